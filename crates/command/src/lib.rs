@@ -1,0 +1,2 @@
+//! command
+#![forbid(unsafe_code)]

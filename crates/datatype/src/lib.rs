@@ -1,0 +1,2 @@
+//! datatype
+#![forbid(unsafe_code)]

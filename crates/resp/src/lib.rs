@@ -1,0 +1,2 @@
+//! resp
+#![forbid(unsafe_code)]
