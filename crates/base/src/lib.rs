@@ -1,1 +1,32 @@
-//! base
+//! The vocabulary that every other crate shares: ids, time as a value, limits,
+//! seeded randomness, key slots, and the contract between an actor and what
+//! drives it.
+//!
+//! It never reads a clock, a socket, a file or a random source, and it knows
+//! neither commands nor data types.
+//!
+//! Map, in reading order:
+//! - [`ids`]: workers and connections
+//! - [`time`]: instants handed in from outside
+//! - [`limits`]: every bound of the system in one place
+//! - [`slot`]: key to slot, slot to worker
+//! - [`rng`]: randomness from a seed
+//! - [`args`]: the arguments of one request, borrowed from where they were read
+//! - [`output`]: reply bytes, with large values by reference
+//! - [`actor`]: what an actor is given and what it may ask for
+#![forbid(unsafe_code)]
+
+pub mod actor;
+pub mod args;
+pub mod ids;
+pub mod limits;
+pub mod output;
+pub mod rng;
+pub mod slot;
+pub mod time;
+
+pub use actor::{Actor, Close, ConnInfo, Effects, Garbage, Input, NodeEffect, Read, Write};
+pub use args::{Args, BigArg, Span};
+pub use ids::{ConnId, WorkerId};
+pub use output::Output;
+pub use time::Now;

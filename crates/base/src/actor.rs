@@ -1,0 +1,163 @@
+//! The contract between an actor and what drives it.
+//!
+//! An actor is a state machine: it is stepped with the time and an input, and
+//! leaves effects behind. It never reads a clock, a socket, a file or a random
+//! source, so that a real driver and the simulator run the very same code.
+//!
+//! What a driver promises:
+//! 1. `now.mono_us` never goes back from one step to the next.
+//! 2. `Opened` comes before anything else of a connection, `Closed` last and
+//!    once, also where the actor asked for the close.
+//! 3. While [`Effects::more`] is set after a step, the driver steps the actor
+//!    with [`Input::Resume`] and the bytes of the last `Received` before
+//!    anything else; only then may it reuse that buffer.
+//! 4. Effects are carried out after the last `Resume` of a turn, in order;
+//!    all replies to one connection in a turn leave together.
+//! 5. Messages between two workers arrive once, in the order sent.
+
+use crate::ids::{ConnId, WorkerId};
+use crate::output::Output;
+use crate::time::Now;
+use std::any::Any;
+
+/// Something that is stepped by a driver.
+pub trait Actor {
+    /// What actors of a node send one another; one message should carry as
+    /// many commands as there are.
+    type Message: Send + 'static;
+
+    /// Takes one input. Effects are appended; `fx.more` is set by each step.
+    fn step(&mut self, now: Now, input: Input<'_, Self::Message>, fx: &mut Effects<Self::Message>);
+}
+
+/// Everything that can happen to an actor.
+#[derive(Debug)]
+pub enum Input<'a, M> {
+    /// A client connected.
+    Opened { conn: ConnId, info: ConnInfo },
+    /// What one turn has read, each connection at most once.
+    Received { bytes: &'a [u8], reads: &'a [Read] },
+    /// The last step left work over (`Effects::more`); `bytes` are those of
+    /// the last `Received`, or empty where the last input was another.
+    Resume { bytes: &'a [u8] },
+    /// Another worker of this node sent something.
+    Message { from: WorkerId, message: M },
+    /// The connection's waiting replies went below the high-water mark, after
+    /// the driver had stopped reading from it.
+    Drained { conn: ConnId },
+    /// The connection is gone.
+    Closed { conn: ConnId },
+    /// The time asked for with `Effects::wake_at_us` has come.
+    Tick,
+    /// The node stops: finish what is under way, then ask for `NodeEffect::Stopped`.
+    Stop,
+}
+
+/// Bytes read from one connection: `bytes[start..end]` of the turn's buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    pub conn: ConnId,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Where a connection came from.
+#[derive(Clone, Debug)]
+pub struct ConnInfo {
+    /// `ip:port` of the client, or the socket's path.
+    pub peer: String,
+    /// `ip:port` that the client connected to, or the socket's path.
+    pub local: String,
+    /// Whether the client is on this machine (loopback, Unix socket, in process).
+    pub is_local: bool,
+    /// A handle inside this process, not a client from outside.
+    pub is_internal: bool,
+}
+
+/// Replies for one connection: from `start` to `end` (marks of `Effects::output`).
+#[derive(Clone, Copy, Debug)]
+pub struct Write {
+    pub conn: ConnId,
+    pub start: (usize, usize),
+    pub end: (usize, usize),
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// After the replies written so far have been sent.
+    AfterReplies,
+    /// At once; waiting replies are dropped.
+    Now,
+}
+
+/// Something large to be dropped by a thread that serves nobody.
+pub type Garbage = Box<dyn Any + Send>;
+
+/// What an actor asks of the node rather than of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeEffect {
+    /// Stop the whole node, as a signal would.
+    Shutdown,
+    /// This worker has finished what was under way (answer to `Input::Stop`).
+    Stopped,
+    /// Block this worker for so many microseconds (test suites ask for it).
+    Stall(u64),
+    /// The most clients the node accepts from now on.
+    MaxClients(usize),
+}
+
+/// What a step leaves to be done. The driver clears it between turns.
+#[derive(Debug)]
+pub struct Effects<M> {
+    /// Reply bytes of this turn, for all connections.
+    pub output: Output,
+    /// Whose they are. Use [`Effects::write`].
+    pub writes: Vec<Write>,
+    /// To other workers of this node.
+    pub messages: Vec<(WorkerId, M)>,
+    pub closes: Vec<(ConnId, Close)>,
+    /// Connections to stop reading from (`true`) or to read again (`false`).
+    pub holds: Vec<(ConnId, bool)>,
+    pub garbage: Vec<Garbage>,
+    pub node: Vec<NodeEffect>,
+    /// When to step with `Input::Tick`, in `Now::mono_us`; the last value given holds.
+    pub wake_at_us: Option<u64>,
+    /// Step again with `Input::Resume` before anything else.
+    pub more: bool,
+}
+
+impl<M> Default for Effects<M> {
+    fn default() -> Self {
+        Self {
+            output: Output::default(),
+            writes: Vec::new(),
+            messages: Vec::new(),
+            closes: Vec::new(),
+            holds: Vec::new(),
+            garbage: Vec::new(),
+            node: Vec::new(),
+            wake_at_us: None,
+            more: false,
+        }
+    }
+}
+
+impl<M> Effects<M> {
+    /// Marks everything written to `output` since `start` as replies to `conn`.
+    #[inline]
+    pub fn write(&mut self, conn: ConnId, start: (usize, usize)) {
+        let end = self.output.mark();
+        if end == start {
+            return;
+        }
+        if let Some(last) = self.writes.last_mut()
+            && last.conn == conn
+            && last.end == start
+        {
+            last.end = end;
+            return;
+        }
+        self.writes.push(Write { conn, start, end });
+    }
+}

@@ -1,0 +1,49 @@
+//! Every bound of the system in one place, with the relations between them
+//! checked when the project is compiled.
+
+/// Numbered databases of `SELECT`.
+pub const DATABASES: usize = 16;
+
+/// Key slots, as in Redis Cluster.
+pub const SLOTS: usize = 16384;
+
+/// The most worker threads a node runs.
+pub const MAX_WORKERS: usize = 256;
+
+/// The largest bulk string a client may send, in bytes (Redis's
+/// `proto-max-bulk-len`); also the largest string value.
+pub const MAX_BULK: u64 = 512 * 1024 * 1024;
+
+/// The most arguments one request may have.
+pub const MAX_ARGS: u64 = 1024 * 1024;
+
+/// Keys may not be longer than a bulk string; records count key bytes in 32 bits.
+pub const MAX_KEY: u64 = MAX_BULK;
+
+/// Messages that fit in the ring from one worker to another.
+pub const RING_MESSAGES: usize = 1024;
+
+/// Commands of one connection that may be on their way to other workers.
+/// Reading from the connection stops at this many.
+pub const MAX_PIPELINE_IN_FLIGHT: usize = 4096;
+
+/// Commands that are parsed and whose records are fetched into the cache
+/// together, before the first of them runs.
+pub const BATCH_COMMANDS: usize = 64;
+
+/// Reading from a connection stops while this many reply bytes wait for it.
+pub const OUTPUT_HIGH_WATER: usize = 1024 * 1024;
+
+/// Reply bytes that may wait for one connection before it is dropped.
+pub const OUTPUT_HARD_LIMIT: usize = 1024 * 1024 * 1024;
+
+const _: () = {
+    assert!(SLOTS.is_power_of_two());
+    assert!(MAX_WORKERS <= SLOTS);
+    assert!(MAX_BULK < u32::MAX as u64, "spans count in 32 bits");
+    assert!(OUTPUT_HIGH_WATER < OUTPUT_HARD_LIMIT);
+    assert!(
+        MAX_BULK as usize * 2 <= OUTPUT_HARD_LIMIT,
+        "one reply of the largest value must fit"
+    );
+};
