@@ -271,3 +271,34 @@ fn spans_of_a_batch_share_one_vector() {
     );
     assert_eq!(spans.len(), 5);
 }
+
+/// All that the header announces is there, so that the pass for whole requests sees it too.
+#[test]
+fn impossible_headers_of_whole_requests() {
+    for (count, args) in [("01", 1), ("03", 3), ("0100", 100), ("001", 1)] {
+        let input = format!("*{count}\r\n{}", "$1\r\na\r\n".repeat(args));
+        check_error(input.as_bytes(), "invalid multibulk length");
+    }
+    for (announced, len) in [("05", 5), ("00", 0), ("0100", 100), ("012", 12)] {
+        let input = format!("*1\r\n${announced}\r\n{}\r\n", "a".repeat(len));
+        check_error(input.as_bytes(), "invalid bulk length");
+    }
+    let arguments = |count: usize| format!("*{count}\r\n{}", "$1\r\na\r\n".repeat(count));
+    let argument = |len: usize| format!("*1\r\n${len}\r\n{}\r\n", "a".repeat(len));
+    let limits = Limits {
+        max_args: 3,
+        max_bulk: 10,
+        ..Limits::default()
+    };
+    for accepted in [arguments(3), argument(10)] {
+        let outcome = read_all(accepted.as_bytes(), |_| accepted.len(), &limits);
+        assert_eq!((outcome.requests.len(), outcome.error), (1, None));
+    }
+    check_error_with(arguments(4).as_bytes(), "invalid multibulk length", &limits);
+    check_error_with(argument(11).as_bytes(), "invalid bulk length", &limits);
+    let limits = Limits::unauthenticated();
+    let text = "unauthenticated multibulk length";
+    check_error_with(arguments(11).as_bytes(), text, &limits);
+    let text = "unauthenticated bulk length";
+    check_error_with(argument(16_385).as_bytes(), text, &limits);
+}
