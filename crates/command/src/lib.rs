@@ -1,2 +1,60 @@
-//! command
+//! The commands on data, one file each: what a command is called, takes,
+//! touches and does, with its documentation and tests.
+//!
+//! Pure: a command is given a shard, the time and arguments, and appends a
+//! reply. It never sees a connection, a socket or a clock, so the server and
+//! the simulator run the same code. Commands on connections and on the server
+//! itself live in the server crate and share [`spec::Spec`] and [`table::Table`].
+//!
+//! Map, in reading order:
+//! - [`spec`]: the declaration of a command
+//! - [`reply`]: typed replies, written as RESP
+//! - [`failure`]: errors as clients see them
+//! - [`options`]: reading arguments
+//! - [`table`]: finding a command by name
+//! - [`string`], [`bitmap`], [`key`]: the commands
 #![forbid(unsafe_code)]
+
+pub mod bitmap;
+pub mod failure;
+pub mod key;
+pub mod options;
+pub mod reply;
+pub mod spec;
+pub mod string;
+pub mod table;
+#[cfg(test)]
+pub mod testing;
+
+pub use failure::Failure;
+pub use reply::Reply;
+pub use spec::{Command, Flags, Group, Keys, Spec};
+pub use table::{DataCommands, Table, data_commands};
+
+use rufous_base::Now;
+use rufous_base::rng::Rng;
+use rufous_kernel::shard::{Key, Shard};
+
+/// What a running command works with, its reply aside.
+pub struct Ctx<'a> {
+    pub shard: &'a mut Shard,
+    /// The selected database.
+    pub db: usize,
+    pub now: Now,
+    pub rng: &'a mut Rng,
+    /// Hash of the command's first key, computed while the request was parsed.
+    pub hash: u32,
+}
+
+impl Ctx<'_> {
+    /// The first key of the command, without hashing it again.
+    #[inline]
+    pub fn first_key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key { bytes, hash: self.hash }
+    }
+
+    /// Any other key.
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        self.shard.key(bytes)
+    }
+}

@@ -1,2 +1,30 @@
-//! kernel
+//! The store as state machines: what one worker holds, and how a command that
+//! concerns several workers stays atomic.
+//!
+//! The kernel is sans-io: it is given the time and an input and leaves
+//! effects. It knows no socket, file, thread or clock, and no command by
+//! name: what a command does is told to it by a [`Program`].
+//!
+//! Map, in reading order:
+//! - [`program`]: what the kernel needs to know of commands
+//! - [`placement`]: which worker owns a key
+//! - [`shard`]: the data of one worker
+//! - [`batch`]: requests on their way to another worker, and their replies
+//! - [`lock`]: keys held by commands that span workers, and who waits for them
+//! - [`multi`]: the coordinator's side of such a command
+//! - [`worker`]: all of it together, one per thread
+//! - [`stats`]: what is counted
 #![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod lock;
+pub mod multi;
+pub mod placement;
+pub mod program;
+pub mod shard;
+pub mod stats;
+pub mod worker;
+
+pub use batch::{Batch, Header};
+pub use program::{Context, Program};
+pub use worker::{Completions, Message, Submitted, Worker};

@@ -1,0 +1,206 @@
+//! The declaration of a command: everything that others need to know of it
+//! without running it. `COMMAND`, `COMMAND DOCS`, key routing and the
+//! documentation are made from these.
+
+use crate::{Ctx, Failure, Reply};
+use rufous_base::Args;
+
+/// A command on data.
+pub struct Command {
+    pub spec: Spec,
+    pub run: Run,
+}
+
+/// Runs a command. On `Err`, what it wrote so far is taken back and the error
+/// is the reply.
+pub type Run = fn(&mut Ctx<'_>, Args<'_>, &mut Reply<'_>) -> Result<(), Failure>;
+
+/// What is declared of a command.
+#[derive(Debug)]
+pub struct Spec {
+    /// Lower case; a subcommand is `container|name`.
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// The Redis version that first had it.
+    pub since: &'static str,
+    pub group: Group,
+    pub complexity: &'static str,
+    /// Arguments with the name; negative: at least so many.
+    pub arity: i32,
+    pub flags: Flags,
+    pub keys: Keys,
+    /// The arguments as in Redis's reference, e.g. `key value [NX | XX] [GET]`;
+    /// upper case is literal, `[...]` optional, `|` a choice, a trailing `...`
+    /// in brackets repeats. Subcommands leave their own name out.
+    pub syntax: &'static str,
+}
+
+/// Where a command's keys stand among its arguments.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys {
+    None,
+    /// From `first` to `last` (negative: from the end) in steps.
+    Range { first: u8, last: i16, step: u8 },
+    /// Computed: pushes database and argument index of each key.
+    Custom {
+        find: fn(&Args<'_>, u8, &mut Vec<(u8, u32)>),
+        /// What `COMMAND INFO` shows as first, last and step.
+        shown: (u8, i16, u8),
+    },
+}
+
+impl Keys {
+    /// The argument after the command's name.
+    pub const FIRST: Keys = Keys::Range { first: 1, last: 1, step: 1 };
+    /// The argument after the subcommand's name.
+    pub const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
+    /// Every argument.
+    pub const ALL: Keys = Keys::Range { first: 1, last: -1, step: 1 };
+
+    /// The index of the only key, where there is just one at a fixed place.
+    pub const fn single(self) -> Option<u8> {
+        match self {
+            Keys::Range { first, last, .. } if last == first as i16 => Some(first),
+            _ => None,
+        }
+    }
+
+    /// Pushes database and argument index of every key of a request whose
+    /// arity was checked.
+    pub fn find(self, args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
+        match self {
+            Keys::None => {}
+            Keys::Custom { find, .. } => find(args, db, keys),
+            Keys::Range { first, last, step } => {
+                let end = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
+                let end = end.min(args.len() as i64 - 1);
+                let mut at = i64::from(first);
+                while at <= end {
+                    keys.push((db, at as u32));
+                    at += i64::from(step);
+                }
+            }
+        }
+    }
+}
+
+/// The groups of Redis's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Generic,
+    String,
+    Bitmap,
+    Connection,
+    Server,
+    Transactions,
+}
+
+impl Group {
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Connection => "connection",
+            Group::Server => "server",
+            Group::Transactions => "transactions",
+        }
+    }
+}
+
+/// Properties of a command, as `COMMAND INFO` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    pub const NONE: Flags = Flags(0);
+    pub const WRITE: Flags = Flags(1);
+    pub const READONLY: Flags = Flags(1 << 1);
+    /// May use more memory.
+    pub const DENYOOM: Flags = Flags(1 << 2);
+    /// Constant or logarithmic time.
+    pub const FAST: Flags = Flags(1 << 3);
+    pub const ADMIN: Flags = Flags(1 << 4);
+    /// Runs while data is being loaded.
+    pub const LOADING: Flags = Flags(1 << 5);
+    pub const STALE: Flags = Flags(1 << 6);
+    pub const NOSCRIPT: Flags = Flags(1 << 7);
+    /// Runs before the client has authenticated.
+    pub const NO_AUTH: Flags = Flags(1 << 8);
+    /// Left out of `MONITOR`.
+    pub const SKIP_MONITOR: Flags = Flags(1 << 9);
+    /// Left out of `SLOWLOG`.
+    pub const SKIP_SLOWLOG: Flags = Flags(1 << 10);
+    pub const NO_MULTI: Flags = Flags(1 << 11);
+    pub const ALLOW_BUSY: Flags = Flags(1 << 12);
+    pub const MOVABLE_KEYS: Flags = Flags(1 << 13);
+    pub const PUBSUB: Flags = Flags(1 << 14);
+    /// Takes time in proportion to the data, not only to its arguments: such a
+    /// command is timed on its own. Not shown to clients.
+    pub const SLOW: Flags = Flags(1 << 30);
+    /// Only gathers subcommands. Not shown to clients.
+    pub const CONTAINER: Flags = Flags(1 << 31);
+
+    pub const fn or(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The names shown to clients.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        const NAMES: [(Flags, &str); 15] = [
+            (Flags::WRITE, "write"),
+            (Flags::READONLY, "readonly"),
+            (Flags::DENYOOM, "denyoom"),
+            (Flags::ADMIN, "admin"),
+            (Flags::PUBSUB, "pubsub"),
+            (Flags::NOSCRIPT, "noscript"),
+            (Flags::LOADING, "loading"),
+            (Flags::STALE, "stale"),
+            (Flags::SKIP_MONITOR, "skip_monitor"),
+            (Flags::SKIP_SLOWLOG, "skip_slowlog"),
+            (Flags::FAST, "fast"),
+            (Flags::NO_AUTH, "no_auth"),
+            (Flags::NO_MULTI, "no_multi"),
+            (Flags::ALLOW_BUSY, "allow_busy"),
+            (Flags::MOVABLE_KEYS, "movablekeys"),
+        ];
+        NAMES.into_iter().filter(move |(flag, _)| self.has(*flag)).map(|(_, name)| name)
+    }
+}
+
+impl Spec {
+    /// Whether a request with `args` arguments, the name included, has enough
+    /// and not too many.
+    #[inline]
+    pub fn accepts(&self, args: usize) -> bool {
+        if self.arity >= 0 { args == self.arity as usize } else { args >= self.arity.unsigned_abs() as usize }
+    }
+
+    /// The access-control categories that follow from group and flags.
+    pub fn categories(&self) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        if self.flags.has(Flags::WRITE) {
+            all.push("@write");
+        }
+        if self.flags.has(Flags::READONLY) {
+            all.push("@read");
+        }
+        match self.group {
+            Group::Generic => all.push("@keyspace"),
+            Group::String => all.push("@string"),
+            Group::Bitmap => all.push("@bitmap"),
+            Group::Connection => all.push("@connection"),
+            Group::Transactions => all.push("@transaction"),
+            Group::Server => {}
+        }
+        if self.flags.has(Flags::ADMIN) {
+            all.extend(["@admin", "@dangerous"]);
+        }
+        all.push(if self.flags.has(Flags::FAST) { "@fast" } else { "@slow" });
+        all
+    }
+}

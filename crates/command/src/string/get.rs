@@ -1,0 +1,42 @@
+//! GET: the value of a key.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static GET: Command = Command {
+    spec: Spec {
+        name: "get",
+        summary: "Returns the string value of a key.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    match ctx.shard.get(ctx.db, key, ctx.now) {
+        Some(value) => reply.value(value),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn a_value_or_nil() {
+        let mut rig = Rig::new();
+        rig.check("GET k", "$-1\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("GET k", "$1\r\nv\r\n");
+        rig.resp3().check("GET none", "_\r\n");
+    }
+}

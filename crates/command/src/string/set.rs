@@ -1,0 +1,187 @@
+//! SET: gives a key a value, on conditions, with an expiry.
+
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_kernel::shard::{ExpirySetting, NewValue};
+
+pub static SET: Command = Command {
+    spec: Spec {
+        name: "set",
+        summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: Keys::FIRST,
+        syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    if args.len() > 3 {
+        return with_options(ctx, args, reply);
+    }
+    let big = args.take_big(2);
+    let key = ctx.first_key(args.get(1));
+    let value = match big {
+        Some(bytes) => NewValue::Own(bytes),
+        None => NewValue::Copy(args.get(2)),
+    };
+    ctx.shard.set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
+    reply.ok();
+    Ok(())
+}
+
+#[derive(Default)]
+struct Options {
+    only_if_absent: bool,
+    only_if_present: bool,
+    get: bool,
+    keep_ttl: bool,
+    expire_at: Option<u64>,
+}
+
+fn with_options(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let options = parse(&args, ctx)?;
+    let big = args.take_big(2);
+    let key = ctx.first_key(args.get(1));
+    let present = if options.get {
+        match ctx.shard.get(ctx.db, key, ctx.now) {
+            Some(value) => {
+                reply.value(value);
+                true
+            }
+            None => {
+                reply.null();
+                false
+            }
+        }
+    } else {
+        (options.only_if_absent || options.only_if_present) && ctx.shard.contains(ctx.db, key, ctx.now)
+    };
+    if options.only_if_absent && present || options.only_if_present && !present {
+        if !options.get {
+            reply.null();
+        }
+        return Ok(());
+    }
+    let expiry = match options.expire_at {
+        Some(at) => ExpirySetting::At(at),
+        None if options.keep_ttl => ExpirySetting::Keep,
+        None => ExpirySetting::Clear,
+    };
+    let value = match big {
+        Some(bytes) => NewValue::Own(bytes),
+        None => NewValue::Copy(args.get(2)),
+    };
+    ctx.shard.set(ctx.db, key, value, expiry, ctx.now);
+    if !options.get {
+        reply.ok();
+    }
+    Ok(())
+}
+
+fn parse(args: &Args<'_>, ctx: &Ctx<'_>) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    let mut at = 3;
+    while at < args.len() {
+        let word = args.get(at);
+        if is(word, "NX") && !options.only_if_present {
+            options.only_if_absent = true;
+        } else if is(word, "XX") && !options.only_if_absent {
+            options.only_if_present = true;
+        } else if is(word, "GET") {
+            options.get = true;
+        } else if is(word, "KEEPTTL") && options.expire_at.is_none() {
+            options.keep_ttl = true;
+        } else if let Some(unit) = ExpiryUnit::parse(word)
+            && options.expire_at.is_none()
+            && !options.keep_ttl
+            && at + 1 < args.len()
+        {
+            at += 1;
+            options.expire_at = Some(unit.expire_at(args.get(at), ctx.now.unix_ms(), "set")?);
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+        at += 1;
+    }
+    Ok(options)
+}
+
+/// EX, PX, EXAT and PXAT, as several commands take them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiryUnit {
+    seconds: bool,
+    absolute: bool,
+}
+
+impl ExpiryUnit {
+    pub const SECONDS: ExpiryUnit = ExpiryUnit { seconds: true, absolute: false };
+    pub const MILLISECONDS: ExpiryUnit = ExpiryUnit { seconds: false, absolute: false };
+
+    pub fn parse(word: &[u8]) -> Option<ExpiryUnit> {
+        let unit = |seconds, absolute| Some(ExpiryUnit { seconds, absolute });
+        match word {
+            w if is(w, "EX") => unit(true, false),
+            w if is(w, "PX") => unit(false, false),
+            w if is(w, "EXAT") => unit(true, true),
+            w if is(w, "PXAT") => unit(false, true),
+            _ => None,
+        }
+    }
+
+    /// When something set now with `arg` in this unit expires, in Unix
+    /// milliseconds. Zero, negative and overflowing times are refused.
+    pub fn expire_at(self, arg: &[u8], now_ms: u64, command: &str) -> Result<u64, Failure> {
+        let invalid = || Failure(format!("ERR invalid expire time in '{command}' command").into());
+        let given = crate::options::integer(arg)?;
+        if given <= 0 {
+            return Err(invalid());
+        }
+        let ms = if self.seconds { given.checked_mul(1000).ok_or_else(invalid)? } else { given };
+        let base = if self.absolute { 0 } else { now_ms as i64 };
+        ms.checked_add(base).map(|at| at as u64).ok_or_else(invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn conditions_and_the_old_value() {
+        let mut rig = Rig::new();
+        rig.check("SET k v XX", "$-1\r\n");
+        rig.check("SET k v nx", "+OK\r\n");
+        rig.check("SET k w NX", "$-1\r\n");
+        rig.check("SET k w XX GET", "$1\r\nv\r\n");
+        rig.check("SET k x NX GET", "$1\r\nw\r\n");
+        rig.check("GET k", "$1\r\nw\r\n");
+        rig.check("SET new x GET", "$-1\r\n");
+        rig.check("SET k v NX XX", "-ERR syntax error\r\n");
+    }
+
+    #[test]
+    fn expiry_in_every_unit() {
+        let mut rig = Rig::new();
+        rig.check("SET k v EX 10", "+OK\r\n");
+        rig.advance_ms(9_999).check("GET k", "$1\r\nv\r\n");
+        rig.check("SET k w KEEPTTL", "+OK\r\n");
+        rig.advance_ms(2).check("GET k", "$-1\r\n");
+        rig.check("SET k v PX 10", "+OK\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.advance_ms(100).check("GET k", "$1\r\nv\r\n");
+        rig.check("SET k v PXAT 1", "+OK\r\n");
+        rig.check("GET k", "$-1\r\n");
+        rig.check("SET k v EX 0", "-ERR invalid expire time in 'set' command\r\n");
+        rig.check("SET k v EX 9223372036854775807", "-ERR invalid expire time in 'set' command\r\n");
+        rig.check("SET k v EX", "-ERR syntax error\r\n");
+        rig.check("SET k v EX 1 PX 1", "-ERR syntax error\r\n");
+        rig.check("SET k v EX 1 KEEPTTL", "-ERR syntax error\r\n");
+        rig.check("SET k v EX x", "-ERR value is not an integer or out of range\r\n");
+    }
+}

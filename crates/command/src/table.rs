@@ -1,0 +1,147 @@
+//! Finding a command by name. The server puts its own commands behind those
+//! on data in one table; ids are places in it.
+
+use crate::{Command, Ctx, Flags, Reply, Spec, bitmap, key, string};
+use rufous_base::Args;
+use rufous_kernel::{Context, Program};
+
+/// All commands on data; a command's id is its place here.
+pub fn data_commands() -> impl Iterator<Item = &'static Command> {
+    GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+static GROUPS: [&[&Command]; 3] = [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS];
+
+static RUNS: std::sync::LazyLock<Vec<&'static Command>> = std::sync::LazyLock::new(|| data_commands().collect());
+
+/// The commands on data as the kernel's program.
+#[derive(Debug)]
+pub struct DataCommands;
+
+impl Program for DataCommands {
+    #[inline]
+    fn run(command: u16, context: &mut Context<'_>, args: Args<'_>) -> bool {
+        let start = context.out.mark();
+        let mut reply = Reply::new(context.out, context.resp3);
+        let mut ctx = Ctx {
+            shard: context.shard,
+            db: context.db,
+            now: context.now,
+            rng: context.rng,
+            hash: context.hash,
+        };
+        match (RUNS[usize::from(command)].run)(&mut ctx, args, &mut reply) {
+            Ok(()) => true,
+            Err(failure) => {
+                reply.out.truncate(start);
+                reply.error(&failure);
+                false
+            }
+        }
+    }
+
+    fn is_write(command: u16) -> bool {
+        RUNS[usize::from(command)].spec.flags.has(Flags::WRITE)
+    }
+}
+
+/// Commands by name.
+pub struct Table {
+    specs: Vec<&'static Spec>,
+    /// Open addressing over folded names; `EMPTY` ends a probe.
+    index: Vec<u16>,
+}
+
+const EMPTY: u16 = u16::MAX;
+
+/// A number made from a name without regard to the case of letters.
+#[inline]
+fn fold(name: &[u8], seed: u64) -> u64 {
+    let mut hash = seed ^ name.len() as u64;
+    for chunk in name.chunks(8) {
+        let mut word = [0u8; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        // Setting bit 5 makes capitals small; what else it merges is told
+        // apart by the comparison that follows.
+        let word = u64::from_le_bytes(word) | 0x2020_2020_2020_2020;
+        hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash ^= hash >> 32;
+    }
+    hash
+}
+
+impl Table {
+    /// The order of `specs` gives the ids. Names must differ.
+    pub fn new(specs: Vec<&'static Spec>) -> Self {
+        let size = (specs.len() * 4).next_power_of_two();
+        let mut index = vec![EMPTY; size];
+        for (id, spec) in specs.iter().enumerate() {
+            let mut at = fold(spec.name.as_bytes(), 0) as usize & (size - 1);
+            while index[at] != EMPTY {
+                assert_ne!(specs[usize::from(index[at])].name, spec.name, "two commands of one name");
+                at = (at + 1) & (size - 1);
+            }
+            index[at] = id as u16;
+        }
+        Self { specs, index }
+    }
+
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    #[inline]
+    pub fn spec(&self, id: u16) -> &'static Spec {
+        self.specs[usize::from(id)]
+    }
+
+    pub fn specs(&self) -> impl Iterator<Item = (u16, &'static Spec)> + '_ {
+        self.specs.iter().enumerate().map(|(id, spec)| (id as u16, *spec))
+    }
+
+    /// The id of the command called `name`, in any case.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<u16> {
+        let mask = self.index.len() - 1;
+        let mut at = fold(name, 0) as usize & mask;
+        loop {
+            let id = self.index[at];
+            if id == EMPTY {
+                return None;
+            }
+            if self.specs[usize::from(id)].name.as_bytes().eq_ignore_ascii_case(name) {
+                return Some(id);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The id of `container|sub`.
+    pub fn find_sub(&self, container: u16, sub: &[u8]) -> Option<u16> {
+        let mut name = self.spec(container).name.as_bytes().to_vec();
+        name.push(b'|');
+        name.extend_from_slice(sub);
+        self.find(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_found_by_its_name_in_any_case() {
+        let table = Table::new(data_commands().map(|c| &c.spec).collect());
+        for (id, spec) in table.specs() {
+            assert_eq!(table.find(spec.name.as_bytes()), Some(id));
+            assert_eq!(table.find(spec.name.to_uppercase().as_bytes()), Some(id));
+            assert!(spec.name.bytes().all(|b| !b.is_ascii_uppercase()), "{}", spec.name);
+        }
+        assert_eq!(table.find(b"no-such-command"), None);
+        assert_eq!(table.find(b""), None);
+    }
+}

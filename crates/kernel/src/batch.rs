@@ -1,0 +1,118 @@
+//! Requests on their way to another worker. One message carries all requests
+//! that a turn has for that worker, and comes back with their replies, so that
+//! the cost of a hop is shared and nothing is allocated in the steady state.
+
+use rufous_base::{Args, BigArg, ConnId, Output, Span};
+
+/// What is known of a request besides its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub conn: ConnId,
+    /// The request's place among those of its connection.
+    pub seq: u32,
+    pub command: u16,
+    pub db: u8,
+    pub resp3: bool,
+    /// The client asked that its reads leave no trace in access statistics.
+    pub no_touch: bool,
+    /// Index of the first key's argument.
+    pub key: u8,
+    /// Hash of the first key.
+    pub hash: u32,
+}
+
+/// One request within a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub header: Header,
+    first_span: u32,
+    spans: u32,
+    first_big: u32,
+    bigs: u32,
+    /// Where its reply lies in [`Batch::replies`].
+    pub reply: ReplyRange,
+}
+
+/// Marks of a reply in an [`Output`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyRange {
+    pub start: (usize, usize),
+    pub end: (usize, usize),
+    /// The request waits for a key; its reply comes in a batch of its own.
+    pub later: bool,
+}
+
+/// Requests with their arguments, and their replies once they have run.
+#[derive(Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+    big: Vec<BigArg>,
+    pub requests: Vec<Request>,
+    pub replies: Output,
+}
+
+/// Vectors that grew beyond this are not kept for the next batch.
+const KEEP_BYTES: usize = 256 * 1024;
+
+impl Batch {
+    /// Appends a copy of a request; large arguments are moved, not copied.
+    pub fn push(&mut self, header: Header, mut args: Args<'_>) {
+        let first_span = self.spans.len() as u32;
+        let first_big = self.big.len() as u32;
+        for index in 0..args.len() {
+            if let Some(bytes) = args.take_big(index) {
+                self.big.push((index as u32, bytes));
+                self.spans.push((0, 0));
+                continue;
+            }
+            let arg = args.get(index);
+            self.spans.push((self.bytes.len() as u32, arg.len() as u32));
+            self.bytes.extend_from_slice(arg);
+        }
+        self.requests.push(Request {
+            header,
+            first_span,
+            spans: args.len() as u32,
+            first_big,
+            bigs: self.big.len() as u32 - first_big,
+            reply: ReplyRange::default(),
+        });
+    }
+
+    /// The arguments of request `index`, and where replies go.
+    pub fn parts(&mut self, index: usize) -> (Header, Args<'_>, &mut Output) {
+        let request = self.requests[index];
+        let spans = request.first_span as usize..(request.first_span + request.spans) as usize;
+        let bigs = request.first_big as usize..(request.first_big + request.bigs) as usize;
+        (
+            request.header,
+            Args::new(&self.bytes, &self.spans[spans], &mut self.big[bigs]),
+            &mut self.replies,
+        )
+    }
+
+    /// Whether so much is in it that it should be sent before more is added.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= KEEP_BYTES || self.requests.len() >= 1024
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Empties it for another use.
+    pub fn reset(&mut self) {
+        if self.bytes.capacity() > 2 * KEEP_BYTES {
+            self.bytes = Vec::new();
+        }
+        if self.replies.bytes.capacity() > 2 * KEEP_BYTES {
+            self.replies.bytes = Vec::new();
+        }
+        self.bytes.clear();
+        self.spans.clear();
+        self.big.clear();
+        self.requests.clear();
+        self.replies.clear();
+    }
+}

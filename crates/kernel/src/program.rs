@@ -1,0 +1,43 @@
+//! What the kernel needs to know of commands: how to run one on a shard.
+
+use crate::shard::{Key, Shard};
+use rufous_base::rng::Rng;
+use rufous_base::{Args, Now, Output};
+
+/// The commands of a node. The kernel calls it; the command library is one.
+pub trait Program {
+    /// Runs `command` and appends its reply to `ctx.out`. Every key that the
+    /// command names is in `ctx.shard`, and nobody else sees the shard
+    /// meanwhile. False where the reply is an error.
+    fn run(command: u16, ctx: &mut Context<'_>, args: Args<'_>) -> bool;
+
+    /// Whether `command` may change the shard.
+    fn is_write(command: u16) -> bool;
+}
+
+/// What a running command works with.
+pub struct Context<'a> {
+    pub shard: &'a mut Shard,
+    /// The selected database.
+    pub db: usize,
+    pub now: Now,
+    /// Whether replies are RESP3.
+    pub resp3: bool,
+    pub out: &'a mut Output,
+    pub rng: &'a mut Rng,
+    /// Hash of the command's first key, computed while the request was parsed.
+    pub hash: u32,
+}
+
+impl Context<'_> {
+    /// The first key of the command, without hashing it again.
+    #[inline]
+    pub fn first_key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key { bytes, hash: self.hash }
+    }
+
+    /// Any other key.
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        self.shard.key(bytes)
+    }
+}

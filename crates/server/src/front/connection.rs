@@ -1,0 +1,251 @@
+//! What is known of one client connection.
+
+use rufous_base::{BigArg, ConnId, ConnInfo, Output, Span};
+use rufous_command::Table;
+use rufous_kernel::Batch;
+use rufous_resp::request::RequestParser;
+use std::collections::VecDeque;
+
+/// Why a connection's requests are not run for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspended {
+    /// Until every request under way has been answered: the last one could be overtaken.
+    Barrier,
+    /// Until fewer requests are under way at other workers.
+    TooManyInFlight,
+    /// `CLIENT PAUSE`.
+    Paused,
+}
+
+/// Which replies the client wants (`CLIENT REPLY`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// Leave out the reply to the next request.
+    SkipNext,
+    /// Leave out the reply to this request, then answer again.
+    Skipping,
+}
+
+/// A reply in the order of requests, while an earlier one is still awaited.
+#[derive(Debug)]
+pub enum Slot {
+    /// Under way.
+    Waiting { discard: bool },
+    /// Ready: the next `len` bytes of [`Connection::late`].
+    Late { start: (usize, usize), end: (usize, usize) },
+    /// Ready, from another worker, ahead of its turn.
+    Early(Box<Output>),
+}
+
+/// A request that was parsed but may not run yet.
+#[derive(Debug)]
+pub enum Deferred {
+    Request(Box<Batch>),
+    Malformed(String),
+}
+
+/// One client connection, at the worker that accepted it.
+#[derive(Debug)]
+pub struct Connection {
+    pub id: ConnId,
+    /// The number that `CLIENT ID` tells.
+    pub client_id: u64,
+    pub info: ConnInfo,
+    pub created_us: u64,
+    pub last_active_us: u64,
+    pub name: Vec<u8>,
+    pub lib_name: Vec<u8>,
+    pub lib_version: Vec<u8>,
+    pub db: u8,
+    pub resp3: bool,
+    pub authenticated: bool,
+    pub reply_mode: ReplyMode,
+    pub no_evict: bool,
+    pub no_touch: bool,
+    pub monitor: bool,
+    /// The reply that ends the connection has been written.
+    pub closing: bool,
+    pub last_command: Option<u16>,
+    pub commands: u64,
+
+    pub parser: RequestParser,
+    /// Bytes of a request that is not whole yet, or that may not run yet.
+    pub held: Vec<u8>,
+    /// How much of `held` has been parsed.
+    pub held_at: usize,
+    /// Requests that were parsed but may not run yet.
+    pub deferred: VecDeque<Deferred>,
+    pub suspended: Option<Suspended>,
+
+    /// Replies not yet sent, in request order; empty where all are.
+    pub slots: VecDeque<Slot>,
+    /// The number of the first slot's request.
+    pub first_seq: u32,
+    /// Replies that wait for earlier ones.
+    pub late: Output,
+}
+
+impl Connection {
+    pub fn new(id: ConnId, client_id: u64, info: ConnInfo, now_us: u64) -> Self {
+        Self {
+            id,
+            client_id,
+            info,
+            created_us: now_us,
+            last_active_us: now_us,
+            name: Vec::new(),
+            lib_name: Vec::new(),
+            lib_version: Vec::new(),
+            db: 0,
+            resp3: false,
+            authenticated: false,
+            reply_mode: ReplyMode::On,
+            no_evict: false,
+            no_touch: false,
+            monitor: false,
+            closing: false,
+            last_command: None,
+            commands: 0,
+            parser: RequestParser::new(),
+            held: Vec::new(),
+            held_at: 0,
+            deferred: VecDeque::new(),
+            suspended: None,
+            slots: VecDeque::new(),
+            first_seq: 0,
+            late: Output::default(),
+        }
+    }
+
+    /// The number that the next request gets.
+    pub fn next_seq(&self) -> u32 {
+        self.first_seq.wrapping_add(self.slots.len() as u32)
+    }
+
+    /// Heap bytes held for requests that are not whole or may not run.
+    pub fn input_bytes(&self) -> usize {
+        self.held.capacity() + self.parser.held_bytes()
+    }
+
+    /// Takes the reply to request `seq` that comes from elsewhere, and writes
+    /// everything that is now in order to `out`.
+    pub fn complete(&mut self, seq: u32, from: &Output, start: (usize, usize), end: (usize, usize), out: &mut Output) {
+        let place = seq.wrapping_sub(self.first_seq) as usize;
+        let Some(slot) = self.slots.get_mut(place) else {
+            debug_assert!(false, "a reply to a request that is not under way");
+            return;
+        };
+        let Slot::Waiting { discard } = *slot else {
+            debug_assert!(false, "a second reply to one request");
+            return;
+        };
+        let end = if discard { start } else { end };
+        if place > 0 {
+            let mut early = Box::<Output>::default();
+            early.append_range(from, start, end);
+            *slot = Slot::Early(early);
+            return;
+        }
+        out.append_range(from, start, end);
+        self.pop_slot();
+        self.flush_ready(out);
+    }
+
+    fn flush_ready(&mut self, out: &mut Output) {
+        loop {
+            match self.slots.front() {
+                Some(Slot::Late { start, end }) => out.append_range(&self.late, *start, *end),
+                Some(Slot::Early(early)) => out.append_range(early, (0, 0), early.mark()),
+                Some(Slot::Waiting { .. }) | None => break,
+            }
+            self.pop_slot();
+        }
+        if self.slots.is_empty() {
+            self.late.clear();
+            self.late.bytes.shrink_to(64 * 1024);
+        }
+    }
+
+    fn pop_slot(&mut self) {
+        self.slots.pop_front();
+        self.first_seq = self.first_seq.wrapping_add(1);
+    }
+
+    /// The command last run, as `CLIENT LIST` shows it.
+    pub fn last_command_name(&self, table: &Table) -> &'static str {
+        self.last_command.map_or("NULL", |id| table.spec(id).name)
+    }
+}
+
+/// A request that was parsed from what a turn received.
+#[derive(Clone, Copy, Debug)]
+pub struct Parsed {
+    pub conn: ConnId,
+    /// Where the slice that was parsed starts, in the turn's buffer or in
+    /// `Connection::held`.
+    pub base: usize,
+    pub held: bool,
+    /// The database selected when it was parsed.
+    pub db: u8,
+    pub spans: (u32, u32),
+    pub what: What,
+    /// Index in [`Lookahead::big`], or `NO_BIG`.
+    pub big: u32,
+    /// Range in [`Lookahead::keys`].
+    pub keys: (u32, u32),
+}
+
+/// What a parsed request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Command(u16),
+    /// No such command.
+    Unknown,
+    /// A container without such a subcommand.
+    UnknownSub(u16),
+    WrongArity(u16),
+    /// Not RESP; index in [`Lookahead::errors`].
+    Malformed(u32),
+}
+
+pub const NO_BIG: u32 = u32::MAX;
+
+/// A key of a parsed request.
+#[derive(Clone, Copy, Debug)]
+pub struct ParsedKey {
+    pub db: u8,
+    pub arg: u32,
+    pub hash: u32,
+}
+
+/// Requests parsed ahead of running them; kept from turn to turn so that
+/// nothing is allocated.
+#[derive(Debug, Default)]
+pub struct Lookahead {
+    pub parsed: Vec<Parsed>,
+    /// The first of `parsed` that has not run.
+    pub next: usize,
+    pub spans: Vec<Span>,
+    pub keys: Vec<ParsedKey>,
+    pub found: Vec<(u8, u32)>,
+    pub big: Vec<Vec<BigArg>>,
+    pub errors: Vec<String>,
+    /// The last request may take long: it ends the batch, so that its time is
+    /// not shared with others.
+    pub alone: bool,
+}
+
+impl Lookahead {
+    pub fn clear(&mut self) {
+        self.parsed.clear();
+        self.next = 0;
+        self.spans.clear();
+        self.keys.clear();
+        self.big.clear();
+        self.errors.clear();
+        self.alone = false;
+    }
+}

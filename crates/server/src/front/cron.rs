@@ -1,0 +1,80 @@
+//! What happens between requests: keys expire, memory is tidied, clients that
+//! say nothing for too long are dropped.
+
+use super::{Front, Message};
+use rufous_base::{Close, Effects, Now};
+
+/// How often a worker looks after itself, in microseconds.
+const PERIOD_US: u64 = 100_000;
+
+/// How soon it goes on where one look did not suffice.
+const BUSY_PERIOD_US: u64 = 1_000;
+
+/// Keys that expire in one step: short enough to go unnoticed by requests.
+const EXPIRE_BUDGET: usize = 256;
+
+/// Records that one step of compaction may move.
+const MAINTAIN_BUDGET: usize = 128;
+
+/// When things happened last.
+#[derive(Debug, Default)]
+pub(crate) struct Cron {
+    idle_checked_us: u64,
+    sample: Sample,
+}
+
+/// Operations per second, over the last second or so.
+#[derive(Debug, Default)]
+struct Sample {
+    at_us: u64,
+    commands: u64,
+    per_second: u64,
+}
+
+impl Front {
+    pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if self.pause.is_active() && now.mono_us >= self.pause.until_us {
+            self.pause.until_us = 0;
+        }
+        let expiring = self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
+        let tidying = self.kernel.shard.maintain_step(MAINTAIN_BUDGET);
+        self.drop_idle_clients(now);
+        self.sample(now);
+        let period = if expiring || tidying { BUSY_PERIOD_US } else { PERIOD_US };
+        let mut wake = now.mono_us + period;
+        if self.pause.is_active() {
+            wake = wake.min(self.pause.until_us);
+        }
+        fx.wake_at_us = Some(wake);
+    }
+
+    /// Closes connections that have been idle for longer than `timeout`.
+    fn drop_idle_clients(&mut self, now: Now) {
+        let timeout_us = self.config.timeout_s * 1_000_000;
+        if timeout_us == 0 || now.mono_us < self.cron.idle_checked_us + 1_000_000 {
+            return;
+        }
+        self.cron.idle_checked_us = now.mono_us;
+        let idle = self.connections.iter().flatten().filter(|c| {
+            !c.info.is_internal && !c.monitor && now.mono_us.saturating_sub(c.last_active_us) > timeout_us
+        });
+        self.closes.extend(idle.map(|c| (c.id, Close::Now)));
+    }
+
+    fn sample(&mut self, now: Now) {
+        let sample = &mut self.cron.sample;
+        let elapsed = now.mono_us.saturating_sub(sample.at_us);
+        if elapsed < 1_000_000 {
+            return;
+        }
+        let commands = self.kernel.stats().iter().map(|s| s.calls).sum::<u64>();
+        sample.per_second = (commands - sample.commands.min(commands)) * 1_000_000 / elapsed;
+        sample.commands = commands;
+        sample.at_us = now.mono_us;
+    }
+
+    /// Commands per second, lately.
+    pub fn commands_per_second(&self) -> u64 {
+        self.cron.sample.per_second
+    }
+}

@@ -1,0 +1,136 @@
+//! Questions to all workers of the node: each answers about itself, the worker
+//! that asked makes one reply of the answers.
+//!
+//! What a worker shares is sent as a message like everything else, so that a
+//! question finds every worker between two commands.
+
+use super::session::Session;
+use super::{Front, Message};
+use rufous_base::{ConnId, Effects, Now, Output, WorkerId};
+use rufous_command::Reply;
+use std::any::Any;
+
+/// Run at each worker; what it returns travels back.
+pub type Question = Box<dyn FnOnce(&mut Front, Now) -> Answer + Send>;
+
+/// Run at another worker, without an answer.
+pub type Order = Box<dyn FnOnce(&mut Front, Now) + Send>;
+
+/// What a worker returned.
+pub type Answer = Box<dyn Any + Send>;
+
+type Finish = Box<dyn FnOnce(&mut Front, Vec<Answer>, &mut Reply<'_>) + Send>;
+
+/// A question under way, at the worker that asked.
+pub(crate) struct Gather {
+    conn: ConnId,
+    seq: u32,
+    resp3: bool,
+    answers: Vec<Option<Answer>>,
+    missing: usize,
+    finish: Finish,
+}
+
+impl Session<'_> {
+    /// Asks every worker, this one included, and makes the reply of their
+    /// answers, which come in the order of workers. On a node with one worker
+    /// the reply is written before this returns.
+    pub fn ask_all<T: Send + 'static>(
+        &mut self,
+        reply: &mut Reply<'_>,
+        question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
+        finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
+    ) {
+        let workers = self.front.kernel.placement().workers();
+        let here = question(self.front, self.now);
+        if workers == 1 {
+            finish(self.front, vec![here], reply);
+            return;
+        }
+        let all = (0..workers).map(|w| WorkerId(w as u16));
+        let others: Vec<_> = all.filter(|w| *w != self.front.id()).collect();
+        self.ask(&others, Some(Box::new(here)), question, finish);
+    }
+
+    /// Asks one worker, which may be this one.
+    pub fn ask_one<T: Send + 'static>(
+        &mut self,
+        reply: &mut Reply<'_>,
+        worker: WorkerId,
+        question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
+        finish: impl FnOnce(&mut Front, T, &mut Reply<'_>) + Send + 'static,
+    ) {
+        if worker == self.front.id() {
+            let answer = question(self.front, self.now);
+            finish(self.front, answer, reply);
+            return;
+        }
+        self.ask(&[worker], None, question, move |front, mut answers: Vec<T>, reply: &mut Reply<'_>| {
+            if let Some(answer) = answers.pop() {
+                finish(front, answer, reply);
+            }
+        });
+    }
+
+    fn ask<T: Send + 'static>(
+        &mut self,
+        others: &[WorkerId],
+        own: Option<Answer>,
+        question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
+        finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
+    ) {
+        let id = self.front.next_gather;
+        self.front.next_gather += 1;
+        let mut answers: Vec<Option<Answer>> = Vec::new();
+        answers.resize_with(self.front.kernel.placement().workers(), || None);
+        answers[self.front.id().index()] = own;
+        let Some(connection) = self.front.connection(self.conn) else { return };
+        let gather = Gather {
+            conn: self.conn,
+            seq: connection.next_seq(),
+            resp3: connection.resp3,
+            answers,
+            missing: others.len(),
+            finish: Box::new(move |front, answers, reply| {
+                let typed = answers.into_iter().filter_map(|a| a.downcast::<T>().ok().map(|a| *a)).collect();
+                finish(front, typed, reply);
+            }),
+        };
+        self.front.gathers.insert(id, gather);
+        for &worker in others {
+            let question = question.clone();
+            let boxed: Question = Box::new(move |front, now| Box::new(question(front, now)));
+            self.front.outgoing.push((worker, Message::Ask { gather: id, question: boxed }));
+        }
+        self.pending = true;
+    }
+}
+
+impl Front {
+    /// Has another worker do something.
+    pub fn tell(&mut self, worker: WorkerId, order: impl FnOnce(&mut Front, Now) + Send + 'static) {
+        debug_assert_ne!(worker, self.id());
+        self.outgoing.push((worker, Message::Tell(Box::new(order))));
+    }
+
+    pub(super) fn on_answered(&mut self, id: u64, from: WorkerId, answer: Answer, fx: &mut Effects<Message>) {
+        let Some(gather) = self.gathers.get_mut(&id) else {
+            debug_assert!(false, "an answer to a question that was not asked");
+            return;
+        };
+        gather.answers[from.index()] = Some(answer);
+        gather.missing -= 1;
+        if gather.missing > 0 {
+            return;
+        }
+        let Some(gather) = self.gathers.remove(&id) else { return };
+        let mut out = Output::default();
+        let answers = gather.answers.into_iter().flatten().collect();
+        (gather.finish)(self, answers, &mut Reply::new(&mut out, gather.resp3));
+        self.counters.note_reply(&out.bytes);
+        let Some(connection) = super::find(&mut self.connections, gather.conn) else { return };
+        let start = fx.output.mark();
+        connection.complete(gather.seq, &out, (0, 0), out.mark(), &mut fx.output);
+        fx.write(gather.conn, start);
+    }
+}

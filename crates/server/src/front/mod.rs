@@ -1,0 +1,309 @@
+//! The front of a worker: connections, sessions, the order of replies.
+//!
+//! One actor per worker thread. It parses what a turn received, looks ahead
+//! over many requests to fetch their records into the cache, runs them through
+//! the kernel, and puts replies that come later into request order.
+//!
+//! Map, in reading order:
+//! - [`connection`]: what is known of a client
+//! - [`parse`]: from received bytes to parsed requests
+//! - [`turn`]: running them
+//! - [`gather`]: questions to all workers of the node
+//! - [`cron`]: what happens between requests
+//! - [`session`]: what commands on connections and the server work with
+//! - [`slow`]: commands that took long
+//! - [`monitor`]: clients that watch every command
+//! - [`shared`]: what all workers of a node know
+
+pub mod connection;
+pub mod cron;
+pub mod gather;
+pub mod parse;
+pub mod session;
+pub mod monitor;
+pub mod shared;
+pub mod slow;
+pub mod turn;
+
+use crate::command::CommandTable;
+use crate::config::Config;
+use connection::{Connection, Lookahead, Suspended};
+use gather::{Answer, Gather, Question};
+use rufous_base::{Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId};
+use rufous_command::DataCommands;
+use rufous_kernel::batch::ReplyRange;
+use rufous_kernel::placement::Placement;
+use rufous_kernel::shard::Warm;
+use rufous_kernel::{Completions, Header, Worker, worker};
+use shared::Shared;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What fronts of a node send one another.
+pub enum Message {
+    Kernel(worker::Message),
+    /// Answer this about yourself.
+    Ask { gather: u64, question: Question },
+    /// Do this; nobody waits for it.
+    Tell(gather::Order),
+    Answered { gather: u64, answer: Answer },
+}
+
+/// The front of one worker.
+pub struct Front {
+    pub kernel: Worker<DataCommands>,
+    pub table: &'static CommandTable,
+    pub shared: Arc<Shared>,
+    /// Replaced as a whole by `CONFIG SET`; see [`Front::configure`].
+    pub config: Arc<Config>,
+    limits: shared::RequestLimits,
+    batch_limit: usize,
+    /// Whether keys expire by themselves (`DEBUG SET-ACTIVE-EXPIRE`).
+    pub(crate) expire: bool,
+    pub(crate) connections: Vec<Option<Box<Connection>>>,
+    pub(crate) connected: usize,
+    clients_seen: u64,
+    reads: Vec<Read>,
+    next_read: usize,
+    /// How much of the current read has been parsed.
+    read_at: Option<usize>,
+    resumed: Vec<ConnId>,
+    lookahead: Lookahead,
+    gathers: BTreeMap<u64, Gather>,
+    next_gather: u64,
+    batch_started_us: u64,
+    stopping: bool,
+    stopped: bool,
+    pub counters: shared::Counters,
+    pub(crate) pause: session::Pause,
+    pub(crate) slow: slow::SlowLog,
+    warm: Vec<Warm>,
+    /// Effects of session commands, carried over at the end of the step.
+    pub(crate) closes: Vec<(ConnId, Close)>,
+    pub(crate) node: Vec<NodeEffect>,
+    pub(crate) holds: Vec<(ConnId, bool)>,
+    pub(crate) outgoing: Vec<(WorkerId, Message)>,
+    /// Bytes for connections other than the one whose request runs.
+    pub(crate) pushes: Vec<(ConnId, Vec<u8>)>,
+    pub(crate) cron: cron::Cron,
+}
+
+impl Front {
+    pub fn new(id: WorkerId, shared: Arc<Shared>, config: Arc<Config>) -> Self {
+        let table = crate::command::table();
+        let placement = Placement::new(shared.workers);
+        let mut front = Self {
+            limits: shared::RequestLimits::new(&config),
+            batch_limit: 0,
+            expire: true,
+            config: Arc::clone(&config),
+            kernel: Worker::new(id, placement, table.len(), shared.hash_seed),
+            table,
+            shared,
+            connections: Vec::new(),
+            connected: 0,
+            clients_seen: 0,
+            reads: Vec::new(),
+            next_read: 0,
+            read_at: None,
+            resumed: Vec::new(),
+            lookahead: Lookahead::default(),
+            gathers: BTreeMap::new(),
+            next_gather: 0,
+            batch_started_us: 0,
+            stopping: false,
+            stopped: false,
+            counters: shared::Counters::default(),
+            pause: session::Pause::default(),
+            slow: slow::SlowLog::default(),
+            warm: Vec::new(),
+            closes: Vec::new(),
+            node: Vec::new(),
+            holds: Vec::new(),
+            outgoing: Vec::new(),
+            pushes: Vec::new(),
+            cron: cron::Cron::default(),
+        };
+        front.configure(config);
+        front
+    }
+
+    /// Takes over settings.
+    pub fn configure(&mut self, config: Arc<Config>) {
+        self.limits = shared::RequestLimits::new(&config);
+        self.batch_limit = slow::batch_limit(config.slowlog_log_slower_than);
+        self.slow.configure(config.slowlog_log_slower_than, config.slowlog_max_len);
+        self.kernel.shard.set_policy_lfu(config.maxmemory_policy.is_lfu());
+        self.config = config;
+    }
+
+    pub fn id(&self) -> WorkerId {
+        self.kernel.id()
+    }
+
+    /// The connection, unless it is gone or its place was taken by another.
+    pub fn connection(&mut self, id: ConnId) -> Option<&mut Connection> {
+        find(&mut self.connections, id)
+    }
+
+    /// All connections of this worker.
+    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().flatten().map(|c| &**c)
+    }
+
+    fn on_opened(&mut self, now: Now, id: ConnId, info: ConnInfo, fx: &mut Effects<Message>) {
+        let config = Arc::clone(&self.config);
+        if config.protected_mode_refuses(&info) {
+            let start = fx.output.mark();
+            rufous_resp::encode::error(&mut fx.output.bytes, shared::PROTECTED_MODE);
+            fx.write(id, start);
+            fx.closes.push((id, Close::AfterReplies));
+            self.counters.rejected_connections += 1;
+        }
+        if id.index() >= self.connections.len() {
+            self.connections.resize_with(id.index() + 1, || None);
+        }
+        // Workers count in steps of their number, so that ids differ over the node.
+        self.clients_seen += 1;
+        let workers = self.kernel.placement().workers() as u64;
+        let client_id = (self.clients_seen - 1) * workers + u64::from(self.id().0) + 1;
+        let mut connection = Connection::new(id, client_id, info, now.mono_us);
+        connection.authenticated = config.requirepass.is_empty() || connection.info.is_internal;
+        self.counters.connections += u64::from(!connection.info.is_internal);
+        self.connections[id.index()] = Some(Box::new(connection));
+        self.connected += 1;
+    }
+
+    fn on_closed(&mut self, id: ConnId) {
+        if let Some(place) = self.connections.get_mut(id.index())
+            && place.as_ref().is_some_and(|c| c.id == id)
+        {
+            if let Some(connection) = place.take()
+                && connection.monitor
+            {
+                self.shared.monitors_changed(-1);
+            }
+            self.connected -= 1;
+        }
+    }
+
+    fn on_message(&mut self, now: Now, from: WorkerId, message: Message, fx: &mut Effects<Message>) {
+        match message {
+            Message::Kernel(message) => {
+                let mut replies =
+                    Replies { connections: &mut self.connections, counters: &mut self.counters, fx };
+                self.kernel.on_message(now, from, message, &mut replies);
+            }
+            Message::Ask { gather, question } => {
+                let answer = question(self, now);
+                self.outgoing.push((from, Message::Answered { gather, answer }));
+            }
+            Message::Tell(order) => order(self, now),
+            Message::Answered { gather, answer } => self.on_answered(gather, from, answer, fx),
+        }
+    }
+
+    /// Collects what the step left behind.
+    fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let mut replies = Replies { connections: &mut self.connections, counters: &mut self.counters, fx };
+        self.kernel.settle(now, &mut replies);
+        self.resume_connections(fx);
+        self.kernel.take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
+        fx.messages.append(&mut self.outgoing);
+        fx.holds.append(&mut self.holds);
+        fx.node.append(&mut self.node);
+        for (conn, bytes) in self.pushes.drain(..) {
+            let start = fx.output.mark();
+            fx.output.bytes.extend_from_slice(&bytes);
+            fx.write(conn, start);
+        }
+        fx.closes.append(&mut self.closes);
+        fx.garbage.append(&mut self.kernel.shard.take_garbage());
+        fx.more = self.lookahead.next < self.lookahead.parsed.len()
+            || self.read_at.is_some()
+            || self.next_read < self.reads.len()
+            || !self.resumed.is_empty()
+            || self.kernel.has_unaccounted();
+        if self.stopping && !self.stopped && !fx.more && self.is_quiet() {
+            self.stopped = true;
+            fx.node.push(NodeEffect::Stopped);
+        }
+    }
+
+    /// Whether nothing is under way.
+    fn is_quiet(&self) -> bool {
+        self.kernel.waiting() == 0
+            && self.gathers.is_empty()
+            && self.connections().all(|c| c.slots.is_empty())
+    }
+
+    /// Lets connections go on whose reason to wait is gone.
+    fn resume_connections(&mut self, fx: &mut Effects<Message>) {
+        if self.counters.suspended == 0 {
+            return;
+        }
+        let paused = self.pause.is_active();
+        for connection in self.connections.iter_mut().flatten() {
+            let ready = match connection.suspended {
+                None => false,
+                Some(Suspended::Barrier) => connection.slots.is_empty(),
+                Some(Suspended::TooManyInFlight) => {
+                    connection.slots.len() < rufous_base::limits::MAX_PIPELINE_IN_FLIGHT / 2
+                }
+                Some(Suspended::Paused) => !paused,
+            };
+            if ready {
+                connection.suspended = None;
+                self.counters.suspended -= 1;
+                fx.holds.push((connection.id, false));
+                self.resumed.push(connection.id);
+            }
+        }
+    }
+}
+
+impl Actor for Front {
+    type Message = Message;
+
+    fn step(&mut self, now: Now, input: Input<'_, Message>, fx: &mut Effects<Message>) {
+        self.account(now);
+        match input {
+            Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
+            Input::Received { bytes, reads } => {
+                self.reads.clear();
+                self.reads.extend_from_slice(reads);
+                self.next_read = 0;
+                self.read_at = None;
+                self.advance(now, bytes, fx);
+            }
+            Input::Resume { bytes } => self.advance(now, bytes, fx),
+            Input::Message { from, message } => self.on_message(now, from, message, fx),
+            Input::Drained { .. } => {}
+            Input::Closed { conn } => self.on_closed(conn),
+            Input::Tick => self.on_tick(now, fx),
+            Input::Stop => self.stopping = true,
+        }
+        self.finish_step(now, fx);
+    }
+}
+
+pub(crate) fn find(connections: &mut [Option<Box<Connection>>], id: ConnId) -> Option<&mut Connection> {
+    connections.get_mut(id.index())?.as_deref_mut().filter(|c| c.id == id)
+}
+
+/// Takes replies of the kernel to their connections.
+struct Replies<'a> {
+    connections: &'a mut [Option<Box<Connection>>],
+    counters: &'a mut shared::Counters,
+    fx: &'a mut Effects<Message>,
+}
+
+impl Completions for Replies<'_> {
+    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
+        self.counters.note_reply(&from.bytes[range.start.0..range.end.0]);
+        let Some(connection) = find(self.connections, header.conn) else { return };
+        let start = self.fx.output.mark();
+        connection.complete(header.seq, from, range.start, range.end, &mut self.fx.output);
+        self.fx.write(header.conn, start);
+    }
+}

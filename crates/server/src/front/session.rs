@@ -1,0 +1,47 @@
+//! What commands on connections and on the server itself work with.
+
+use super::Front;
+use super::connection::Connection;
+use rufous_base::{ConnId, Now};
+use rufous_command::{Failure, Flags, Spec};
+
+/// The connection whose request runs, and the worker it runs on.
+pub struct Session<'a> {
+    pub front: &'a mut Front,
+    pub conn: ConnId,
+    pub now: Now,
+    /// The reply will come later; set by [`Session::ask_all`] and the like.
+    pub(super) pending: bool,
+}
+
+impl Session<'_> {
+    /// The connection whose request runs.
+    pub fn connection(&mut self) -> Result<&mut Connection, Failure> {
+        let conn = self.conn;
+        self.front.connection(conn).ok_or(Failure::from("ERR the connection is gone"))
+    }
+}
+
+/// `CLIENT PAUSE`: which commands wait, and until when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// In `Now::mono_us`; zero: no pause.
+    pub until_us: u64,
+    /// Reads go on.
+    pub writes_only: bool,
+}
+
+impl Pause {
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.until_us != 0
+    }
+
+    /// Whether a command has to wait. What ends a pause never does.
+    pub fn holds_back(&self, spec: &Spec) -> bool {
+        if spec.flags.has(Flags::ADMIN) || spec.name.starts_with("client|") || spec.name == "config|resetstat" {
+            return false;
+        }
+        !self.writes_only || spec.flags.has(Flags::WRITE)
+    }
+}

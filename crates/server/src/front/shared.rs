@@ -1,0 +1,111 @@
+//! What all workers of a node know, and what each of them counts.
+
+use rufous_resp::request::Limits;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::connection::Connection;
+use crate::config::Config;
+
+/// Fixed for the life of a node, the atomics aside. Nothing here is written
+/// on the path of a request.
+#[derive(Debug)]
+pub struct Shared {
+    pub workers: usize,
+    pub hash_seed: u64,
+    /// Forty hexadecimal digits that differ at every start.
+    pub run_id: String,
+    pub started_unix_us: u64,
+    /// The ports that are really listened on.
+    pub port: u16,
+    /// Clients in `MONITOR`, over all workers.
+    monitors: AtomicUsize,
+}
+
+impl Shared {
+    pub fn new(workers: usize, hash_seed: u64, run_id: String, started_unix_us: u64, port: u16) -> Self {
+        Self { workers, hash_seed, run_id, started_unix_us, port, monitors: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    pub fn has_monitors(&self) -> bool {
+        self.monitors.load(Ordering::Relaxed) != 0
+    }
+
+    pub fn monitors_changed(&self, by: isize) {
+        if by >= 0 {
+            self.monitors.fetch_add(by.unsigned_abs(), Ordering::Relaxed);
+        } else {
+            self.monitors.fetch_sub(by.unsigned_abs(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The reply to a client from outside while the node has no password.
+pub const PROTECTED_MODE: &str = "DENIED Rufous is running in protected mode because no password is set, so it accepts connections from this machine only. Set a password (requirepass), bind to addresses that only trusted clients reach and set protected-mode to no, or connect from this machine.";
+
+/// What requests may contain, before and after authentication.
+#[derive(Clone, Debug)]
+pub struct RequestLimits {
+    known: Limits,
+    unknown: Limits,
+}
+
+impl RequestLimits {
+    pub fn new(config: &Config) -> Self {
+        let known = Limits { max_bulk: config.proto_max_bulk_len, ..Limits::default() };
+        Self { known, unknown: Limits::unauthenticated() }
+    }
+
+    pub fn of(&self, connection: &Connection) -> &Limits {
+        if connection.authenticated { &self.known } else { &self.unknown }
+    }
+}
+
+/// What one worker counts, commands aside.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub connections: u64,
+    pub rejected_connections: u64,
+    /// Connections that wait (see `Suspended`); not a statistic but bookkeeping.
+    pub suspended: usize,
+    pub error_replies: u64,
+    /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
+    pub errors: BTreeMap<String, u64>,
+    pub auth_failures: u64,
+}
+
+/// Prefixes counted apart; clients can make up no more through scripts or echoes.
+const MAX_ERROR_PREFIXES: usize = 128;
+
+impl Counters {
+    /// Counts a reply where it is an error.
+    #[inline]
+    pub fn note_reply(&mut self, reply: &[u8]) {
+        if reply.first() == Some(&b'-') {
+            self.note_error(reply);
+        }
+    }
+
+    #[cold]
+    fn note_error(&mut self, reply: &[u8]) {
+        self.error_replies += 1;
+        let end = reply.iter().position(|b| matches!(b, b' ' | b'\r')).unwrap_or(reply.len());
+        let prefix = String::from_utf8_lossy(&reply[1..end.min(64)]);
+        if let Some(count) = self.errors.get_mut(prefix.as_ref()) {
+            *count += 1;
+        } else if self.errors.len() < MAX_ERROR_PREFIXES {
+            self.errors.insert(prefix.into_owned(), 1);
+        }
+    }
+
+    pub fn merge(&mut self, other: &Counters) {
+        self.connections += other.connections;
+        self.rejected_connections += other.rejected_connections;
+        self.error_replies += other.error_replies;
+        self.auth_failures += other.auth_failures;
+        for (prefix, count) in &other.errors {
+            *self.errors.entry(prefix.clone()).or_default() += count;
+        }
+    }
+}

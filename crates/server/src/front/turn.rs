@@ -1,0 +1,397 @@
+//! Running parsed requests: records are fetched into the cache for a whole
+//! batch, then its commands run in order.
+
+use super::connection::{Connection, Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What};
+use super::session::Session;
+use super::{Front, Message, find, parse};
+use crate::command::Dispatch;
+use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
+use rufous_base::{Args, Close, ConnId, Effects, Now};
+use rufous_command::{Failure, Flags, Keys, Reply};
+use rufous_kernel::{Batch, Header, Submitted};
+
+impl Front {
+    /// Goes on with what the turn received.
+    pub(super) fn advance(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
+        if self.lookahead.next >= self.lookahead.parsed.len() {
+            self.run_deferred(now, fx);
+            self.parse_batch(bytes, self.batch_limit);
+            self.warm_batch();
+        }
+        self.run_batch(now, bytes, fx);
+    }
+
+    /// Loads what the batch will touch. The loads depend on nothing, so the
+    /// processor waits for many of them at once; found again by the commands,
+    /// the lines are in its cache.
+    fn warm_batch(&mut self) {
+        let shard = &self.kernel.shard;
+        self.warm.clear();
+        for key in &self.lookahead.keys {
+            self.warm.push(shard.warm_index(usize::from(key.db), key.hash));
+        }
+        for (key, &warm) in self.lookahead.keys.iter().zip(&self.warm) {
+            shard.warm_record(usize::from(key.db), warm);
+        }
+    }
+
+    fn run_batch(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
+        let mut ahead = std::mem::take(&mut self.lookahead);
+        let until = match ahead.alone && ahead.next + 1 < ahead.parsed.len() {
+            // The last one runs in a step of its own, and so is timed on its own.
+            true => ahead.parsed.len() - 1,
+            false => ahead.parsed.len(),
+        };
+        while ahead.next < until {
+            let conn = ahead.parsed[ahead.next].conn;
+            let start = fx.output.mark();
+            while ahead.next < until && ahead.parsed[ahead.next].conn == conn {
+                let parsed = ahead.parsed[ahead.next];
+                ahead.next += 1;
+                self.run_parsed(now, bytes, &mut ahead, parsed, fx);
+            }
+            fx.write(conn, start);
+        }
+        if ahead.next == ahead.parsed.len() {
+            self.release_held(&ahead);
+        }
+        self.lookahead = ahead;
+    }
+
+    fn run_parsed(
+        &mut self,
+        now: Now,
+        bytes: &[u8],
+        ahead: &mut Lookahead,
+        parsed: Parsed,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some(connection) = find(&mut self.connections, parsed.conn) else { return };
+        if connection.closing {
+            return;
+        }
+        let held = if parsed.held { std::mem::take(&mut connection.held) } else { Vec::new() };
+        let buf = if parsed.held { &held[parsed.base..] } else { bytes.get(parsed.base..).unwrap_or_default() };
+        let spans = &ahead.spans[parsed.spans.0 as usize..parsed.spans.1 as usize];
+        let big = match parsed.big {
+            NO_BIG => &mut [][..],
+            index => &mut ahead.big[index as usize][..],
+        };
+        let args = Args::new(buf, spans, big);
+        if connection.suspended.is_some() {
+            connection.defer(parsed.what, args, &ahead.errors);
+        } else {
+            if ahead.alone && ahead.next == ahead.parsed.len() {
+                self.slow.prepare(parsed.what, &args, connection);
+            }
+            let keys = &ahead.keys[parsed.keys.0 as usize..parsed.keys.1 as usize];
+            let request = Request { conn: parsed.conn, what: parsed.what, db: parsed.db, keys };
+            self.run_request(now, request, args, &ahead.errors, fx);
+        }
+        if parsed.held
+            && let Some(connection) = find(&mut self.connections, parsed.conn)
+        {
+            connection.held = held;
+        }
+    }
+
+    /// Frees held bytes whose requests have run.
+    fn release_held(&mut self, ahead: &Lookahead) {
+        let mut last = None;
+        for parsed in ahead.parsed.iter().filter(|p| p.held) {
+            if last == Some(parsed.conn) {
+                continue;
+            }
+            last = Some(parsed.conn);
+            if let Some(connection) = find(&mut self.connections, parsed.conn) {
+                connection.release_held();
+            }
+        }
+    }
+
+    /// Runs requests that were parsed before their connection had to wait.
+    fn run_deferred(&mut self, now: Now, fx: &mut Effects<Message>) {
+        while let Some(id) = self.next_deferred() {
+            let start = fx.output.mark();
+            while let Some(connection) = find(&mut self.connections, id)
+                && connection.suspended.is_none()
+                && !connection.closing
+                && let Some(deferred) = connection.deferred.pop_front()
+            {
+                match deferred {
+                    Deferred::Malformed(text) => {
+                        let request = Request { conn: id, what: What::Malformed(0), db: 0, keys: &[] };
+                        self.run_request(now, request, Args::new(&[], &[], &mut []), &[text], fx);
+                    }
+                    Deferred::Request(mut batch) => self.run_deferred_request(now, id, &mut batch, fx),
+                }
+            }
+            fx.write(id, start);
+        }
+    }
+
+    fn run_deferred_request(&mut self, now: Now, conn: ConnId, batch: &mut Batch, fx: &mut Effects<Message>) {
+        let (header, args, _) = batch.parts(0);
+        let what = parse::find_command(self.table, &args);
+        let mut keys = Vec::new();
+        if let What::Command(id) = what {
+            let mut found = Vec::new();
+            self.table.spec(id).keys.find(&args, header.db, &mut found);
+            keys.extend(found.into_iter().map(|(db, arg)| {
+                let hash = self.kernel.shard.key(args.get(arg as usize)).hash;
+                ParsedKey { db, arg, hash }
+            }));
+        }
+        self.run_request(now, Request { conn, what, db: header.db, keys: &keys }, args, &[], fx);
+    }
+
+    fn run_request(
+        &mut self,
+        now: Now,
+        request: Request<'_>,
+        mut args: Args<'_>,
+        errors: &[String],
+        fx: &mut Effects<Message>,
+    ) {
+        let mark = fx.output.mark();
+        let id = match request.what {
+            What::Command(id) => id,
+            other => {
+                let failure = self.refusal(other, &args, errors);
+                self.refuse(&request, &failure, fx);
+                return self.finish_request(request.conn, mark, Submitted::Done, fx);
+            }
+        };
+        let spec = self.table.spec(id);
+        let Some(connection) = find(&mut self.connections, request.conn) else { return };
+        if !connection.authenticated && !spec.flags.has(Flags::NO_AUTH) {
+            self.kernel.stats_mut()[usize::from(id)].rejected += 1;
+            self.refuse(&request, &Failure::from("NOAUTH Authentication required."), fx);
+            return self.finish_request(request.conn, mark, Submitted::Done, fx);
+        }
+        if self.pause.is_active() && self.pause.holds_back(spec) && !connection.info.is_internal {
+            connection.defer_first(args);
+            self.suspend(request.conn, Suspended::Paused, fx);
+            return;
+        }
+        connection.commands += 1;
+        connection.last_command = Some(id);
+        if connection.reply_mode == ReplyMode::SkipNext {
+            connection.reply_mode = ReplyMode::Skipping;
+        }
+        let header = Header {
+            conn: request.conn,
+            seq: connection.next_seq(),
+            command: id,
+            db: connection.db,
+            resp3: connection.resp3,
+            no_touch: connection.no_touch,
+            key: request.keys.first().map_or(0, |k| k.arg as u8),
+            hash: request.keys.first().map_or(0, |k| k.hash),
+        };
+        if self.shared.has_monitors() && !spec.flags.has(Flags::SKIP_MONITOR) {
+            self.feed_monitors(now, request.conn, &args);
+        }
+        let submitted = match self.table.dispatch(id) {
+            Dispatch::Key => {
+                let key = args.get(usize::from(header.key));
+                let owner = self.kernel.placement().owner(key);
+                self.kernel.submit_one(now, &header, owner, args, &mut fx.output)
+            }
+            Dispatch::Keys => {
+                let keys = request.keys_in(header.db, spec.keys, &args);
+                self.kernel.submit_many(now, &header, &keys, args, &mut fx.output)
+            }
+            Dispatch::Node(action) => match action(&args, header.db) {
+                Ok(action) => self.kernel.submit_node(now, &header, action, args, &mut fx.output),
+                Err(failure) => {
+                    Reply::new(&mut fx.output, header.resp3).error(&failure);
+                    Submitted::Done
+                }
+            },
+            Dispatch::Session(run) => self.run_session(now, &header, run, args.reborrow(), fx),
+        };
+        self.finish_request(request.conn, mark, submitted, fx);
+    }
+
+    fn run_session(
+        &mut self,
+        now: Now,
+        header: &Header,
+        run: crate::command::SessionRun,
+        args: Args<'_>,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        let mark = fx.output.mark();
+        let mut reply = Reply::new(&mut fx.output, header.resp3);
+        let mut session = Session { front: self, conn: header.conn, now, pending: false };
+        let result = run(&mut session, args, &mut reply);
+        let pending = session.pending;
+        if let Err(failure) = &result {
+            reply.out.truncate(mark);
+            reply.error(failure);
+        }
+        self.kernel.note(header.command, result.is_ok());
+        if pending { Submitted::Barrier } else { Submitted::Done }
+    }
+
+    /// Puts the reply, written since `mark` or still to come, in its place.
+    fn finish_request(&mut self, conn: ConnId, mark: (usize, usize), submitted: Submitted, fx: &mut Effects<Message>) {
+        if fx.output.bytes.get(mark.0) == Some(&b'-') {
+            self.counters.note_reply(&fx.output.bytes[mark.0..]);
+        }
+        let Some(connection) = find(&mut self.connections, conn) else { return };
+        let discard = match connection.reply_mode {
+            ReplyMode::On | ReplyMode::SkipNext => false,
+            ReplyMode::Off => true,
+            ReplyMode::Skipping => {
+                connection.reply_mode = ReplyMode::On;
+                true
+            }
+        };
+        match submitted {
+            Submitted::Done => {
+                if discard {
+                    fx.output.truncate(mark);
+                } else if !connection.slots.is_empty() && fx.output.mark() != mark {
+                    connection.put_late(mark, &mut fx.output);
+                }
+            }
+            Submitted::Pending | Submitted::Barrier => {
+                connection.slots.push_back(Slot::Waiting { discard });
+                let in_flight = connection.slots.len();
+                if submitted == Submitted::Barrier {
+                    self.suspend(conn, Suspended::Barrier, fx);
+                } else if in_flight >= MAX_PIPELINE_IN_FLIGHT {
+                    self.suspend(conn, Suspended::TooManyInFlight, fx);
+                }
+            }
+        }
+    }
+
+    fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
+        let Some(connection) = find(&mut self.connections, conn) else { return };
+        if connection.suspended.is_none() {
+            self.counters.suspended += 1;
+            fx.holds.push((conn, true));
+        }
+        connection.suspended = Some(why);
+    }
+
+    /// Why a request that names no runnable command is refused.
+    fn refusal(&mut self, what: What, args: &Args<'_>, errors: &[String]) -> Failure {
+        match what {
+            What::Malformed(index) => {
+                let text = errors.get(index as usize).map_or("Protocol error", String::as_str);
+                format!("ERR {text}").into()
+            }
+            What::WrongArity(id) => {
+                self.kernel.stats_mut()[usize::from(id)].rejected += 1;
+                Failure::wrong_arity(self.table.spec(id).name)
+            }
+            What::UnknownSub(id) => {
+                let sub = String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)]).into_owned();
+                let name = self.table.spec(id).name.to_uppercase();
+                format!("ERR unknown subcommand '{sub}'. Try {name} HELP.").into()
+            }
+            What::Unknown | What::Command(_) => {
+                let shown = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
+                let mut text =
+                    format!("ERR unknown command '{}', with args beginning with: ", shown(args.get(0)));
+                for arg in args.iter_from(1) {
+                    if text.len() > 128 + 64 {
+                        break;
+                    }
+                    text.push_str(&format!("'{}' ", shown(arg)));
+                }
+                text.into()
+            }
+        }
+    }
+
+    fn refuse(&mut self, request: &Request<'_>, failure: &Failure, fx: &mut Effects<Message>) {
+        let Some(connection) = find(&mut self.connections, request.conn) else { return };
+        Reply::new(&mut fx.output, connection.resp3).error(failure);
+        if let What::Malformed(_) = request.what {
+            connection.closing = true;
+            self.closes.push((request.conn, Close::AfterReplies));
+        }
+    }
+}
+
+/// A request about to run.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    conn: ConnId,
+    what: What,
+    /// The database that was selected when it was parsed.
+    db: u8,
+    keys: &'a [ParsedKey],
+}
+
+impl Request<'_> {
+    /// Its keys, given the database selected now.
+    fn keys_in(&self, db: u8, keys: Keys, args: &Args<'_>) -> Vec<(u8, u32)> {
+        if db == self.db {
+            return self.keys.iter().map(|k| (k.db, k.arg)).collect();
+        }
+        let mut found = Vec::new();
+        keys.find(args, db, &mut found);
+        found
+    }
+}
+
+impl Connection {
+    /// Keeps a parsed request for later.
+    fn defer(&mut self, what: What, args: Args<'_>, errors: &[String]) {
+        if let What::Malformed(index) = what {
+            let text = errors.get(index as usize).cloned().unwrap_or_default();
+            self.deferred.push_back(Deferred::Malformed(text));
+            return;
+        }
+        let request = self.copy_of(args);
+        self.deferred.push_back(request);
+    }
+
+    fn defer_first(&mut self, args: Args<'_>) {
+        let request = self.copy_of(args);
+        self.deferred.push_front(request);
+    }
+
+    fn copy_of(&self, args: Args<'_>) -> Deferred {
+        let mut batch = Box::<Batch>::default();
+        let header = Header {
+            conn: self.id,
+            seq: 0,
+            command: 0,
+            db: self.db,
+            resp3: self.resp3,
+            no_touch: self.no_touch,
+            key: 0,
+            hash: 0,
+        };
+        batch.push(header, args);
+        Deferred::Request(batch)
+    }
+
+    /// Moves the reply written since `mark` behind those that are awaited.
+    fn put_late(&mut self, mark: (usize, usize), out: &mut rufous_base::Output) {
+        let start = self.late.mark();
+        self.late.append_range(out, mark, out.mark());
+        out.truncate(mark);
+        self.slots.push_back(Slot::Late { start, end: self.late.mark() });
+    }
+
+    /// Frees held bytes whose requests have run.
+    fn release_held(&mut self) {
+        if self.held_at == self.held.len() {
+            self.held.clear();
+            self.held.shrink_to(16 * 1024);
+            self.held_at = 0;
+        } else if self.held_at > self.held.len() / 2 {
+            self.held.drain(..self.held_at);
+            self.held_at = 0;
+        }
+    }
+}
+
