@@ -1,0 +1,29 @@
+//! Rufous measured: a load generator, comparisons with its peers, YCSB, and instruction counts.
+//!
+//! It drives servers from outside over sockets and knows nothing of their insides, so that Redis,
+//! Valkey and Rufous are measured by the very same code.
+//!
+//! | module | concept |
+//! |---|---|
+//! | [`loadgen`] | closed-loop and paced load, replies checked |
+//! | [`servers`], [`client`], [`procfs`] | servers under test, questions to them, their CPU and memory |
+//! | [`measure`], [`stats`] | interleaved windows, medians, ratios, targets |
+//! | [`sections`], [`options`] | the parts of `bench-peers` |
+//! | [`ycsb`] | YCSB's workloads A–F |
+//! | [`callgrind`] | instructions per command |
+//! | [`report`], [`table`], [`plot`], [`progress`], [`date`] | pages, charts, the terminal |
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod date;
+pub mod loadgen;
+pub mod measure;
+pub mod options;
+pub mod plot;
+pub mod procfs;
+pub mod progress;
+pub mod report;
+pub mod sections;
+pub mod servers;
+pub mod stats;
+pub mod table;

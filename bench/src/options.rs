@@ -1,0 +1,183 @@
+//! The options of `bench-peers` and which servers they mean.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::measure::Rounds;
+use crate::servers::{ServerSpec, on_path};
+
+/// The name under which Rufous runs.
+pub const RUFOUS: &str = "rufous";
+const PEERS: [&str; 2] = ["redis", "valkey"];
+
+/// The parts of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// CPU per command beside the peers.
+    Commands,
+    /// Resident bytes per key, also right after growth.
+    Memory,
+    /// Keys of the own worker against keys of the other one.
+    Cross,
+    /// Two workers against one.
+    Scaling,
+    /// Latency while the table grows, is flushed and keys expire.
+    Pauses,
+}
+
+/// How to run Rufous.
+#[derive(Args, Clone, Debug)]
+pub struct RufousOptions {
+    /// Rufous's binary; by default the one beside this program, then target/release/rufous
+    #[arg(long, value_name = "PATH")]
+    pub rufous: Option<PathBuf>,
+    /// More arguments for `rufous server`
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    pub rufous_args: String,
+    /// The whole command line instead, with {port}, {workers}, {dir} and {admin} (a second port)
+    #[arg(long, value_name = "COMMAND")]
+    pub rufous_command: Option<String>,
+}
+
+impl RufousOptions {
+    pub fn spec(&self) -> Result<ServerSpec> {
+        if let Some(command) = &self.rufous_command {
+            return Ok(ServerSpec::new(RUFOUS, command));
+        }
+        let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("rufous"));
+        let candidates = match &self.rufous {
+            Some(path) => vec![path.clone()],
+            None => beside.into_iter().chain([PathBuf::from("target/release/rufous")]).collect(),
+        };
+        let Some(binary) = candidates.iter().find(|path| path.is_file()) else {
+            let tried: Vec<String> = candidates.iter().map(|p| p.display().to_string()).collect();
+            bail!("no Rufous at {}: run `cargo build --release` first", tried.join(" or "));
+        };
+        let words = "server --port {port} --workers {workers} --dir {dir}";
+        let mut spec = ServerSpec::new(RUFOUS, &format!("{words} {}", self.rufous_args));
+        spec.words.insert(0, binary.display().to_string());
+        Ok(spec)
+    }
+}
+
+/// Rufous and its peers side by side.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Only these parts (may be repeated)
+    #[arg(long, value_enum)]
+    pub only: Vec<Part>,
+    /// Two short windows and small data sets: shows that everything runs, not how fast
+    #[arg(long)]
+    pub quick: bool,
+    /// Windows per server and row [default: 9, quick 2]
+    #[arg(long)]
+    pub windows: Option<usize>,
+    /// Length of a window in ms [default: 500, quick 150]
+    #[arg(long)]
+    pub window_ms: Option<u64>,
+    /// Keys of the command rows and of the first memory row [default: 1000000, quick 100000]
+    #[arg(long)]
+    pub keys: Option<u64>,
+    /// Keys of the last memory row [default: 10000000, quick 1000000]
+    #[arg(long)]
+    pub big_keys: Option<u64>,
+    /// Keys of the pause measurements [default: 10000000, quick 1000000]
+    #[arg(long)]
+    pub pause_keys: Option<u64>,
+    #[arg(long, default_value_t = 50)]
+    pub connections: usize,
+    /// The processor of the server under test
+    #[arg(long, default_value_t = 0)]
+    pub server_core: usize,
+    /// The processor of the load generator
+    #[arg(long, default_value_t = 1)]
+    pub load_core: usize,
+    #[command(flatten)]
+    pub rufous: RufousOptions,
+    /// More arguments for redis-server and valkey-server
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    pub peer_args: String,
+    /// A further peer, with {port} and {dir} in its command line
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub peer: Vec<String>,
+    /// Leave redis-server and valkey-server out
+    #[arg(long)]
+    pub no_default_peers: bool,
+    /// Where pages, charts and results.json go [default: docs/benchmarks; quick: nowhere]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print results as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Options {
+    pub fn runs(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    fn pick<T>(&self, given: Option<T>, full: T, quick: T) -> T {
+        given.unwrap_or(if self.quick { quick } else { full })
+    }
+
+    pub fn rounds(&self) -> Rounds {
+        Rounds {
+            count: self.pick(self.windows, 9, 2).max(1),
+            window: Duration::from_millis(self.pick(self.window_ms, 500, 150)),
+        }
+    }
+
+    pub fn keys(&self) -> u64 {
+        self.pick(self.keys, 1_000_000, 100_000)
+    }
+
+    pub fn big_keys(&self) -> u64 {
+        self.pick(self.big_keys, 10_000_000, 1_000_000)
+    }
+
+    pub fn pause_keys(&self) -> u64 {
+        self.pick(self.pause_keys, 10_000_000, 1_000_000)
+    }
+
+    /// Nowhere for quick runs, whose figures mean nothing, unless a place is given.
+    pub fn out(&self) -> Option<PathBuf> {
+        let usual = (!self.quick).then(|| PathBuf::from("docs/benchmarks"));
+        self.out.clone().or(usual)
+    }
+
+    /// Peers first, Rufous last, all on the server's core.
+    pub fn contestants(&self) -> Result<Vec<ServerSpec>> {
+        let mut specs = Vec::new();
+        if !self.no_default_peers {
+            for name in PEERS {
+                let program = format!("{name}-server");
+                if on_path(&program).is_some() {
+                    specs.push(peer(name, &program, &self.peer_args));
+                }
+            }
+        }
+        for text in &self.peer {
+            let Some((name, command)) = text.split_once('=') else {
+                bail!("--peer takes NAME=COMMAND, not {text}");
+            };
+            specs.push(ServerSpec::new(name, command));
+        }
+        if specs.is_empty() {
+            bail!("no peer: install redis-server, or name one with --peer");
+        }
+        specs.push(self.rufous.spec()?);
+        let core = self.server_core.to_string();
+        Ok(specs.into_iter().map(|spec| spec.on_cores(&core)).collect())
+    }
+}
+
+/// A Redis-like server without snapshots and log; an empty word stands for `--save ""`.
+fn peer(name: &str, program: &str, args: &str) -> ServerSpec {
+    let command = format!("{program} --port {{port}} --bind 127.0.0.1 --dir {{dir}} {args}");
+    let mut spec = ServerSpec::new(name, &command);
+    spec.words.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
+    spec
+}
