@@ -1,0 +1,375 @@
+//! One numbered database: index, records, what is too large for a record,
+//! and the order of expiry. Reading, removing, expiring and walking; writing
+//! is in `write.rs`.
+//!
+//! Invariants:
+//! 1. The index and the arena hold the same records.
+//! 2. Each number in a record is in use in its slab, by that record alone.
+//! 3. `expiry` has exactly the (time, hash) pairs of the records that expire.
+
+use super::Env;
+use super::arena::{self, Arena};
+use super::expiry::Expiry;
+use super::index::{Index, Position};
+use super::record::{self, BIG, Head, equal};
+use super::slab::Slab;
+use super::types::{Entry, Item, Key, Memory, OwnedValue, Value};
+use rufous_base::rng::Rng;
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub(super) struct Db {
+    pub(super) index: Index,
+    pub(super) arena: Arena,
+    pub(super) bigs: Slab<Arc<Vec<u8>>>,
+    pub(super) long_keys: Slab<Box<[u8]>>,
+    pub(super) expiry: Expiry,
+    /// Records that expire, and the sum of their times.
+    expiring: usize,
+    expiry_sum: u128,
+    /// Bytes owned by the items of both slabs.
+    pub(super) outside: usize,
+}
+
+/// A record that was found. Valid until an entry is added or removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) position: Position,
+    pub(super) handle: u32,
+}
+
+/// The number in a key or value part.
+pub(super) fn number(part: &[u8]) -> u32 {
+    let bytes = part.first_chunk().expect("such parts have four bytes");
+    u32::from_le_bytes(*bytes)
+}
+
+/// What a big value takes: its buffer, and the counted header before it.
+pub(super) fn big_bytes(value: &Arc<Vec<u8>>) -> usize {
+    value.capacity() + size_of::<Vec<u8>>() + 16
+}
+
+impl Db {
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(super) fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// Mean time to live of the keys that expire, in milliseconds.
+    pub(super) fn avg_ttl(&self, now_ms: u64) -> u64 {
+        if self.expiring == 0 {
+            return 0;
+        }
+        let mean = (self.expiry_sum / self.expiring as u128) as u64;
+        mean.saturating_sub(now_ms)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: Key<'_>) -> Option<Found> {
+        let has_key = |handle| {
+            let slot = self.arena.get(handle);
+            let head = Head::of(slot);
+            if head.has_long_key() {
+                return self.key_of(head, slot) == key.bytes;
+            }
+            equal(head.key_part(slot), key.bytes)
+        };
+        let (position, handle) = self.index.find(key.hash, has_key)?;
+        Some(Found { position, handle })
+    }
+
+    /// Finds a record that has not expired; one that has is removed.
+    #[inline]
+    pub(super) fn live(&mut self, key: Key<'_>, now_ms: u64, env: &mut Env) -> Option<Found> {
+        let found = self.find(key)?;
+        if self.is_due(found.handle, now_ms) {
+            self.expire_one(found, key.hash, env);
+            return None;
+        }
+        Some(found)
+    }
+
+    #[inline]
+    fn is_due(&self, handle: u32, now_ms: u64) -> bool {
+        self.expiry_of(handle).is_some_and(|at| at <= now_ms)
+    }
+
+    #[inline]
+    pub(super) fn expiry_of(&self, handle: u32) -> Option<u64> {
+        let slot = self.arena.get(handle);
+        Head::of(slot).expiry(slot)
+    }
+
+    fn key_of<'a>(&'a self, head: Head, slot: &'a [u8]) -> &'a [u8] {
+        let part = head.key_part(slot);
+        if head.has_long_key() {
+            return self.long_keys.get(number(part));
+        }
+        part
+    }
+
+    #[inline]
+    pub(super) fn value(&self, handle: u32) -> Value<'_> {
+        let slot = self.arena.get(handle);
+        let head = Head::of(slot);
+        let part = head.value_part(slot);
+        if head.kind() == BIG {
+            return Value::Big(self.bigs.get(number(part)));
+        }
+        Value::Small(part)
+    }
+
+    fn item(&self, handle: u32) -> Item<'_> {
+        let slot = self.arena.get(handle);
+        let head = Head::of(slot);
+        Item {
+            key: self.key_of(head, slot),
+            value: self.value(handle),
+            expire_at: head.expiry(slot),
+            access: record::stamp(slot),
+        }
+    }
+
+    pub(super) fn entry(&self, handle: u32) -> Entry {
+        let item = self.item(handle);
+        Entry {
+            value: match item.value {
+                Value::Small(bytes) => OwnedValue::Small(bytes.into()),
+                Value::Big(value) => OwnedValue::Big(Arc::clone(value)),
+            },
+            expire_at: item.expire_at,
+            access: item.access,
+        }
+    }
+
+    /// Removes a record. A big value is thrown onto the garbage list.
+    pub(super) fn remove(&mut self, found: Found, hash: u32, env: &mut Env) {
+        if let Some(value) = self.unlink(found, hash) {
+            env.throw(value);
+        }
+    }
+
+    /// Takes a record out; returns its big value, if it has one.
+    pub(super) fn unlink(&mut self, found: Found, hash: u32) -> Option<Arc<Vec<u8>>> {
+        let slot = self.arena.get(found.handle);
+        let head = Head::of(slot);
+        let long_key = head.has_long_key().then(|| number(head.key_part(slot)));
+        let big = (head.kind() == BIG).then(|| number(head.value_part(slot)));
+        let old = head.expiry(slot);
+        self.change_expiry(hash, found.handle, old, None);
+        if let Some(number) = long_key {
+            self.outside -= self.long_keys.remove(number).len();
+        }
+        self.index.remove(found.position, hash);
+        self.arena.free(found.handle);
+        big.map(|number| self.remove_big(number))
+    }
+
+    pub(super) fn remove_big(&mut self, number: u32) -> Arc<Vec<u8>> {
+        let value = self.bigs.remove(number);
+        self.outside -= big_bytes(&value);
+        value
+    }
+
+    /// Keeps the order of expiry; the record itself is the caller's.
+    pub(super) fn change_expiry(
+        &mut self,
+        hash: u32,
+        handle: u32,
+        old: Option<u64>,
+        new: Option<u64>,
+    ) {
+        if old == new {
+            return;
+        }
+        if let Some(unix_ms) = old {
+            self.expiring -= 1;
+            self.expiry_sum -= u128::from(unix_ms);
+            // Another key may have the same hash and time, and needs the pair.
+            let same = |other| other != handle && self.expiry_of(other) == old;
+            if self.index.find(hash, same).is_none() {
+                self.expiry.remove(unix_ms, hash);
+            }
+        }
+        if let Some(unix_ms) = new {
+            self.expiring += 1;
+            self.expiry_sum += u128::from(unix_ms);
+            self.expiry.insert(unix_ms, hash);
+        }
+    }
+
+    #[cold]
+    fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
+        env.counters.expired += 1;
+        env.counters.changes += 1;
+        self.remove(found, hash, env);
+    }
+
+    /// Removes due records, soonest first, at most `budget` of them. Returns
+    /// whether the budget ended it.
+    pub(super) fn expire(&mut self, now_ms: u64, budget: &mut usize, env: &mut Env) -> bool {
+        while let Some((at, hash)) = self.expiry.first() {
+            if at > now_ms {
+                return false;
+            }
+            if *budget == 0 {
+                return true;
+            }
+            *budget -= 1;
+            let is_it = |handle| self.expiry_of(handle) == Some(at);
+            let (position, handle) = self
+                .index
+                .find(hash, is_it)
+                .expect("a pair stands for a record");
+            self.expire_one(Found { position, handle }, hash, env);
+        }
+        false
+    }
+
+    pub(super) fn scan(
+        &mut self,
+        cursor: u32,
+        count: usize,
+        now_ms: u64,
+        env: &mut Env,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let mut entries = std::mem::take(&mut env.entries);
+        let next = self.index.collect(cursor, count, &mut entries);
+        for &(hash, handle) in &entries {
+            if self.is_due(handle, now_ms) {
+                self.expire_entry(hash, handle, env);
+            } else {
+                f(self.item(handle));
+            }
+        }
+        env.entries = entries;
+        next
+    }
+
+    fn expire_entry(&mut self, hash: u32, handle: u32, env: &mut Env) {
+        if let Some((position, handle)) = self.index.find(hash, |h| h == handle) {
+            self.expire_one(Found { position, handle }, hash, env);
+        }
+    }
+
+    pub(super) fn random(&mut self, now_ms: u64, rng: &mut Rng, env: &mut Env) -> Option<Item<'_>> {
+        loop {
+            let (hash, handle) = self.index.random(rng)?;
+            if !self.is_due(handle, now_ms) {
+                return Some(self.item(handle));
+            }
+            // What is due comes first in the order of expiry: with it gone,
+            // few draws are in vain.
+            self.expire_entry(hash, handle, env);
+            self.expire(now_ms, &mut 16, env);
+        }
+    }
+
+    pub(super) fn compact(
+        &mut self,
+        hash_of: impl Fn(&[u8]) -> u32,
+        budget: &mut usize,
+        count: &mut u64,
+    ) -> bool {
+        let Self {
+            index,
+            arena,
+            long_keys,
+            ..
+        } = self;
+        arena.compact(budget, |slot, old, new| {
+            let head = Head::of(slot);
+            let part = head.key_part(slot);
+            let key = if head.has_long_key() {
+                long_keys.get(number(part))
+            } else {
+                part
+            };
+            let (at, _) = index
+                .find(hash_of(key), |handle| handle == old)
+                .expect("each record is in the index");
+            index.set_handle(at, new);
+            *count += 1;
+        })
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        Memory {
+            keys: self.len(),
+            index_bytes: self.index.bytes(),
+            arena_bytes: self.arena.bytes(),
+            record_bytes: self.arena.used_bytes(),
+            big_bytes: self.outside + self.bigs.bytes() + self.long_keys.bytes(),
+            expiry_bytes: self.expiry.bytes(),
+        }
+    }
+
+    /// What one record takes: its slot, its word of the index, its place in
+    /// the order of expiry, and what it keeps outside.
+    pub(super) fn memory_of(&self, handle: u32) -> usize {
+        let slot = self.arena.get(handle);
+        let head = Head::of(slot);
+        let mut bytes = slot.len() + 8;
+        if head.has_expiry() {
+            bytes += 12;
+        }
+        if head.has_long_key() {
+            bytes += self.key_of(head, slot).len() + size_of::<Option<Box<[u8]>>>();
+        }
+        if let Value::Big(value) = self.value(handle) {
+            bytes += big_bytes(value) + size_of::<Option<Arc<Vec<u8>>>>();
+        }
+        bytes
+    }
+
+    /// Asserts every invariant of the database and of its parts.
+    pub(super) fn check(&self, hash_of: impl Fn(&[u8]) -> u32) {
+        self.index.check();
+        self.arena.check();
+        self.expiry.check();
+        assert_eq!(self.index.len(), self.arena.records());
+        let (mut big, mut long) = (0, 0);
+        let values = self.bigs.iter().map(big_bytes);
+        let keys = self.long_keys.iter().map(|key| key.len());
+        assert_eq!(values.chain(keys).sum::<usize>(), self.outside);
+        let (mut expiring, mut sum) = (0, 0u128);
+        let mut handles: Vec<u32> = self.arena.handles().collect();
+        let mut pairs = Vec::new();
+        for (hash, handle) in self.index.entries() {
+            let slot = self.arena.get(handle);
+            assert!(record::is_record(slot), "the index names a free slot");
+            let head = Head::of(slot);
+            let key = self.key_of(head, slot);
+            assert_eq!(hash_of(key), hash);
+            assert_eq!(head.has_long_key(), key.len() > record::MAX_INLINE_KEY);
+            if head.has_long_key() {
+                long += 1;
+            }
+            if let Value::Big(_) = self.value(handle) {
+                big += 1;
+            }
+            let parts = (head.key_part(slot).len(), head.value_len());
+            let size = record::size(parts.0, parts.1, head.has_expiry());
+            assert_eq!(arena::slot_size(size), slot.len(), "in the wrong class");
+            if let Some(at) = head.expiry(slot) {
+                expiring += 1;
+                sum += u128::from(at);
+                pairs.push((at, hash));
+                assert!(self.expiry.contains(at, hash));
+            }
+        }
+        let mut named: Vec<u32> = self.index.entries().map(|e| e.1).collect();
+        handles.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(handles, named);
+        pairs.sort_unstable();
+        pairs.dedup();
+        assert_eq!(pairs.len(), self.expiry.len());
+        assert_eq!((big, long), (self.bigs.len(), self.long_keys.len()));
+        assert_eq!((expiring, sum), (self.expiring, self.expiry_sum));
+    }
+}

@@ -1,0 +1,429 @@
+//! The data of one worker: sixteen databases of keys and values.
+//!
+//! A lookup costs two cache misses, a line of the index and the record, and
+//! [`Shard::warm_index`] and [`Shard::warm_record`] let a batch of commands
+//! wait for its misses together. Nothing holds the worker long: growth,
+//! shrink, expiry and compaction go in small steps, and what is large when it
+//! is dropped (big values, flushed databases) is handed out by
+//! [`Shard::take_garbage`]. It reads no clock, and its randomness is seeded.
+//!
+//! A key whose time has come is gone for every caller, whether or not its
+//! memory has been freed; whoever meets it removes it.
+//!
+//! Map, in reading order:
+//! - [`types`]: what goes in and comes out
+//! - [`policy`]: access stamps, by time or by frequency
+//! - `db`, `write`: one database; reading and walking, and writing
+//! - `record`: how a record lies in its slot
+//! - `arena`: slots, pages, compaction
+//! - `segment`, `index`: from hash to record
+//! - `expiry`: the order in which keys expire
+//! - `slab`: what is too large for a record
+
+mod arena;
+mod db;
+mod expiry;
+mod index;
+pub mod policy;
+mod record;
+mod segment;
+mod slab;
+#[cfg(test)]
+mod tests;
+pub mod types;
+mod write;
+
+pub use policy::Policy;
+pub use types::{
+    Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
+};
+
+use db::Db;
+use foldhash::SharedSeed;
+use foldhash::quality::FoldHasher;
+use rufous_base::limits::DATABASES;
+use rufous_base::rng::Rng;
+use rufous_base::{Garbage, Now};
+use std::hash::Hasher;
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// Values from this size on are dropped by another thread; handing over a
+/// smaller one costs as much as dropping it.
+const GARBAGE_BYTES: usize = 64 << 10;
+
+/// What the databases share.
+#[derive(Debug)]
+struct Env {
+    policy: Policy,
+    /// Whether reading a key changes its access stamp.
+    touch: bool,
+    counters: Counters,
+    rng: Rng,
+    garbage: Vec<Garbage>,
+    big_values: Vec<Arc<Vec<u8>>>,
+    /// Reused: bytes of a record being written anew.
+    scratch: Vec<u8>,
+    /// Reused: hash and handle of what a walk visits.
+    entries: Vec<(u32, u32)>,
+}
+
+impl Env {
+    /// Drops a value, here or elsewhere.
+    fn throw(&mut self, value: Arc<Vec<u8>>) {
+        if value.capacity() >= GARBAGE_BYTES {
+            self.big_values.push(value);
+        }
+    }
+
+    #[inline]
+    fn next_stamp(&mut self, stamp: u32, now: Now) -> u32 {
+        if !self.touch {
+            return stamp;
+        }
+        self.policy.next_stamp(stamp, now, &mut self.rng)
+    }
+}
+
+/// See the module's description. Database numbers must be below
+/// [`DATABASES`]; a key must have been made by [`Shard::key`] of a shard with
+/// the same seed.
+#[derive(Debug)]
+pub struct Shard {
+    seed: SharedSeed,
+    dbs: Vec<Db>,
+    env: Env,
+    /// Where expiry and maintenance go on, so that every database has its turn.
+    next_expire: usize,
+    next_maintain: usize,
+}
+
+fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
+    let mut hasher = FoldHasher::with_seed(0x52_75_66_6F_75_73, seed);
+    hasher.write(bytes);
+    (hasher.finish() >> 32) as u32
+}
+
+impl Shard {
+    /// Clients must not be able to guess the seed: they could choose keys of
+    /// equal hash.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed: SharedSeed::from_u64(seed),
+            dbs: (0..DATABASES).map(|_| Db::default()).collect(),
+            env: Env {
+                policy: Policy::default(),
+                touch: true,
+                counters: Counters::default(),
+                rng: Rng::new(seed),
+                garbage: Vec::new(),
+                big_values: Vec::new(),
+                scratch: Vec::new(),
+                entries: Vec::new(),
+            },
+            next_expire: 0,
+            next_maintain: 0,
+        }
+    }
+
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        Key {
+            bytes,
+            hash: hash_of(&self.seed, bytes),
+        }
+    }
+
+    /// Loads the key's line of the index. For a batch of keys, first all of
+    /// these, then [`Shard::warm_record`] for each result: within each pass
+    /// the processor waits for all the misses together.
+    #[inline]
+    pub fn warm_index(&self, db: usize, hash: u32) -> Warm {
+        Warm(self.dbs[db].index.candidate(hash))
+    }
+
+    /// Loads what most probably is the record's slot. The value means nothing.
+    #[inline]
+    pub fn warm_record(&self, db: usize, warm: Warm) -> u64 {
+        black_box(self.dbs[db].arena.warm(warm.0))
+    }
+
+    /// The value, as an access to the key.
+    #[inline]
+    pub fn get(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        if self.env.touch {
+            self.dbs[db].touch(found.handle, now, &mut self.env);
+        }
+        Some(self.dbs[db].value(found.handle))
+    }
+
+    /// The value, without leaving a trace in the access stamp.
+    #[inline]
+    pub fn peek(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        Some(self.dbs[db].value(found.handle))
+    }
+
+    /// Whether the key is there, without leaving a trace.
+    #[inline]
+    pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env);
+        found.is_some()
+    }
+
+    /// Sets the value; returns whether the key was there before.
+    #[inline]
+    pub fn set(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expiry: ExpirySetting,
+        now: Now,
+    ) -> bool {
+        self.env.counters.changes += 1;
+        self.dbs[db].set(key, value, expiry, now, &mut self.env)
+    }
+
+    /// The value's bytes, to be changed without changing their number.
+    pub fn bytes_mut(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<&mut [u8]> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        self.env.counters.changes += 1;
+        self.dbs[db].touch(found.handle, now, &mut self.env);
+        Some(self.dbs[db].value_mut(found.handle))
+    }
+
+    /// The value's bytes after making it at least `min_len` long: zeroes
+    /// follow what was there, and a missing key is created.
+    pub fn grow(&mut self, db: usize, key: Key<'_>, min_len: usize, now: Now) -> &mut [u8] {
+        self.env.counters.changes += 1;
+        self.dbs[db].grow(key, min_len, now, &mut self.env)
+    }
+
+    /// Appends to the value, creating a missing key; returns the new length.
+    pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
+        self.env.counters.changes += 1;
+        self.dbs[db].append(key, tail, now, &mut self.env)
+    }
+
+    /// Returns whether the key was there.
+    pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let Some(found) = self.dbs[db].live(key, now.unix_ms(), &mut self.env) else {
+            return false;
+        };
+        self.env.counters.changes += 1;
+        self.dbs[db].remove(found, key.hash, &mut self.env);
+        true
+    }
+
+    /// Removes the key and returns everything about it.
+    pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let db = &mut self.dbs[db];
+        let found = db.live(key, now.unix_ms(), &mut self.env)?;
+        self.env.counters.changes += 1;
+        let entry = db.entry(found.handle);
+        db.unlink(found, key.hash);
+        Some(entry)
+    }
+
+    /// Everything about the key; a big value is shared, not copied.
+    pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        Some(self.dbs[db].entry(found.handle))
+    }
+
+    /// Gives the key this value, expiry and access stamp, whatever it had before.
+    pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
+        self.env.counters.changes += 1;
+        self.dbs[db].put(key, entry, now, &mut self.env);
+    }
+
+    /// When the key expires (Unix milliseconds), if it is there and if it does.
+    pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        Some(self.dbs[db].expiry_of(found.handle))
+    }
+
+    /// Returns whether the key is there. A time that has passed is taken as
+    /// it is: the key is gone for whoever asks next.
+    pub fn set_expire_at(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        unix_ms: Option<u64>,
+        now: Now,
+    ) -> bool {
+        let Some(found) = self.dbs[db].live(key, now.unix_ms(), &mut self.env) else {
+            return false;
+        };
+        self.env.counters.changes += 1;
+        self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
+        true
+    }
+
+    /// The key's access stamp, to be read through [`Shard::policy`].
+    pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        Some(record::stamp(self.dbs[db].arena.get(found.handle)))
+    }
+
+    /// Returns whether the key is there.
+    pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
+        let Some(found) = self.dbs[db].live(key, now.unix_ms(), &mut self.env) else {
+            return false;
+        };
+        let slot = self.dbs[db].arena.get_mut(found.handle);
+        record::put_stamp(slot, access & record::STAMP);
+        true
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.env.policy
+    }
+
+    /// Stamps that are there keep their bits: after a change between time and
+    /// frequency they mean little until the keys are used again.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.env.policy = policy;
+    }
+
+    /// Whether access stamps are renewed by reads and writes (`CLIENT NO-TOUCH`).
+    pub fn set_touch(&mut self, touch: bool) {
+        self.env.touch = touch;
+    }
+
+    /// Visits at least `count` keys (fewer at the end, or where the table is
+    /// sparse) in the order of their hashes from `cursor` on. Returns where to
+    /// go on, `None` at the end, and never 0, where every walk begins. A key
+    /// that is there all the time from the first call to the last is visited
+    /// exactly once.
+    pub fn scan(
+        &mut self,
+        db: usize,
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        self.dbs[db].scan(cursor, count, now.unix_ms(), &mut self.env, f)
+    }
+
+    /// A key with everything about it, each with the same probability.
+    pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
+        self.dbs[db].random(now.unix_ms(), rng, &mut self.env)
+    }
+
+    pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
+        self.random(db, now, rng).map(|item| item.key.to_vec())
+    }
+
+    /// Keys, including those that have expired but were not met since.
+    pub fn len(&self, db: usize) -> usize {
+        self.dbs[db].len()
+    }
+
+    pub fn is_empty(&self, db: usize) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Keys that have an expiry.
+    pub fn expiring_len(&self, db: usize) -> usize {
+        self.dbs[db].expiring()
+    }
+
+    /// Mean time to live of the keys that have an expiry, in milliseconds.
+    pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
+        self.dbs[db].avg_ttl(now.unix_ms())
+    }
+
+    /// Empties a database. Its data becomes garbage as a whole.
+    pub fn flush(&mut self, db: usize) {
+        self.env.counters.changes += self.dbs[db].len() as u64;
+        let old = std::mem::take(&mut self.dbs[db]);
+        if old.len() > 0 {
+            self.env.garbage.push(Box::new(old));
+        }
+    }
+
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.env.counters.changes += 1;
+        self.dbs.swap(a, b);
+    }
+
+    /// Removes at most `budget` keys whose time has come. Returns whether
+    /// there may be more.
+    pub fn expire_step(&mut self, now: Now, budget: usize) -> bool {
+        let mut left = budget;
+        for _ in 0..self.dbs.len() {
+            let db = &mut self.dbs[self.next_expire];
+            if db.expire(now.unix_ms(), &mut left, &mut self.env) {
+                return true;
+            }
+            self.next_expire = (self.next_expire + 1) % self.dbs.len();
+        }
+        false
+    }
+
+    /// When the next key expires, in Unix milliseconds.
+    pub fn next_expiry(&self) -> Option<u64> {
+        let firsts = self.dbs.iter().filter_map(|db| db.expiry.first());
+        firsts.map(|(unix_ms, _)| unix_ms).min()
+    }
+
+    /// Gives back memory that records of the past have left unused, looking at
+    /// no more than `budget` records. Returns whether there may be more to do.
+    pub fn maintain_step(&mut self, budget: usize) -> bool {
+        let mut left = budget;
+        for _ in 0..self.dbs.len() {
+            let db = &mut self.dbs[self.next_maintain];
+            let (seed, moved) = (&self.seed, &mut self.env.counters.compacted);
+            let hash_of = |key: &[u8]| hash_of(seed, key);
+            if db.compact(hash_of, &mut left, moved) {
+                return true;
+            }
+            self.next_maintain = (self.next_maintain + 1) % self.dbs.len();
+        }
+        false
+    }
+
+    pub fn memory(&self) -> Memory {
+        let mut all = Memory::default();
+        for db in &self.dbs {
+            all.add(db.memory());
+        }
+        all
+    }
+
+    /// Bytes that the key takes, its share of the index included.
+    pub fn memory_of(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<usize> {
+        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        Some(self.dbs[db].memory_of(found.handle))
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.env.counters
+    }
+
+    /// Index entries moved by growth and shrink since the databases of now
+    /// were empty: what bounds the work of a single insertion or removal.
+    pub fn index_moves(&self) -> u64 {
+        self.dbs.iter().map(|db| db.index.moved()).sum()
+    }
+
+    /// What was removed and is large: to be dropped where nobody waits.
+    pub fn take_garbage(&mut self) -> Vec<Garbage> {
+        let mut all = std::mem::take(&mut self.env.garbage);
+        if !self.env.big_values.is_empty() {
+            all.push(Box::new(std::mem::take(&mut self.env.big_values)));
+        }
+        all
+    }
+
+    /// Asserts every invariant, by looking at everything: for tests.
+    pub fn check(&self) {
+        for db in &self.dbs {
+            db.check(|key| hash_of(&self.seed, key));
+        }
+    }
+}
