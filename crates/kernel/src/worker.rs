@@ -476,7 +476,6 @@ impl<P: Program> Worker<P> {
                 writes.entry(owner).or_default().push((key, after));
             }
         }
-        self.shard.absorb_counters(&mut self.scratch);
         for (owner, ticket) in held {
             let writes = writes.remove(&owner).unwrap_or_default();
             if owner == self.id {

@@ -63,6 +63,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How accesses to keys are recorded.
+    pub fn access_policy(&self) -> rufous_kernel::shard::Policy {
+        rufous_kernel::shard::Policy { lfu: self.maxmemory_policy.is_lfu(), ..Default::default() }
+    }
+
     /// Whether a client is turned away because no password protects the node.
     pub fn protected_mode_refuses(&self, info: &rufous_base::ConnInfo) -> bool {
         self.protected_mode && self.requirepass.is_empty() && !info.is_local

@@ -133,7 +133,7 @@ impl Front {
         self.limits = shared::RequestLimits::new(&config);
         self.batch_limit = slow::batch_limit(config.slowlog_log_slower_than);
         self.slow.configure(config.slowlog_log_slower_than, config.slowlog_max_len);
-        self.kernel.shard.set_policy_lfu(config.maxmemory_policy.is_lfu());
+        self.kernel.shard.set_policy(config.access_policy());
         self.config = config;
     }
 

@@ -25,7 +25,6 @@ impl Front {
     /// that go on after a wait.
     pub(super) fn parse_batch(&mut self, bytes: &[u8], limit: usize) {
         self.lookahead.clear();
-        let limits = &self.limits;
         while self.lookahead.wants_more(limit) {
             let Some(&read) = self.reads.get(self.next_read) else { break };
             let fresh = self.read_at.is_none();
@@ -42,7 +41,7 @@ impl Front {
             let mut parser = Parser {
                 table: self.table,
                 shard: &self.kernel.shard,
-                limits: limits.of(connection),
+                limits: self.limits.of(connection),
                 limit,
                 lookahead: &mut self.lookahead,
             };
@@ -69,7 +68,6 @@ impl Front {
     }
 
     fn parse_resumed(&mut self, limit: usize) {
-        let limits = &self.limits;
         while self.lookahead.wants_more(limit) {
             let Some(&id) = self.resumed.last() else { break };
             let Some(connection) =
@@ -85,7 +83,7 @@ impl Front {
             let mut parser = Parser {
                 table: self.table,
                 shard: &self.kernel.shard,
-                limits: limits.of(connection),
+                limits: self.limits.of(connection),
                 limit,
                 lookahead: &mut self.lookahead,
             };
