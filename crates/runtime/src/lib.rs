@@ -1,1 +1,44 @@
-//! runtime
+//! What drives the actors in a real process: threads, sockets, rings, clocks.
+//!
+//! One worker thread per actor, each with a tokio current-thread runtime that
+//! does nothing but turn the worker's loop; one control thread that accepts
+//! connections and runs what the caller spawns; one reaper.
+//!
+//! It never looks into the bytes it moves, knows no command, key or data type,
+//! and decides nothing that the contract in `rufous_base::actor` leaves to the
+//! actor. No lock is held while an actor runs, and no request costs an
+//! allocation, a channel or a task here.
+//!
+//! Map, in reading order:
+//! - [`config`]: what a node is told at start
+//! - [`runtime`]: starting, stopping, handles
+//! - `worker`: a worker's loop of turns; the contract is kept here
+//! - `sockets`: a worker's connections: reading, sending, closing. The one
+//!   module to replace for another way to do so
+//! - `ring`: messages between workers, wake-ups, back-pressure
+//! - `inbox`: readiness, new connections and orders for a worker
+//! - `control`, `listen`: accepting, and the stop of a node
+//! - [`local`]: connections inside the process
+//! - `reaper`, `clock`, `fd_limit`, [`stats`]: what their names say
+#![forbid(unsafe_code)]
+
+mod clock;
+pub mod config;
+mod control;
+mod fd_limit;
+mod inbox;
+mod listen;
+pub mod local;
+mod reaper;
+mod ring;
+pub mod runtime;
+mod shared;
+mod sockets;
+pub mod stats;
+mod worker;
+
+pub use config::{Config, Listen};
+pub use fd_limit::FdLimit;
+pub use local::LocalConnection;
+pub use runtime::{Handle, Runtime, StartError, start};
+pub use stats::{Snapshot, WorkerSnapshot};

@@ -1,0 +1,61 @@
+//! What a node's runtime is told at start.
+
+use rufous_base::limits::{OUTPUT_HARD_LIMIT, OUTPUT_HIGH_WATER, RING_MESSAGES};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Port 0 takes a free one; [`crate::Handle::addresses`] tells which.
+    Tcp(SocketAddr),
+    /// Permission bits as for `chmod`; without them the process's umask decides.
+    Unix { path: PathBuf, mode: Option<u32> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Worker threads, 1 to `limits::MAX_WORKERS`.
+    pub workers: usize,
+    /// Pin each worker to a core of its own, where there are enough.
+    pub pin: bool,
+    pub listen: Vec<Listen>,
+    /// Connections the kernel keeps until they are accepted.
+    pub backlog: u32,
+    /// The most clients from outside this process.
+    pub max_clients: usize,
+    /// Silence after which TCP asks whether the peer is still there.
+    pub keepalive: Option<Duration>,
+    /// Bytes that one turn of a worker reads at most, over all its connections.
+    pub turn_bytes: usize,
+    /// Bytes that one turn reads from one connection at most.
+    pub read_bytes: usize,
+    /// Messages that fit in each ring between two workers.
+    pub ring_messages: usize,
+    /// Reading from a connection stops while more reply bytes wait for it.
+    pub output_high_water: usize,
+    /// A connection with more reply bytes waiting is dropped.
+    pub output_hard_limit: usize,
+    /// How long stopping waits for actors to finish and for replies to leave.
+    pub drain: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            pin: true,
+            listen: Vec::new(),
+            backlog: 511,
+            max_clients: 10_000,
+            keepalive: Some(Duration::from_secs(300)),
+            turn_bytes: 1024 * 1024,
+            read_bytes: 64 * 1024,
+            ring_messages: RING_MESSAGES,
+            output_high_water: OUTPUT_HIGH_WATER,
+            output_hard_limit: OUTPUT_HARD_LIMIT,
+            drain: Duration::from_secs(10),
+        }
+    }
+}

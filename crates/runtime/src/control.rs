@@ -1,0 +1,92 @@
+//! The control thread: accepts connections, runs what the caller spawns there
+//! (admin HTTP, signals), and leads the node through its stop.
+
+use crate::inbox::Order;
+use crate::listen::{Bound, accept_all};
+use crate::shared::{Report, Shared};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Replies get this long to leave, even where actors took all the time there was.
+const LEAST_FLUSH: Duration = Duration::from_millis(500);
+
+pub(crate) struct Control {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) reports: UnboundedReceiver<Report>,
+    pub(crate) listeners: Vec<Bound>,
+    pub(crate) keepalive: Option<Duration>,
+    pub(crate) drain: Duration,
+}
+
+impl Control {
+    /// Serves until the node has stopped.
+    pub(crate) async fn run(mut self) {
+        let mut acceptors = JoinSet::new();
+        for bound in self.listeners.drain(..) {
+            acceptors.spawn(accept_all(bound, Arc::clone(&self.shared), self.keepalive));
+        }
+        let mut tally = Tally::default();
+        while !tally.stop {
+            let Some(report) = self.reports.recv().await else {
+                return;
+            };
+            tally.count(report);
+        }
+        tracing::info!("stopping");
+        // Waits until the sockets are closed: from now on nobody can connect.
+        acceptors.shutdown().await;
+        let deadline = Instant::now() + self.drain;
+        let workers = self.shared.inboxes.len();
+        self.shared.order_all(|| Order::Stop);
+        let stopped = async {
+            while tally.stopped < workers && tally.ended < workers {
+                match self.reports.recv().await {
+                    Some(report) => tally.count(report),
+                    None => return,
+                }
+            }
+        };
+        if timeout_at(deadline, stopped).await.is_err() {
+            tracing::warn!(
+                finished = tally.stopped,
+                workers,
+                "stopping without waiting any longer for what is under way"
+            );
+        }
+        let until = deadline.max(Instant::now() + LEAST_FLUSH).into_std();
+        self.shared.order_all(|| Order::Finish(until));
+        while tally.ended < workers {
+            match self.reports.recv().await {
+                Some(report) => tally.count(report),
+                None => return,
+            }
+        }
+        tracing::info!("stopped");
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    stop: bool,
+    stopped: usize,
+    ended: usize,
+    told: Vec<u16>,
+}
+
+impl Tally {
+    fn count(&mut self, report: Report) {
+        match report {
+            Report::Stop => self.stop = true,
+            // An actor may say so more than once.
+            Report::Stopped(worker) if self.told.contains(&worker.0) => {}
+            Report::Stopped(worker) => {
+                self.told.push(worker.0);
+                self.stopped += 1;
+            }
+            Report::Ended => self.ended += 1,
+        }
+    }
+}

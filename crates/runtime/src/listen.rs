@@ -1,0 +1,224 @@
+//! Listening sockets, and the loop that accepts from one of them.
+
+use crate::config::{Config, Listen};
+use crate::inbox::Incoming;
+use crate::runtime::StartError;
+use crate::shared::Shared;
+use rufous_base::ConnInfo;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// How long accepting rests after it failed for want of something that the
+/// whole machine or process lacks: doubled each time, up to the second.
+const REST: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// A socket that is bound and listens.
+#[derive(Debug)]
+pub(crate) enum Bound {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket, removed when nobody listens any more.
+#[derive(Debug)]
+pub(crate) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+pub(crate) fn bind(listen: &Listen, config: &Config) -> Result<Bound, StartError> {
+    match listen {
+        Listen::Tcp(address) => {
+            bind_tcp(*address, config.backlog)
+                .map(Bound::Tcp)
+                .map_err(|source| StartError::Listen {
+                    at: address.to_string(),
+                    source,
+                })
+        }
+        Listen::Unix { path, mode } => bind_unix(path, *mode, config.backlog)
+            .map(|listener| Bound::Unix(listener, SocketFile(path.clone())))
+            .map_err(|source| StartError::Listen {
+                at: path.display().to_string(),
+                source,
+            }),
+    }
+}
+
+fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        // So that 0.0.0.0 and :: can both be listened on.
+        socket.set_only_v6(true)?;
+    }
+    // A restart need not wait for the old connections to time out.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog.try_into().unwrap_or(i32::MAX))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn bind_unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<UnixListener> {
+    // What a node that was killed has left; never a file of another kind.
+    if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+        std::fs::remove_file(path)?;
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    if let Some(mode) = mode {
+        // Before listening: nobody connects with permissions that were not meant.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    socket.listen(backlog.try_into().unwrap_or(i32::MAX))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+impl Bound {
+    pub(crate) fn address(&self) -> io::Result<Listen> {
+        Ok(match self {
+            Self::Tcp(listener) => Listen::Tcp(listener.local_addr()?),
+            Self::Unix(_, file) => Listen::Unix {
+                path: file.0.clone(),
+                mode: None,
+            },
+        })
+    }
+}
+
+/// A listening socket that the control thread's reactor watches.
+enum Acceptor {
+    Tcp(tokio::net::TcpListener, Option<TcpKeepalive>),
+    Unix(tokio::net::UnixListener, SocketFile),
+}
+
+impl Acceptor {
+    fn new(bound: Bound, keepalive: Option<Duration>) -> io::Result<Self> {
+        Ok(match bound {
+            Bound::Tcp(listener) => {
+                let keepalive = keepalive.map(|silence| {
+                    let between = (silence / 3).max(Duration::from_secs(1));
+                    TcpKeepalive::new()
+                        .with_time(silence)
+                        .with_interval(between)
+                });
+                Self::Tcp(listener.try_into()?, keepalive)
+            }
+            Bound::Unix(listener, file) => Self::Unix(listener.try_into()?, file),
+        })
+    }
+
+    /// The next connection, for the reactor of whichever worker takes it.
+    async fn accept(&self) -> io::Result<(Incoming, ConnInfo)> {
+        match self {
+            Self::Tcp(listener, keepalive) => {
+                let (socket, peer) = listener.accept().await?;
+                // A client that is gone already is found out by reading.
+                let _ = socket.set_nodelay(true);
+                if let Some(keepalive) = keepalive {
+                    let _ = SockRef::from(&socket).set_tcp_keepalive(keepalive);
+                }
+                let peer = canonical(peer);
+                let local = socket.local_addr().map(canonical).ok();
+                let info = ConnInfo {
+                    peer: peer.to_string(),
+                    is_local: peer.ip().is_loopback()
+                        || local.is_some_and(|local| local.ip() == peer.ip()),
+                    local: local.map_or_else(String::new, |local| local.to_string()),
+                    is_internal: false,
+                };
+                Ok((Incoming::Tcp(socket.into_std()?), info))
+            }
+            Self::Unix(listener, file) => {
+                let (socket, _) = listener.accept().await?;
+                let path = file.0.display().to_string();
+                let info = ConnInfo {
+                    peer: path.clone(),
+                    local: path,
+                    is_local: true,
+                    is_internal: false,
+                };
+                Ok((Incoming::Unix(socket.into_std()?), info))
+            }
+        }
+    }
+}
+
+/// An IPv4 client of an IPv6 socket by its IPv4 name.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Accepts until it is dropped.
+pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Option<Duration>) {
+    let acceptor = match Acceptor::new(bound, keepalive) {
+        Ok(acceptor) => acceptor,
+        Err(error) => {
+            tracing::error!(%error, "cannot watch a listening socket; stopping");
+            shared.stop();
+            return;
+        }
+    };
+    let mut rest = REST.0;
+    loop {
+        match acceptor.accept().await {
+            Ok((incoming, info)) => {
+                rest = REST.0;
+                if shared.has_room() {
+                    shared.deal(incoming, info);
+                } else {
+                    shared.rejected.fetch_add(1, Ordering::Relaxed);
+                    turn_away(incoming);
+                }
+            }
+            Err(error) if is_of_one_client(&error) => {}
+            Err(error) => {
+                shared.accept_errors.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%error, rest_ms = rest.as_millis(), "cannot accept; trying again");
+                tokio::time::sleep(rest).await;
+                rest = (rest * 2).min(REST.1);
+            }
+        }
+    }
+}
+
+/// Errors of the connection that was to be accepted rather than of accepting.
+fn is_of_one_client(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionAborted
+            | Kind::ConnectionReset
+            | Kind::Interrupted
+            | Kind::TimedOut
+            | Kind::NotConnected
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+    )
+}
+
+/// Says why and closes. The socket does not block, and its buffer is empty.
+fn turn_away(incoming: Incoming) {
+    let _ = match incoming {
+        Incoming::Tcp(mut socket) => socket.write(FULL),
+        Incoming::Unix(mut socket) => socket.write(FULL),
+        Incoming::Local(_) => Ok(0),
+    };
+}

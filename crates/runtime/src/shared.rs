@@ -1,0 +1,113 @@
+//! What the threads of one node know in common.
+
+use crate::inbox::{Inbox, Incoming, Order};
+use crate::stats::{Snapshot, WorkerStats};
+use rufous_base::{ConnInfo, WorkerId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What the control thread is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// Somebody wants the node to stop.
+    Stop,
+    /// An actor has finished what was under way.
+    Stopped(WorkerId),
+    /// A worker has ended.
+    Ended,
+}
+
+pub(crate) struct Shared {
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
+    pub(crate) stats: Vec<Arc<WorkerStats>>,
+    /// Connections that each worker was dealt and that have not ended.
+    dealt: Vec<AtomicUsize>,
+    /// Those of them that come from outside.
+    clients: AtomicUsize,
+    max_clients: AtomicUsize,
+    stopping: AtomicBool,
+    /// Bounded: at most one `Stop`, and what each worker says once or twice.
+    reports: UnboundedSender<Report>,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) accept_errors: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        inboxes: Vec<Arc<Inbox>>,
+        stats: Vec<Arc<WorkerStats>>,
+        max_clients: usize,
+        reports: UnboundedSender<Report>,
+    ) -> Self {
+        Self {
+            dealt: inboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
+            inboxes,
+            stats,
+            clients: AtomicUsize::new(0),
+            max_clients: AtomicUsize::new(max_clients),
+            stopping: AtomicBool::new(false),
+            reports,
+            rejected: AtomicU64::new(0),
+            accept_errors: AtomicU64::new(0),
+        }
+    }
+
+    /// Gives a connection to the worker with the fewest.
+    pub(crate) fn deal(&self, incoming: Incoming, info: ConnInfo) {
+        let fewest = (0..self.dealt.len())
+            .min_by_key(|&worker| self.dealt[worker].load(Ordering::Relaxed))
+            .unwrap_or(0);
+        self.dealt[fewest].fetch_add(1, Ordering::Relaxed);
+        if !info.is_internal {
+            self.clients.fetch_add(1, Ordering::Relaxed);
+        }
+        self.inboxes[fewest].order(Order::Open(incoming, info));
+    }
+
+    /// A connection of `worker` has ended.
+    pub(crate) fn left(&self, worker: WorkerId, client: bool) {
+        self.dealt[worker.index()].fetch_sub(1, Ordering::Relaxed);
+        if client {
+            self.clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether one more client from outside may connect.
+    pub(crate) fn has_room(&self) -> bool {
+        self.clients.load(Ordering::Relaxed) < self.max_clients.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_max_clients(&self, most: usize) {
+        self.max_clients.store(most, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop(&self) {
+        if !self.stopping.swap(true, Ordering::AcqRel) {
+            self.report(Report::Stop);
+        }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn report(&self, report: Report) {
+        // Without a control thread there is nobody left to tell.
+        let _ = self.reports.send(report);
+    }
+
+    pub(crate) fn order_all(&self, order: impl Fn() -> Order) {
+        for inbox in &self.inboxes {
+            inbox.order(order());
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            workers: self.stats.iter().map(|stats| stats.snapshot()).collect(),
+            rejected: self.rejected.load(Ordering::Relaxed),
+            accept_errors: self.accept_errors.load(Ordering::Relaxed),
+        }
+    }
+}

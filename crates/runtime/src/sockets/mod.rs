@@ -1,0 +1,356 @@
+//! A worker's connections: what may be read is read, what is to be sent is
+//! sent, and everything else waits without costing anything.
+//!
+//! This is the whole interface between a worker and the sockets; another way
+//! to drive them would take this module's place. Invariants:
+//! - A connection that is neither closing nor held nor over its high-water
+//!   mark is in the ready queue, or its waker is registered for reading.
+//! - A connection with waiting replies is in the ready queue, or its waker is
+//!   registered for writing.
+//! - A connection that is gone leaves one [`Event::Gone`] and is not heard of
+//!   again; its slot is used again only after [`Sockets::release`].
+//! - An idle connection owns no buffer.
+
+mod pending;
+mod pieces;
+mod send;
+mod stream;
+
+use crate::inbox::{Inbox, Incoming, slot_waker};
+use crate::stats::WorkerStats;
+use pending::{Flushed, Pending};
+use rufous_base::{Close, ConnId, Read};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use stream::Stream;
+
+/// Reading stops for this turn when less than this is left of its buffer.
+const LEAST_READ: usize = 4 * 1024;
+
+/// What the actor must be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Drained(ConnId),
+    Gone(ConnId),
+}
+
+/// Bounds of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) read_bytes: usize,
+    pub(crate) output_high_water: usize,
+    pub(crate) output_hard_limit: usize,
+}
+
+pub(crate) struct Sockets {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Connections to look at, each at most once.
+    ready: VecDeque<u32>,
+    /// Ready to be read, but reading has stopped for all.
+    parked: Vec<u32>,
+    events: Vec<Event>,
+    bounds: Bounds,
+    inbox: Arc<Inbox>,
+    stats: Arc<WorkerStats>,
+    scratch: send::Scratch,
+}
+
+struct Slot {
+    generation: u32,
+    waker: Waker,
+    conn: Option<Conn>,
+    /// Whether the connection comes, or came, from outside the process.
+    client: bool,
+}
+
+struct Conn {
+    stream: Stream,
+    pending: Pending,
+    /// In the ready queue.
+    queued: bool,
+    /// Among those to be read when reading goes on.
+    parked: bool,
+    /// The actor wants nothing more from it for now.
+    held: bool,
+    /// Too many replies wait; reading goes on when they have drained.
+    over: bool,
+    /// To be closed once its replies have left.
+    closing: bool,
+    /// This turn's chain of writes.
+    chain: (u32, u32),
+}
+
+impl Conn {
+    fn is_read(&self) -> bool {
+        !self.held && !self.over && !self.closing
+    }
+}
+
+impl Sockets {
+    pub(crate) fn new(bounds: Bounds, inbox: Arc<Inbox>, stats: Arc<WorkerStats>) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            parked: Vec::new(),
+            events: Vec::new(),
+            bounds,
+            inbox,
+            stats,
+            scratch: send::Scratch::default(),
+        }
+    }
+
+    /// Takes a new connection in; `client` says whether it comes from outside
+    /// the process.
+    pub(crate) fn open(&mut self, incoming: Incoming, client: bool) -> io::Result<ConnId> {
+        let stream = Stream::new(incoming)?;
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.slots.len() as u32;
+                self.slots.push(Slot {
+                    generation: 0,
+                    waker: slot_waker(&self.inbox, slot),
+                    conn: None,
+                    client,
+                });
+                slot
+            }
+        };
+        let place = &mut self.slots[slot as usize];
+        assert!(place.conn.is_none(), "a free slot holds no connection");
+        place.client = client;
+        place.conn = Some(Conn {
+            stream,
+            pending: Pending::default(),
+            queued: false,
+            parked: false,
+            held: false,
+            over: false,
+            closing: false,
+            chain: (pieces::NONE, pieces::NONE),
+        });
+        let generation = place.generation;
+        self.stats.connections.add(1);
+        self.stats.connections_total.add(1);
+        // The first read registers the waker.
+        self.queue(slot);
+        Ok(ConnId { slot, generation })
+    }
+
+    /// Notes that these slots were woken.
+    pub(crate) fn woken(&mut self, slots: impl Iterator<Item = u32>) {
+        for slot in slots {
+            self.queue(slot);
+        }
+    }
+
+    /// Reads from the connections that are ready, each at most once, as far as
+    /// `buf` goes; and sends what waited for those that were full. Where
+    /// `reading` is false, nothing is read.
+    pub(crate) fn gather(&mut self, reading: bool, buf: &mut [u8], reads: &mut Vec<Read>) {
+        if reading {
+            while let Some(slot) = self.parked.pop() {
+                if let Some(conn) = self.slots[slot as usize].conn.as_mut() {
+                    conn.parked = false;
+                }
+                self.queue(slot);
+            }
+        }
+        let mut at = 0;
+        for _ in 0..self.ready.len() {
+            if buf.len() - at < LEAST_READ {
+                break;
+            }
+            let Some(slot) = self.ready.pop_front() else {
+                break;
+            };
+            let Some(conn) = self.slots[slot as usize].conn.as_mut() else {
+                continue;
+            };
+            conn.queued = false;
+            if !conn.pending.is_empty() && !self.flush(slot) {
+                continue;
+            }
+            let place = &mut self.slots[slot as usize];
+            let Some(conn) = place.conn.as_mut().filter(|conn| conn.is_read()) else {
+                continue;
+            };
+            if !reading {
+                if !conn.parked {
+                    conn.parked = true;
+                    self.parked.push(slot);
+                }
+                continue;
+            }
+            let cx = &mut Context::from_waker(&place.waker);
+            let size = (buf.len() - at).min(self.bounds.read_bytes);
+            match conn.stream.poll_read(cx, &mut buf[at..at + size]) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => self.drop_now(slot),
+                Poll::Ready(Ok(n)) => {
+                    let id = ConnId {
+                        slot,
+                        generation: place.generation,
+                    };
+                    reads.push(Read {
+                        conn: id,
+                        start: at,
+                        end: at + n,
+                    });
+                    at += n;
+                    // A full buffer means that more may wait, without another wake-up.
+                    if n == size || conn.stream.may_read_more(cx) {
+                        self.queue(slot);
+                    }
+                }
+            }
+        }
+        self.stats.reads.add(reads.len() as u64);
+        self.stats.bytes_in.add(at as u64);
+    }
+
+    /// Stops reading from a connection, or goes on.
+    pub(crate) fn hold(&mut self, id: ConnId, hold: bool) {
+        if let Some(conn) = self.get(id) {
+            conn.held = hold;
+            if !hold {
+                self.queue(id.slot);
+            }
+        }
+    }
+
+    /// Closes a connection; `Event::Gone` follows.
+    pub(crate) fn close(&mut self, id: ConnId, close: Close) {
+        let Some(conn) = self.get(id) else { return };
+        match close {
+            Close::Now => self.drop_now(id.slot),
+            Close::AfterReplies if conn.pending.is_empty() => self.finish(id.slot),
+            Close::AfterReplies => conn.closing = true,
+        }
+    }
+
+    /// Whether somebody waits to be looked at that no wake-up will tell of.
+    pub(crate) fn has_work(&self, reading: bool) -> bool {
+        !self.ready.is_empty() || !self.events.is_empty() || (reading && !self.parked.is_empty())
+    }
+
+    /// What happened, in order; `events` must be empty and is swapped in.
+    pub(crate) fn take_events(&mut self, events: &mut Vec<Event>) {
+        std::mem::swap(&mut self.events, events);
+    }
+
+    /// The actor has been told that `id` is gone: its slot may be used again.
+    /// Returns whether it was a client from outside.
+    pub(crate) fn release(&mut self, id: ConnId) -> bool {
+        let slot = &mut self.slots[id.index()];
+        assert!(slot.conn.is_none(), "still open");
+        assert_eq!(slot.generation, id.generation, "told once");
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        slot.client
+    }
+
+    /// Whether no replies wait anywhere.
+    pub(crate) fn is_flushed(&self) -> bool {
+        let mut open = self.slots.iter().filter_map(|slot| slot.conn.as_ref());
+        open.all(|conn| conn.pending.is_empty())
+    }
+
+    /// Closes every connection that is still open.
+    pub(crate) fn close_all(&mut self) {
+        for slot in 0..self.slots.len() as u32 {
+            if let Some(conn) = &self.slots[slot as usize].conn {
+                if conn.pending.is_empty() {
+                    self.finish(slot);
+                } else {
+                    self.drop_now(slot);
+                }
+            }
+        }
+    }
+
+    fn get(&mut self, id: ConnId) -> Option<&mut Conn> {
+        let slot = self.slots.get_mut(id.index())?;
+        if slot.generation != id.generation {
+            return None;
+        }
+        slot.conn.as_mut()
+    }
+
+    fn queue(&mut self, slot: u32) {
+        if let Some(conn) = self.slots[slot as usize].conn.as_mut()
+            && !conn.queued
+        {
+            conn.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// Sends what waits for a connection, and looks at what follows from it.
+    /// False where it must not be read now: it is gone, or has just drained
+    /// and the actor is to hear of that first.
+    fn flush(&mut self, slot: u32) -> bool {
+        let place = &mut self.slots[slot as usize];
+        let Some(conn) = place.conn.as_mut() else {
+            return false;
+        };
+        let cx = &mut Context::from_waker(&place.waker);
+        let stats = &self.stats;
+        let flushed = conn.pending.flush(&mut conn.stream, cx, |n| {
+            stats.sends.add(1);
+            stats.bytes_out.add(n as u64);
+        });
+        let again = match flushed {
+            Err(_) => {
+                self.drop_now(slot);
+                return false;
+            }
+            Ok(Flushed::All) if conn.closing => {
+                self.finish(slot);
+                return false;
+            }
+            Ok(flushed) => flushed == Flushed::More,
+        };
+        // Half-way down, so that a connection at the mark does not flutter.
+        if conn.over && conn.pending.len() <= self.bounds.output_high_water / 2 {
+            conn.over = false;
+            self.events.push(Event::Drained(ConnId {
+                slot,
+                generation: place.generation,
+            }));
+            self.queue(slot);
+            return false;
+        }
+        if again {
+            self.queue(slot);
+        }
+        true
+    }
+
+    /// Closes a connection whose replies have all been handed to the kernel.
+    fn finish(&mut self, slot: u32) {
+        let place = &mut self.slots[slot as usize];
+        if let Some(conn) = place.conn.take() {
+            conn.stream.finish(&mut Context::from_waker(&place.waker));
+            self.gone(slot);
+        }
+    }
+
+    /// Closes a connection with whatever waits for it.
+    fn drop_now(&mut self, slot: u32) {
+        if self.slots[slot as usize].conn.take().is_some() {
+            self.gone(slot);
+        }
+    }
+
+    fn gone(&mut self, slot: u32) {
+        self.stats.connections.sub(1);
+        let generation = self.slots[slot as usize].generation;
+        self.events.push(Event::Gone(ConnId { slot, generation }));
+    }
+}

@@ -1,0 +1,100 @@
+//! One byte stream, whatever it is made of, polled without blocking.
+//!
+//! A `Pending` has registered the waker; nothing else has.
+
+use crate::inbox::Incoming;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    /// The worker's end of a connection inside this process.
+    Local(DuplexStream),
+}
+
+/// What is read and thrown away at most, where a connection is closed by us.
+const DISCARD: usize = 16;
+
+impl Stream {
+    /// Must be called on the worker's thread: its reactor watches the socket.
+    pub(super) fn new(incoming: Incoming) -> io::Result<Self> {
+        Ok(match incoming {
+            Incoming::Tcp(socket) => Self::Tcp(TcpStream::from_std(socket)?),
+            Incoming::Unix(socket) => Self::Unix(UnixStream::from_std(socket)?),
+            Incoming::Local(pipe) => Self::Local(pipe),
+        })
+    }
+
+    /// Reads into `buf`; 0 bytes mean that the peer sends no more.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut buf = ReadBuf::new(buf);
+        let read = match self {
+            Self::Tcp(s) => Pin::new(s).poll_read(cx, &mut buf),
+            Self::Unix(s) => Pin::new(s).poll_read(cx, &mut buf),
+            Self::Local(s) => Pin::new(s).poll_read(cx, &mut buf),
+        };
+        ready!(read)?;
+        Poll::Ready(Ok(buf.filled().len()))
+    }
+
+    /// After a read that did not fill its buffer: false where the waker is
+    /// registered and will tell, true where another read has to find out.
+    pub(super) fn may_read_more(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Self::Tcp(s) => s.poll_read_ready(cx).is_ready(),
+            Self::Unix(s) => s.poll_read_ready(cx).is_ready(),
+            Self::Local(_) => true,
+        }
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(s) => Pin::new(s).poll_write(cx, bytes),
+            Self::Unix(s) => Pin::new(s).poll_write(cx, bytes),
+            Self::Local(s) => Pin::new(s).poll_write(cx, bytes),
+        }
+    }
+
+    pub(super) fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(s) => Pin::new(s).poll_write_vectored(cx, slices),
+            Self::Unix(s) => Pin::new(s).poll_write_vectored(cx, slices),
+            Self::Local(s) => Pin::new(s).poll_write_vectored(cx, slices),
+        }
+    }
+
+    /// Ends a connection whose last replies have been handed to the kernel.
+    /// What the peer sent and nobody read is taken away first: closing over it
+    /// would reset the connection, and the peer might lose those replies.
+    pub(super) fn finish(mut self, cx: &mut Context<'_>) {
+        let _ = match &mut self {
+            Self::Tcp(s) => Pin::new(s).poll_shutdown(cx),
+            Self::Unix(s) => Pin::new(s).poll_shutdown(cx),
+            Self::Local(s) => Pin::new(s).poll_shutdown(cx),
+        };
+        let mut unread = [0; 8 * 1024];
+        for _ in 0..DISCARD {
+            match self.poll_read(cx, &mut unread) {
+                Poll::Ready(Ok(n)) if n > 0 => {}
+                _ => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! One worker: a loop of turns on a thread of its own.
+//!
+//! A turn takes what has arrived (orders, connections that went or drained,
+//! bytes, messages, the time), steps the actor with each, and then carries out
+//! all effects together. The reactor is asked for more between any two turns,
+//! with one system call, which blocks only where there is nothing to do.
+
+use crate::clock::Clock;
+use crate::inbox::{Inbox, Incoming, Order};
+use crate::reaper::Reaper;
+use crate::ring::Post;
+use crate::shared::{Report, Shared};
+use crate::sockets::{Event, Sockets};
+use crate::stats::WorkerStats;
+use rufous_base::{Actor, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+
+/// What a worker is made of, besides its actor.
+pub(crate) struct Parts<M> {
+    pub(crate) id: WorkerId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) stats: Arc<WorkerStats>,
+    pub(crate) sockets: Sockets,
+    pub(crate) post: Post<M>,
+    pub(crate) reaper: Reaper,
+    pub(crate) clock: Clock,
+    pub(crate) turn_bytes: usize,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Running,
+    /// The actor was told to stop; nothing more is read.
+    Stopping,
+    /// Waiting replies may leave until then.
+    Finishing(Instant),
+}
+
+pub(crate) struct Worker<A: Actor> {
+    parts: Parts<A::Message>,
+    driven: Driven<A>,
+    /// What a turn reads; used again by the next one.
+    buf: Box<[u8]>,
+    reads: Vec<Read>,
+    woken: Vec<u32>,
+    orders: Vec<Order>,
+    events: Vec<Event>,
+    stage: Stage,
+    /// When the actor wants its `Tick`.
+    wake_at_us: Option<u64>,
+    timer: Timer,
+    /// When the last poll ended.
+    idle_since_us: u64,
+}
+
+/// The actor and its effects, so that stepping borrows nothing else.
+struct Driven<A: Actor> {
+    actor: A,
+    fx: Effects<A::Message>,
+    clock: Clock,
+    steps: u64,
+}
+
+impl<A: Actor> Driven<A> {
+    /// Steps with `input`, and then with `Resume` and `bytes` for as long as
+    /// the actor has work left over.
+    fn step(&mut self, now: Now, input: Input<'_, A::Message>, bytes: &[u8]) {
+        self.fx.more = false;
+        self.actor.step(now, input, &mut self.fx);
+        self.steps += 1;
+        while self.fx.more {
+            self.fx.more = false;
+            let now = self.clock.now();
+            self.actor.step(now, Input::Resume { bytes }, &mut self.fx);
+            self.steps += 1;
+        }
+    }
+}
+
+impl<A: Actor> Worker<A> {
+    pub(crate) fn new(actor: A, parts: Parts<A::Message>) -> Self {
+        Self {
+            driven: Driven {
+                actor,
+                fx: Effects::default(),
+                clock: parts.clock,
+                steps: 0,
+            },
+            buf: vec![0; parts.turn_bytes].into(),
+            reads: Vec::new(),
+            woken: Vec::new(),
+            orders: Vec::new(),
+            events: Vec::new(),
+            stage: Stage::Running,
+            wake_at_us: None,
+            timer: Timer::new(),
+            idle_since_us: parts.clock.mono_us(),
+            parts,
+        }
+    }
+
+    /// Runs until the node has stopped.
+    pub(crate) async fn run(mut self) {
+        // One poll may use thousands of sockets: tokio's budget per task is
+        // for tasks that share a thread, and this one shares it with nobody.
+        tokio::task::unconstrained(poll_fn(|cx| self.poll(cx))).await;
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.parts.inbox.bell().attach(cx.waker());
+        self.parts.post.awake();
+        let now = self.parts.clock.now();
+        let idle = now.mono_us - self.idle_since_us;
+        self.turn(now);
+        let end_us = self.parts.clock.mono_us();
+        self.idle_since_us = end_us;
+        let stats = &self.parts.stats;
+        stats.turns.add(1);
+        stats.steps.add(std::mem::take(&mut self.driven.steps));
+        stats.idle_us.add(idle);
+        stats.busy_us.add(end_us - now.mono_us);
+        if self.is_finished() {
+            self.end(now);
+            return Poll::Ready(());
+        }
+        let due = self.due_us();
+        let busy = self.parts.sockets.has_work(self.reading())
+            || due.is_some_and(|due| due <= end_us)
+            || !self.parts.post.may_sleep();
+        if busy || !self.timer.arm(&self.parts.clock, end_us, due, cx) {
+            // Costs no system call; the reactor is polled without blocking.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.parts.post.push_overflow();
+        self.parts.inbox.take(&mut self.woken, &mut self.orders);
+        self.parts.sockets.woken(self.woken.drain(..));
+        self.take_orders(now);
+        self.take_events(now);
+        self.take_bytes(now);
+        let driven = &mut self.driven;
+        self.parts.post.receive(|from, message| {
+            driven.step(now, Input::Message { from, message }, &[]);
+        });
+        if self.wake_at_us.is_some_and(|due| due <= now.mono_us) {
+            self.wake_at_us = None;
+            self.driven.step(now, Input::Tick, &[]);
+        }
+        self.carry_out();
+        self.parts.post.wake_receivers();
+    }
+
+    fn take_orders(&mut self, now: Now) {
+        let mut orders = std::mem::take(&mut self.orders);
+        for order in orders.drain(..) {
+            match order {
+                Order::Open(incoming, info) => self.open(now, incoming, info),
+                Order::Stop => {
+                    self.stage = Stage::Stopping;
+                    self.driven.step(now, Input::Stop, &[]);
+                }
+                Order::Finish(until) => self.stage = Stage::Finishing(until),
+            }
+        }
+        self.orders = orders;
+    }
+
+    fn open(&mut self, now: Now, incoming: Incoming, info: ConnInfo) {
+        // Counted for the worker before it was handed over.
+        let client = !info.is_internal;
+        if self.stage != Stage::Running {
+            self.parts.shared.left(self.parts.id, client);
+            return;
+        }
+        match self.parts.sockets.open(incoming, client) {
+            Ok(conn) => self.driven.step(now, Input::Opened { conn, info }, &[]),
+            Err(error) => {
+                tracing::warn!(%error, peer = info.peer, "cannot watch a new connection");
+                self.parts.shared.left(self.parts.id, client);
+            }
+        }
+    }
+
+    fn take_events(&mut self, now: Now) {
+        let mut events = std::mem::take(&mut self.events);
+        self.parts.sockets.take_events(&mut events);
+        for event in events.drain(..) {
+            match event {
+                Event::Drained(conn) => self.driven.step(now, Input::Drained { conn }, &[]),
+                Event::Gone(conn) => self.gone(now, conn),
+            }
+        }
+        self.events = events;
+    }
+
+    fn gone(&mut self, now: Now, conn: ConnId) {
+        self.driven.step(now, Input::Closed { conn }, &[]);
+        let client = self.parts.sockets.release(conn);
+        self.parts.shared.left(self.parts.id, client);
+    }
+
+    fn take_bytes(&mut self, now: Now) {
+        let reading = self.reading();
+        let sockets = &mut self.parts.sockets;
+        sockets.gather(reading, &mut self.buf, &mut self.reads);
+        let Some(last) = self.reads.last() else {
+            return;
+        };
+        let bytes = &self.buf[..last.end];
+        let reads = &self.reads;
+        self.driven
+            .step(now, Input::Received { bytes, reads }, bytes);
+        self.reads.clear();
+    }
+
+    fn reading(&self) -> bool {
+        self.stage == Stage::Running && !self.parts.post.is_overflowing()
+    }
+
+    /// Does what the steps of this turn have asked for.
+    fn carry_out(&mut self) {
+        let fx = &mut self.driven.fx;
+        let parts = &mut self.parts;
+        if let Some(at) = fx.wake_at_us.take() {
+            self.wake_at_us = Some(at);
+        }
+        for effect in fx.node.drain(..) {
+            match effect {
+                // Before the replies leave: who asked waits for the end of it.
+                NodeEffect::Stall(us) => std::thread::sleep(Duration::from_micros(us)),
+                NodeEffect::Shutdown => parts.shared.stop(),
+                NodeEffect::Stopped => parts.shared.report(Report::Stopped(parts.id)),
+                NodeEffect::MaxClients(most) => parts.shared.set_max_clients(most),
+            }
+        }
+        for (to, message) in fx.messages.drain(..) {
+            parts.post.send(to, message);
+        }
+        if !fx.writes.is_empty() {
+            parts.sockets.send(&fx.output, &fx.writes);
+            fx.writes.clear();
+        }
+        fx.output.clear();
+        for (conn, close) in fx.closes.drain(..) {
+            parts.sockets.close(conn, close);
+        }
+        for (conn, hold) in fx.holds.drain(..) {
+            parts.sockets.hold(conn, hold);
+        }
+        for garbage in fx.garbage.drain(..) {
+            parts.reaper.drop_later(garbage);
+        }
+    }
+
+    fn due_us(&self) -> Option<u64> {
+        let Stage::Finishing(until) = self.stage else {
+            return self.wake_at_us;
+        };
+        let until = self.parts.clock.us_of(until);
+        Some(self.wake_at_us.map_or(until, |at| at.min(until)))
+    }
+
+    fn is_finished(&self) -> bool {
+        let Stage::Finishing(until) = self.stage else {
+            return false;
+        };
+        let sent = self.parts.sockets.is_flushed() && !self.parts.post.is_overflowing();
+        sent || Instant::now() >= until
+    }
+
+    /// Closes what is open, and tells the actor.
+    fn end(&mut self, now: Now) {
+        self.parts.sockets.close_all();
+        self.take_events(now);
+        self.carry_out();
+        self.parts.inbox.close();
+        self.parts.shared.report(Report::Ended);
+    }
+}
+
+/// The worker's only timer. It is set again only to fire earlier: an actor
+/// that puts its `Tick` off each turn costs nothing.
+struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+    armed_us: Option<u64>,
+}
+
+impl Timer {
+    fn new() -> Self {
+        Self {
+            sleep: None,
+            armed_us: None,
+        }
+    }
+
+    /// Makes sure that the worker is polled at `due_us` or before. False where
+    /// that is now.
+    fn arm(
+        &mut self,
+        clock: &Clock,
+        now_us: u64,
+        due_us: Option<u64>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let Some(due_us) = due_us else { return true };
+        if self.armed_us.is_some_and(|at| at > now_us && at <= due_us) {
+            return true;
+        }
+        let (at, due_us) = clock.instant(now_us, due_us);
+        let at = at.into();
+        let sleep = match &mut self.sleep {
+            Some(sleep) => {
+                sleep.as_mut().reset(at);
+                sleep
+            }
+            empty => empty.insert(Box::pin(tokio::time::sleep_until(at))),
+        };
+        self.armed_us = Some(due_us);
+        if sleep.as_mut().poll(cx).is_ready() {
+            self.armed_us = None;
+            return false;
+        }
+        true
+    }
+}
