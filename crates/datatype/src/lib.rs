@@ -1,2 +1,36 @@
-//! datatype
+//! What users store: the pure operations on values behind the string, bit and expiry commands.
+//!
+//! Every function here takes bytes or numbers and returns bytes or numbers. The crate decides what Redis 7.2 would
+//! answer and says so as data; others look keys up, apply the answer and write the reply.
+//!
+//! What it never does: no I/O, no clock, no randomness, no state between calls, no knowledge of keys, connections or
+//! the protocol's framing. It never panics on a user's bytes and never allocates more than a named limit allows.
+//!
+//! | module | concept |
+//! |---|---|
+//! | [`error`] | [`ValueError`], the texts of Redis's errors about values |
+//! | [`integer`] | strict integers, counters |
+//! | [`float`] | doubles: parsing, printing, score bounds |
+//! | [`float::LongDouble`] | the 80-bit arithmetic behind `INCRBYFLOAT` |
+//! | [`bits`] | `GETBIT`, `SETBIT`, `BITCOUNT`, `BITPOS`, `BITOP` |
+//! | [`bitfield`] | integers of any width at any bit offset |
+//! | [`range`] | index normalisation, size limits |
+//! | [`lcs`] | longest common subsequence |
+//! | [`glob`] | Redis's patterns |
+//! | [`expire`] | deadlines and the conditions of the `EXPIRE` family |
 #![forbid(unsafe_code)]
+
+pub mod bitfield;
+pub mod bits;
+pub mod error;
+pub mod expire;
+pub mod float;
+pub mod glob;
+pub mod integer;
+pub mod lcs;
+pub mod range;
+
+pub use error::ValueError;
+
+/// Redis's default for `proto-max-bulk-len`: no string grows beyond this many bytes.
+pub const DEFAULT_MAX_BULK_LEN: u64 = 512 * 1024 * 1024;
