@@ -12,7 +12,7 @@
 //! - [`failure`]: errors as clients see them
 //! - [`options`]: reading arguments
 //! - [`table`]: finding a command by name
-//! - [`string`], [`bitmap`], [`key`]: the commands
+//! - [`string`], [`bitmap`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
@@ -20,6 +20,7 @@ pub mod failure;
 pub mod key;
 pub mod options;
 pub mod reply;
+pub mod server;
 pub mod spec;
 pub mod string;
 pub mod table;

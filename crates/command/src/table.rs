@@ -1,7 +1,7 @@
 //! Finding a command by name. The server puts its own commands behind those
 //! on data in one table; ids are places in it.
 
-use crate::{Command, Ctx, Flags, Reply, Spec, bitmap, key, string};
+use crate::{Command, Ctx, Flags, Reply, Spec, bitmap, key, server, string};
 use rufous_base::Args;
 use rufous_kernel::{Context, Program};
 
@@ -10,7 +10,7 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-static GROUPS: [&[&Command]; 3] = [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS];
+static GROUPS: [&[&Command]; 4] = [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS, server::COMMANDS];
 
 static RUNS: std::sync::LazyLock<Vec<&'static Command>> = std::sync::LazyLock::new(|| data_commands().collect());
 

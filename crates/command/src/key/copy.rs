@@ -1,0 +1,178 @@
+//! COPY: gives a value a second key, in the same database or another.
+
+use crate::options::{self, is};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use std::borrow::Cow;
+
+pub static COPY: Command = Command {
+    spec: Spec {
+        name: "copy",
+        summary: "Copies the value of a key, with its expiry, to another key.",
+        since: "6.2.0",
+        group: Group::Generic,
+        complexity: "O(N) in the size of small values, O(1) for large ones, which are shared until one is changed",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: Keys::Custom {
+            find,
+            shown: (1, 2, 1),
+        },
+        syntax: "source destination [DB destination-db] [REPLACE]",
+    },
+    run,
+};
+
+/// The source in the selected database, the destination in the one that is
+/// named. Of a request that cannot run, any keys will do.
+fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
+    let target = parse(args, db).map_or(db, |options| options.db);
+    keys.extend([(db, 1), (target, 2)]);
+}
+
+struct Options {
+    db: u8,
+    replace: bool,
+}
+
+fn parse(args: &Args<'_>, db: u8) -> Result<Options, Failure> {
+    let mut options = Options { db, replace: false };
+    let mut at = 3;
+    while at < args.len() {
+        if is(args.get(at), "REPLACE") {
+            options.replace = true;
+        } else if is(args.get(at), "DB") && at + 1 < args.len() {
+            at += 1;
+            options.db = target_database(args.get(at))?;
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+        at += 1;
+    }
+    Ok(options)
+}
+
+/// The database that a key goes to. Redis tells what is not an integer from
+/// what is not one of 32 bits from what names no database.
+pub(super) fn target_database(arg: &[u8]) -> Result<u8, Failure> {
+    if i32::try_from(options::integer(arg)?).is_err() {
+        return Err(Failure::from(
+            "ERR value is out of range, value must between -2147483648 and 2147483647",
+        ));
+    }
+    options::database(arg)
+}
+
+pub(super) const SAME_KEY: Failure = Failure(Cow::Borrowed(
+    "ERR source and destination objects are the same",
+));
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let options = parse(&args, ctx.db as u8)?;
+    let target = usize::from(options.db);
+    if target == ctx.db && args.get(1) == args.get(2) {
+        return Err(SAME_KEY);
+    }
+    let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));
+    // The source is accessed, the copy is new.
+    let found = ctx.shard.get(ctx.db, from, ctx.now).is_some();
+    let may = found && (options.replace || !ctx.shard.contains(target, to, ctx.now));
+    if may && let Some(mut entry) = ctx.shard.clone_entry(ctx.db, from, ctx.now) {
+        entry.access = ctx.shard.policy().first_stamp(ctx.now);
+        ctx.shard.insert_entry(target, to, entry, ctx.now);
+    }
+    reply.integer(i64::from(may));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+    use rufous_base::Args;
+
+    #[test]
+    fn copies_value_and_expiry() {
+        let mut rig = Rig::new();
+        rig.check("COPY a b", ":0\r\n");
+        rig.check("SET a 1 PX 1000", "+OK\r\n");
+        rig.check("COPY a b", ":1\r\n");
+        rig.check("GET b", "$1\r\n1\r\n");
+        rig.check("PTTL b", ":1000\r\n");
+        rig.check("GET a", "$1\r\n1\r\n");
+        rig.check("SET b 2", "+OK\r\n");
+        rig.check("COPY a b", ":0\r\n");
+        rig.check("COPY a b replace", ":1\r\n");
+        rig.check("GET b", "$1\r\n1\r\n");
+        rig.check("COPY none b REPLACE", ":0\r\n");
+        rig.check("EXISTS b", ":1\r\n");
+    }
+
+    #[test]
+    fn to_another_database() {
+        let mut rig = Rig::new();
+        rig.check("SET a 1", "+OK\r\n");
+        rig.check("COPY a a DB 3", ":1\r\n");
+        rig.check("COPY a a db 3", ":0\r\n");
+        rig.check("COPY a b REPLACE DB 3", ":1\r\n");
+        rig.db = 3;
+        rig.check("GET a", "$1\r\n1\r\n");
+        rig.check("GET b", "$1\r\n1\r\n");
+    }
+
+    #[test]
+    fn a_large_value_is_shared_until_it_changes() {
+        let mut rig = Rig::new();
+        rig.run(&[b"SET", b"a", &[b'x'; 100_000]]);
+        rig.check("COPY a b", ":1\r\n");
+        let copy = rig.run(&[b"GET", b"b"]);
+        rig.check("SET a y", "+OK\r\n");
+        assert_eq!(rig.run(&[b"GET", b"b"]), copy);
+        assert!(copy.starts_with(b"$100000\r\nxxx"));
+    }
+
+    #[test]
+    fn refused() {
+        let mut rig = Rig::new();
+        let same = "-ERR source and destination objects are the same\r\n";
+        rig.check("SET a 1", "+OK\r\n");
+        rig.check("COPY a a", same);
+        rig.check("COPY none none DB 0", same);
+        rig.check("COPY a b DB 16", "-ERR DB index is out of range\r\n");
+        rig.check("COPY a b DB -1", "-ERR DB index is out of range\r\n");
+        rig.check(
+            "COPY a b DB x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check(
+            "COPY a b DB 99999999999",
+            "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n",
+        );
+        rig.check("COPY a b DB", "-ERR syntax error\r\n");
+        rig.check("COPY a b REPLACE x", "-ERR syntax error\r\n");
+        rig.check("EXISTS b", ":0\r\n");
+    }
+
+    #[test]
+    fn keys_are_found_in_both_databases() {
+        let check = |request: &str, keys: [(u8, u32); 2]| {
+            let words: Vec<&str> = request.split(' ').collect();
+            let buf = words.concat();
+            let mut at = 0;
+            let spans: Vec<_> = words
+                .iter()
+                .map(|word| {
+                    at += word.len() as u32;
+                    (at - word.len() as u32, word.len() as u32)
+                })
+                .collect();
+            let mut found = Vec::new();
+            let args = Args::new(buf.as_bytes(), &spans, &mut []);
+            super::find(&args, 2, &mut found);
+            assert_eq!(found, keys, "{request}");
+        };
+        check("COPY a b", [(2, 1), (2, 2)]);
+        check("COPY a b REPLACE DB 5", [(2, 1), (5, 2)]);
+        check("COPY a b DB 5 db 6", [(2, 1), (6, 2)]);
+        check("COPY a b DB 77", [(2, 1), (2, 2)]);
+    }
+}

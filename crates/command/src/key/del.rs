@@ -1,0 +1,61 @@
+//! DEL: removes keys.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static DEL: Command = Command {
+    spec: Spec {
+        name: "del",
+        summary: "Removes keys and tells how many there were.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(N) where N is the number of keys",
+        arity: -2,
+        flags: Flags::WRITE,
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    remove(ctx, &args, reply);
+    Ok(())
+}
+
+/// Removes every key named and replies how many were there. A value that is
+/// large enough to matter is freed elsewhere, so DEL and UNLINK are one.
+pub(super) fn remove(ctx: &mut Ctx<'_>, args: &Args<'_>, reply: &mut Reply<'_>) {
+    let mut removed = 0;
+    for (index, name) in args.iter_from(1).enumerate() {
+        let key = if index == 0 {
+            ctx.first_key(name)
+        } else {
+            ctx.key(name)
+        };
+        removed += usize::from(ctx.shard.remove(ctx.db, key, ctx.now));
+    }
+    reply.count(removed);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_the_keys_that_were_there() {
+        let mut rig = Rig::new();
+        rig.check("SET a 1", "+OK\r\n");
+        rig.check("SET b 2", "+OK\r\n");
+        rig.check("DEL a none b a", ":2\r\n");
+        rig.check("GET a", "$-1\r\n");
+        rig.check("DEL b", ":0\r\n");
+    }
+
+    #[test]
+    fn a_key_whose_time_has_come_was_not_there() {
+        let mut rig = Rig::new();
+        rig.check("SET a 1 PX 5", "+OK\r\n");
+        rig.advance_ms(10).check("DEL a", ":0\r\n");
+    }
+}

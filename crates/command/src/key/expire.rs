@@ -1,0 +1,131 @@
+//! EXPIRE: gives a key a time to live in seconds.
+
+use crate::options;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::expire::{
+    self, ExpireBase, ExpireCondition, ExpireOutcome, ExpireTime, ExpireUnit,
+};
+
+pub static EXPIRE: Command = Command {
+    spec: Spec {
+        name: "expire",
+        summary: "Gives a key a time to live in seconds.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key seconds [NX | XX | GT | LT]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let time = (ExpireUnit::Seconds, ExpireBase::Relative);
+    set_deadline(ctx, &args, reply, time, "expire")
+}
+
+/// EXPIRE and its variants: an argument in `unit`, counted from `base`, and
+/// conditions behind it.
+pub(super) fn set_deadline(
+    ctx: &mut Ctx<'_>,
+    args: &Args<'_>,
+    reply: &mut Reply<'_>,
+    (unit, base): (ExpireUnit, ExpireBase),
+    command: &'static str,
+) -> Result<(), Failure> {
+    let mut condition = ExpireCondition::default();
+    for option in args.iter_from(3) {
+        if !condition.add_option(option) {
+            let shown = String::from_utf8_lossy(&option[..option.len().min(128)]);
+            return Err(Failure::from(format!("ERR Unsupported option {shown}")));
+        }
+    }
+    condition.check()?;
+    let value = options::integer(args.get(2))?;
+    let now_ms = ctx.now.unix_ms() as i64;
+    let deadline = ExpireTime { value, unit, base }.deadline_ms(now_ms, command)?;
+    let key = ctx.first_key(args.get(1));
+    let Some(current) = ctx.shard.expire_at(ctx.db, key, ctx.now) else {
+        reply.integer(0);
+        return Ok(());
+    };
+    let current = current.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+    let changed = match expire::decide(condition, current, deadline, now_ms) {
+        ExpireOutcome::Unchanged => false,
+        ExpireOutcome::Delete => ctx.shard.remove(ctx.db, key, ctx.now),
+        ExpireOutcome::Set(at) => {
+            let at = u64::try_from(at).unwrap_or_default();
+            ctx.shard.set_expire_at(ctx.db, key, Some(at), ctx.now)
+        }
+    };
+    reply.integer(i64::from(changed));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn a_key_lives_so_many_seconds() {
+        let mut rig = Rig::new();
+        rig.check("EXPIRE k 10", ":0\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("EXPIRE k 10", ":1\r\n");
+        rig.check("PTTL k", ":10000\r\n");
+        rig.advance_ms(9_999).check("GET k", "$1\r\nv\r\n");
+        rig.advance_ms(2).check("GET k", "$-1\r\n");
+    }
+
+    #[test]
+    fn conditions() {
+        let mut rig = Rig::new();
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("EXPIRE k 10 XX", ":0\r\n");
+        rig.check("EXPIRE k 10 GT", ":0\r\n");
+        rig.check("EXPIRE k 10 nx", ":1\r\n");
+        rig.check("EXPIRE k 20 NX", ":0\r\n");
+        rig.check("EXPIRE k 5 GT", ":0\r\n");
+        rig.check("EXPIRE k 15 GT XX", ":1\r\n");
+        rig.check("EXPIRE k 20 LT", ":0\r\n");
+        rig.check("EXPIRE k 5 LT LT", ":1\r\n");
+        rig.check("TTL k", ":5\r\n");
+        rig.check("EXPIRE k -1 GT", ":0\r\n");
+        rig.check("EXISTS k", ":1\r\n");
+    }
+
+    #[test]
+    fn the_past_deletes() {
+        let mut rig = Rig::new();
+        for seconds in ["0", "-1", "-1000000000000"] {
+            rig.check("SET k v", "+OK\r\n");
+            rig.check(&format!("EXPIRE k {seconds}"), ":1\r\n");
+            rig.check("EXISTS k", ":0\r\n");
+        }
+    }
+
+    #[test]
+    fn refused() {
+        let mut rig = Rig::new();
+        let invalid = "-ERR invalid expire time in 'expire' command\r\n";
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("EXPIRE k 9223372036854775807", invalid);
+        rig.check("EXPIRE none 9223372036854775807", invalid);
+        rig.check("EXPIRE k -9223372036854775808", invalid);
+        rig.check("EXPIRE k 9223372036854775", invalid);
+        rig.check(
+            "EXPIRE k x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check("EXPIRE k x foo", "-ERR Unsupported option foo\r\n");
+        let nx = "-ERR NX and XX, GT or LT options at the same time are not compatible\r\n";
+        rig.check("EXPIRE k 10 NX XX", nx);
+        rig.check("EXPIRE k 10 GT NX", nx);
+        let gt = "-ERR GT and LT options at the same time are not compatible\r\n";
+        rig.check("EXPIRE k x LT GT", gt);
+        rig.check("TTL k", ":-1\r\n");
+    }
+}

@@ -1,0 +1,46 @@
+//! EXPIREAT: sets when a key expires, in seconds of Unix time.
+
+use super::expire::set_deadline;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::expire::{ExpireBase, ExpireUnit};
+
+pub static EXPIREAT: Command = Command {
+    spec: Spec {
+        name: "expireat",
+        summary: "Sets when a key expires, in seconds of Unix time.",
+        since: "1.2.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key unix-time-seconds [NX | XX | GT | LT]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let time = (ExpireUnit::Seconds, ExpireBase::Absolute);
+    set_deadline(ctx, &args, reply, time, "expireat")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn a_key_lives_until_then() {
+        let mut rig = Rig::new();
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("EXPIREAT k 1700000010", ":1\r\n");
+        rig.check("PTTL k", ":10000\r\n");
+        rig.check("EXPIREAT k 1700000005 GT", ":0\r\n");
+        rig.check(
+            "EXPIREAT k 99999999999999999",
+            "-ERR invalid expire time in 'expireat' command\r\n",
+        );
+        rig.check("EXPIREAT k 1700000000", ":1\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+    }
+}

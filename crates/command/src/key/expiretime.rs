@@ -1,0 +1,43 @@
+//! EXPIRETIME: when a key expires, in seconds of Unix time.
+
+use super::ttl::deadline;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::expire;
+
+pub static EXPIRETIME: Command = Command {
+    spec: Spec {
+        name: "expiretime",
+        summary: "Returns the Unix time in seconds at which a key expires.",
+        since: "7.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    deadline(ctx, &args, reply, |at, _| expire::to_seconds(at));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn to_the_nearest_second() {
+        let mut rig = Rig::new();
+        rig.check("EXPIRETIME k", ":-2\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("EXPIRETIME k", ":-1\r\n");
+        rig.check("PEXPIREAT k 1700000001499", ":1\r\n");
+        rig.check("EXPIRETIME k", ":1700000001\r\n");
+        rig.check("PEXPIREAT k 1700000001500", ":1\r\n");
+        rig.check("EXPIRETIME k", ":1700000002\r\n");
+    }
+}

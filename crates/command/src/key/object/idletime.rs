@@ -1,0 +1,66 @@
+//! OBJECT IDLETIME: how long ago a key was last accessed.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static IDLETIME: Command = Command {
+    spec: Spec {
+        name: "object|idletime",
+        summary: "Tells how many seconds ago a key was last accessed.",
+        since: "2.2.3",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::READONLY,
+        keys: Keys::SECOND,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let policy = ctx.shard.policy();
+    let key = ctx.first_key(args.get(2));
+    match ctx.shard.access(ctx.db, key, ctx.now) {
+        Some(_) if policy.lfu => return Err(Failure::from(NOT_TRACKED)),
+        Some(stamp) => reply.integer(i64::from(policy.idle_s(stamp, ctx.now))),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+const NOT_TRACKED: &str = "ERR An LFU maxmemory policy is selected, idle time not tracked. \
+    Please note that when switching between policies at runtime LRU and LFU data will take \
+    some time to adjust.";
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn seconds_since_the_last_access() {
+        let mut rig = Rig::new();
+        rig.check("object|idletime idletime k", "$-1\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.advance_ms(5_500)
+            .check("object|idletime idletime k", ":5\r\n");
+        rig.check("GET k", "$1\r\nv\r\n");
+        rig.check("object|idletime idletime k", ":0\r\n");
+    }
+
+    #[test]
+    fn not_with_frequencies() {
+        let mut rig = Rig::new();
+        let lfu = rufous_kernel::shard::Policy {
+            lfu: true,
+            ..rig.shard.policy()
+        };
+        rig.shard.set_policy(lfu);
+        rig.check("object|idletime idletime k", "$-1\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        let reply = rig.run(&[b"object|idletime", b"idletime", b"k"]);
+        assert!(
+            reply.starts_with(b"-ERR An LFU maxmemory policy is selected, idle time not tracked.")
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! OBJECT REFCOUNT: how many keys share the value.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static REFCOUNT: Command = Command {
+    spec: Spec {
+        name: "object|refcount",
+        summary: "Returns the number of references to the value of a key.",
+        since: "2.2.3",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::READONLY,
+        keys: Keys::SECOND,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(2));
+    // Copies that share a large value part as soon as one changes, so that
+    // to clients every key has a value of its own.
+    match ctx.shard.contains(ctx.db, key, ctx.now) {
+        true => reply.integer(1),
+        false => reply.null(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn each_key_has_its_own_value() {
+        let mut rig = Rig::new();
+        rig.check("object|refcount refcount k", "$-1\r\n");
+        rig.run(&[b"SET", b"k", &[b'x'; 100_000]]);
+        rig.check("COPY k l", ":1\r\n");
+        rig.check("object|refcount refcount k", ":1\r\n");
+    }
+}

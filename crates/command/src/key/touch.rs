@@ -1,0 +1,60 @@
+//! TOUCH: accesses keys without reading them.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static TOUCH: Command = Command {
+    spec: Spec {
+        name: "touch",
+        summary: "Marks keys as just accessed and tells how many of them exist.",
+        since: "3.2.1",
+        group: Group::Generic,
+        complexity: "O(N) where N is the number of keys",
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    // Also for clients whose other commands leave no trace (CLIENT NO-TOUCH);
+    // the setting is renewed before every command.
+    ctx.shard.set_touch(true);
+    let mut present = 0;
+    for (index, name) in args.iter_from(1).enumerate() {
+        let key = if index == 0 {
+            ctx.first_key(name)
+        } else {
+            ctx.key(name)
+        };
+        present += usize::from(ctx.shard.get(ctx.db, key, ctx.now).is_some());
+    }
+    reply.count(present);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn makes_keys_recent() {
+        let mut rig = Rig::new();
+        rig.check("SET a 1", "+OK\r\n");
+        rig.check("SET b 1", "+OK\r\n");
+        rig.advance_ms(30_000).check("TOUCH a none a", ":2\r\n");
+        rig.check("object|idletime idletime a", ":0\r\n");
+        rig.check("object|idletime idletime b", ":30\r\n");
+    }
+
+    #[test]
+    fn even_where_reads_leave_no_trace() {
+        let mut rig = Rig::new();
+        rig.check("SET a 1", "+OK\r\n");
+        rig.shard.set_touch(false);
+        rig.advance_ms(30_000).check("TOUCH a", ":1\r\n");
+        rig.check("object|idletime idletime a", ":0\r\n");
+    }
+}

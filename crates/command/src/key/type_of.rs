@@ -1,0 +1,51 @@
+//! TYPE: what kind of value a key holds.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_kernel::shard::Value;
+
+pub static TYPE: Command = Command {
+    spec: Spec {
+        name: "type",
+        summary: "Returns the type of the value stored at a key.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    match ctx.shard.peek(ctx.db, key, ctx.now) {
+        Some(value) => reply.simple(type_name(value)),
+        None => reply.simple("none"),
+    }
+    Ok(())
+}
+
+/// The name of a value's type, as TYPE and SCAN know it.
+pub fn type_name(value: Value<'_>) -> &'static str {
+    match value {
+        Value::Small(_) | Value::Big(_) => "string",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn a_string_or_none() {
+        let mut rig = Rig::new();
+        rig.check("TYPE k", "+none\r\n");
+        rig.check("SET k 1", "+OK\r\n");
+        rig.check("TYPE k", "+string\r\n");
+        rig.run(&[b"SET", b"k", &[b'x'; 100_000]]);
+        rig.check("TYPE k", "+string\r\n");
+    }
+}

@@ -1,0 +1,63 @@
+//! FLUSHALL: empties every database.
+
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_base::limits::DATABASES;
+
+pub static FLUSHALL: Command = Command {
+    spec: Spec {
+        name: "flushall",
+        summary: "Removes all keys of all databases.",
+        since: "1.0.0",
+        group: Group::Server,
+        complexity: "O(1) for clients; memory is freed by another thread",
+        arity: -1,
+        flags: Flags::WRITE.or(Flags::SLOW),
+        keys: Keys::None,
+        syntax: "[ASYNC | SYNC]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    check_mode(&args)?;
+    for db in 0..DATABASES {
+        ctx.shard.flush(db);
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// SYNC or ASYNC may be said and change nothing: databases are always freed by
+/// another thread.
+pub fn check_mode(args: &Args<'_>) -> Result<(), Failure> {
+    match args.len() {
+        1 => Ok(()),
+        2 if is(args.get(1), "ASYNC") || is(args.get(1), "SYNC") => Ok(()),
+        _ => Err(Failure::SYNTAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn empties_every_database() {
+        let mut rig = Rig::new();
+        for db in [0, 7, 15] {
+            rig.db = db;
+            rig.check("SET k v", "+OK\r\n");
+        }
+        rig.check("FLUSHALL foo", "-ERR syntax error\r\n");
+        rig.check("FLUSHALL SYNC ASYNC", "-ERR syntax error\r\n");
+        rig.check("GET k", "$1\r\nv\r\n");
+        rig.check("FLUSHALL async", "+OK\r\n");
+        for db in [0, 7, 15] {
+            rig.db = db;
+            rig.check("GET k", "$-1\r\n");
+        }
+        rig.check("FLUSHALL", "+OK\r\n");
+    }
+}

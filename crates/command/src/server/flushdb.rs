@@ -1,0 +1,45 @@
+//! FLUSHDB: empties the selected database.
+
+use super::flushall::check_mode;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static FLUSHDB: Command = Command {
+    spec: Spec {
+        name: "flushdb",
+        summary: "Removes all keys of the selected database.",
+        since: "1.0.0",
+        group: Group::Server,
+        complexity: "O(1) for clients; memory is freed by another thread",
+        arity: -1,
+        flags: Flags::WRITE.or(Flags::SLOW),
+        keys: Keys::None,
+        syntax: "[ASYNC | SYNC]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    check_mode(&args)?;
+    ctx.shard.flush(ctx.db);
+    reply.ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn empties_the_selected_database_alone() {
+        let mut rig = Rig::new();
+        rig.check("SET k v", "+OK\r\n");
+        rig.db = 1;
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("FLUSHDB foo", "-ERR syntax error\r\n");
+        rig.check("FLUSHDB sync", "+OK\r\n");
+        rig.check("GET k", "$-1\r\n");
+        rig.db = 0;
+        rig.check("GET k", "$1\r\nv\r\n");
+    }
+}

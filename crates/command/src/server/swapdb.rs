@@ -1,0 +1,74 @@
+//! SWAPDB: makes two databases change places.
+
+use crate::options;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static SWAPDB: Command = Command {
+    spec: Spec {
+        name: "swapdb",
+        summary: "Swaps two databases, for all clients at once.",
+        since: "4.0.0",
+        group: Group::Server,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::None,
+        syntax: "index1 index2",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let (a, b) = databases(&args)?;
+    ctx.shard.swap(usize::from(a), usize::from(b));
+    reply.ok();
+    Ok(())
+}
+
+/// The two databases named. Both must be numbers before either is looked at.
+pub fn databases(args: &Args<'_>) -> Result<(u8, u8), Failure> {
+    let number = |at: usize, text: &'static str| {
+        let value = options::integer(args.get(at))
+            .ok()
+            .and_then(|n| i32::try_from(n).ok());
+        value.ok_or(Failure::from(text))
+    };
+    number(1, "ERR invalid first DB index")?;
+    number(2, "ERR invalid second DB index")?;
+    Ok((
+        options::database(args.get(1))?,
+        options::database(args.get(2))?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn keys_change_places() {
+        let mut rig = Rig::new();
+        rig.check("SET k zero", "+OK\r\n");
+        rig.db = 5;
+        rig.check("SET k five PX 100", "+OK\r\n");
+        rig.check("SWAPDB 0 5", "+OK\r\n");
+        rig.check("GET k", "$4\r\nzero\r\n");
+        rig.check("PTTL k", ":-1\r\n");
+        rig.db = 0;
+        rig.check("GET k", "$4\r\nfive\r\n");
+        rig.check("PTTL k", ":100\r\n");
+        rig.check("SWAPDB 0 0", "+OK\r\n");
+        rig.check("GET k", "$4\r\nfive\r\n");
+    }
+
+    #[test]
+    fn refused() {
+        let mut rig = Rig::new();
+        rig.check("SWAPDB x 1", "-ERR invalid first DB index\r\n");
+        rig.check("SWAPDB 99 x", "-ERR invalid second DB index\r\n");
+        rig.check("SWAPDB 0 99999999999", "-ERR invalid second DB index\r\n");
+        rig.check("SWAPDB 0 16", "-ERR DB index is out of range\r\n");
+        rig.check("SWAPDB -1 0", "-ERR DB index is out of range\r\n");
+    }
+}
