@@ -1,2 +1,79 @@
-//! xtask
-fn main(){}
+//! `cargo xtask <command>`: the one entry for people and CI.
+//!
+//! It needs nothing but a Rust toolchain to start; what single commands need beyond that
+//! (the Redis client tools, Tcl, a Python environment) they install themselves.
+//!
+//! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
+//! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
+//! runs the fuzz targets, `install` gets tools, `process` and `project` are shared helpers.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod fuzz;
+mod install;
+mod node;
+mod process;
+mod project;
+mod suite;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Builds, checks and measures Rufous",
+    after_help = "Examples:\n  \
+        cargo xtask test                    install what tests need, then run all of them\n  \
+        cargo xtask test --quick            formatting, lints, unit tests and tidiness only\n  \
+        cargo xtask test --only tidy        one step\n  \
+        cargo xtask suite tcl               Redis's own suite against the release build\n  \
+        cargo xtask suite tcl --unit unit/expire --reference\n  \
+        cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
+        cargo xtask bench-peers --help      side by side with Redis and Valkey"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what tests need and run all of them; ends with `N passed, N failed`
+    Test(check::Args),
+    /// Check the layout and style rules of the repository
+    Tidy,
+    /// Run a test suite that others wrote against a server
+    Suite(suite::Args),
+    /// Run the fuzz targets for a while (needs a nightly toolchain and cargo-fuzz)
+    Fuzz(fuzz::Args),
+    /// Compare with Redis and Valkey; arguments go to `rufous-bench bench-peers`
+    BenchPeers(node::PassThrough),
+    /// Run the YCSB workloads; arguments go to `rufous-bench ycsb`
+    Ycsb(node::PassThrough),
+    /// Show what the store can do, on a server started for the occasion
+    Demo(node::DemoArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Task::Test(args) => check::run(&args),
+        Task::Tidy => tidy::run(),
+        Task::Suite(args) => suite::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
+        Task::BenchPeers(args) => node::bench("bench-peers", &args),
+        Task::Ycsb(args) => node::bench("ycsb", &args),
+        Task::Demo(args) => node::demo(&args),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

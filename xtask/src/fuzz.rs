@@ -1,0 +1,105 @@
+//! `cargo xtask fuzz`: builds the targets of `fuzz/` with coverage and the address sanitizer and
+//! runs each for a while. It passes the compiler flags that cargo-fuzz would pass, so that a nightly
+//! toolchain is all it needs.
+
+use crate::process::{self, watch};
+use crate::{install, project};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Building with the sanitizer takes long on a small machine.
+const BUILD_LIMIT: Duration = Duration::from_secs(900);
+/// What a target may take beyond its time to report and end.
+const GRACE: Duration = Duration::from_secs(60);
+
+const FLAGS: &str = "--cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Ccodegen-units=1";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Seconds for each target
+    #[arg(long, default_value_t = 60)]
+    pub(crate) seconds: u64,
+    /// Only this target (default: all of them)
+    #[arg(long)]
+    pub(crate) target: Option<String>,
+}
+
+/// Why fuzzing is impossible on this machine, and what would make it possible.
+pub(crate) fn obstacle() -> Option<&'static str> {
+    if !project::root().join("fuzz/Cargo.toml").is_file() {
+        Some("there are no fuzz targets")
+    } else if !install::has_nightly() {
+        Some("no nightly toolchain: rustup toolchain install nightly --profile minimal")
+    } else {
+        None
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    if let Some(obstacle) = obstacle() {
+        anyhow::bail!("cannot fuzz: {obstacle}");
+    }
+    let all = targets()?;
+    let targets: Vec<&String> =
+        all.iter().filter(|name| args.target.as_ref().is_none_or(|wanted| wanted == *name)).collect();
+    ensure!(!targets.is_empty(), "no such fuzz target; there are: {}", all.join(", "));
+    let triple = host()?;
+    let build_directory = project::target().join("fuzz");
+    let mut build = Command::new("cargo");
+    // Inside of a cargo started by rustup the toolchain is pinned; the nightly is named anew.
+    build.env_remove("RUSTUP_TOOLCHAIN").env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", &build_directory);
+    build.current_dir(project::root().join("fuzz")).args(["+nightly", "build", "--release", "--bins"]);
+    build.args(["--target", &triple]);
+    ensure!(watch(&mut build, BUILD_LIMIT, true)?.success(), "the fuzz targets do not build");
+    let mut fine = true;
+    for target in targets {
+        let binary = build_directory.join(&triple).join("release").join(target);
+        let passed = one(target, &binary, args.seconds)?;
+        println!("fuzz {target}: {} after {} s", if passed { "nothing found" } else { "FAILED" }, args.seconds);
+        fine &= passed;
+    }
+    Ok(fine)
+}
+
+fn one(target: &str, binary: &Path, seconds: u64) -> Result<bool> {
+    let home = project::root().join("fuzz");
+    let corpus = home.join("corpus").join(target);
+    let artifacts = home.join("artifacts").join(target);
+    std::fs::create_dir_all(&corpus)?;
+    std::fs::create_dir_all(&artifacts)?;
+    let mut command = Command::new(binary);
+    command.current_dir(&home).arg(format!("-max_total_time={seconds}")).arg("-rss_limit_mb=2048");
+    command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(&corpus);
+    let seeds = home.join("seeds").join(target);
+    if seeds.is_dir() {
+        command.arg(seeds);
+    }
+    let finished = watch(&mut command, Duration::from_secs(seconds) + GRACE, false)?;
+    if !finished.success() {
+        println!("{}", finished.text);
+    }
+    Ok(finished.success())
+}
+
+/// The triple that the compiler builds for, which the sanitizer must be told.
+fn host() -> Result<String> {
+    let version = process::output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc does not tell its host")
+}
+
+/// The targets' names, from the files in `fuzz/fuzz_targets`.
+fn targets() -> Result<Vec<String>> {
+    let directory = project::root().join("fuzz/fuzz_targets");
+    let entries = std::fs::read_dir(&directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned))
+        .collect();
+    names.sort();
+    Ok(names)
+}

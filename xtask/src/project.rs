@@ -1,0 +1,75 @@
+//! Where things are: the repository's root, cargo's target directory, and the files under version
+//! control (found by walking, so that a source archive without git works too).
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// Directories that hold build products, downloads or version control, never sources of ours.
+const NOT_SOURCES: [&str; 6] = [".git", "target", "node_modules", "corpus", "artifacts", "__pycache__"];
+
+/// The directory of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_path_buf()
+}
+
+/// Cargo's target directory: `CARGO_TARGET_DIR` where set, else `target` in the root.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(directory) => root().join(directory),
+        None => root().join("target"),
+    }
+}
+
+/// Downloads and scratch files of third-party suites; never committed.
+pub(crate) fn third_party() -> PathBuf {
+    target().join("third-party")
+}
+
+/// The release build of the server.
+pub(crate) fn server_binary() -> PathBuf {
+    target().join("release/rufous")
+}
+
+/// One file of the repository, as the rules see it.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    /// Path from the root, with `/` as the separator.
+    pub(crate) path: String,
+    /// The contents; bytes that are not UTF-8 are replaced.
+    pub(crate) text: String,
+}
+
+/// All text files of the repository, ordered by path.
+pub(crate) fn files(root: &Path) -> Result<Vec<File>> {
+    let mut found = Vec::new();
+    walk(root, root, &mut found)?;
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+fn walk(root: &Path, directory: &Path, found: &mut Vec<File>) -> Result<()> {
+    let entries = std::fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() {
+            if !NOT_SOURCES.iter().any(|skipped| name == *skipped) {
+                walk(root, &path, found)?;
+            }
+            continue;
+        }
+        // A file that others remove while we walk is no error of the repository.
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        if bytes.iter().take(8192).any(|byte| *byte == 0) {
+            continue;
+        }
+        let relative = path.strip_prefix(root).unwrap_or(&path);
+        found.push(File {
+            path: relative.to_string_lossy().replace('\\', "/"),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! `cargo xtask tidy`: the rules of the house, each a module that answers what is wrong.
+//!
+//! A rule is a pure function from the repository's files (or from what `cargo metadata` says) to
+//! violations, so that its unit tests can show it failing on a small bad sample. Rules about parts
+//! that do not exist yet (merge laws, equal simulation traces, golden bytes) come with those parts.
+
+mod layers;
+mod leftovers;
+mod machine;
+mod opening;
+mod papers;
+mod paths;
+mod purity;
+mod size;
+mod source;
+mod unwraps;
+
+use crate::project::{self, File};
+use anyhow::Result;
+use std::fmt;
+
+/// Crates that hold no clock, socket, file, thread or unseeded hasher.
+const PURE: [&str; 8] = ["base", "lattice", "datatype", "kernel", "policy", "resp", "wire", "command"];
+
+/// One broken rule at one place.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    rule: &'static str,
+    place: String,
+    what: String,
+}
+
+impl Violation {
+    fn new(rule: &'static str, place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { rule, place: place.into(), what: what.into() }
+    }
+
+    /// `line` counts from zero.
+    fn at(rule: &'static str, path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self::new(rule, format!("{path}:{}", line + 1), what)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: [{}] {}", self.place, self.rule, self.what)
+    }
+}
+
+/// Checks the repository and prints what is wrong; true when nothing is.
+pub(crate) fn run() -> Result<bool> {
+    let root = project::root();
+    let files = project::files(&root)?;
+    let violations = check(&files, &layers::workspace(&root)?);
+    for violation in &violations {
+        println!("{violation}");
+    }
+    println!("tidy: {} files, {} violations", files.len(), violations.len());
+    Ok(violations.is_empty())
+}
+
+fn check(files: &[File], workspace: &[layers::Package]) -> Vec<Violation> {
+    let mut all = layers::check(files, workspace);
+    all.extend(purity::check(files));
+    all.extend(opening::check(files));
+    all.extend(paths::check(files));
+    all.extend(papers::check(files));
+    all.extend(size::check(files));
+    all.extend(leftovers::check(files));
+    all.extend(unwraps::check(files));
+    all.extend(machine::check(files));
+    all
+}
+
+/// The Rust files among `files`.
+fn rust(files: &[File]) -> impl Iterator<Item = &File> {
+    files.iter().filter(|file| file.path.ends_with(".rs"))
+}
+
+/// The crate under `crates/` that `path` belongs to.
+fn crate_of(path: &str) -> Option<&str> {
+    path.strip_prefix("crates/")?.split('/').next()
+}
+
+/// Whether `path` is the root file of a crate.
+fn is_crate_root(path: &str) -> bool {
+    path.ends_with("src/lib.rs") || path.ends_with("src/main.rs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repository made of `(path, text)`.
+    pub(crate) fn repository(files: &[(&str, &str)]) -> Vec<File> {
+        files.iter().map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
+    }
+
+    #[test]
+    fn violations_name_rule_and_place() {
+        let violation = Violation::at("size", "src/a.rs", 4, "too long");
+        assert_eq!(violation.to_string(), "src/a.rs:5: [size] too long");
+    }
+
+    #[test]
+    fn crates_are_told_by_their_directory() {
+        assert_eq!(crate_of("crates/resp/src/lib.rs"), Some("resp"));
+        assert_eq!(crate_of("bench/src/main.rs"), None);
+        assert!(is_crate_root("crates/resp/src/lib.rs"));
+        assert!(!is_crate_root("crates/resp/src/parse.rs"));
+    }
+}
