@@ -94,6 +94,21 @@ impl BitfieldType {
         }
     }
 
+    /// The argument of a `SET`, as Redis judges whether it fits.
+    ///
+    /// For an unsigned field a negative number is a huge one. For a signed field Redis computes how far the number
+    /// lies below the maximum in 64 bits, so that one too far below counts as above: saturating makes it the maximum.
+    fn as_redis_sees(self, value: i64) -> i128 {
+        let exact = i128::from(value);
+        let below_max = self.max() - exact;
+        let wrapped = !self.signed || self.width < 64 && below_max > i128::from(i64::MAX);
+        if wrapped {
+            i128::from(value as u64)
+        } else {
+            exact
+        }
+    }
+
     /// Fits an exact result into the type; nothing if it does not fit and must not be made to.
     fn fit(self, exact: i128, overflow: BitfieldOverflow) -> Option<i64> {
         if (self.min()..=self.max()).contains(&exact) {
@@ -141,9 +156,7 @@ impl BitfieldOp {
         let old = get(data, self.field, self.offset);
         let (new, reply_old) = match self.action {
             BitfieldAction::Get => return Some(old),
-            // For an unsigned field a negative number is a huge one, so it overflows upwards.
-            BitfieldAction::Set(value) if self.field.signed => (i128::from(value), true),
-            BitfieldAction::Set(value) => (i128::from(value as u64), true),
+            BitfieldAction::Set(value) => (self.field.as_redis_sees(value), true),
             BitfieldAction::IncrementBy(by) => (i128::from(old) + i128::from(by), false),
         };
         let new = self.field.fit(new, self.overflow)?;
@@ -312,6 +325,18 @@ mod tests {
             0,
             Set(i64::MIN),
             [(Some(0), 0), (Some(0), i64::MAX), (None, 0)],
+        );
+        check(
+            "i8",
+            7,
+            Set(i64::MIN + 127),
+            [(Some(7), 127), (Some(7), 127), (None, 7)],
+        );
+        check(
+            "i8",
+            7,
+            Set(i64::MIN + 128),
+            [(Some(7), -128), (Some(7), -128), (None, 7)],
         );
         check("i1", 0, Set(1), [(Some(0), -1), (Some(0), 0), (None, 0)]);
         check("u8", 200, Get, [(Some(200), 200); 3]);
