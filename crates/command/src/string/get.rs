@@ -6,7 +6,7 @@ use rufous_base::Args;
 pub static GET: Command = Command {
     spec: Spec {
         name: "get",
-        summary: "Returns the string value of a key.",
+        summary: "Returns the string at a key.",
         since: "1.0.0",
         group: Group::String,
         complexity: "O(1)",

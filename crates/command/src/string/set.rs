@@ -8,7 +8,7 @@ use rufous_kernel::shard::{ExpirySetting, NewValue};
 pub static SET: Command = Command {
     spec: Spec {
         name: "set",
-        summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
+        summary: "Gives a key a string value, whatever it held before, on conditions and with an expiry where asked to.",
         since: "1.0.0",
         group: Group::String,
         complexity: "O(1)",
@@ -26,13 +26,20 @@ fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
     }
     let big = args.take_big(2);
     let key = ctx.first_key(args.get(1));
-    let value = match big {
-        Some(bytes) => NewValue::Own(bytes),
-        None => NewValue::Copy(args.get(2)),
-    };
-    ctx.shard.set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
+    let value = new_value(big, args.get(2));
+    ctx.shard
+        .set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
     reply.ok();
     Ok(())
+}
+
+/// The value of an argument that may have been taken out, to keep it without a copy.
+#[inline]
+pub(super) fn new_value(big: Option<Vec<u8>>, small: &[u8]) -> NewValue<'_> {
+    match big {
+        Some(bytes) => NewValue::Own(bytes),
+        None => NewValue::Copy(small),
+    }
 }
 
 #[derive(Default)]
@@ -44,8 +51,13 @@ struct Options {
     expire_at: Option<u64>,
 }
 
-fn with_options(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let options = parse(&args, ctx)?;
+fn with_options(
+    ctx: &mut Ctx<'_>,
+    mut args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Failure> {
+    let now_ms = ctx.now.unix_ms();
+    let options = parse(&args, now_ms)?;
     let big = args.take_big(2);
     let key = ctx.first_key(args.get(1));
     let present = if options.get {
@@ -60,7 +72,8 @@ fn with_options(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) ->
             }
         }
     } else {
-        (options.only_if_absent || options.only_if_present) && ctx.shard.contains(ctx.db, key, ctx.now)
+        (options.only_if_absent || options.only_if_present)
+            && ctx.shard.contains(ctx.db, key, ctx.now)
     };
     if options.only_if_absent && present || options.only_if_present && !present {
         if !options.get {
@@ -68,24 +81,30 @@ fn with_options(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) ->
         }
         return Ok(());
     }
-    let expiry = match options.expire_at {
-        Some(at) => ExpirySetting::At(at),
-        None if options.keep_ttl => ExpirySetting::Keep,
-        None => ExpirySetting::Clear,
-    };
-    let value = match big {
-        Some(bytes) => NewValue::Own(bytes),
-        None => NewValue::Copy(args.get(2)),
-    };
-    ctx.shard.set(ctx.db, key, value, expiry, ctx.now);
+    match options.expire_at {
+        // Dead on arrival: what was there is gone, and nothing takes its place.
+        Some(at) if at <= now_ms => {
+            ctx.shard.remove(ctx.db, key, ctx.now);
+        }
+        expire_at => {
+            let expiry = match expire_at {
+                Some(at) => ExpirySetting::At(at),
+                None if options.keep_ttl => ExpirySetting::Keep,
+                None => ExpirySetting::Clear,
+            };
+            let value = new_value(big, args.get(2));
+            ctx.shard.set(ctx.db, key, value, expiry, ctx.now);
+        }
+    }
     if !options.get {
         reply.ok();
     }
     Ok(())
 }
 
-fn parse(args: &Args<'_>, ctx: &Ctx<'_>) -> Result<Options, Failure> {
+fn parse(args: &Args<'_>, now_ms: u64) -> Result<Options, Failure> {
     let mut options = Options::default();
+    let mut expiry: Option<(ExpiryUnit, &[u8])> = None;
     let mut at = 3;
     while at < args.len() {
         let word = args.get(at);
@@ -95,19 +114,24 @@ fn parse(args: &Args<'_>, ctx: &Ctx<'_>) -> Result<Options, Failure> {
             options.only_if_present = true;
         } else if is(word, "GET") {
             options.get = true;
-        } else if is(word, "KEEPTTL") && options.expire_at.is_none() {
+        } else if is(word, "KEEPTTL") && expiry.is_none() {
             options.keep_ttl = true;
         } else if let Some(unit) = ExpiryUnit::parse(word)
-            && options.expire_at.is_none()
+            // The same unit again is taken, and the last time counts.
+            && expiry.is_none_or(|(before, _)| before == unit)
             && !options.keep_ttl
             && at + 1 < args.len()
         {
             at += 1;
-            options.expire_at = Some(unit.expire_at(args.get(at), ctx.now.unix_ms(), "set")?);
+            expiry = Some((unit, args.get(at)));
         } else {
             return Err(Failure::SYNTAX);
         }
         at += 1;
+    }
+    // The time is looked at last: a syntax error anywhere comes first.
+    if let Some((unit, arg)) = expiry {
+        options.expire_at = Some(unit.expire_at(arg, now_ms, "set")?);
     }
     Ok(options)
 }
@@ -120,8 +144,14 @@ pub struct ExpiryUnit {
 }
 
 impl ExpiryUnit {
-    pub const SECONDS: ExpiryUnit = ExpiryUnit { seconds: true, absolute: false };
-    pub const MILLISECONDS: ExpiryUnit = ExpiryUnit { seconds: false, absolute: false };
+    pub const SECONDS: ExpiryUnit = ExpiryUnit {
+        seconds: true,
+        absolute: false,
+    };
+    pub const MILLISECONDS: ExpiryUnit = ExpiryUnit {
+        seconds: false,
+        absolute: false,
+    };
 
     pub fn parse(word: &[u8]) -> Option<ExpiryUnit> {
         let unit = |seconds, absolute| Some(ExpiryUnit { seconds, absolute });
@@ -142,7 +172,11 @@ impl ExpiryUnit {
         if given <= 0 {
             return Err(invalid());
         }
-        let ms = if self.seconds { given.checked_mul(1000).ok_or_else(invalid)? } else { given };
+        let ms = if self.seconds {
+            given.checked_mul(1000).ok_or_else(invalid)?
+        } else {
+            given
+        };
         let base = if self.absolute { 0 } else { now_ms as i64 };
         ms.checked_add(base).map(|at| at as u64).ok_or_else(invalid)
     }
@@ -176,12 +210,28 @@ mod tests {
         rig.check("SET k v", "+OK\r\n");
         rig.advance_ms(100).check("GET k", "$1\r\nv\r\n");
         rig.check("SET k v PXAT 1", "+OK\r\n");
+        assert_eq!(rig.shard.len(0), 0);
         rig.check("GET k", "$-1\r\n");
-        rig.check("SET k v EX 0", "-ERR invalid expire time in 'set' command\r\n");
-        rig.check("SET k v EX 9223372036854775807", "-ERR invalid expire time in 'set' command\r\n");
+        rig.check(
+            "SET k v EX 0",
+            "-ERR invalid expire time in 'set' command\r\n",
+        );
+        rig.check(
+            "SET k v EX 9223372036854775807",
+            "-ERR invalid expire time in 'set' command\r\n",
+        );
         rig.check("SET k v EX", "-ERR syntax error\r\n");
         rig.check("SET k v EX 1 PX 1", "-ERR syntax error\r\n");
         rig.check("SET k v EX 1 KEEPTTL", "-ERR syntax error\r\n");
-        rig.check("SET k v EX x", "-ERR value is not an integer or out of range\r\n");
+        rig.check("SET k v EX x y", "-ERR syntax error\r\n");
+        rig.check("SET k v KEEPTTL EX 1", "-ERR syntax error\r\n");
+        rig.check("SET k v EX 0 EX 1 KEEP", "-ERR syntax error\r\n");
+        rig.check("SET k v EX 0 EX 1", "+OK\r\n");
+        rig.advance_ms(1000).check("GET k", "$-1\r\n");
+        rig.check("SET k v PERSIST", "-ERR syntax error\r\n");
+        rig.check(
+            "SET k v EX x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
     }
 }

@@ -1,0 +1,76 @@
+//! BITCOUNT: how many bits are set.
+
+use super::unit;
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::bits::{self, BitUnit};
+
+pub static BITCOUNT: Command = Command {
+    spec: Spec {
+        name: "bitcount",
+        summary: "Counts the bits that are set in the string at a key, or between two offsets of it.",
+        since: "2.6.0",
+        group: Group::Bitmap,
+        complexity: "O(N) with N bytes to look at",
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::SLOW),
+        keys: Keys::FIRST,
+        syntax: "key [start end [BYTE | BIT]]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    // A missing key is answered before the other arguments are looked at.
+    let Some(value) = ctx.shard.get(ctx.db, key, ctx.now) else {
+        reply.integer(0);
+        return Ok(());
+    };
+    let count = match args.len() {
+        2 => bits::bitcount(value.bytes()),
+        4 | 5 => {
+            let (start, end) = (integer(args.get(2))?, integer(args.get(3))?);
+            let unit = match args.len() {
+                5 => unit(args.get(4))?,
+                _ => BitUnit::Byte,
+            };
+            bits::bitcount_range(value.bytes(), start, end, unit)
+        }
+        _ => return Err(Failure::SYNTAX),
+    };
+    reply.integer(count as i64);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn all_or_a_part() {
+        let mut rig = Rig::new();
+        rig.check("SET k foobar", "+OK\r\n");
+        rig.check("BITCOUNT k", ":26\r\n");
+        rig.check("BITCOUNT k 0 0", ":4\r\n");
+        rig.check("BITCOUNT k 1 1 byte", ":6\r\n");
+        rig.check("BITCOUNT k 5 30 BIT", ":17\r\n");
+        rig.check("BITCOUNT k -1 -3", ":0\r\n");
+        rig.check("BITCOUNT none", ":0\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("SET k foobar", "+OK\r\n");
+        rig.check("BITCOUNT k 0", "-ERR syntax error\r\n");
+        rig.check("BITCOUNT k 0 1 word", "-ERR syntax error\r\n");
+        rig.check("BITCOUNT k 0 1 BIT x", "-ERR syntax error\r\n");
+        rig.check(
+            "BITCOUNT k 0 x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check("BITCOUNT none 0 x", ":0\r\n");
+    }
+}

@@ -1,0 +1,170 @@
+//! BITFIELD: reads and changes integers of any width within a value.
+
+use crate::options::{integer, is};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_base::limits::MAX_BULK;
+use rufous_datatype::bitfield::{self, BitfieldAction, BitfieldOp, BitfieldOverflow, BitfieldType};
+use rufous_datatype::bits::parse_bit_offset;
+use rufous_kernel::shard::Value;
+
+pub static BITFIELD: Command = Command {
+    spec: Spec {
+        name: "bitfield",
+        summary: "Reads, sets and increments integers of any width at any bit offset of the string at a key.",
+        since: "3.2.0",
+        group: Group::Bitmap,
+        complexity: "O(1) for each operation",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: Keys::FIRST,
+        syntax: "key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET encoding offset value | INCRBY encoding offset increment [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET encoding offset value | INCRBY encoding offset increment ...]]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let ops = parse(&args)?;
+    let len = ops.iter().map(BitfieldOp::required_len).max().unwrap_or(0);
+    if len == 0 {
+        read(ctx, args.get(1), &ops, reply);
+        return Ok(());
+    }
+    let key = ctx.first_key(args.get(1));
+    let bytes = ctx.shard.grow(ctx.db, key, len as usize, ctx.now);
+    reply.array(ops.len());
+    for op in &ops {
+        match op.apply(bytes) {
+            Some(value) => reply.integer(value),
+            None => reply.null(),
+        }
+    }
+    Ok(())
+}
+
+/// The operations in the arguments after the key, in order; `OVERFLOW` holds
+/// for those after it.
+pub(super) fn parse(args: &Args<'_>) -> Result<Vec<BitfieldOp>, Failure> {
+    let mut ops = Vec::new();
+    let mut overflow = BitfieldOverflow::default();
+    let mut at = 2;
+    while at < args.len() {
+        let (word, left) = (args.get(at), args.len() - at - 1);
+        if is(word, "OVERFLOW") && left >= 1 {
+            overflow = BitfieldOverflow::parse(args.get(at + 1))?;
+            at += 2;
+            continue;
+        }
+        let get = is(word, "GET") && left >= 2;
+        let set = is(word, "SET") && left >= 3;
+        if !(get || set || is(word, "INCRBY") && left >= 3) {
+            return Err(Failure::SYNTAX);
+        }
+        let field = BitfieldType::parse(args.get(at + 1))?;
+        let offset = parse_bit_offset(args.get(at + 2), Some(field.width()), MAX_BULK)?;
+        let action = if get {
+            BitfieldAction::Get
+        } else if set {
+            BitfieldAction::Set(integer(args.get(at + 3))?)
+        } else {
+            BitfieldAction::IncrementBy(integer(args.get(at + 3))?)
+        };
+        at += if get { 3 } else { 4 };
+        ops.push(BitfieldOp {
+            field,
+            offset,
+            action,
+            overflow,
+        });
+    }
+    Ok(ops)
+}
+
+/// Replies to operations that only read.
+pub(super) fn read(ctx: &mut Ctx<'_>, key: &[u8], ops: &[BitfieldOp], reply: &mut Reply<'_>) {
+    let key = ctx.first_key(key);
+    let value = ctx.shard.get(ctx.db, key, ctx.now).map(Value::bytes);
+    reply.array(ops.len());
+    for op in ops {
+        let bytes = value.unwrap_or_default();
+        reply.integer(bitfield::get(bytes, op.field, op.offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn reads_sets_and_counts() {
+        let mut rig = Rig::new();
+        rig.check("BITFIELD k", "*0\r\n");
+        rig.check("BITFIELD k GET u8 0", "*1\r\n:0\r\n");
+        rig.check("GET k", "$-1\r\n");
+        rig.check("BITFIELD k INCRBY i5 100 1 GET u4 0", "*2\r\n:1\r\n:0\r\n");
+        rig.check("STRLEN k", ":14\r\n");
+        rig.check("BITFIELD b SET u8 #1 97 get u8 8", "*2\r\n:0\r\n:97\r\n");
+        rig.check("GET b", "$2\r\n\0a\r\n");
+        rig.check(
+            "BITFIELD b SET i8 #1 -1 GET u8 8 GET i8 8",
+            "*3\r\n:97\r\n:255\r\n:-1\r\n",
+        );
+    }
+
+    #[test]
+    fn overflow_rules_hold_for_what_follows() {
+        let mut rig = Rig::new();
+        rig.check(
+            "BITFIELD k INCRBY u2 100 3 overflow sat INCRBY u2 102 3 INCRBY u2 102 1",
+            "*3\r\n:3\r\n:3\r\n:3\r\n",
+        );
+        rig.check("BITFIELD k INCRBY u2 100 1", "*1\r\n:0\r\n");
+        rig.check(
+            "BITFIELD k OVERFLOW FAIL INCRBY u2 102 1 GET u2 102",
+            "*2\r\n$-1\r\n:3\r\n",
+        );
+        rig.resp3()
+            .check("BITFIELD n OVERFLOW FAIL SET u8 0 256", "*1\r\n_\r\n");
+        rig.check("STRLEN n", ":1\r\n");
+    }
+
+    #[test]
+    fn keeps_the_expiry() {
+        let mut rig = Rig::new();
+        rig.check("SET k v PX 10", "+OK\r\n");
+        rig.check("BITFIELD k SET u8 100 1", "*1\r\n:0\r\n");
+        rig.advance_ms(10).check("GET k", "$-1\r\n");
+    }
+
+    #[test]
+    fn nothing_happens_where_anything_is_refused() {
+        let mut rig = Rig::new();
+        let encoding = "-ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.\r\n";
+        for bad in ["u64", "i65", "u0", "8", "x", "u08", "I8"] {
+            rig.check(&format!("BITFIELD k SET u8 0 1 GET {bad} 0"), encoding);
+        }
+        let offset = "-ERR bit offset is not an integer or out of range\r\n";
+        for bad in [
+            "-1",
+            "x",
+            "4294967296",
+            "#536870912",
+            "#-1",
+            "#9223372036854775807",
+        ] {
+            rig.check(&format!("BITFIELD k SET u8 0 1 GET u8 {bad}"), offset);
+        }
+        rig.check("BITFIELD k SET u8 0 1 GET u8", "-ERR syntax error\r\n");
+        rig.check("BITFIELD k SET u8 0", "-ERR syntax error\r\n");
+        rig.check("BITFIELD k OVERFLOW", "-ERR syntax error\r\n");
+        rig.check(
+            "BITFIELD k OVERFLOW x",
+            "-ERR Invalid OVERFLOW type specified\r\n",
+        );
+        rig.check(
+            "BITFIELD k SET u8 0 x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check("GET k", "$-1\r\n");
+    }
+}

@@ -1,0 +1,52 @@
+//! BITFIELD_RO: reads integers of any width within a value.
+
+use super::bitfield::{parse, read};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::bitfield::BitfieldOp;
+
+pub static BITFIELD_RO: Command = Command {
+    spec: Spec {
+        name: "bitfield_ro",
+        summary: "Reads integers of any width at any bit offset of the string at a key.",
+        since: "6.0.0",
+        group: Group::Bitmap,
+        complexity: "O(1) for each operation",
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [GET encoding offset [GET encoding offset ...]]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let ops = parse(&args)?;
+    if ops.iter().any(BitfieldOp::is_write) {
+        return Err("ERR BITFIELD_RO only supports the GET subcommand".into());
+    }
+    read(ctx, args.get(1), &ops, reply);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn reads_and_only_reads() {
+        let mut rig = Rig::new();
+        rig.check("SET k ab", "+OK\r\n");
+        rig.check(
+            "BITFIELD_RO k GET u8 #1 GET i4 0 GET u8 100",
+            "*3\r\n:98\r\n:6\r\n:0\r\n",
+        );
+        rig.check("BITFIELD_RO none GET u8 0", "*1\r\n:0\r\n");
+        rig.check("BITFIELD_RO none", "*0\r\n");
+        rig.check(
+            "BITFIELD_RO k GET u8 0 SET u8 0 1",
+            "-ERR BITFIELD_RO only supports the GET subcommand\r\n",
+        );
+        rig.check("GET k", "$2\r\nab\r\n");
+    }
+}

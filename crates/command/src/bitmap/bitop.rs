@@ -1,0 +1,106 @@
+//! BITOP: combines the bits of several values.
+
+use crate::options::is;
+use crate::string::owned::owned;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::bits::{self, BitOp};
+use rufous_kernel::shard::{ExpirySetting, NewValue, OwnedValue};
+
+pub static BITOP: Command = Command {
+    spec: Spec {
+        name: "bitop",
+        summary: "Stores the bitwise AND, OR or XOR of several strings, or the NOT of one, and returns its length.",
+        since: "2.6.0",
+        group: Group::Bitmap,
+        complexity: "O(N) with N bytes in all sources",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
+        keys: Keys::Range {
+            first: 2,
+            last: -1,
+            step: 1,
+        },
+        syntax: "AND | OR | XOR | NOT destkey key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let op = match args.get(1) {
+        word if is(word, "AND") => BitOp::And,
+        word if is(word, "OR") => BitOp::Or,
+        word if is(word, "XOR") => BitOp::Xor,
+        word if is(word, "NOT") => BitOp::Not,
+        _ => return Err(Failure::SYNTAX),
+    };
+    let mut sources = Vec::with_capacity(args.len() - 3);
+    for source in args.iter_from(3) {
+        let key = ctx.key(source);
+        sources.push(owned(ctx.shard.get(ctx.db, key, ctx.now)));
+    }
+    let sources: Vec<&[u8]> = sources.iter().map(OwnedValue::bytes).collect();
+    let result = bits::bitop(op, &sources)?;
+    reply.count(result.len());
+    let key = ctx.first_key(args.get(2));
+    if result.is_empty() {
+        ctx.shard.remove(ctx.db, key, ctx.now);
+    } else {
+        let value = NewValue::Own(result);
+        ctx.shard
+            .set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn combines_strings_of_any_length() {
+        let mut rig = Rig::new();
+        rig.check("MSET a abc b ABCD", "+OK\r\n");
+        rig.check("BITOP and r a b", ":4\r\n");
+        rig.check("GET r", "$4\r\nABC\0\r\n");
+        rig.check("BITOP OR r a b none", ":4\r\n");
+        rig.check("GET r", "$4\r\nabcD\r\n");
+        rig.check("BITOP XOR r a b", ":4\r\n");
+        rig.check("GET r", "$4\r\n\x20\x20\x20D\r\n");
+        rig.check("BITOP NOT r r", ":4\r\n");
+        assert_eq!(rig.run(&[b"GET", b"r"]), b"$4\r\n\xdf\xdf\xdf\xbb\r\n");
+        rig.check("BITOP XOR a a a", ":3\r\n");
+        rig.check("GET a", "$3\r\n\0\0\0\r\n");
+    }
+
+    #[test]
+    fn replaces_or_removes_the_destination() {
+        let mut rig = Rig::new();
+        rig.check("SET r old PX 10", "+OK\r\n");
+        rig.check("SET a x", "+OK\r\n");
+        rig.check("BITOP OR r a", ":1\r\n");
+        rig.advance_ms(10).check("GET r", "$1\r\nx\r\n");
+        rig.check("BITOP AND r none nothing", ":0\r\n");
+        rig.check("GET r", "$-1\r\n");
+    }
+
+    #[test]
+    fn large_sources_are_shared() {
+        let mut rig = Rig::new();
+        rig.run(&[b"SET", b"a", &vec![0x0f; 100_000]]);
+        rig.run(&[b"SET", b"b", &vec![0xf0; 90_000]]);
+        rig.check("BITOP OR a a b", ":100000\r\n");
+        rig.check("BITCOUNT a", ":760000\r\n");
+        rig.check("BITCOUNT b", ":360000\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("BITOP NAND r a", "-ERR syntax error\r\n");
+        rig.check(
+            "BITOP NOT r a b",
+            "-ERR BITOP NOT must be called with a single source key.\r\n",
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! SETBIT: sets or clears one bit.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_base::limits::MAX_BULK;
+use rufous_datatype::bits;
+
+pub static SETBIT: Command = Command {
+    spec: Spec {
+        name: "setbit",
+        summary: "Sets or clears the bit at an offset of the string at a key, making the string long enough, and returns the old bit.",
+        since: "2.2.0",
+        group: Group::Bitmap,
+        complexity: "O(1)",
+        arity: 4,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: Keys::FIRST,
+        syntax: "key offset value",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let offset = bits::parse_bit_offset(args.get(2), None, MAX_BULK)?;
+    let bit = bits::parse_bit(args.get(3))?;
+    let key = ctx.first_key(args.get(1));
+    let len = bits::bytes_to_hold(offset) as usize;
+    let same = ctx.shard.peek(ctx.db, key, ctx.now).is_some_and(|value| {
+        let bytes = value.bytes();
+        bytes.len() >= len && bits::getbit(bytes, offset) == bit
+    });
+    // A bit that is set to what it is counts as no change, and a large value
+    // that a reply still refers to need not be copied.
+    let old = if same {
+        bit
+    } else {
+        bits::setbit(ctx.shard.grow(ctx.db, key, len, ctx.now), offset, bit)
+    };
+    reply.integer(old.into());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn sets_and_returns_what_was() {
+        let mut rig = Rig::new();
+        rig.check("SETBIT k 1 1", ":0\r\n");
+        rig.check("SETBIT k 9 1", ":0\r\n");
+        rig.check("GET k", "$2\r\n@@\r\n");
+        rig.check("SETBIT k 1 1", ":1\r\n");
+        rig.check("SETBIT k 9 0", ":1\r\n");
+        rig.check("GET k", "$2\r\n@\0\r\n");
+        rig.check("SETBIT new 16 0", ":0\r\n");
+        rig.check("GET new", "$3\r\n\0\0\0\r\n");
+    }
+
+    #[test]
+    fn keeps_the_expiry() {
+        let mut rig = Rig::new();
+        rig.check("SET k a PX 10", "+OK\r\n");
+        rig.check("SETBIT k 100 1", ":0\r\n");
+        rig.advance_ms(10).check("GET k", "$-1\r\n");
+    }
+
+    #[test]
+    fn offsets_and_bits_have_limits() {
+        let mut rig = Rig::new();
+        rig.check("SETBIT k 4294967295 1", ":0\r\n");
+        rig.check("STRLEN k", ":536870912\r\n");
+        for bad in ["4294967296", "-1", "x", "1.0", "#1", ""] {
+            rig.check(
+                &format!("SETBIT k {} 1", if bad.is_empty() { "\"\"" } else { bad }),
+                "-ERR bit offset is not an integer or out of range\r\n",
+            );
+        }
+        for bad in ["2", "-1", "x", "01"] {
+            rig.check(
+                &format!("SETBIT k 0 {bad}"),
+                "-ERR bit is not an integer or out of range\r\n",
+            );
+        }
+    }
+}

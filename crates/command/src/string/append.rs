@@ -1,0 +1,92 @@
+//! APPEND: adds bytes at the end of a value.
+
+use super::set::new_value;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_base::limits::MAX_BULK;
+use rufous_datatype::range::check_string_len;
+use rufous_kernel::shard::{ExpirySetting, Value};
+
+pub static APPEND: Command = Command {
+    spec: Spec {
+        name: "append",
+        summary: "Adds bytes at the end of the string at a key, creating the key where it is missing.",
+        since: "2.0.0",
+        group: Group::String,
+        complexity: "O(1) amortized: a value that outgrows its memory is moved to twice as much",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key value",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let big = args.take_big(2);
+    let key = ctx.first_key(args.get(1));
+    let old = ctx.shard.peek(ctx.db, key, ctx.now).map(Value::bytes);
+    let Some(old) = old.map(<[u8]>::len) else {
+        let value = new_value(big, args.get(2));
+        reply.count(value.bytes().len());
+        ctx.shard
+            .set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
+        return Ok(());
+    };
+    let tail = big.as_deref().unwrap_or(args.get(2));
+    check_string_len(old as u64, tail.len() as u64, MAX_BULK)?;
+    reply.count(ctx.shard.append(ctx.db, key, tail, ctx.now));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn creates_and_grows() {
+        let mut rig = Rig::new();
+        rig.check("APPEND k ab", ":2\r\n");
+        rig.check("APPEND k c", ":3\r\n");
+        rig.check("APPEND k \"\"", ":3\r\n");
+        rig.check("GET k", "$3\r\nabc\r\n");
+        rig.check("APPEND none \"\"", ":0\r\n");
+        rig.check("GET none", "$0\r\n\r\n");
+    }
+
+    #[test]
+    fn keeps_the_expiry() {
+        let mut rig = Rig::new();
+        rig.check("SET k a PX 10", "+OK\r\n");
+        rig.check("APPEND k b", ":2\r\n");
+        rig.advance_ms(10).check("GET k", "$-1\r\n");
+    }
+
+    #[test]
+    fn grows_from_a_record_to_a_big_value() {
+        let mut rig = Rig::new();
+        let mut expected = Vec::new();
+        for i in 0..300 {
+            let piece = vec![b'a' + (i % 26) as u8; i];
+            expected.extend_from_slice(&piece);
+            let len = rig.run(&[b"APPEND", b"k", &piece]);
+            assert_eq!(len, format!(":{}\r\n", expected.len()).into_bytes());
+        }
+        let mut reply = format!("${}\r\n", expected.len()).into_bytes();
+        reply.extend_from_slice(&expected);
+        reply.extend_from_slice(b"\r\n");
+        assert_eq!(rig.run(&[b"GET", b"k"]), reply);
+    }
+
+    #[test]
+    fn stops_at_the_longest_string() {
+        let mut rig = Rig::new();
+        rig.check("SETRANGE k 536870911 x", ":536870912\r\n");
+        rig.check(
+            "APPEND k x",
+            "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n",
+        );
+        rig.check("APPEND k \"\"", ":536870912\r\n");
+        rig.check("STRLEN k", ":536870912\r\n");
+    }
+}

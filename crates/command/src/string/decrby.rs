@@ -1,0 +1,52 @@
+//! DECRBY: subtracts from a number.
+
+use super::counter;
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::integer::negate_decrement;
+
+pub static DECRBY: Command = Command {
+    spec: Spec {
+        name: "decrby",
+        summary: "Subtracts an integer from the integer at a key; a missing key counts as 0.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key decrement",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let by = negate_decrement(integer(args.get(2))?)?;
+    counter::add(ctx, args.get(1), by, reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn subtracts_what_can_be_negated() {
+        let mut rig = Rig::new();
+        rig.check("DECRBY n 5", ":-5\r\n");
+        rig.check("DECRBY n -15", ":10\r\n");
+        rig.check(
+            "DECRBY n -9223372036854775808",
+            "-ERR decrement would overflow\r\n",
+        );
+        rig.check("DECRBY n 9223372036854775807", ":-9223372036854775797\r\n");
+        rig.check(
+            "DECRBY n 100",
+            "-ERR increment or decrement would overflow\r\n",
+        );
+        rig.check(
+            "DECRBY n x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! GETEX: returns a value and changes its expiry.
+
+use super::set::ExpiryUnit;
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static GETEX: Command = Command {
+    spec: Spec {
+        name: "getex",
+        summary: "Returns the string at a key and may set or remove its expiry.",
+        since: "6.2.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+    },
+    run,
+};
+
+/// What becomes of the expiry.
+enum Change<'a> {
+    None,
+    Persist,
+    /// The time is read once the key is known to exist.
+    At(ExpiryUnit, &'a [u8]),
+}
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let change = parse(&args)?;
+    let key = ctx.first_key(args.get(1));
+    let now_ms = ctx.now.unix_ms();
+    match ctx.shard.get(ctx.db, key, ctx.now) {
+        Some(value) => reply.value(value),
+        None => {
+            reply.null();
+            return Ok(());
+        }
+    }
+    match change {
+        Change::None => {}
+        Change::Persist => {
+            if let Some(Some(_)) = ctx.shard.expire_at(ctx.db, key, ctx.now) {
+                ctx.shard.set_expire_at(ctx.db, key, None, ctx.now);
+            }
+        }
+        Change::At(unit, arg) => {
+            let at = unit.expire_at(arg, now_ms, "getex")?;
+            if at <= now_ms {
+                ctx.shard.remove(ctx.db, key, ctx.now);
+            } else {
+                ctx.shard.set_expire_at(ctx.db, key, Some(at), ctx.now);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse<'a>(args: &'a Args<'_>) -> Result<Change<'a>, Failure> {
+    let mut change = Change::None;
+    let mut at = 2;
+    while at < args.len() {
+        let word = args.get(at);
+        change = match (change, ExpiryUnit::parse(word)) {
+            (Change::None | Change::Persist, None) if is(word, "PERSIST") => Change::Persist,
+            (Change::None, Some(unit)) if at + 1 < args.len() => {
+                at += 1;
+                Change::At(unit, args.get(at))
+            }
+            // The same unit again is taken, and the last time counts.
+            (Change::At(before, _), Some(unit)) if before == unit && at + 1 < args.len() => {
+                at += 1;
+                Change::At(unit, args.get(at))
+            }
+            _ => return Err(Failure::SYNTAX),
+        };
+        at += 1;
+    }
+    Ok(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn sets_and_removes_the_expiry() {
+        let mut rig = Rig::new();
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("GETEX k", "$1\r\nv\r\n");
+        rig.check("GETEX k PX 10", "$1\r\nv\r\n");
+        rig.check("GETEX k", "$1\r\nv\r\n");
+        rig.check("GETEX k PERSIST", "$1\r\nv\r\n");
+        rig.advance_ms(20).check("GETEX k ex 1", "$1\r\nv\r\n");
+        rig.advance_ms(999).check("GET k", "$1\r\nv\r\n");
+        rig.advance_ms(1).check("GETEX k PERSIST", "$-1\r\n");
+    }
+
+    #[test]
+    fn a_time_in_the_past_removes_the_key() {
+        let mut rig = Rig::new();
+        rig.check("SET k v", "+OK\r\n");
+        rig.check("GETEX k PXAT 1", "$1\r\nv\r\n");
+        rig.check("GETEX k", "$-1\r\n");
+        assert_eq!(rig.shard.len(0), 0);
+    }
+
+    #[test]
+    fn refuses_what_contradicts_itself() {
+        let mut rig = Rig::new();
+        rig.check("SET k v", "+OK\r\n");
+        for bad in [
+            "EX",
+            "EX 1 PX 1",
+            "EX 1 PERSIST",
+            "PERSIST EX 1",
+            "KEEPTTL",
+            "NX",
+            "GET",
+            "EXAT 1 EX 1",
+            "x",
+        ] {
+            rig.check(&format!("GETEX k {bad}"), "-ERR syntax error\r\n");
+        }
+        for bad in ["EX 0", "PX -1", "EX 9223372036854775807", "EX 1 EX 0"] {
+            rig.check(
+                &format!("GETEX k {bad}"),
+                "-ERR invalid expire time in 'getex' command\r\n",
+            );
+        }
+        rig.check(
+            "GETEX k EX x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check("GETEX none EX x", "$-1\r\n");
+    }
+}

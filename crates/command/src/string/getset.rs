@@ -1,0 +1,59 @@
+//! GETSET: gives a key a value and returns the old one.
+
+use super::set::new_value;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_kernel::shard::ExpirySetting;
+
+pub static GETSET: Command = Command {
+    spec: Spec {
+        name: "getset",
+        summary: "Sets the string at a key and returns the one it replaces; the expiry is lost.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key value",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let big = args.take_big(2);
+    let key = ctx.first_key(args.get(1));
+    match ctx.shard.peek(ctx.db, key, ctx.now) {
+        Some(old) => reply.value(old),
+        None => reply.null(),
+    }
+    let value = new_value(big, args.get(2));
+    ctx.shard
+        .set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn swaps_and_clears_the_expiry() {
+        let mut rig = Rig::new();
+        rig.check("GETSET k a", "$-1\r\n");
+        rig.check("SET k b PX 10", "+OK\r\n");
+        rig.check("GETSET k c", "$1\r\nb\r\n");
+        rig.advance_ms(100).check("GET k", "$1\r\nc\r\n");
+        rig.resp3().check("GETSET none a", "_\r\n");
+    }
+
+    #[test]
+    fn the_old_value_is_sent_though_it_is_gone() {
+        let mut rig = Rig::new();
+        let big = vec![b'x'; 200_000];
+        rig.run(&[b"SET", b"k", &big]);
+        let old = rig.run(&[b"GET", b"k"]);
+        assert_eq!(rig.run(&[b"GETSET", b"k", b"small"]), old);
+        rig.check("GET k", "$5\r\nsmall\r\n");
+    }
+}

@@ -1,0 +1,66 @@
+//! INCR: adds one to a number.
+
+use super::counter;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static INCR: Command = Command {
+    spec: Spec {
+        name: "incr",
+        summary: "Adds one to the integer at a key; a missing key counts as 0.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    counter::add(ctx, args.get(1), 1, reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_and_keeps_the_expiry() {
+        let mut rig = Rig::new();
+        rig.check("INCR n", ":1\r\n");
+        rig.check("SET n 9 PX 100", "+OK\r\n");
+        rig.check("INCR n", ":10\r\n");
+        rig.check("INCR n", ":11\r\n");
+        rig.advance_ms(99).check("GET n", "$2\r\n11\r\n");
+        rig.advance_ms(1).check("INCR n", ":1\r\n");
+    }
+
+    #[test]
+    fn refuses_what_is_no_integer() {
+        let mut rig = Rig::new();
+        for bad in [
+            "",
+            "x",
+            "1.5",
+            " 1",
+            "1 ",
+            "01",
+            "+1",
+            "-0",
+            "9223372036854775808",
+        ] {
+            rig.run(&[b"SET", b"n", bad.as_bytes()]);
+            rig.check("INCR n", "-ERR value is not an integer or out of range\r\n");
+            assert_eq!(
+                rig.run(&[b"GETRANGE", b"n", b"0", b"-1"]),
+                rig.run(&[b"GET", b"n"])
+            );
+        }
+        rig.check("SET n 9223372036854775807", "+OK\r\n");
+        rig.check("INCR n", "-ERR increment or decrement would overflow\r\n");
+        rig.check("GET n", "$19\r\n9223372036854775807\r\n");
+    }
+}

@@ -1,0 +1,51 @@
+//! INCRBY: adds to a number.
+
+use super::counter;
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static INCRBY: Command = Command {
+    spec: Spec {
+        name: "incrby",
+        summary: "Adds an integer to the integer at a key; a missing key counts as 0.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key increment",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    counter::add(ctx, args.get(1), integer(args.get(2))?, reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn adds_any_integer() {
+        let mut rig = Rig::new();
+        rig.check("INCRBY n 9223372036854775807", ":9223372036854775807\r\n");
+        rig.check(
+            "INCRBY n 1",
+            "-ERR increment or decrement would overflow\r\n",
+        );
+        rig.check("INCRBY n -9223372036854775808", ":-1\r\n");
+        rig.check("INCRBY n 0", ":-1\r\n");
+        rig.check(
+            "INCRBY n 1.0",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check(
+            "INCRBY none x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check("GET none", "$-1\r\n");
+    }
+}

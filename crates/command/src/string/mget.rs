@@ -1,0 +1,68 @@
+//! MGET: the values of several keys.
+
+use super::warm;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_kernel::shard::Key;
+
+pub static MGET: Command = Command {
+    spec: Spec {
+        name: "mget",
+        summary: "Returns the strings at several keys, nil for each that is missing.",
+        since: "1.0.0",
+        group: Group::String,
+        complexity: "O(N) with N keys",
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    reply.array(args.len() - 1);
+    let mut at = 1;
+    while at < args.len() {
+        for &hash in warm::group(ctx, &args, at, 1).hashes() {
+            let bytes = args.get(at);
+            match ctx.shard.get(ctx.db, Key { bytes, hash }, ctx.now) {
+                Some(value) => reply.value(value),
+                None => reply.null(),
+            }
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn values_in_the_order_of_the_keys() {
+        let mut rig = Rig::new();
+        rig.check("MSET a 1 b 2", "+OK\r\n");
+        rig.check(
+            "MGET b none a b",
+            "*4\r\n$1\r\n2\r\n$-1\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        );
+        rig.resp3().check("MGET none", "*1\r\n_\r\n");
+    }
+
+    #[test]
+    fn more_keys_than_are_fetched_together() {
+        let mut rig = Rig::new();
+        let keys: Vec<String> = (0..100).map(|i| format!("k{i}")).collect();
+        let (mut mset, mut mget) = (vec![b"MSET".as_slice()], vec![b"MGET".as_slice()]);
+        let mut reply = b"*100\r\n".to_vec();
+        for key in &keys {
+            mset.extend([key.as_bytes(), key.as_bytes()]);
+            mget.push(key.as_bytes());
+            reply.extend_from_slice(format!("${}\r\n{key}\r\n", key.len()).as_bytes());
+        }
+        assert_eq!(rig.run(&mset), b"+OK\r\n");
+        assert_eq!(rig.run(&mget), reply);
+    }
+}

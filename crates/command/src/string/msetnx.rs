@@ -1,0 +1,65 @@
+//! MSETNX: gives several keys their values if none of them exists.
+
+use super::mset::{KEYS, check_pairs, set_all};
+use super::warm;
+use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use rufous_base::Args;
+use rufous_kernel::shard::Key;
+
+pub static MSETNX: Command = Command {
+    spec: Spec {
+        name: "msetnx",
+        summary: "Sets the strings at several keys, all at once, if none of the keys exists yet.",
+        since: "1.0.1",
+        group: Group::String,
+        complexity: "O(N) with N keys",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: KEYS,
+        syntax: "key value [key value ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    check_pairs(&args, "msetnx")?;
+    let free = !any_exists(ctx, &args);
+    if free {
+        set_all(ctx, args);
+    }
+    reply.integer(free.into());
+    Ok(())
+}
+
+fn any_exists(ctx: &mut Ctx<'_>, args: &Args<'_>) -> bool {
+    let mut at = 1;
+    while at < args.len() {
+        for &hash in warm::group(ctx, args, at, 2).hashes() {
+            let bytes = args.get(at);
+            if ctx.shard.contains(ctx.db, Key { bytes, hash }, ctx.now) {
+                return true;
+            }
+            at += 2;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn all_or_nothing() {
+        let mut rig = Rig::new();
+        rig.check("MSETNX a 1 b 2", ":1\r\n");
+        rig.check("MSETNX c 3 b 4", ":0\r\n");
+        rig.check("MGET a b c", "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n");
+        rig.check("MSETNX d 1 d 2", ":1\r\n");
+        rig.check("GET d", "$1\r\n2\r\n");
+        rig.check(
+            "MSETNX a 1 b",
+            "-ERR wrong number of arguments for 'msetnx' command\r\n",
+        );
+    }
+}

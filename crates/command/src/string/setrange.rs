@@ -1,0 +1,85 @@
+//! SETRANGE: overwrites a part of a value.
+
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_base::limits::MAX_BULK;
+use rufous_datatype::range::setrange_offset;
+use rufous_kernel::shard::Value;
+
+pub static SETRANGE: Command = Command {
+    spec: Spec {
+        name: "setrange",
+        summary: "Overwrites a part of the string at a key from an offset on, after filling up with zero bytes where the string is too short or missing.",
+        since: "2.2.0",
+        group: Group::String,
+        complexity: "O(M) with M bytes to write, plus the zero bytes in front of them",
+        arity: 4,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: Keys::FIRST,
+        syntax: "key offset value",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let bytes = args.get(3);
+    let offset = setrange_offset(integer(args.get(2))?, bytes.len(), MAX_BULK)?;
+    let key = ctx.first_key(args.get(1));
+    let old = ctx.shard.peek(ctx.db, key, ctx.now).map(Value::bytes);
+    let old = old.map_or(0, <[u8]>::len);
+    // Nothing to write: no key is created, and none is made longer.
+    if bytes.is_empty() {
+        reply.count(old);
+        return Ok(());
+    }
+    let end = offset + bytes.len();
+    let value = ctx.shard.grow(ctx.db, key, end, ctx.now);
+    value[offset..end].copy_from_slice(bytes);
+    reply.count(value.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn overwrites_and_fills_up() {
+        let mut rig = Rig::new();
+        rig.check("SET k hello-world PX 10", "+OK\r\n");
+        rig.check("SETRANGE k 6 redis", ":11\r\n");
+        rig.check("SETRANGE k 12 !", ":13\r\n");
+        rig.check("GET k", "$13\r\nhello-redis\0!\r\n");
+        rig.advance_ms(10).check("GET k", "$-1\r\n");
+        rig.check("SETRANGE k 3 x", ":4\r\n");
+        rig.check("GET k", "$4\r\n\0\0\0x\r\n");
+    }
+
+    #[test]
+    fn an_empty_value_changes_nothing() {
+        let mut rig = Rig::new();
+        rig.check("SETRANGE k 100 \"\"", ":0\r\n");
+        rig.check("GET k", "$-1\r\n");
+        rig.check("SET k abc", "+OK\r\n");
+        rig.check("SETRANGE k 9223372036854775807 \"\"", ":3\r\n");
+        rig.check("GET k", "$3\r\nabc\r\n");
+    }
+
+    #[test]
+    fn offsets_have_limits() {
+        let mut rig = Rig::new();
+        rig.check("SETRANGE k -1 \"\"", "-ERR offset is out of range\r\n");
+        rig.check(
+            "SETRANGE k x v",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        for offset in ["536870912", "9223372036854775807"] {
+            rig.check(
+                &format!("SETRANGE k {offset} v"),
+                "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n",
+            );
+        }
+        rig.check("GET k", "$-1\r\n");
+    }
+}
