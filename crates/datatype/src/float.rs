@@ -120,28 +120,33 @@ pub fn format_double(out: &mut Vec<u8>, value: f64) {
     } else if magnitude.fract() == 0.0 && PLAIN_INTEGERS.contains(&value) {
         out.extend_from_slice(itoa::Buffer::new().format(magnitude as u64).as_bytes());
     } else {
-        let (digits, exp) = shortest_digits(magnitude);
-        write_digits(out, &digits, exp);
+        let mut buffer = [0; 24];
+        let (digits, exp) = shortest_digits(magnitude, &mut buffer);
+        write_digits(out, digits, exp);
     }
 }
 
-/// The shortest digits d and the exponent e such that d × 10^e reads back as the same double.
-fn shortest_digits(magnitude: f64) -> (Vec<u8>, i32) {
+/// The shortest digits d and the exponent e such that d × 10^e reads back as the same double, written to `into`.
+fn shortest_digits(magnitude: f64, into: &mut [u8; 24]) -> (&[u8], i32) {
     let mut buffer = ryu::Buffer::new();
     let text = buffer.format_finite(magnitude);
     let (mantissa, exp) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let mut exp: i32 = exp.parse().unwrap_or(0) - fraction.len() as i32;
-    let mut digits: Vec<u8> = whole
-        .bytes()
-        .chain(fraction.bytes())
-        .skip_while(|&digit| digit == b'0')
-        .collect();
-    while digits.last() == Some(&b'0') {
-        digits.pop();
+    let digits = whole.bytes().chain(fraction.bytes());
+    let mut len = 0;
+    for (place, digit) in into
+        .iter_mut()
+        .zip(digits.skip_while(|&digit| digit == b'0'))
+    {
+        *place = digit;
+        len += 1;
+    }
+    while len > 1 && into[len - 1] == b'0' {
+        len -= 1;
         exp += 1;
     }
-    (digits, exp)
+    (&into[..len], exp)
 }
 
 /// Lays out d × 10^e.

@@ -157,35 +157,11 @@ fn add(negative: bool, large: Magnitude, same_sign: bool, small: Magnitude) -> L
 
 /// A decimal number that is not 0, exact but for a sticky remainder; nothing if it is out of every range.
 fn from_decimal(decimal: Decimal<'_>) -> Option<Binary> {
-    let leading = decimal
-        .whole
-        .iter()
-        .chain(decimal.fraction)
-        .take_while(|&&digit| digit == b'0')
-        .count();
-    let all = decimal.whole.len() + decimal.fraction.len();
-    let trailing = decimal.fraction.iter().chain(decimal.whole).rev();
-    let trailing = if decimal.fraction.iter().all(|&digit| digit == b'0') {
-        decimal.fraction.len()
-            + decimal
-                .whole
-                .iter()
-                .rev()
-                .take_while(|&&digit| digit == b'0')
-                .count()
-    } else {
-        trailing
-            .skip(decimal.whole.len())
-            .take_while(|&&digit| digit == b'0')
-            .count()
-    };
-    let count = all - leading - trailing;
-    let digits = decimal
-        .whole
-        .iter()
-        .chain(decimal.fraction)
-        .skip(leading)
-        .take(count);
+    let all = || decimal.whole.iter().chain(decimal.fraction);
+    let leading = all().take_while(|&&digit| digit == b'0').count();
+    let trailing = all().rev().take_while(|&&digit| digit == b'0').count();
+    let count = decimal.whole.len() + decimal.fraction.len() - leading - trailing;
+    let digits = all().skip(leading).take(count);
     // The number is digits × 10^exp, and lies below 10^(count + exp).
     let exp = decimal
         .exp
@@ -282,6 +258,29 @@ mod tests {
         check("0", "-1e-30", Ok("0"));
         check("0x10", "0x1p-2", Ok("16.25"));
         check("-1.5", "1", Ok("-0.5"));
+        check("1.2e3", "1e-17", Ok("1200"));
+        check("1e15", "0.1", Ok("1000000000000000.0999755859375"));
+        check(
+            "123456789.123456789",
+            "0.000000001",
+            Ok("123456789.12345678999554366"),
+        );
+        check("1e18", "0.3", Ok("1000000000000000000.3125"));
+        check("12345678901234567890", "0.5", Ok("12345678901234567890"));
+        check("0.1", "1e-17", Ok("0.10000000000000001"));
+        check("-0.7", "0.1", Ok("-0.6"));
+        check("1e25", "1", Ok("10000000000000000000000000"));
+        check("1e-18", "4e-18", Ok("0"));
+        check("3.14159265358979323846", "0", Ok("3.14159265358979324"));
+        check("99999999999999999", "0.99", Ok("99999999999999999.9921875"));
+        check("1e30", "-1e30", Ok("0"));
+        check(
+            "1.7976931348623157e308",
+            "0",
+            Ok(
+                "179769313486231569995921046774104434048386446944329178485314420765176628523124396354701868608387085564428793419425520689308708363451136055357897278026477617073498977686288394835618163294045594434929537447290627480669417384648879122776218333598953852832103282504751611691208117720159985926376802466863339536384",
+            ),
+        );
     }
 
     #[test]
