@@ -112,6 +112,16 @@ impl<P: Program> Worker<P> {
         self.placement
     }
 
+    /// For what the embedder draws by lot.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// A key of this worker's, each with the same probability.
+    pub fn random_key(&mut self, db: usize, now: Now) -> Option<Vec<u8>> {
+        self.shard.random_key(db, now, &mut self.rng)
+    }
+
     /// Runs a request on one key, or sends it to the key's owner.
     #[inline]
     pub fn submit_one(
