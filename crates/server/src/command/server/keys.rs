@@ -1,0 +1,91 @@
+//! KEYS: all keys that match a pattern.
+//!
+//! Every worker goes through its own part once and sends its matches as they
+//! will stand in the reply, so that the worker that asked only joins them.
+
+use crate::command::SessionCommand;
+use crate::front::Front;
+use crate::front::session::Session;
+use rufous_base::{Args, Now};
+use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_datatype::glob::Glob;
+use rufous_resp::encode;
+
+pub static KEYS: SessionCommand = SessionCommand {
+    spec: Spec {
+        name: "keys",
+        summary: "Returns all keys that match a pattern. Looks at every key: SCAN disturbs others less.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(N) where N is the number of keys in the database",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::SLOW),
+        keys: Keys::None,
+        syntax: "pattern",
+    },
+    run,
+};
+
+/// Keys fetched from the shard at a time.
+const STEP: usize = 1024;
+
+fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let db = usize::from(session.connection()?.db);
+    let glob = Glob::new(args.get(1), false);
+    if let Some(name) = glob.as_exact() {
+        exact(session, reply, db, name.to_vec());
+        return Ok(());
+    }
+    session.ask_all(
+        reply,
+        move |front, now| matches(front, now, db, &glob),
+        |_, parts, reply| {
+            reply.array(parts.iter().map(|part| part.count).sum());
+            for part in &parts {
+                reply.out.bytes.extend_from_slice(&part.encoded);
+            }
+        },
+    );
+    Ok(())
+}
+
+/// The matches of one worker.
+struct Part {
+    count: usize,
+    /// As elements of the reply; keys are written alike in every protocol.
+    encoded: Vec<u8>,
+}
+
+fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
+    let mut part = Part { count: 0, encoded: Vec::new() };
+    let mut cursor = Some(0);
+    while let Some(from) = cursor {
+        cursor = front.kernel.shard.scan(db, from, STEP, now, &mut |item| {
+            if glob.is_all() || glob.matches(item.key) {
+                part.count += 1;
+                encode::bulk(&mut part.encoded, item.key);
+            }
+        });
+    }
+    part
+}
+
+/// A pattern that only one key can match: its owner is asked for it.
+fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, db: usize, name: Vec<u8>) {
+    let owner = session.front.kernel.placement().owner(&name);
+    let asked = name.clone();
+    session.ask_one(
+        reply,
+        owner,
+        move |front, now| {
+            let key = front.kernel.shard.key(&asked);
+            front.kernel.shard.contains(db, key, now)
+        },
+        move |_, present, reply| {
+            reply.array(usize::from(present));
+            if present {
+                reply.bulk(&name);
+            }
+        },
+    );
+}

@@ -1,0 +1,71 @@
+//! RANDOMKEY: any key, each with the same probability.
+//!
+//! Every worker draws one of its keys and tells how many it has; among these,
+//! one is drawn with the numbers as weights.
+
+use crate::command::SessionCommand;
+use crate::front::session::Session;
+use rufous_base::Args;
+use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
+
+pub static RANDOMKEY: SessionCommand = SessionCommand {
+    spec: Spec {
+        name: "randomkey",
+        summary: "Returns a key chosen at random.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::READONLY,
+        keys: Keys::None,
+        syntax: "",
+    },
+    run,
+};
+
+fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let db = usize::from(session.connection()?.db);
+    session.ask_all(
+        reply,
+        move |front, now| {
+            // In this order: the draw removes expired keys that it meets.
+            let key = front.kernel.random_key(db, now);
+            (key, front.kernel.shard.len(db) as u64)
+        },
+        |front, drawn, reply| {
+            let drawn: Vec<_> = drawn.into_iter().filter_map(|(key, count)| Some((key?, count))).collect();
+            let total: u64 = drawn.iter().map(|d| d.1).sum();
+            let lot = if total > 0 { front.kernel.rng().below(total) } else { 0 };
+            match choose(&drawn, lot) {
+                Some(key) => reply.bulk(key),
+                None => reply.null(),
+            }
+        },
+    );
+    Ok(())
+}
+
+/// The candidate in whose share of the total `lot` falls.
+fn choose(drawn: &[(Vec<u8>, u64)], mut lot: u64) -> Option<&[u8]> {
+    for (key, count) in drawn {
+        if lot < *count {
+            return Some(key);
+        }
+        lot -= count;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_has_its_share() {
+        let drawn = [(b"a".to_vec(), 2), (b"b".to_vec(), 0), (b"c".to_vec(), 3)];
+        let chosen: Vec<_> = (0..6).map(|lot| choose(&drawn, lot)).collect();
+        let (a, c) = (Some(b"a".as_slice()), Some(b"c".as_slice()));
+        assert_eq!(chosen, [a, a, c, c, c, None]);
+        assert_eq!(choose(&[], 0), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! SCAN: all keys, a few at a time.
+//!
+//! Keys come worker by worker, and of each worker in the order of their
+//! hashes. A cursor is a worker (high half) and a place in that order (low
+//! half); 0 both starts and ends. Each worker's own walk visits every key that
+//! stays throughout, so the whole does as well.
+//!
+//! Clients with few keys expect them all at once. So where a walk of a worker
+//! starts, the other workers are asked too, and those who have no more keys
+//! than were wanted give them all; larger ones wait for their turn.
+
+use crate::command::SessionCommand;
+use crate::front::Front;
+use crate::front::session::Session;
+use rufous_base::{Args, Now, WorkerId};
+use rufous_command::key::type_of::type_name;
+use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec, options};
+use rufous_datatype::glob::Glob;
+use rufous_datatype::integer;
+use rufous_resp::encode;
+
+pub static SCAN: SessionCommand = SessionCommand {
+    spec: Spec {
+        name: "scan",
+        summary: "Goes through the keys of the database, a few with every call.",
+        since: "2.8.0",
+        group: Group::Generic,
+        complexity: "O(1) for every call, O(N) for a whole pass over N keys",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: Keys::None,
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+    },
+    run,
+};
+
+fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let cursor = Cursor::parse(args.get(1))?;
+    let filter = Filter::parse(&args)?;
+    let db = usize::from(session.connection()?.db);
+    let workers = session.front.kernel.placement().workers();
+    if cursor.worker as usize >= workers {
+        // From elsewhere, or made up: there is nothing behind it.
+        finish(reply, workers, cursor, Vec::new(), filter.count);
+    } else if cursor.at == 0 {
+        let count = filter.count;
+        session.ask_all(
+            reply,
+            move |front, now| part(front, now, db, cursor, &filter),
+            move |_, parts, reply| {
+                let parts = parts.into_iter().skip(cursor.worker as usize).collect();
+                finish(reply, workers, cursor, parts, count);
+            },
+        );
+    } else {
+        let count = filter.count;
+        session.ask_one(
+            reply,
+            WorkerId(cursor.worker as u16),
+            move |front, now| part(front, now, db, cursor, &filter),
+            move |_, part, reply| finish(reply, workers, cursor, vec![part], count),
+        );
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cursor {
+    worker: u32,
+    at: u32,
+}
+
+impl Cursor {
+    /// As lenient as Redis: no digits at all are the start.
+    fn parse(text: &[u8]) -> Result<Cursor, Failure> {
+        if text.is_empty() {
+            return Ok(Cursor::default());
+        }
+        let number = integer::parse_u64_lenient(text).ok_or(Failure::INVALID_CURSOR)?;
+        Ok(Cursor { worker: (number >> 32) as u32, at: number as u32 })
+    }
+
+    fn number(self) -> u64 {
+        u64::from(self.worker) << 32 | u64::from(self.at)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Filter {
+    glob: Option<Glob>,
+    count: usize,
+    kind: Option<Vec<u8>>,
+}
+
+impl Filter {
+    fn parse(args: &Args<'_>) -> Result<Filter, Failure> {
+        let mut filter = Filter { glob: None, count: 10, kind: None };
+        let mut at = 2;
+        while at < args.len() {
+            let (word, value) = (args.get(at), args.get(at + 1));
+            if at + 1 == args.len() {
+                return Err(Failure::SYNTAX);
+            } else if options::is(word, "COUNT") {
+                let count = options::integer(value)?;
+                filter.count = usize::try_from(count).ok().filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
+            } else if options::is(word, "MATCH") {
+                filter.glob = Some(Glob::new(value, false)).filter(|glob| !glob.is_all());
+            } else if options::is(word, "TYPE") {
+                filter.kind = Some(value.to_vec());
+            } else {
+                return Err(Failure::SYNTAX);
+            }
+            at += 2;
+        }
+        Ok(filter)
+    }
+}
+
+/// What one worker adds to the reply.
+#[derive(Debug, Default)]
+struct Part {
+    visited: usize,
+    matched: usize,
+    /// The matches as elements of the reply.
+    encoded: Vec<u8>,
+    /// Where this worker's walk goes on; `None` where it ended.
+    next: Option<u32>,
+}
+
+/// The next keys of the worker whose turn it is; of those behind it, all their
+/// keys, or none where these are many.
+fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter) -> Part {
+    let worker = u32::from(front.id().0);
+    let shard = &mut front.kernel.shard;
+    let mut part = Part::default();
+    if worker < cursor.worker {
+        return part;
+    }
+    let whole = worker > cursor.worker;
+    let from = if whole { 0 } else { cursor.at };
+    part.next = Some(from);
+    if whole && shard.len(db) > filter.count {
+        return part;
+    }
+    while let Some(from) = part.next {
+        let wanted = filter.count.saturating_sub(part.visited).max(1);
+        part.next = shard.scan(db, from, wanted, now, &mut |item| {
+            part.visited += 1;
+            let right_type = filter
+                .kind
+                .as_ref()
+                .is_none_or(|kind| kind.eq_ignore_ascii_case(type_name(item.value).as_bytes()));
+            if right_type && filter.glob.as_ref().is_none_or(|glob| glob.matches(item.key)) {
+                part.matched += 1;
+                encode::bulk(&mut part.encoded, item.key);
+            }
+        });
+        if !whole {
+            break;
+        }
+    }
+    part
+}
+
+/// Replies with the parts of the workers from the cursor's on, as many as it
+/// takes for `count` keys.
+fn finish(reply: &mut Reply<'_>, workers: usize, cursor: Cursor, parts: Vec<Part>, count: usize) {
+    let mut next = Cursor { worker: workers as u32, at: 0 };
+    let (mut visited, mut used) = (0, 0);
+    for (worker, part) in (cursor.worker..).zip(&parts) {
+        if used > 0 && visited >= count {
+            break;
+        }
+        used += 1;
+        visited += part.visited;
+        next = match part.next {
+            Some(at) => Cursor { worker, at },
+            None => Cursor { worker: worker + 1, at: 0 },
+        };
+        if part.next.is_some() {
+            break;
+        }
+    }
+    if next.worker as usize >= workers {
+        next = Cursor::default();
+    }
+    reply.array(2);
+    reply.bulk(next.number().to_string().as_bytes());
+    reply.array(parts[..used].iter().map(|part| part.matched).sum());
+    for part in &parts[..used] {
+        reply.out.bytes.extend_from_slice(&part.encoded);
+    }
+}
