@@ -23,9 +23,11 @@ impl SleepFlag {
         Self(AtomicBool::new(false))
     }
 
-    /// Before the last look at what others may have published.
+    /// Before the last look at what others may have published. A swap rather
+    /// than a store, so that it is ordered after every swap of a publisher
+    /// that was still busy with an earlier sleep.
     pub(crate) fn announce(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
 

@@ -2,11 +2,12 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use rufous_base::{Actor, Close, ConnId, Effects, Input, NodeEffect, Now, WorkerId};
-use rufous_runtime::{Config, Handle, Listen, Runtime};
+use rufous_runtime::{Config, Handle, Listen, Runtime, Snapshot};
 use std::io::{Read, Write};
+use std::marker::PhantomData;
 use std::net::{SocketAddr, TcpStream};
 
-/// A node of one worker on a free port of the loopback interface.
+/// A node on a free port of the loopback interface.
 pub(crate) fn config(workers: usize) -> Config {
     Config {
         workers,
@@ -27,7 +28,51 @@ pub(crate) fn client<A>(node: &Runtime<A>) -> TcpStream {
     TcpStream::connect(address(node)).expect("the node accepts")
 }
 
-/// Answers each line by the line itself; a few words do more.
+/// An actor made of one function.
+pub(crate) struct By<M, F> {
+    step: F,
+    stops: bool,
+    messages: PhantomData<fn(M)>,
+}
+
+/// One that has nothing to finish when the node stops.
+pub(crate) fn by<M, F>(step: F) -> By<M, F>
+where
+    F: FnMut(Now, Input<'_, M>, &mut Effects<M>),
+{
+    By {
+        step,
+        stops: true,
+        messages: PhantomData,
+    }
+}
+
+/// One whose function answers `Input::Stop` itself, or does not.
+pub(crate) fn by_itself<M, F>(step: F) -> By<M, F>
+where
+    F: FnMut(Now, Input<'_, M>, &mut Effects<M>),
+{
+    By {
+        stops: false,
+        ..by(step)
+    }
+}
+
+impl<M: Send + 'static, F> Actor for By<M, F>
+where
+    F: FnMut(Now, Input<'_, M>, &mut Effects<M>),
+{
+    type Message = M;
+
+    fn step(&mut self, now: Now, input: Input<'_, M>, fx: &mut Effects<M>) {
+        if self.stops && matches!(input, Input::Stop) {
+            fx.node.push(NodeEffect::Stopped);
+        }
+        (self.step)(now, input, fx);
+    }
+}
+
+/// Answers what it reads by the same; a few words do more.
 pub(crate) struct Echo;
 
 impl Actor for Echo {
@@ -37,12 +82,9 @@ impl Actor for Echo {
         match input {
             Input::Received { bytes, reads } => {
                 for read in reads {
-                    let start = fx.output.mark();
-                    fx.output
-                        .bytes
-                        .extend_from_slice(&bytes[read.start..read.end]);
-                    fx.write(read.conn, start);
-                    word(read.conn, &bytes[read.start..read.end], fx);
+                    let read_bytes = &bytes[read.start..read.end];
+                    say(fx, read.conn, read_bytes);
+                    word(read.conn, read_bytes, fx);
                 }
             }
             Input::Stop => fx.node.push(NodeEffect::Stopped),
@@ -51,28 +93,42 @@ impl Actor for Echo {
     }
 }
 
-fn word<M>(conn: ConnId, bytes: &[u8], fx: &mut Effects<M>) {
+pub(crate) fn word<M>(conn: ConnId, bytes: &[u8], fx: &mut Effects<M>) {
     match bytes {
         b"bye\n" => fx.closes.push((conn, Close::AfterReplies)),
         b"now\n" => fx.closes.push((conn, Close::Now)),
         b"shutdown\n" => fx.node.push(NodeEffect::Shutdown),
+        b"one more\n" => fx.node.push(NodeEffect::MaxClients(2)),
         _ => {}
     }
+}
+
+pub(crate) fn say<M>(fx: &mut Effects<M>, conn: ConnId, bytes: &[u8]) {
+    let start = fx.output.mark();
+    fx.output.bytes.extend_from_slice(bytes);
+    fx.write(conn, start);
 }
 
 pub(crate) fn echo(config: Config) -> Runtime<Echo> {
     rufous_runtime::start(config, |_: WorkerId| Echo).expect("starts")
 }
 
-pub(crate) fn ask(stream: &mut TcpStream, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn ask(stream: &mut (impl Read + Write), bytes: &[u8]) -> Vec<u8> {
     stream.write_all(bytes).expect("sent");
     let mut reply = vec![0; bytes.len()];
     stream.read_exact(&mut reply).expect("answered");
     reply
 }
 
-pub(crate) fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) fn read_to_end(stream: &mut impl Read) -> Vec<u8> {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).expect("closed in order");
     all
+}
+
+/// Waits for what must happen in the end; the test runner's limit is the only clock.
+pub(crate) fn wait_until(handle: &Handle, reached: impl Fn(&Snapshot) -> bool) {
+    while !reached(&handle.stats()) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
