@@ -12,6 +12,7 @@ use crate::placement::Placement;
 use crate::program::{Context, Program};
 use crate::shard::{Entry, Key, Shard, Warm};
 use crate::stats::CommandStats;
+use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output, WorkerId};
 use std::collections::BTreeMap;
@@ -467,6 +468,7 @@ impl<P: Program> Worker<P> {
     /// Everything is held: run the command once and send its writes home.
     fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
         let Multi { batch, held, gathered, action, .. } = multi;
+        self.scratch.set_policy(self.shard.policy());
         for Gathered { key, entry, .. } in &gathered {
             if let Some(entry) = entry {
                 let name = self.scratch.key(&key.1);
@@ -486,6 +488,9 @@ impl<P: Program> Worker<P> {
                 writes.entry(owner).or_default().push((key, after));
             }
         }
+        debug_assert!((0..DATABASES).all(|db| self.scratch.is_empty(db)), "a command wrote to a key it did not name");
+        // References only: the owners still have the values themselves.
+        drop(self.scratch.take_garbage());
         for (owner, ticket) in held {
             let writes = writes.remove(&owner).unwrap_or_default();
             if owner == self.id {
@@ -510,7 +515,7 @@ impl<P: Program> Worker<P> {
         }
         match action {
             Some(NodeAction::FlushAll) => {
-                (0..rufous_base::limits::DATABASES).for_each(|db| self.shard.flush(db));
+                (0..DATABASES).for_each(|db| self.shard.flush(db));
             }
             Some(NodeAction::FlushDb(db)) => self.shard.flush(usize::from(db)),
             Some(NodeAction::SwapDb(a, b)) => self.shard.swap(usize::from(a), usize::from(b)),
