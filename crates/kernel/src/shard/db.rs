@@ -10,10 +10,11 @@
 use super::Env;
 use super::arena::{self, Arena};
 use super::expiry::Expiry;
-use super::index::{Index, Position};
+use super::index::{Index, Position, Probe};
 use super::record::{self, BIG, Head, equal};
 use super::slab::Slab;
 use super::types::{Entry, Item, Key, Memory, OwnedValue, Value};
+use rufous_base::Now;
 use rufous_base::rng::Rng;
 use std::sync::Arc;
 
@@ -36,6 +37,16 @@ pub(super) struct Db {
 pub(super) struct Found {
     pub(super) position: Position,
     pub(super) handle: u32,
+}
+
+impl Probe {
+    #[inline(always)]
+    pub(super) fn found(self) -> Found {
+        Found {
+            position: self.position,
+            handle: self.handle,
+        }
+    }
 }
 
 /// The number in a key or value part.
@@ -67,34 +78,107 @@ impl Db {
         mean.saturating_sub(now_ms)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, key: Key<'_>) -> Option<Found> {
-        let has_key = |handle| {
-            let slot = self.arena.get(handle);
-            let head = Head::of(slot);
-            if head.has_long_key() {
-                return self.key_of(head, slot) == key.bytes;
-            }
-            equal(head.key_part(slot), key.bytes)
-        };
+        let probe = self.index.probe(key.hash);
+        if probe.handle != 0 && self.has_key(probe.handle, key.bytes) {
+            return Some(probe.found());
+        }
+        if probe.handle == 0 && !probe.further {
+            return None;
+        }
+        self.find_further(key)
+    }
+
+    #[inline(never)]
+    pub(super) fn find_further(&self, key: Key<'_>) -> Option<Found> {
+        let has_key = |handle| self.has_key(handle, key.bytes);
         let (position, handle) = self.index.find(key.hash, has_key)?;
         Some(Found { position, handle })
     }
 
+    #[inline(always)]
+    pub(super) fn has_key(&self, handle: u32, bytes: &[u8]) -> bool {
+        let slot = self.arena.get(handle);
+        let head = Head::of(slot);
+        if head.has_long_key() {
+            return self.key_of(head, slot) == bytes;
+        }
+        equal(head.key_part(slot), bytes)
+    }
+
     /// Finds a record that has not expired; one that has is removed.
-    #[inline]
-    pub(super) fn live(&mut self, key: Key<'_>, now_ms: u64, env: &mut Env) -> Option<Found> {
+    pub(super) fn live(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
         let found = self.find(key)?;
-        if self.is_due(found.handle, now_ms) {
+        if self.is_due(found.handle, now.unix_ms()) {
             self.expire_one(found, key.hash, env);
             return None;
         }
         Some(found)
     }
 
+    /// The value, with everything that a read does. The way that nearly
+    /// every read takes is straight, so that slot and head are worked out once.
+    #[inline]
+    pub(super) fn get(
+        &mut self,
+        key: Key<'_>,
+        touch: bool,
+        now: Now,
+        env: &mut Env,
+    ) -> Option<Value<'_>> {
+        let probe = self.index.probe(key.hash);
+        if probe.handle != 0 && self.has_key(probe.handle, key.bytes) {
+            return self.read(probe.found(), key.hash, touch, now, env);
+        }
+        if probe.handle == 0 && !probe.further {
+            return None;
+        }
+        self.get_further(key, touch, now, env)
+    }
+
+    #[inline(never)]
+    fn get_further(
+        &mut self,
+        key: Key<'_>,
+        touch: bool,
+        now: Now,
+        env: &mut Env,
+    ) -> Option<Value<'_>> {
+        let found = self.find_further(key)?;
+        self.read(found, key.hash, touch, now, env)
+    }
+
+    #[inline(always)]
+    fn read(
+        &mut self,
+        found: Found,
+        hash: u32,
+        touch: bool,
+        now: Now,
+        env: &mut Env,
+    ) -> Option<Value<'_>> {
+        let slot = self.arena.get(found.handle);
+        let head = Head::of(slot);
+        if head.has_expiry() && head.is_due(slot, now.unix_ms()) {
+            self.expire_one(found, hash, env);
+            return None;
+        }
+        let slot = self.arena.get_mut(found.handle);
+        if touch {
+            record::put_stamp(slot, env.next_stamp(record::stamp(slot), now));
+        }
+        let part = head.value_part(slot);
+        if head.kind() == BIG {
+            return Some(Value::Big(self.bigs.get(number(part))));
+        }
+        Some(Value::Small(part))
+    }
+
     #[inline]
     fn is_due(&self, handle: u32, now_ms: u64) -> bool {
-        self.expiry_of(handle).is_some_and(|at| at <= now_ms)
+        let slot = self.arena.get(handle);
+        Head::of(slot).is_due(slot, now_ms)
     }
 
     #[inline]
@@ -202,7 +286,7 @@ impl Db {
     }
 
     #[cold]
-    fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
+    pub(super) fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
         env.counters.expired += 1;
         env.counters.changes += 1;
         self.remove(found, hash, env);

@@ -31,11 +31,37 @@ const MERGE: usize = SPLIT * PLACES / 2;
 #[cfg(test)]
 pub(super) const MOST_MOVED: u64 = 2 * (SPLIT * PLACES) as u64;
 
-/// Where an entry lies. Any insertion or removal makes it invalid.
+/// Where an entry lies: its segment, and its place there. One word, because
+/// it is handed through the hottest path. Any insertion or removal makes it
+/// invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Position {
-    segment: u32,
-    place: Place,
+pub(super) struct Position(u64);
+
+impl Position {
+    #[inline(always)]
+    fn new(segment: u32, place: Place) -> Self {
+        Self(u64::from(segment) << 32 | u64::from(place.0))
+    }
+
+    #[inline(always)]
+    fn segment(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline(always)]
+    fn place(self) -> Place {
+        Place(self.0 as u32)
+    }
+}
+
+/// What a first look finds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    pub(super) position: Position,
+    /// 0 where nothing matches in the home bucket.
+    pub(super) handle: u32,
+    /// Entries of this home may be in later buckets.
+    pub(super) further: bool,
 }
 
 #[derive(Debug)]
@@ -104,8 +130,20 @@ impl Index {
         self.segments[self.segment_of(hash) as usize].candidate(hash)
     }
 
+    /// The first entry with this hash in its home bucket. Where it is not
+    /// the one looked for, [`Index::find`] has to look at them all.
+    #[inline(always)]
+    pub(super) fn probe(&self, hash: u32) -> Probe {
+        let segment = self.segment_of(hash);
+        let (place, handle, further) = self.segments[segment as usize].probe(hash);
+        Probe {
+            position: Position::new(segment, place),
+            handle,
+            further,
+        }
+    }
+
     /// The first entry with this hash whose handle `is_it` accepts.
-    #[inline]
     pub(super) fn find(
         &self,
         hash: u32,
@@ -113,12 +151,12 @@ impl Index {
     ) -> Option<(Position, u32)> {
         let segment = self.segment_of(hash);
         let (place, handle) = self.segments[segment as usize].find(hash, is_it)?;
-        Some((Position { segment, place }, handle))
+        Some((Position::new(segment, place), handle))
     }
 
     #[inline]
     pub(super) fn set_handle(&mut self, at: Position, handle: u32) {
-        self.segments[at.segment as usize].set_handle(at.place, handle);
+        self.segments[at.segment()].set_handle(at.place(), handle);
     }
 
     /// Adds an entry. The caller has made sure that the key is not there.
@@ -136,12 +174,12 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, at: Position, hash: u32) {
-        let segment = &mut self.segments[at.segment as usize];
-        segment.remove(at.place);
+        let segment = &mut self.segments[at.segment()];
+        segment.remove(at.place());
         self.len -= 1;
         // Below 55 %; growth leaves at least 60 % of a segment of some size.
         if segment.len() * 20 < segment.buckets() * PLACES * 11 {
-            self.tighten(at.segment as usize, hash);
+            self.tighten(at.segment(), hash);
         }
     }
 

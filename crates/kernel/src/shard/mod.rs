@@ -151,24 +151,20 @@ impl Shard {
     /// The value, as an access to the key.
     #[inline]
     pub fn get(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
-        if self.env.touch {
-            self.dbs[db].touch(found.handle, now, &mut self.env);
-        }
-        Some(self.dbs[db].value(found.handle))
+        let touch = self.env.touch;
+        self.dbs[db].get(key, touch, now, &mut self.env)
     }
 
     /// The value, without leaving a trace in the access stamp.
     #[inline]
     pub fn peek(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
-        Some(self.dbs[db].value(found.handle))
+        self.dbs[db].get(key, false, now, &mut self.env)
     }
 
     /// Whether the key is there, without leaving a trace.
     #[inline]
     pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env);
+        let found = self.dbs[db].live(key, now, &mut self.env);
         found.is_some()
     }
 
@@ -188,7 +184,7 @@ impl Shard {
 
     /// The value's bytes, to be changed without changing their number.
     pub fn bytes_mut(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<&mut [u8]> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
         self.env.counters.changes += 1;
         self.dbs[db].touch(found.handle, now, &mut self.env);
         Some(self.dbs[db].value_mut(found.handle))
@@ -209,7 +205,7 @@ impl Shard {
 
     /// Returns whether the key was there.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let Some(found) = self.dbs[db].live(key, now.unix_ms(), &mut self.env) else {
+        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
             return false;
         };
         self.env.counters.changes += 1;
@@ -220,7 +216,7 @@ impl Shard {
     /// Removes the key and returns everything about it.
     pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let db = &mut self.dbs[db];
-        let found = db.live(key, now.unix_ms(), &mut self.env)?;
+        let found = db.live(key, now, &mut self.env)?;
         self.env.counters.changes += 1;
         let entry = db.entry(found.handle);
         db.unlink(found, key.hash);
@@ -229,7 +225,7 @@ impl Shard {
 
     /// Everything about the key; a big value is shared, not copied.
     pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(self.dbs[db].entry(found.handle))
     }
 
@@ -241,7 +237,7 @@ impl Shard {
 
     /// When the key expires (Unix milliseconds), if it is there and if it does.
     pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(self.dbs[db].expiry_of(found.handle))
     }
 
@@ -254,7 +250,7 @@ impl Shard {
         unix_ms: Option<u64>,
         now: Now,
     ) -> bool {
-        let Some(found) = self.dbs[db].live(key, now.unix_ms(), &mut self.env) else {
+        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
             return false;
         };
         self.env.counters.changes += 1;
@@ -264,13 +260,13 @@ impl Shard {
 
     /// The key's access stamp, to be read through [`Shard::policy`].
     pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(record::stamp(self.dbs[db].arena.get(found.handle)))
     }
 
     /// Returns whether the key is there.
     pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
-        let Some(found) = self.dbs[db].live(key, now.unix_ms(), &mut self.env) else {
+        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
             return false;
         };
         let slot = self.dbs[db].arena.get_mut(found.handle);
@@ -397,7 +393,7 @@ impl Shard {
 
     /// Bytes that the key takes, its share of the index included.
     pub fn memory_of(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<usize> {
-        let found = self.dbs[db].live(key, now.unix_ms(), &mut self.env)?;
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(self.dbs[db].memory_of(found.handle))
     }
 

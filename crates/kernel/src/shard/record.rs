@@ -36,7 +36,7 @@ pub(super) const STAMP: u32 = 0xFF_FFFF;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     flags: u8,
-    /// Where the two lengths start behind one another, for growth in place.
+    /// Where the value's length is, for growth in place.
     value_varint: u32,
     key_at: u32,
     key_len: u32,
@@ -45,17 +45,34 @@ pub(super) struct Head {
 
 impl Head {
     /// Reads the head of the record in `slot`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(slot: &[u8]) -> Self {
+        // Every slot has eight bytes; in nearly every record they hold all.
+        if let Some(&first) = slot.first_chunk() {
+            let word = u64::from_le_bytes(first);
+            if word & 0x8080_0000_0000 == 0 {
+                return Self {
+                    flags: word as u8,
+                    value_varint: 5,
+                    key_at: 6 + (u32::from(word as u8 & HAS_EXPIRY) >> 1),
+                    key_len: (word >> 32) as u32 & 0x7F,
+                    value_len: (word >> 40) as u32 & 0x7F,
+                };
+            }
+        }
+        Self::with_long_parts(slot)
+    }
+
+    #[inline(never)]
+    fn with_long_parts(slot: &[u8]) -> Self {
         let flags = slot[0];
         let (key_len, at) = get_varint(slot, 4);
         let value_varint = at as u32;
         let (value_len, at) = get_varint(slot, at);
-        let expiry = if flags & HAS_EXPIRY != 0 { 8 } else { 0 };
         Self {
             flags,
             value_varint,
-            key_at: at as u32 + expiry,
+            key_at: at as u32 + (u32::from(flags & HAS_EXPIRY) >> 1),
             key_len,
             value_len,
         }
@@ -104,6 +121,12 @@ impl Head {
         slot[self.key_at as usize - 8..]
             .first_chunk()
             .map(|&bytes| u64::from_le_bytes(bytes))
+    }
+
+    /// Whether the record's time has come.
+    #[inline]
+    pub(super) fn is_due(self, slot: &[u8], now_ms: u64) -> bool {
+        self.expiry(slot).is_some_and(|at| at <= now_ms)
     }
 
     /// Overwrites the expiry of a record that has one.
@@ -173,16 +196,24 @@ pub(super) fn size(key: usize, value: usize, expires: bool) -> usize {
 
 #[inline]
 pub(super) fn stamp(slot: &[u8]) -> u32 {
-    u32::from_le_bytes([slot[1], slot[2], slot[3], 0])
+    first_word(slot) >> 8
 }
 
 /// Writes the stamp where it differs: a record that is only read stays clean
 /// in the cache.
 #[inline]
 pub(super) fn put_stamp(slot: &mut [u8], value: u32) {
-    if stamp(slot) != value {
-        slot[1..4].copy_from_slice(&value.to_le_bytes()[..3]);
+    let word = first_word(slot);
+    if word >> 8 != value {
+        let word = word & 0xFF | value << 8;
+        slot[..4].copy_from_slice(&word.to_le_bytes());
     }
+}
+
+#[inline]
+fn first_word(slot: &[u8]) -> u32 {
+    slot.first_chunk()
+        .map_or(0, |&bytes| u32::from_le_bytes(bytes))
 }
 
 /// Whether the slot holds a record at all.
@@ -227,7 +258,7 @@ fn put_varint(slot: &mut [u8], at: usize, n: usize) -> usize {
 }
 
 /// Equality of short strings without a call: the ends overlap in the middle.
-#[inline]
+#[inline(always)]
 pub(super) fn equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;

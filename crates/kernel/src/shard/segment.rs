@@ -26,15 +26,33 @@ const EMPTY: Bucket = Bucket {
 };
 
 impl Bucket {
-    /// A byte for each place, 1 where the hash is the one looked for. A free
-    /// place may match hash 0; its handle tells.
-    #[inline]
-    fn matches(&self, hash: u32) -> u64 {
-        let mut equal = [0u8; PLACES];
-        for (byte, &h) in equal.iter_mut().zip(&self.hashes) {
-            *byte = u8::from(h == hash);
+    /// Bit `place + 1` is set where the hash is the one looked for; in a form
+    /// that compilers turn into two vector comparisons (bit 0 would spoil it).
+    /// A free place may match hash 0; its handle tells.
+    #[inline(always)]
+    fn matches(&self, hash: u32) -> u32 {
+        let mut bits = [0u32; PLACES];
+        for (place, bit) in bits.iter_mut().enumerate() {
+            *bit = if self.hashes[place] == hash {
+                2 << place
+            } else {
+                0
+            };
         }
-        u64::from_le_bytes(equal)
+        bits.iter().fold(0, |all, bit| all | bit)
+    }
+
+    fn find(&self, hash: u32, is_it: &mut impl FnMut(u32) -> bool) -> Option<(usize, u32)> {
+        let mut matches = self.matches(hash);
+        while matches != 0 {
+            let place = first_place(matches);
+            let handle = self.handles[place];
+            if handle != 0 && is_it(handle) {
+                return Some((place, handle));
+            }
+            matches &= matches - 1;
+        }
+        None
     }
 
     #[inline]
@@ -53,27 +71,72 @@ impl Bucket {
     }
 }
 
-/// Where an entry lies in its segment.
+/// Any place where nothing matches.
+#[inline(always)]
+fn first_place(matches: u32) -> usize {
+    (matches.trailing_zeros() as usize).wrapping_sub(1) % PLACES
+}
+
+/// Buckets of a chunk, and chunks of a segment. Segments allocate buckets in
+/// chunks of one size (but for the last), so that what a segment gives back
+/// when it grows fits the next one that grows: with a size of its own for
+/// each step, an allocator holds on to pages that are nearly free.
+const CHUNK_BITS: u32 = 5;
+const CHUNKS: usize = 8;
+
+/// Where an entry lies in its segment: bucket and place in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) bucket: u32,
-    pub(super) place: u32,
+pub(super) struct Place(pub(super) u32);
+
+impl Place {
+    #[inline(always)]
+    fn new(bucket: usize, place: usize) -> Self {
+        Self((bucket * PLACES + place) as u32)
+    }
+
+    #[inline(always)]
+    fn bucket(self) -> usize {
+        self.0 as usize / PLACES
+    }
+
+    #[inline(always)]
+    fn place(self) -> usize {
+        self.0 as usize % PLACES
+    }
 }
 
 /// The table of all hashes that begin with the same `depth` bits.
 #[derive(Debug)]
 pub(super) struct Segment {
-    buckets: Box<[Bucket]>,
+    /// Empty after the last bucket.
+    chunks: [Box<[Bucket]>; CHUNKS],
+    /// Buckets in all chunks.
+    count: u32,
     len: u32,
-    depth: u32,
+    depth: u8,
+    /// Bits of a bucket's number that count within a chunk.
+    chunk_bits: u8,
 }
 
 impl Segment {
-    pub(super) fn new(depth: u32, buckets: usize) -> Self {
+    /// Sizes are those of quarter steps: at most eight quarters of a power
+    /// of two, so that they fill at most eight chunks.
+    pub(super) fn new(depth: u32, count: usize) -> Self {
+        let quarter = count.max(1).ilog2().saturating_sub(2);
+        let chunk_bits = quarter.max(CHUNK_BITS);
+        let mut left = count;
+        let chunks = std::array::from_fn(|_| {
+            let take = left.min(1 << chunk_bits);
+            left -= take;
+            vec![EMPTY; take].into_boxed_slice()
+        });
+        debug_assert_eq!(left, 0);
         Self {
-            buckets: vec![EMPTY; buckets].into_boxed_slice(),
+            chunks,
+            count: count as u32,
             len: 0,
-            depth,
+            depth: depth as u8,
+            chunk_bits: chunk_bits as u8,
         }
     }
 
@@ -82,34 +145,50 @@ impl Segment {
     }
 
     pub(super) fn depth(&self) -> u32 {
-        self.depth
+        u32::from(self.depth)
     }
 
     pub(super) fn buckets(&self) -> usize {
-        self.buckets.len()
+        self.count as usize
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.buckets.len() * size_of::<Bucket>()
+        self.buckets() * size_of::<Bucket>()
+    }
+
+    #[inline]
+    fn bucket(&self, at: usize) -> &Bucket {
+        let chunk = &self.chunks[(at >> self.chunk_bits) % CHUNKS];
+        &chunk[at & ((1 << self.chunk_bits) - 1)]
+    }
+
+    #[inline]
+    fn bucket_mut(&mut self, at: usize) -> &mut Bucket {
+        let chunk = &mut self.chunks[(at >> self.chunk_bits) % CHUNKS];
+        &mut chunk[at & ((1 << self.chunk_bits) - 1)]
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Bucket> {
+        self.chunks.iter().flatten()
     }
 
     /// The bits of the hash below the segment's prefix, scaled to buckets.
     #[inline]
     fn home(&self, hash: u32) -> usize {
         let below = u64::from(hash << self.depth);
-        ((below * self.buckets.len() as u64) >> 32) as usize
+        ((below * u64::from(self.count)) >> 32) as usize
     }
 
     /// The smallest hash whose home is `bucket`; beyond 32 bits where no
     /// later hash exists. `prefix` is the segment's first hash.
     pub(super) fn first_hash(&self, prefix: u32, bucket: usize) -> u64 {
-        let scaled = ((bucket as u64) << 32).div_ceil(self.buckets.len() as u64);
+        let scaled = ((bucket as u64) << 32).div_ceil(u64::from(self.count));
         u64::from(prefix) + scaled.div_ceil(1 << self.depth)
     }
 
     #[inline]
     fn next(&self, bucket: usize) -> usize {
-        if bucket + 1 == self.buckets.len() {
+        if bucket + 1 == self.count as usize {
             0
         } else {
             bucket + 1
@@ -120,12 +199,27 @@ impl Segment {
     /// branch on what was loaded; 0 or a wrong one where there is none.
     #[inline]
     pub(super) fn candidate(&self, hash: u32) -> u32 {
-        let bucket = &self.buckets[self.home(hash)];
-        let place = (bucket.matches(hash).trailing_zeros() / 8) as usize;
-        bucket.handles[place % PLACES]
+        let bucket = self.bucket(self.home(hash));
+        bucket.handles[first_place(bucket.matches(hash))]
     }
 
-    #[inline]
+    /// The first match in the home bucket, where nearly every entry is, and
+    /// whether others may follow: handle 0 and `false` mean that there is none.
+    #[inline(always)]
+    pub(super) fn probe(&self, hash: u32) -> (Place, u32, bool) {
+        let at = self.home(hash);
+        let bucket = self.bucket(at);
+        let matches = bucket.matches(hash);
+        let place = first_place(matches);
+        let handle = if matches == 0 {
+            0
+        } else {
+            bucket.handles[place]
+        };
+        (Place::new(at, place), handle, bucket.is_full())
+    }
+
+    /// The first entry with this hash whose handle `is_it` accepts.
     pub(super) fn find(
         &self,
         hash: u32,
@@ -133,19 +227,9 @@ impl Segment {
     ) -> Option<(Place, u32)> {
         let mut at = self.home(hash);
         loop {
-            let bucket = &self.buckets[at];
-            let mut matches = bucket.matches(hash);
-            while matches != 0 {
-                let place = (matches.trailing_zeros() / 8) as usize % PLACES;
-                let handle = bucket.handles[place];
-                if handle != 0 && is_it(handle) {
-                    let found = Place {
-                        bucket: at as u32,
-                        place: place as u32,
-                    };
-                    return Some((found, handle));
-                }
-                matches &= matches - 1;
+            let bucket = self.bucket(at);
+            if let Some((place, handle)) = bucket.find(hash, &mut is_it) {
+                return Some((Place::new(at, place), handle));
             }
             if !bucket.is_full() {
                 return None;
@@ -156,17 +240,17 @@ impl Segment {
 
     #[inline]
     pub(super) fn set_handle(&mut self, at: Place, handle: u32) {
-        self.buckets[at.bucket as usize].handles[at.place as usize] = handle;
+        self.bucket_mut(at.bucket()).handles[at.place()] = handle;
     }
 
     /// The caller keeps invariant 3.
     #[inline]
     pub(super) fn insert(&mut self, hash: u32, handle: u32) {
         let mut at = self.home(hash);
-        while self.buckets[at].is_full() {
+        while self.bucket(at).is_full() {
             at = self.next(at);
         }
-        let bucket = &mut self.buckets[at];
+        let bucket = self.bucket_mut(at);
         let place = bucket.len() % PLACES;
         bucket.hashes[place] = hash;
         bucket.handles[place] = handle;
@@ -179,10 +263,10 @@ impl Segment {
         self.len -= 1;
         let mut gap = at;
         loop {
-            let bucket = &mut self.buckets[gap.bucket as usize];
+            let bucket = self.bucket_mut(gap.bucket());
             let was_full = bucket.is_full();
             let last = bucket.len() - 1;
-            let place = gap.place as usize;
+            let place = gap.place();
             bucket.hashes[place] = bucket.hashes[last];
             bucket.handles[place] = bucket.handles[last];
             bucket.hashes[last] = 0;
@@ -190,13 +274,13 @@ impl Segment {
             if !was_full {
                 return;
             }
-            let Some(follower) = self.follower(gap.bucket as usize) else {
+            let Some(follower) = self.follower(gap.bucket()) else {
                 return;
             };
-            let from = &self.buckets[follower.bucket as usize];
-            let hash = from.hashes[follower.place as usize];
-            let handle = from.handles[follower.place as usize];
-            let bucket = &mut self.buckets[gap.bucket as usize];
+            let from = self.bucket(follower.bucket());
+            let hash = from.hashes[follower.place()];
+            let handle = from.handles[follower.place()];
+            let bucket = self.bucket_mut(gap.bucket());
             bucket.hashes[last] = hash;
             bucket.handles[last] = handle;
             gap = follower;
@@ -206,30 +290,27 @@ impl Segment {
     /// The nearest later entry whose home is at or before `bucket`, which has
     /// just got a free place at its end.
     fn follower(&self, bucket: usize) -> Option<Place> {
-        let n = self.buckets.len();
+        let n = self.buckets();
         let mut at = bucket;
         let mut distance = 0;
         loop {
             at = self.next(at);
             distance += 1;
-            let entries = self.buckets[at].entries();
+            let entries = self.bucket(at).entries();
             for (place, (hash, _)) in entries.enumerate() {
                 let pushed = (at + n - self.home(hash)) % n;
                 if pushed >= distance {
-                    return Some(Place {
-                        bucket: at as u32,
-                        place: place as u32,
-                    });
+                    return Some(Place::new(at, place));
                 }
             }
-            if !self.buckets[at].is_full() {
+            if !self.bucket(at).is_full() {
                 return None;
             }
         }
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.buckets.iter().flat_map(Bucket::entries)
+        self.iter().flat_map(Bucket::entries)
     }
 
     /// Appends to `out` the entries whose hash is at least `from`, bucket by
@@ -243,11 +324,11 @@ impl Segment {
         looks: &mut usize,
         out: &mut Vec<(u32, u32)>,
     ) -> usize {
-        let n = self.buckets.len();
+        let n = self.buckets();
         let mut at = self.home(from);
         loop {
             *looks = looks.saturating_sub(1);
-            let bucket = &self.buckets[at];
+            let bucket = self.bucket(at);
             // Entries with a later home were pushed around the end.
             let own = bucket.entries().filter(|e| self.home(e.0) <= at);
             out.extend(own.filter(|e| e.0 >= from));
@@ -259,8 +340,8 @@ impl Segment {
                 return at;
             }
         }
-        let mut full = self.buckets[n - 1].is_full();
-        for (at, bucket) in self.buckets.iter().enumerate() {
+        let mut full = self.bucket(n - 1).is_full();
+        for (at, bucket) in self.iter().enumerate() {
             if !full {
                 break;
             }
@@ -273,16 +354,16 @@ impl Segment {
 
     /// The entry at a place, which may be free.
     pub(super) fn at(&self, bucket: usize, place: usize) -> (u32, u32) {
-        let bucket = &self.buckets[bucket];
+        let bucket = self.bucket(bucket);
         (bucket.hashes[place], bucket.handles[place])
     }
 
     /// Asserts the invariants above; `prefix` is the segment's first hash.
     pub(super) fn check(&self, prefix: u32) {
-        let n = self.buckets.len();
-        assert!(self.buckets.iter().any(|b| !b.is_full()), "no free place");
+        let n = self.buckets();
+        assert!(self.iter().any(|b| !b.is_full()), "no free place");
         let mut count = 0;
-        for (at, bucket) in self.buckets.iter().enumerate() {
+        for (at, bucket) in self.iter().enumerate() {
             assert!(bucket.handles[bucket.len()..].iter().all(|&h| h == 0));
             for (hash, _) in bucket.entries() {
                 count += 1;
@@ -290,7 +371,7 @@ impl Segment {
                 assert!(same, "the hash belongs to another segment");
                 let mut on_the_way = self.home(hash);
                 while on_the_way != at {
-                    assert!(self.buckets[on_the_way].is_full(), "gap before entry");
+                    assert!(self.bucket(on_the_way).is_full(), "gap before entry");
                     on_the_way = (on_the_way + 1) % n;
                 }
             }

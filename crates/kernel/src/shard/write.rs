@@ -21,18 +21,47 @@ impl Db {
         now: Now,
         env: &mut Env,
     ) -> bool {
-        let Some(found) = self.live(key, now.unix_ms(), env) else {
-            let expiry = match setting {
-                ExpirySetting::At(unix_ms) => Some(unix_ms),
-                ExpirySetting::Keep | ExpirySetting::Clear => None,
-            };
-            let stamp = env.policy.first_stamp(now);
-            self.create(key, value, expiry, stamp);
-            return false;
-        };
+        let probe = self.index.probe(key.hash);
+        if probe.handle != 0 && self.has_key(probe.handle, key.bytes) {
+            return self.overwrite(probe.found(), key, value, setting, now, env);
+        }
+        self.set_further(key, value, setting, now, env)
+    }
+
+    #[inline(never)]
+    fn set_further(
+        &mut self,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        setting: ExpirySetting,
+        now: Now,
+        env: &mut Env,
+    ) -> bool {
+        if let Some(found) = self.find_further(key) {
+            return self.overwrite(found, key, value, setting, now, env);
+        }
+        self.create_with(key, value, setting, now, env);
+        false
+    }
+
+    #[inline(always)]
+    fn overwrite(
+        &mut self,
+        found: Found,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        setting: ExpirySetting,
+        now: Now,
+        env: &mut Env,
+    ) -> bool {
         let slot = self.arena.get_mut(found.handle);
         let head = Head::of(slot);
         let old = head.expiry(slot);
+        if old.is_some_and(|at| at <= now.unix_ms()) {
+            self.expire_one(found, key.hash, env);
+            self.create_with(key, value, setting, now, env);
+            return false;
+        }
         let expiry = match setting {
             ExpirySetting::Keep => old,
             ExpirySetting::Clear => None,
@@ -49,6 +78,22 @@ impl Db {
         true
     }
 
+    #[inline(never)]
+    fn create_with(
+        &mut self,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        setting: ExpirySetting,
+        now: Now,
+        env: &mut Env,
+    ) {
+        let expiry = match setting {
+            ExpirySetting::At(unix_ms) => Some(unix_ms),
+            ExpirySetting::Keep | ExpirySetting::Clear => None,
+        };
+        self.create(key, value, expiry, env.policy.first_stamp(now));
+    }
+
     /// Puts an entry in, with its own expiry and access stamp.
     pub(super) fn put(&mut self, key: Key<'_>, entry: Entry, now: Now, env: &mut Env) {
         let value = match entry.value {
@@ -56,7 +101,7 @@ impl Db {
             OwnedValue::Big(value) => NewValue::Shared(value),
         };
         let stamp = entry.access & record::STAMP;
-        match self.live(key, now.unix_ms(), env) {
+        match self.live(key, now, env) {
             Some(found) => self.replace(found, key, value, entry.expire_at, stamp, env),
             None => {
                 self.create(key, value, entry.expire_at, stamp);
@@ -103,6 +148,7 @@ impl Db {
     }
 
     /// Gives a record another value and expiry.
+    #[inline(never)]
     fn replace(
         &mut self,
         found: Found,
@@ -198,7 +244,7 @@ impl Db {
         now: Now,
         env: &mut Env,
     ) -> &mut [u8] {
-        let handle = match self.live(key, now.unix_ms(), env) {
+        let handle = match self.live(key, now, env) {
             Some(found) => {
                 self.touch(found.handle, now, env);
                 let len = self.value(found.handle).bytes().len();
@@ -214,7 +260,7 @@ impl Db {
 
     /// Returns the new length.
     pub(super) fn append(&mut self, key: Key<'_>, tail: &[u8], now: Now, env: &mut Env) -> usize {
-        let Some(found) = self.live(key, now.unix_ms(), env) else {
+        let Some(found) = self.live(key, now, env) else {
             let stamp = env.policy.first_stamp(now);
             self.create(key, NewValue::Copy(tail), None, stamp);
             return tail.len();
