@@ -20,6 +20,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
+/// Memory for replies that is kept from one turn to the next.
+const KEPT_OUTPUT: usize = 4 * 1024 * 1024;
+
 /// What a worker is made of, besides its actor.
 pub(crate) struct Parts<M> {
     pub(crate) id: WorkerId,
@@ -65,20 +68,24 @@ struct Driven<A: Actor> {
     actor: A,
     fx: Effects<A::Message>,
     clock: Clock,
+    /// The time of the last step; read at the start of a turn and before each
+    /// `Resume`, so that what follows a long step does not see older time.
+    now: Now,
     steps: u64,
 }
 
 impl<A: Actor> Driven<A> {
     /// Steps with `input`, and then with `Resume` and `bytes` for as long as
     /// the actor has work left over.
-    fn step(&mut self, now: Now, input: Input<'_, A::Message>, bytes: &[u8]) {
+    fn step(&mut self, input: Input<'_, A::Message>, bytes: &[u8]) {
         self.fx.more = false;
-        self.actor.step(now, input, &mut self.fx);
+        self.actor.step(self.now, input, &mut self.fx);
         self.steps += 1;
         while self.fx.more {
             self.fx.more = false;
-            let now = self.clock.now();
-            self.actor.step(now, Input::Resume { bytes }, &mut self.fx);
+            self.now = self.clock.now();
+            let resume = Input::Resume { bytes };
+            self.actor.step(self.now, resume, &mut self.fx);
             self.steps += 1;
         }
     }
@@ -91,6 +98,7 @@ impl<A: Actor> Worker<A> {
                 actor,
                 fx: Effects::default(),
                 clock: parts.clock,
+                now: parts.clock.now(),
                 steps: 0,
             },
             buf: vec![0; parts.turn_bytes].into(),
@@ -118,7 +126,8 @@ impl<A: Actor> Worker<A> {
         self.parts.post.awake();
         let now = self.parts.clock.now();
         let idle = now.mono_us - self.idle_since_us;
-        self.turn(now);
+        self.driven.now = now;
+        self.turn();
         let end_us = self.parts.clock.mono_us();
         self.idle_since_us = end_us;
         let stats = &self.parts.stats;
@@ -127,7 +136,7 @@ impl<A: Actor> Worker<A> {
         stats.idle_us.add(idle);
         stats.busy_us.add(end_us - now.mono_us);
         if self.is_finished() {
-            self.end(now);
+            self.end();
             return Poll::Ready(());
         }
         let due = self.due_us();
@@ -141,33 +150,37 @@ impl<A: Actor> Worker<A> {
         Poll::Pending
     }
 
-    fn turn(&mut self, now: Now) {
+    fn turn(&mut self) {
         self.parts.post.push_overflow();
         self.parts.inbox.take(&mut self.woken, &mut self.orders);
         self.parts.sockets.woken(self.woken.drain(..));
-        self.take_orders(now);
-        self.take_events(now);
-        self.take_bytes(now);
+        self.take_orders();
+        self.take_events();
+        self.take_bytes();
         let driven = &mut self.driven;
         self.parts.post.receive(|from, message| {
-            driven.step(now, Input::Message { from, message }, &[]);
+            driven.step(Input::Message { from, message }, &[]);
         });
-        if self.wake_at_us.is_some_and(|due| due <= now.mono_us) {
+        self.take_wish();
+        if self
+            .wake_at_us
+            .is_some_and(|due| due <= self.driven.now.mono_us)
+        {
             self.wake_at_us = None;
-            self.driven.step(now, Input::Tick, &[]);
+            self.driven.step(Input::Tick, &[]);
         }
         self.carry_out();
         self.parts.post.wake_receivers();
     }
 
-    fn take_orders(&mut self, now: Now) {
+    fn take_orders(&mut self) {
         let mut orders = std::mem::take(&mut self.orders);
         for order in orders.drain(..) {
             match order {
-                Order::Open(incoming, info) => self.open(now, incoming, info),
+                Order::Open(incoming, info) => self.open(incoming, info),
                 Order::Stop => {
                     self.stage = Stage::Stopping;
-                    self.driven.step(now, Input::Stop, &[]);
+                    self.driven.step(Input::Stop, &[]);
                 }
                 Order::Finish(until) => self.stage = Stage::Finishing(until),
             }
@@ -175,7 +188,7 @@ impl<A: Actor> Worker<A> {
         self.orders = orders;
     }
 
-    fn open(&mut self, now: Now, incoming: Incoming, info: ConnInfo) {
+    fn open(&mut self, incoming: Incoming, info: ConnInfo) {
         // Counted for the worker before it was handed over.
         let client = !info.is_internal;
         if self.stage != Stage::Running {
@@ -183,7 +196,7 @@ impl<A: Actor> Worker<A> {
             return;
         }
         match self.parts.sockets.open(incoming, client) {
-            Ok(conn) => self.driven.step(now, Input::Opened { conn, info }, &[]),
+            Ok(conn) => self.driven.step(Input::Opened { conn, info }, &[]),
             Err(error) => {
                 tracing::warn!(%error, peer = info.peer, "cannot watch a new connection");
                 self.parts.shared.left(self.parts.id, client);
@@ -191,25 +204,25 @@ impl<A: Actor> Worker<A> {
         }
     }
 
-    fn take_events(&mut self, now: Now) {
+    fn take_events(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         self.parts.sockets.take_events(&mut events);
         for event in events.drain(..) {
             match event {
-                Event::Drained(conn) => self.driven.step(now, Input::Drained { conn }, &[]),
-                Event::Gone(conn) => self.gone(now, conn),
+                Event::Drained(conn) => self.driven.step(Input::Drained { conn }, &[]),
+                Event::Gone(conn) => self.gone(conn),
             }
         }
         self.events = events;
     }
 
-    fn gone(&mut self, now: Now, conn: ConnId) {
-        self.driven.step(now, Input::Closed { conn }, &[]);
+    fn gone(&mut self, conn: ConnId) {
+        self.driven.step(Input::Closed { conn }, &[]);
         let client = self.parts.sockets.release(conn);
         self.parts.shared.left(self.parts.id, client);
     }
 
-    fn take_bytes(&mut self, now: Now) {
+    fn take_bytes(&mut self) {
         let reading = self.reading();
         let sockets = &mut self.parts.sockets;
         sockets.gather(reading, &mut self.buf, &mut self.reads);
@@ -218,8 +231,7 @@ impl<A: Actor> Worker<A> {
         };
         let bytes = &self.buf[..last.end];
         let reads = &self.reads;
-        self.driven
-            .step(now, Input::Received { bytes, reads }, bytes);
+        self.driven.step(Input::Received { bytes, reads }, bytes);
         self.reads.clear();
     }
 
@@ -227,13 +239,18 @@ impl<A: Actor> Worker<A> {
         self.stage == Stage::Running && !self.parts.post.is_overflowing()
     }
 
-    /// Does what the steps of this turn have asked for.
-    fn carry_out(&mut self) {
-        let fx = &mut self.driven.fx;
-        let parts = &mut self.parts;
-        if let Some(at) = fx.wake_at_us.take() {
+    /// The last time asked for holds, also against one that is due just now.
+    fn take_wish(&mut self) {
+        if let Some(at) = self.driven.fx.wake_at_us.take() {
             self.wake_at_us = Some(at);
         }
+    }
+
+    /// Does what the steps of this turn have asked for.
+    fn carry_out(&mut self) {
+        self.take_wish();
+        let fx = &mut self.driven.fx;
+        let parts = &mut self.parts;
         for effect in fx.node.drain(..) {
             match effect {
                 // Before the replies leave: who asked waits for the end of it.
@@ -251,6 +268,9 @@ impl<A: Actor> Worker<A> {
             fx.writes.clear();
         }
         fx.output.clear();
+        if fx.output.bytes.capacity() > KEPT_OUTPUT {
+            fx.output.bytes.shrink_to(KEPT_OUTPUT);
+        }
         for (conn, close) in fx.closes.drain(..) {
             parts.sockets.close(conn, close);
         }
@@ -274,14 +294,14 @@ impl<A: Actor> Worker<A> {
         let Stage::Finishing(until) = self.stage else {
             return false;
         };
-        let sent = self.parts.sockets.is_flushed() && !self.parts.post.is_overflowing();
-        sent || Instant::now() >= until
+        // Messages are not waited for: no actor has anything under way.
+        self.parts.sockets.is_flushed() || Instant::now() >= until
     }
 
     /// Closes what is open, and tells the actor.
-    fn end(&mut self, now: Now) {
+    fn end(&mut self) {
         self.parts.sockets.close_all();
-        self.take_events(now);
+        self.take_events();
         self.carry_out();
         self.parts.inbox.close();
         self.parts.shared.report(Report::Ended);

@@ -129,7 +129,10 @@ fn work_left_over_is_resumed_with_the_same_bytes_before_anything_else() {
         // Where the last `Received` lay, and what of it is not answered yet.
         let mut left: Vec<(ConnId, usize, usize)> = Vec::new();
         let mut held = Vec::new();
-        by::<(), _>(move |_, input, fx: &mut Effects<()>| {
+        let mut last_us = 0;
+        by::<(), _>(move |now, input, fx: &mut Effects<()>| {
+            assert!(now.mono_us >= last_us, "not back after a `Resume` either");
+            last_us = now.mono_us;
             let bytes = match input {
                 Input::Received { bytes, reads } => {
                     assert!(left.is_empty(), "the rest comes before new bytes");
@@ -147,6 +150,11 @@ fn work_left_over_is_resumed_with_the_same_bytes_before_anything_else() {
                     return;
                 }
             };
+            // A `Tick` later in the same turn.
+            fx.wake_at_us = Some(now.mono_us);
+            // A step that takes its time: what follows must not see older time.
+            let until = std::time::Instant::now() + std::time::Duration::from_micros(3);
+            while std::time::Instant::now() < until {}
             // One byte a step, so that there is always a rest.
             if let Some((conn, start, end)) = left.pop() {
                 say(fx, conn, &bytes[start..start + 1]);

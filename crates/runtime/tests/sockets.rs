@@ -222,14 +222,13 @@ fn a_port_in_use_and_a_file_in_the_way_are_errors() {
 #[test]
 fn a_word_of_a_client_stops_the_node() {
     let node = start(config(2), |_| {
-        by::<(), _>(|_, input, fx| match input {
-            Input::Received { reads, .. } => {
+        by::<(), _>(|_, input, fx| {
+            if let Input::Received { reads, .. } = input {
                 say(fx, reads[0].conn, b"stopping");
                 fx.node.push(NodeEffect::Stall(1000));
                 fx.node.push(NodeEffect::Shutdown);
                 fx.node.push(NodeEffect::Shutdown);
             }
-            _ => {}
         })
     })
     .expect("starts");

@@ -177,14 +177,13 @@ fn an_actor_that_never_finishes_is_not_waited_for_for_ever() {
 fn replies_that_wait_are_sent_before_the_end() {
     const SIZE: usize = 32 * 1024 * 1024;
     let node = start(config(1), |_| {
-        by::<(), _>(|_, input, fx: &mut Effects<()>| match input {
-            Input::Received { reads, .. } => {
+        by::<(), _>(|_, input, fx: &mut Effects<()>| {
+            if let Input::Received { reads, .. } = input {
                 let start = fx.output.mark();
                 fx.output.share(Arc::new(vec![b'r'; SIZE]));
                 fx.write(reads[0].conn, start);
                 fx.node.push(NodeEffect::Shutdown);
             }
-            _ => {}
         })
     })
     .expect("starts");
