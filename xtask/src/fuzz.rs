@@ -45,22 +45,43 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         anyhow::bail!("cannot fuzz: {obstacle}");
     }
     let all = targets()?;
-    let targets: Vec<&String> =
-        all.iter().filter(|name| args.target.as_ref().is_none_or(|wanted| wanted == *name)).collect();
-    ensure!(!targets.is_empty(), "no such fuzz target; there are: {}", all.join(", "));
+    let targets: Vec<&String> = all
+        .iter()
+        .filter(|name| args.target.as_ref().is_none_or(|wanted| wanted == *name))
+        .collect();
+    ensure!(
+        !targets.is_empty(),
+        "no such fuzz target; there are: {}",
+        all.join(", ")
+    );
     let triple = host()?;
     let build_directory = project::target().join("fuzz");
     let mut build = Command::new("cargo");
     // Inside of a cargo started by rustup the toolchain is pinned; the nightly is named anew.
-    build.env_remove("RUSTUP_TOOLCHAIN").env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", &build_directory);
-    build.current_dir(project::root().join("fuzz")).args(["+nightly", "build", "--release", "--bins"]);
+    build
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env("RUSTFLAGS", FLAGS)
+        .env("CARGO_TARGET_DIR", &build_directory);
+    build.current_dir(project::root().join("fuzz")).args([
+        "+nightly",
+        "build",
+        "--release",
+        "--bins",
+    ]);
     build.args(["--target", &triple]);
-    ensure!(watch(&mut build, BUILD_LIMIT, true)?.success(), "the fuzz targets do not build");
+    ensure!(
+        watch(&mut build, BUILD_LIMIT, true)?.success(),
+        "the fuzz targets do not build"
+    );
     let mut fine = true;
     for target in targets {
         let binary = build_directory.join(&triple).join("release").join(target);
         let passed = one(target, &binary, args.seconds)?;
-        println!("fuzz {target}: {} after {} s", if passed { "nothing found" } else { "FAILED" }, args.seconds);
+        println!(
+            "fuzz {target}: {} after {} s",
+            if passed { "nothing found" } else { "FAILED" },
+            args.seconds
+        );
         fine &= passed;
     }
     Ok(fine)
@@ -73,8 +94,13 @@ fn one(target: &str, binary: &Path, seconds: u64) -> Result<bool> {
     std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&artifacts)?;
     let mut command = Command::new(binary);
-    command.current_dir(&home).arg(format!("-max_total_time={seconds}")).arg("-rss_limit_mb=2048");
-    command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(&corpus);
+    command
+        .current_dir(&home)
+        .arg(format!("-max_total_time={seconds}"))
+        .arg("-rss_limit_mb=2048");
+    command
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg(&corpus);
     let seeds = home.join("seeds").join(target);
     if seeds.is_dir() {
         command.arg(seeds);
@@ -90,15 +116,24 @@ fn one(target: &str, binary: &Path, seconds: u64) -> Result<bool> {
 fn host() -> Result<String> {
     let version = process::output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("rustc does not tell its host")
+    host.map(str::to_owned)
+        .context("rustc does not tell its host")
 }
 
 /// The targets' names, from the files in `fuzz/fuzz_targets`.
 fn targets() -> Result<Vec<String>> {
     let directory = project::root().join("fuzz/fuzz_targets");
-    let entries = std::fs::read_dir(&directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    let entries = std::fs::read_dir(&directory)
+        .with_context(|| format!("cannot list {}", directory.display()))?;
     let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned))
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_suffix(".rs")
+                .map(str::to_owned)
+        })
         .collect();
     names.sort();
     Ok(names)

@@ -41,9 +41,14 @@ const PYTHON_PACKAGES: [&str; 9] = [
 
 /// Debian packages for the programs that tests start. Answers what was installed.
 pub(crate) fn programs() -> Result<Vec<&'static str>> {
-    let mut missing: Vec<&str> =
-        PROGRAMS.iter().filter(|(program, _)| which(program).is_none()).map(|(_, package)| *package).collect();
-    if which("python3").is_some_and(|python| !makes_environments(&python)) || missing.contains(&"python3") {
+    let mut missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| which(program).is_none())
+        .map(|(_, package)| *package)
+        .collect();
+    if which("python3").is_some_and(|python| !makes_environments(&python))
+        || missing.contains(&"python3")
+    {
         missing.push("python3-venv");
     }
     missing.dedup();
@@ -59,14 +64,24 @@ pub(crate) fn programs() -> Result<Vec<&'static str>> {
 }
 
 fn makes_environments(python: &Path) -> bool {
-    let check = Command::new(python).args(["-c", "import venv, ensurepip"]).output();
+    let check = Command::new(python)
+        .args(["-c", "import venv, ensurepip"])
+        .output();
     check.is_ok_and(|output| output.status.success())
 }
 
 /// Runs apt-get as root, through sudo where we are not.
 fn apt(arguments: &[&str], packages: &[&str]) -> Result<()> {
-    let by_hand = format!("run it as root: apt-get {} {}", arguments.join(" "), packages.join(" "));
-    ensure!(which("apt-get").is_some(), "packages are missing and this is no Debian: {}", packages.join(" "));
+    let by_hand = format!(
+        "run it as root: apt-get {} {}",
+        arguments.join(" "),
+        packages.join(" ")
+    );
+    ensure!(
+        which("apt-get").is_some(),
+        "packages are missing and this is no Debian: {}",
+        packages.join(" ")
+    );
     let is_root = output(Command::new("id").arg("-u"))?.trim() == "0";
     let mut command = if is_root {
         Command::new("env")
@@ -78,7 +93,12 @@ fn apt(arguments: &[&str], packages: &[&str]) -> Result<()> {
         bail!("cannot install packages without root or sudo; {by_hand}");
     };
     // RUNLEVEL keeps init scripts from starting a Redis of its own where init is asked at all.
-    command.args(["DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1", "apt-get", "-q"]);
+    command.args([
+        "DEBIAN_FRONTEND=noninteractive",
+        "RUNLEVEL=1",
+        "apt-get",
+        "-q",
+    ]);
     run(command.args(arguments).args(packages)).context(by_hand)
 }
 
@@ -89,18 +109,33 @@ pub(crate) fn redis_source() -> Result<PathBuf> {
     if unpacked.join("runtest").is_file() {
         return Ok(unpacked);
     }
-    ensure!(which("apt-get").is_some(), "the suite comes as a Debian source package, and there is no apt-get");
+    ensure!(
+        which("apt-get").is_some(),
+        "the suite comes as a Debian source package, and there is no apt-get"
+    );
     fs::create_dir_all(&home)?;
     let configuration = private_apt(&third_party().join("apt"))?;
     let apt = |arguments: &[&str]| {
-        run(Command::new("apt-get").current_dir(&home).env("APT_CONFIG", &configuration).arg("-q").args(arguments))
+        run(Command::new("apt-get")
+            .current_dir(&home)
+            .env("APT_CONFIG", &configuration)
+            .arg("-q")
+            .args(arguments))
     };
     apt(&["update"])?;
     apt(&["source", "--download-only", "redis"])?;
     let archive = format!("redis_{REDIS_VERSION}.orig.tar.gz");
-    ensure!(home.join(&archive).is_file(), "the source package does not hold {archive}");
-    run(Command::new("tar").current_dir(&home).args(["-xzf", &archive]))?;
-    ensure!(unpacked.join("runtest").is_file(), "{archive} does not hold the test suite");
+    ensure!(
+        home.join(&archive).is_file(),
+        "the source package does not hold {archive}"
+    );
+    run(Command::new("tar")
+        .current_dir(&home)
+        .args(["-xzf", &archive]))?;
+    ensure!(
+        unpacked.join("runtest").is_file(),
+        "{archive} does not hold the test suite"
+    );
     Ok(unpacked)
 }
 
@@ -110,7 +145,11 @@ fn private_apt(home: &Path) -> Result<PathBuf> {
     for directory in ["lists/partial", "cache/archives/partial"] {
         fs::create_dir_all(home.join(directory))?;
     }
-    let signed = if Path::new(KEYRING).is_file() { format!("[signed-by={KEYRING}] ") } else { String::new() };
+    let signed = if Path::new(KEYRING).is_file() {
+        format!("[signed-by={KEYRING}] ")
+    } else {
+        String::new()
+    };
     let sources = format!(
         "deb-src {signed}http://deb.debian.org/debian {SUITE_RELEASE} main\n\
          deb-src {signed}http://deb.debian.org/debian-security {SUITE_RELEASE}-security main\n"
@@ -142,14 +181,22 @@ pub(crate) fn redis_py() -> Result<RedisPy> {
         return Ok(RedisPy { python, source });
     }
     fs::create_dir_all(&home)?;
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(home.join("venv")))?;
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(home.join("venv")))?;
     let pip = |arguments: &[&str]| {
         let mut command = Command::new(&python);
-        run(command.current_dir(&home).args(["-m", "pip", "--disable-pip-version-check", "-q"]).args(arguments))
+        run(command
+            .current_dir(&home)
+            .args(["-m", "pip", "--disable-pip-version-check", "-q"])
+            .args(arguments))
     };
     let release = format!("redis=={REDIS_PY_VERSION}");
     pip(&["download", "--no-deps", "--no-binary", "redis", &release])?;
-    run(Command::new("tar").current_dir(&home).arg("-xzf").arg(format!("redis-{REDIS_PY_VERSION}.tar.gz")))?;
+    run(Command::new("tar")
+        .current_dir(&home)
+        .arg("-xzf")
+        .arg(format!("redis-{REDIS_PY_VERSION}.tar.gz")))?;
     let mut install = vec!["install", &release];
     install.extend(PYTHON_PACKAGES);
     pip(&install)?;
@@ -159,7 +206,10 @@ pub(crate) fn redis_py() -> Result<RedisPy> {
 
 /// Whether `cargo <name>` exists.
 pub(crate) fn has_cargo_tool(name: &str) -> bool {
-    Command::new(env!("CARGO")).args([name, "--version"]).output().is_ok_and(|output| output.status.success())
+    Command::new(env!("CARGO"))
+        .args([name, "--version"])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 /// Builds and installs a cargo tool: minutes of work, so only on request.

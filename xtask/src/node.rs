@@ -35,12 +35,23 @@ enum Demo {
 pub(crate) fn bench(command: &str, pass: &PassThrough) -> Result<bool> {
     build()?;
     let mut bench = bench_command();
-    let status = bench.arg(command).args(&pass.arguments).status().context("cannot run rufous-bench")?;
+    let status = bench
+        .arg(command)
+        .args(&pass.arguments)
+        .status()
+        .context("cannot run rufous-bench")?;
     Ok(status.success())
 }
 
 fn build() -> Result<()> {
-    process::run(cargo().args(["build", "--release", "--package", "rufous-server", "--package", "rufous-bench"]))
+    process::run(cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "rufous-server",
+        "--package",
+        "rufous-bench",
+    ]))
 }
 
 fn bench_command() -> Command {
@@ -57,7 +68,10 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
 
 fn demo_node(records: u64) -> Result<bool> {
     for tool in ["redis-cli", "redis-benchmark"] {
-        ensure!(process::which(tool).is_some(), "{tool} is missing (Debian: apt-get install redis-tools)");
+        ensure!(
+            process::which(tool).is_some(),
+            "{tool} is missing (Debian: apt-get install redis-tools)"
+        );
     }
     println!("1. Build");
     build()?;
@@ -81,12 +95,30 @@ fn demo_node(records: u64) -> Result<bool> {
     }
     println!("\n4. redis-benchmark, 16 requests at a time");
     process::run(Command::new("redis-benchmark").args([
-        "-p", &port, "-q", "-n", "200000", "-r", "100000", "-P", "16", "-t", "ping_inline,ping_mbulk,set,get,incr,mset",
+        "-p",
+        &port,
+        "-q",
+        "-n",
+        "200000",
+        "-r",
+        "100000",
+        "-P",
+        "16",
+        "-t",
+        "ping_inline,ping_mbulk,set,get,incr,mset",
     ]))?;
     println!("\n5. YCSB A to F");
     let address = format!("127.0.0.1:{port}");
     let count = records.to_string();
-    process::run(bench_command().args(["ycsb", "--addr", &address, "--records", &count, "--operations", &count]))?;
+    process::run(bench_command().args([
+        "ycsb",
+        "--addr",
+        &address,
+        "--records",
+        &count,
+        "--operations",
+        &count,
+    ]))?;
     println!("\n6. Stop");
     node.stop()?;
     println!("The node drained its connections and ended. Start your own: cargo run --release");
@@ -100,7 +132,10 @@ fn say(port: &str, words: &str, expected: &str) -> Result<()> {
     let reply = process::output(&mut command)?;
     let reply = reply.trim_end();
     println!("> {words}\n{reply}");
-    ensure!(reply == expected, "{words}: expected {expected:?}, got {reply:?}");
+    ensure!(
+        reply == expected,
+        "{words}: expected {expected:?}, got {reply:?}"
+    );
     Ok(())
 }
 
@@ -117,10 +152,17 @@ impl Node {
         let directory = project::target().join(format!("demo-{port}"));
         std::fs::create_dir_all(&directory)?;
         let mut command = Command::new(project::server_binary());
-        command.args(["server", "--port", &port.to_string(), "--dir"]).arg(&directory).stdin(Stdio::null());
+        command
+            .args(["server", "--port", &port.to_string(), "--dir"])
+            .arg(&directory)
+            .stdin(Stdio::null());
         println!("$ {}", line(&command));
         let child = command.spawn().context("cannot start the server")?;
-        let mut node = Self { child, port, directory };
+        let mut node = Self {
+            child,
+            port,
+            directory,
+        };
         let deadline = Instant::now() + START_LIMIT;
         while !process::answers_ping("127.0.0.1", port) {
             if let Some(status) = node.child.try_wait()? {
@@ -134,7 +176,10 @@ impl Node {
 
     /// Asks the server to end and insists that it does so in good order.
     fn stop(&mut self) -> Result<()> {
-        ensure!(self.child.try_wait()?.is_none(), "the server ended during the demonstration");
+        ensure!(
+            self.child.try_wait()?.is_none(),
+            "the server ended during the demonstration"
+        );
         let status = stop(&mut self.child)?;
         ensure!(status.success(), "the server ended with {status}");
         Ok(())

@@ -14,7 +14,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Finds `name` on the search path.
 pub(crate) fn which(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|candidate| candidate.is_file())
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|candidate| candidate.is_file())
 }
 
 /// Cargo, as the one that runs us.
@@ -26,14 +28,18 @@ pub(crate) fn cargo() -> Command {
 
 /// Runs to the end with our own input and output; anything but success is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {}", line(command)))?;
     ensure!(status.success(), "{} ended with {status}", line(command));
     Ok(())
 }
 
 /// Runs to the end and answers what it wrote to its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {}", line(command)))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", line(command)))?;
     ensure!(
         output.status.success(),
         "{} ended with {}: {}",
@@ -62,10 +68,18 @@ impl Finished {
 /// program gets a process group of its own, so that its children end with it.
 pub(crate) fn watch(command: &mut Command, limit: Duration, echo: bool) -> Result<Finished> {
     let (reader, writer) = std::io::pipe()?;
-    command.stdout(writer.try_clone()?).stderr(writer).stdin(std::process::Stdio::null()).process_group(0);
-    let child = command.spawn().with_context(|| format!("cannot run {}", line(command)));
+    command
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .stdin(std::process::Stdio::null())
+        .process_group(0);
+    let child = command
+        .spawn()
+        .with_context(|| format!("cannot run {}", line(command)));
     // The command holds the writing ends of the pipe: while they are open, reading would not end.
-    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
     let mut child = child?;
     let collector = std::thread::spawn(move || collect(reader, echo));
     let deadline = Instant::now() + limit;
@@ -107,7 +121,11 @@ fn collect(reader: impl Read, echo: bool) -> String {
 
 /// Sends `signal` to every process of the group that `leader` leads.
 fn signal_group(leader: u32, signal: &str) {
-    let _ = Command::new("kill").arg(format!("-{signal}")).arg("--").arg(format!("-{leader}")).status();
+    let _ = Command::new("kill")
+        .arg(format!("-{signal}"))
+        .arg("--")
+        .arg(format!("-{leader}"))
+        .status();
 }
 
 /// Asks the program to end, waits, and kills it when it does not.
@@ -115,7 +133,10 @@ pub(crate) fn stop(child: &mut Child) -> Result<ExitStatus> {
     if let Some(status) = child.try_wait()? {
         return Ok(status);
     }
-    let _ = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status();
+    let _ = Command::new("kill")
+        .arg("-TERM")
+        .arg(child.id().to_string())
+        .status();
     let deadline = Instant::now() + GRACE;
     while Instant::now() < deadline {
         if let Some(status) = child.try_wait()? {
@@ -149,7 +170,11 @@ pub(crate) fn answers_ping(host: &str, port: u16) -> bool {
 /// The command as one would type it.
 pub(crate) fn line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
+    words.extend(
+        command
+            .get_args()
+            .map(|argument| argument.to_string_lossy().into_owned()),
+    );
     words.join(" ")
 }
 
@@ -159,8 +184,11 @@ mod tests {
 
     #[test]
     fn watched_output_is_kept_in_order() {
-        let finished =
-            watch(Command::new("sh").args(["-c", "echo one; echo two >&2; exit 3"]), Duration::from_secs(60), false);
+        let finished = watch(
+            Command::new("sh").args(["-c", "echo one; echo two >&2; exit 3"]),
+            Duration::from_secs(60),
+            false,
+        );
         let finished = finished.unwrap();
         assert_eq!(finished.text, "one\ntwo\n");
         assert_eq!(finished.status.unwrap().code(), Some(3));
@@ -169,8 +197,11 @@ mod tests {
 
     #[test]
     fn what_takes_too_long_is_stopped_with_its_children() {
-        let finished =
-            watch(Command::new("sh").args(["-c", "echo begun; sleep 600 & sleep 600"]), Duration::from_secs(1), false);
+        let finished = watch(
+            Command::new("sh").args(["-c", "echo begun; sleep 600 & sleep 600"]),
+            Duration::from_secs(1),
+            false,
+        );
         let finished = finished.unwrap();
         assert!(finished.status.is_none());
         assert_eq!(finished.text, "begun\n");

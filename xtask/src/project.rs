@@ -5,7 +5,14 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 /// Directories that hold build products, downloads or version control, never sources of ours.
-const NOT_SOURCES: [&str; 6] = [".git", "target", "node_modules", "corpus", "artifacts", "__pycache__"];
+const NOT_SOURCES: [&str; 6] = [
+    ".git",
+    "target",
+    "node_modules",
+    "corpus",
+    "artifacts",
+    "__pycache__",
+];
 
 /// The directory of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
@@ -49,7 +56,8 @@ pub(crate) fn files(root: &Path) -> Result<Vec<File>> {
 }
 
 fn walk(root: &Path, directory: &Path, found: &mut Vec<File>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("cannot list {}", directory.display()))?;
     for entry in entries {
         let entry = entry?;
         let path = entry.path();
@@ -61,7 +69,9 @@ fn walk(root: &Path, directory: &Path, found: &mut Vec<File>) -> Result<()> {
             continue;
         }
         // A file that others remove while we walk is no error of the repository.
-        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let Ok(bytes) = std::fs::read(&path) else {
+            continue;
+        };
         if bytes.iter().take(8192).any(|byte| *byte == 0) {
             continue;
         }

@@ -43,27 +43,80 @@ impl Verdict {
     }
 
     fn from(fine: bool, note: impl Into<String>) -> Self {
-        if fine { Self::Passed(note.into()) } else { Self::Failed(note.into()) }
+        if fine {
+            Self::Passed(note.into())
+        } else {
+            Self::Failed(note.into())
+        }
     }
 }
 
 pub(super) const STEPS: &[Step] = &[
-    Step { name: "install", about: "get the tools that tests need", quick: false, run: install_tools },
-    Step { name: "tidy", about: "layout and style rules", quick: true, run: tidiness },
-    Step { name: "format", about: "cargo fmt --check", quick: true, run: format },
-    Step { name: "lint", about: "cargo clippy, warnings are errors", quick: true, run: lint },
-    Step { name: "unit", about: "all tests of the workspace, hostile input included", quick: true, run: unit },
-    Step { name: "build", about: "the release build", quick: false, run: build },
-    Step { name: "fuzz", about: "the fuzz targets, shortly", quick: false, run: fuzzing },
-    Step { name: "deny", about: "licences and advisories of dependencies", quick: false, run: deny },
-    Step { name: "suites", about: "the suites of Redis, redis-py and redis-benchmark", quick: false, run: suites },
+    Step {
+        name: "install",
+        about: "get the tools that tests need",
+        quick: false,
+        run: install_tools,
+    },
+    Step {
+        name: "tidy",
+        about: "layout and style rules",
+        quick: true,
+        run: tidiness,
+    },
+    Step {
+        name: "format",
+        about: "cargo fmt --check",
+        quick: true,
+        run: format,
+    },
+    Step {
+        name: "lint",
+        about: "cargo clippy, warnings are errors",
+        quick: true,
+        run: lint,
+    },
+    Step {
+        name: "unit",
+        about: "all tests of the workspace, hostile input included",
+        quick: true,
+        run: unit,
+    },
+    Step {
+        name: "build",
+        about: "the release build",
+        quick: false,
+        run: build,
+    },
+    Step {
+        name: "fuzz",
+        about: "the fuzz targets, shortly",
+        quick: false,
+        run: fuzzing,
+    },
+    Step {
+        name: "deny",
+        about: "licences and advisories of dependencies",
+        quick: false,
+        run: deny,
+    },
+    Step {
+        name: "suites",
+        about: "the suites of Redis, redis-py and redis-benchmark",
+        quick: false,
+        run: suites,
+    },
 ];
 
 fn install_tools(_full: bool) -> Result<Verdict> {
     let installed = install::programs()?;
     install::redis_source()?;
     install::redis_py()?;
-    let what = if installed.is_empty() { "everything was there".to_owned() } else { installed.join(" ") };
+    let what = if installed.is_empty() {
+        "everything was there".to_owned()
+    } else {
+        installed.join(" ")
+    };
     Ok(Verdict::Passed(what))
 }
 
@@ -78,20 +131,45 @@ fn format(_full: bool) -> Result<Verdict> {
 
 fn lint(_full: bool) -> Result<Verdict> {
     let mut command = process::cargo();
-    command.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
+    command.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]);
     let finished = logged("lint", &mut command)?;
-    Ok(Verdict::from(finished.success(), "cargo clippy --workspace --all-targets"))
+    Ok(Verdict::from(
+        finished.success(),
+        "cargo clippy --workspace --all-targets",
+    ))
 }
 
 fn unit(_full: bool) -> Result<Verdict> {
-    let finished = logged("unit", process::cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]))?;
+    let finished = logged(
+        "unit",
+        process::cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]),
+    )?;
     let (passed, failed) = count_tests(&finished.text);
-    Ok(Verdict::from(finished.success() && passed > 0, format!("{passed} tests passed, {failed} failed")))
+    Ok(Verdict::from(
+        finished.success() && passed > 0,
+        format!("{passed} tests passed, {failed} failed"),
+    ))
 }
 
 fn build(_full: bool) -> Result<Verdict> {
     let mut command = process::cargo();
-    command.args(["build", "--release", "--locked", "--package", "rufous-server", "--package", "rufous-bench"]);
+    command.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "rufous-server",
+        "--package",
+        "rufous-bench",
+    ]);
     let finished = logged("build", &mut command)?;
     Ok(Verdict::from(finished.success(), "cargo build --release"))
 }
@@ -101,14 +179,18 @@ fn fuzzing(full: bool) -> Result<Verdict> {
         return Ok(Verdict::Skipped(obstacle.to_owned()));
     }
     let seconds = if full { 300 } else { 20 };
-    let fine = fuzz::run(&fuzz::Args { seconds, target: None })?;
+    let fine = fuzz::run(&fuzz::Args {
+        seconds,
+        target: None,
+    })?;
     Ok(Verdict::from(fine, format!("{seconds} s for each target")))
 }
 
 fn deny(full: bool) -> Result<Verdict> {
     if !install::has_cargo_tool("deny") {
         if !full {
-            let how = "no cargo-deny: cargo install --locked cargo-deny, or cargo xtask test --full";
+            let how =
+                "no cargo-deny: cargo install --locked cargo-deny, or cargo xtask test --full";
             return Ok(Verdict::Skipped(how.to_owned()));
         }
         install::cargo_tool("cargo-deny")?;
@@ -127,7 +209,9 @@ fn logged(name: &str, command: &mut Command) -> Result<Finished> {
     command.env("CARGO_TERM_COLOR", "never");
     println!("$ {}", line(command));
     let finished = watch(command, LIMIT, true)?;
-    let log = project::target().join("check-logs").join(format!("{name}.log"));
+    let log = project::target()
+        .join("check-logs")
+        .join(format!("{name}.log"));
     std::fs::write(log, &finished.text)?;
     Ok(finished)
 }
@@ -135,10 +219,16 @@ fn logged(name: &str, command: &mut Command) -> Result<Finished> {
 /// Adds up the `test result:` lines of cargo test.
 fn count_tests(text: &str) -> (usize, usize) {
     let mut sums = (0, 0);
-    for line in text.lines().filter_map(|line| line.trim().strip_prefix("test result: ")) {
+    for line in text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("test result: "))
+    {
         let number = |name: &str| -> usize {
-            let part = line.split([';', '.']).find(|part| part.trim().ends_with(name));
-            part.and_then(|part| part.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+            let part = line
+                .split([';', '.'])
+                .find(|part| part.trim().ends_with(name));
+            part.and_then(|part| part.split_whitespace().next()?.parse().ok())
+                .unwrap_or(0)
         };
         sums.0 += number("passed");
         sums.1 += number("failed");

@@ -101,13 +101,20 @@ struct Outcome {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let target = target(args)?;
     let is_ours = matches!(target, Target::Rufous);
-    ensure!(is_ours || !args.record, "only results of the release build are recorded");
+    ensure!(
+        is_ours || !args.record,
+        "only results of the release build are recorded"
+    );
     if is_ours && !args.no_build {
         run_command(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
     }
     let logs = project::target().join("suite-logs");
     std::fs::create_dir_all(&logs)?;
-    let context = Run { target: &target, verbose: args.verbose, logs };
+    let context = Run {
+        target: &target,
+        verbose: args.verbose,
+        logs,
+    };
     let mut outcomes = Vec::new();
     for (which, name) in [
         (Which::Tcl, "tcl"),
@@ -143,13 +150,19 @@ fn conclude(args: &Args, is_ours: bool, outcomes: Vec<(&'static str, Outcome)>) 
     let mut fine = true;
     for (name, mut outcome) in outcomes {
         if is_ours {
-            outcome.complaints.extend(recorded.regressions(name, &outcome.rows));
+            outcome
+                .complaints
+                .extend(recorded.regressions(name, &outcome.rows));
         }
         println!("\n{}", record::table(&outcome.rows));
         for complaint in &outcome.complaints {
             println!("{complaint}");
         }
-        let verdict = if outcome.complaints.is_empty() { "ok" } else { "FAILED" };
+        let verdict = if outcome.complaints.is_empty() {
+            "ok"
+        } else {
+            "FAILED"
+        };
         println!("suite {name}: {verdict}, {}", record::totals(&outcome.rows));
         fine &= outcome.complaints.is_empty();
         if args.record {

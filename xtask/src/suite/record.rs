@@ -52,7 +52,8 @@ impl Results {
     pub(crate) fn regressions(&self, suite: &str, rows: &[Row]) -> Vec<String> {
         let fewer = rows.iter().filter_map(|row| {
             let before = self.known(suite, &row.name)?.ok;
-            (row.ok < before).then(|| format!("{}: {} passed, {before} are recorded", row.name, row.ok))
+            (row.ok < before)
+                .then(|| format!("{}: {} passed, {before} are recorded", row.name, row.ok))
         });
         fewer.collect()
     }
@@ -73,7 +74,10 @@ impl Results {
     pub(crate) fn write(&self) -> Result<()> {
         let head = "# Written by `cargo xtask suite all --record`; counts of passed tests may only rise.\n\n";
         fs::write(file(), head.to_owned() + &toml::to_string(self)?)?;
-        fs::write(project::root().join("docs/compatibility/README.md"), self.document()?)?;
+        fs::write(
+            project::root().join("docs/compatibility/README.md"),
+            self.document()?,
+        )?;
         Ok(())
     }
 
@@ -86,7 +90,12 @@ impl Results {
              [suites.toml](suites.toml). Passed tests may only rise ([results.toml](results.toml)).\n",
         );
         for (suite, rows) in &self.suites {
-            write!(text, "\n## {suite}\n\n`cargo xtask suite {suite}`: {}.\n\n{}", totals(rows), table(rows))?;
+            write!(
+                text,
+                "\n## {suite}\n\n`cargo xtask suite {suite}`: {}.\n\n{}",
+                totals(rows),
+                table(rows)
+            )?;
         }
         text.push_str("\n## What the units of the Tcl suite cover\n\n");
         for unit in units()? {
@@ -98,10 +107,17 @@ impl Results {
 
 /// The rows as a Markdown table.
 pub(crate) fn table(rows: &[Row]) -> String {
-    let mut text = String::from("| unit | ok | Redis with the same commands | failed | skipped |\n|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| unit | ok | Redis with the same commands | failed | skipped |\n|---|---|---|---|---|\n",
+    );
     for row in rows {
-        let reference = row.reference.map_or_else(|| "–".to_owned(), |count| count.to_string());
-        text.push_str(&format!("| {} | {} | {reference} | {} | {} |\n", row.name, row.ok, row.failed, row.skipped));
+        let reference = row
+            .reference
+            .map_or_else(|| "–".to_owned(), |count| count.to_string());
+        text.push_str(&format!(
+            "| {} | {} | {reference} | {} | {} |\n",
+            row.name, row.ok, row.failed, row.skipped
+        ));
     }
     text
 }
@@ -109,7 +125,12 @@ pub(crate) fn table(rows: &[Row]) -> String {
 /// The sums over all rows, in words.
 pub(crate) fn totals(rows: &[Row]) -> String {
     let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
-    format!("{} ok, {} failed, {} skipped", sum(|row| row.ok), sum(|row| row.failed), sum(|row| row.skipped))
+    format!(
+        "{} ok, {} failed, {} skipped",
+        sum(|row| row.ok),
+        sum(|row| row.failed),
+        sum(|row| row.skipped)
+    )
 }
 
 #[cfg(test)]
@@ -117,7 +138,13 @@ mod tests {
     use super::*;
 
     fn row(name: &str, ok: usize) -> Row {
-        Row { name: name.to_owned(), ok, failed: 1, skipped: 2, reference: None }
+        Row {
+            name: name.to_owned(),
+            ok,
+            failed: 1,
+            skipped: 2,
+            reference: None,
+        }
     }
 
     #[test]
@@ -127,13 +154,22 @@ mod tests {
         results.update("tcl", vec![row("a", 4), row("b", 6)]);
         assert_eq!(results.known("tcl", "a").unwrap().ok, 5);
         assert_eq!(results.known("tcl", "b").unwrap().ok, 6);
-        assert_eq!(results.regressions("tcl", &[row("a", 4), row("b", 6), row("c", 0)]), ["a: 4 passed, 5 are recorded"]);
+        assert_eq!(
+            results.regressions("tcl", &[row("a", 4), row("b", 6), row("c", 0)]),
+            ["a: 4 passed, 5 are recorded"]
+        );
     }
 
     #[test]
     fn results_survive_their_file_format() {
         let mut results = Results::default();
-        results.update("tcl", vec![Row { reference: Some(7), ..row("unit/a", 5) }]);
+        results.update(
+            "tcl",
+            vec![Row {
+                reference: Some(7),
+                ..row("unit/a", 5)
+            }],
+        );
         let back: Results = toml::from_str(&toml::to_string(&results).unwrap()).unwrap();
         assert_eq!(back.known("tcl", "unit/a").unwrap().reference, Some(7));
     }
@@ -142,6 +178,9 @@ mod tests {
     fn tables_have_a_line_per_row() {
         let text = table(&[row("a", 5), row("b", 6)]);
         assert_eq!(text.lines().count(), 4);
-        assert_eq!(totals(&[row("a", 5), row("b", 6)]), "11 ok, 2 failed, 4 skipped");
+        assert_eq!(
+            totals(&[row("a", 5), row("b", 6)]),
+            "11 ok, 2 failed, 4 skipped"
+        );
     }
 }

@@ -20,27 +20,59 @@ const TESTS: [(&str, &str); 6] = [
     ("mset", "MSET (10 keys)"),
 ];
 /// One request at a time, pipelined, and pipelined in RESP3.
-const VARIANTS: [(&str, &[&str]); 3] = [("plain", &[]), ("pipelined", &["-P", "16"]), ("RESP3", &["-P", "16", "-3"])];
+const VARIANTS: [(&str, &[&str]); 3] = [
+    ("plain", &[]),
+    ("pipelined", &["-P", "16"]),
+    ("RESP3", &["-P", "16", "-3"]),
+];
 
 pub(super) fn run(run: &Run) -> Result<Outcome> {
-    ensure!(crate::process::which("redis-benchmark").is_some(), "redis-benchmark is missing (Debian: redis-tools)");
-    let mut outcome = Outcome { rows: Vec::new(), complaints: Vec::new() };
-    let mut server = run.target.start(&run.logs.join("redis-benchmark-server.log"))?;
+    ensure!(
+        crate::process::which("redis-benchmark").is_some(),
+        "redis-benchmark is missing (Debian: redis-tools)"
+    );
+    let mut outcome = Outcome {
+        rows: Vec::new(),
+        complaints: Vec::new(),
+    };
+    let mut server = run
+        .target
+        .start(&run.logs.join("redis-benchmark-server.log"))?;
     for (variant, options) in VARIANTS {
         let mut command = Command::new("redis-benchmark");
-        command.args(["-h", &server.host, "-p", &server.port.to_string(), "--csv", "-n", "100000", "-r", "100000"]);
-        command.args(options).arg("-t").arg(TESTS.map(|(name, _)| name).join(","));
+        command.args([
+            "-h",
+            &server.host,
+            "-p",
+            &server.port.to_string(),
+            "--csv",
+            "-n",
+            "100000",
+            "-r",
+            "100000",
+        ]);
+        command
+            .args(options)
+            .arg("-t")
+            .arg(TESTS.map(|(name, _)| name).join(","));
         let finished = watch(&mut command, LIMIT, run.verbose)?;
         let log = run.logs.join(format!("redis-benchmark-{variant}.log"));
         fs::write(&log, format!("{}\n{}", line(&command), finished.text))?;
-        let missing: Vec<&str> =
-            TESTS.iter().map(|(_, title)| *title).filter(|title| !measured(&finished.text, title)).collect();
+        let missing: Vec<&str> = TESTS
+            .iter()
+            .map(|(_, title)| *title)
+            .filter(|title| !measured(&finished.text, title))
+            .collect();
         for title in &missing {
-            outcome.complaints.push(format!("redis-benchmark {variant}: no result for {title}"));
+            outcome
+                .complaints
+                .push(format!("redis-benchmark {variant}: no result for {title}"));
         }
         if !finished.success() {
             let reason = finished.text.lines().last().unwrap_or_default();
-            outcome.complaints.push(format!("redis-benchmark {variant}: failed: {reason}"));
+            outcome
+                .complaints
+                .push(format!("redis-benchmark {variant}: failed: {reason}"));
         }
         outcome.rows.push(Row {
             name: format!("redis-benchmark, {variant}"),
@@ -51,7 +83,9 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
         });
     }
     if let Some(end) = server.ended() {
-        outcome.complaints.push(format!("redis-benchmark: the server {end}"));
+        outcome
+            .complaints
+            .push(format!("redis-benchmark: the server {end}"));
     }
     Ok(outcome)
 }
@@ -59,8 +93,16 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
 /// Whether the table has a line with a throughput above zero for the test.
 fn measured(text: &str, title: &str) -> bool {
     text.lines().any(|line| {
-        let fields: Vec<&str> = line.trim().split("\",\"").map(|field| field.trim_matches('"')).collect();
-        fields[0] == title && fields.get(1).and_then(|rate| rate.parse::<f64>().ok()).is_some_and(|rate| rate > 0.0)
+        let fields: Vec<&str> = line
+            .trim()
+            .split("\",\"")
+            .map(|field| field.trim_matches('"'))
+            .collect();
+        fields[0] == title
+            && fields
+                .get(1)
+                .and_then(|rate| rate.parse::<f64>().ok())
+                .is_some_and(|rate| rate > 0.0)
     })
 }
 

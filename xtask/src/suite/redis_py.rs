@@ -44,42 +44,93 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
     let mut server = run.target.start(&run.logs.join("redis-py-server.log"))?;
     let url = format!("redis://{}:{}/0", server.host, server.port);
     let listing = watch(pytest(&suite, &url).args(["--collect-only"]), LIMIT, false)?;
-    let tests: Vec<&str> = listing.text.lines().filter(|line| line.starts_with("tests/") && line.contains("::")).collect();
+    let tests: Vec<&str> = listing
+        .text
+        .lines()
+        .filter(|line| line.starts_with("tests/") && line.contains("::"))
+        .collect();
     fs::write(run.logs.join("redis-py-collect.log"), &listing.text)?;
-    ensure!(!tests.is_empty(), "pytest finds no tests: see {}", run.logs.join("redis-py-collect.log").display());
+    ensure!(
+        !tests.is_empty(),
+        "pytest finds no tests: see {}",
+        run.logs.join("redis-py-collect.log").display()
+    );
     let mut complaints = Vec::new();
     for skip in &skips {
         if !tests.iter().any(|test| glob(&skip.entry, test)) {
-            complaints.push(format!("redis-py-skip.txt names tests that are not there: {}", skip.entry));
+            complaints.push(format!(
+                "redis-py-skip.txt names tests that are not there: {}",
+                skip.entry
+            ));
         }
     }
-    let left_out: Vec<&str> =
-        tests.iter().filter(|test| skips.iter().any(|skip| glob(&skip.entry, test))).copied().collect();
+    let left_out: Vec<&str> = tests
+        .iter()
+        .filter(|test| skips.iter().any(|skip| glob(&skip.entry, test)))
+        .copied()
+        .collect();
     let arguments = run.logs.join("redis-py-deselect.txt");
     fs::write(&arguments, deselections(&left_out))?;
     let mut command = pytest(&suite, &url);
-    command.arg("-rfE").arg(format!("@{}", arguments.display()));
+    command.args(["-rfE", "--tb=line"]).arg(format!("@{}", arguments.display()));
     let finished = watch(&mut command, LIMIT, run.verbose)?;
     let log = run.logs.join("redis-py.log");
     fs::write(&log, format!("{}\n{}", line(&command), finished.text))?;
     let report = parse(&finished.text);
-    complaints.extend(report.failures.iter().map(|failure| format!("redis-py: {failure}")));
+    complaints.extend(
+        report
+            .failures
+            .iter()
+            .map(|failure| format!("redis-py: {failure}")),
+    );
     if let Some(end) = server.ended() {
         complaints.push(format!("redis-py: the server {end}"));
     }
     if finished.status.is_none() || report.passed == 0 {
-        complaints.push(format!("redis-py: the run broke off: see {}", log.display()));
+        complaints.push(format!(
+            "redis-py: the run broke off: see {}",
+            log.display()
+        ));
     }
     let skipped = report.skipped + left_out.len();
-    let row = Row { name: "redis-py".to_owned(), ok: report.passed, failed: report.failed, skipped, reference: None };
-    Ok(Outcome { rows: vec![row], complaints })
+    let row = Row {
+        name: "redis-py".to_owned(),
+        ok: report.passed,
+        failed: report.failed,
+        skipped,
+        reference: None,
+    };
+    Ok(Outcome {
+        rows: vec![row],
+        complaints,
+    })
 }
 
 fn pytest(suite: &RedisPy, url: &str) -> Command {
     let mut command = Command::new(&suite.python);
-    command.current_dir(&suite.source).env("COLUMNS", "400").env("TERM", "dumb");
-    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "30", "--redis-url", url, "-m", MARKS]);
-    command.args(FILES.iter().map(|name| format!("tests/test_{name}.py")).filter(|file| present(suite, file)));
+    command
+        .current_dir(&suite.source)
+        .env("COLUMNS", "400")
+        .env("TERM", "dumb");
+    command.args([
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--timeout",
+        "30",
+        "--redis-url",
+        url,
+        "-m",
+        MARKS,
+    ]);
+    command.args(
+        FILES
+            .iter()
+            .map(|name| format!("tests/test_{name}.py"))
+            .filter(|file| present(suite, file)),
+    );
     command
 }
 
@@ -89,7 +140,10 @@ fn present(suite: &RedisPy, file: &str) -> bool {
 
 /// pytest reads arguments from a file, one per line.
 fn deselections(tests: &[&str]) -> String {
-    tests.iter().map(|test| format!("--deselect={test}\n")).collect()
+    tests
+        .iter()
+        .map(|test| format!("--deselect={test}\n"))
+        .collect()
 }
 
 fn parse(text: &str) -> Report {
@@ -99,10 +153,19 @@ fn parse(text: &str) -> Report {
             report.failures.push(line.chars().take(300).collect());
         }
     }
-    let last = text.lines().rev().find(|line| line.contains(" in ") && (line.contains("passed") || line.contains("failed")));
-    let words: Vec<&str> = last.unwrap_or_default().split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| line.contains(" in ") && (line.contains("passed") || line.contains("failed")));
+    let words: Vec<&str> = last
+        .unwrap_or_default()
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
     for pair in words.windows(2) {
-        let Ok(count) = pair[0].parse::<usize>() else { continue };
+        let Ok(count) = pair[0].parse::<usize>() else {
+            continue;
+        };
         match pair[1] {
             "passed" => report.passed = count,
             "failed" | "error" | "errors" => report.failed += count,

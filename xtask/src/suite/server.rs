@@ -29,15 +29,25 @@ pub(crate) enum Target {
 impl Target {
     /// A running server, from `HOST:PORT`.
     pub(crate) fn running(address: &str) -> Result<Self> {
-        let (host, port) = address.rsplit_once(':').context("the address must be HOST:PORT")?;
-        Ok(Self::Running { host: host.to_owned(), port: port.parse().context("the port must be a number")? })
+        let (host, port) = address
+            .rsplit_once(':')
+            .context("the address must be HOST:PORT")?;
+        Ok(Self::Running {
+            host: host.to_owned(),
+            port: port.parse().context("the port must be a number")?,
+        })
     }
 
     /// Starts a fresh server with an empty directory, or uses the one that runs. What it prints
     /// goes to `log`.
     pub(crate) fn start(&self, log: &Path) -> Result<Server> {
         if let Self::Running { host, port } = self {
-            return Ok(Server { child: None, host: host.clone(), port: *port, directory: None });
+            return Ok(Server {
+                child: None,
+                host: host.clone(),
+                port: *port,
+                directory: None,
+            });
         }
         let port = free_port()?;
         let directory = scratch(port)?;
@@ -45,24 +55,40 @@ impl Target {
         let program = words.remove(0);
         let output = fs::File::create(log)?;
         let mut command = Command::new(&program);
-        command.args(&words).current_dir(&directory).stdin(Stdio::null());
+        command
+            .args(&words)
+            .current_dir(&directory)
+            .stdin(Stdio::null());
         command.stdout(output.try_clone()?).stderr(output);
-        let child = command.spawn().with_context(|| format!("cannot start {program}"))?;
-        let mut server =
-            Server { child: Some(child), host: "127.0.0.1".to_owned(), port, directory: Some(directory) };
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {program}"))?;
+        let mut server = Server {
+            child: Some(child),
+            host: "127.0.0.1".to_owned(),
+            port,
+            directory: Some(directory),
+        };
         server.wait_until_it_answers(log)?;
         Ok(server)
     }
 
     fn words(&self, port: u16, directory: &Path) -> Result<Vec<String>> {
         let line = match self {
-            Self::Rufous => format!("{} server --port {{port}} --dir {{dir}}", project::server_binary().display()),
-            Self::Reference => format!("redis-server {} --port {{port}} --dir {{dir}}", reference()?.display()),
+            Self::Rufous => format!(
+                "{} server --port {{port}} --dir {{dir}}",
+                project::server_binary().display()
+            ),
+            Self::Reference => format!(
+                "redis-server {} --port {{port}} --dir {{dir}}",
+                reference()?.display()
+            ),
             Self::Command(line) => line.clone(),
             Self::Running { .. } => bail!("a running server is not started"),
         };
         let filled = |word: &str| {
-            word.replace("{port}", &port.to_string()).replace("{dir}", &directory.to_string_lossy())
+            word.replace("{port}", &port.to_string())
+                .replace("{dir}", &directory.to_string_lossy())
         };
         let words: Vec<String> = line.split_whitespace().map(filled).collect();
         if words.is_empty() {
@@ -114,7 +140,9 @@ impl Drop for Server {
 }
 
 fn scratch(port: u16) -> Result<PathBuf> {
-    let directory = project::target().join("suite-scratch").join(port.to_string());
+    let directory = project::target()
+        .join("suite-scratch")
+        .join(port.to_string());
     if directory.exists() {
         fs::remove_dir_all(&directory)?;
     }
@@ -128,7 +156,10 @@ fn reference() -> Result<PathBuf> {
     let kept: Vec<&str> = words_of(&list).collect();
     let all = commands_of_redis()?;
     let mut configuration = String::from("save \"\"\nenable-debug-command yes\n");
-    for name in all.iter().filter(|name| !name.contains('|') && !kept.contains(&name.as_str())) {
+    for name in all
+        .iter()
+        .filter(|name| !name.contains('|') && !kept.contains(&name.as_str()))
+    {
         configuration.push_str(&format!("rename-command {name} \"\"\n"));
     }
     let file = project::target().join("suite-scratch/reference.conf");
@@ -138,15 +169,26 @@ fn reference() -> Result<PathBuf> {
 
 /// The words of a list in which `#` begins a comment.
 fn words_of(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace())
+    list.lines().flat_map(|line| {
+        line.split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+    })
 }
 
 fn commands_of_redis() -> Result<Vec<String>> {
     let log = project::target().join("suite-scratch/reference.log");
     fs::create_dir_all(project::target().join("suite-scratch"))?;
-    let plain = Target::Command("redis-server --port {port} --dir {dir} --appendonly no".to_owned());
+    let plain =
+        Target::Command("redis-server --port {port} --dir {dir} --appendonly no".to_owned());
     let server = plain.start(&log)?;
-    let reply = output(Command::new("redis-cli").args(["-p", &server.port.to_string(), "command", "list"]))?;
+    let reply = output(Command::new("redis-cli").args([
+        "-p",
+        &server.port.to_string(),
+        "command",
+        "list",
+    ]))?;
     Ok(reply.lines().map(str::to_owned).collect())
 }
 
@@ -159,18 +201,28 @@ mod tests {
         let target = Target::Command("some-server --port {port} --dir {dir}".to_owned());
         let words = target.words(7, Path::new("/data")).unwrap();
         assert_eq!(words, ["some-server", "--port", "7", "--dir", "/data"]);
-        assert!(Target::Command("  ".to_owned()).words(7, Path::new("/")).is_err());
+        assert!(
+            Target::Command("  ".to_owned())
+                .words(7, Path::new("/"))
+                .is_err()
+        );
     }
 
     #[test]
     fn addresses_need_host_and_port() {
-        assert!(matches!(Target::running("localhost:77").unwrap(), Target::Running { port: 77, .. }));
+        assert!(matches!(
+            Target::running("localhost:77").unwrap(),
+            Target::Running { port: 77, .. }
+        ));
         assert!(Target::running("localhost").is_err());
         assert!(Target::running("localhost:x").is_err());
     }
 
     #[test]
     fn comments_are_no_commands() {
-        assert_eq!(words_of("get set # both\n# none\nping\n").collect::<Vec<_>>(), ["get", "set", "ping"]);
+        assert_eq!(
+            words_of("get set # both\n# none\nping\n").collect::<Vec<_>>(),
+            ["get", "set", "ping"]
+        );
     }
 }

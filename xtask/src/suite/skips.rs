@@ -14,7 +14,8 @@ pub(crate) struct Skip {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<Skip>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text).with_context(|| path.display().to_string())
 }
 
@@ -36,12 +37,23 @@ fn parse(text: &str) -> Result<Vec<Skip>> {
         in_comment = false;
         if line.is_empty() {
             reason.clear();
-        } else if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        } else if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             section = name.to_owned();
             reason.clear();
         } else {
-            ensure!(!reason.is_empty(), "line {}: an entry needs a comment with its reason above it", number + 1);
-            let skip = Skip { section: section.clone(), entry: line.to_owned(), reason: reason.clone() };
+            ensure!(
+                !reason.is_empty(),
+                "line {}: an entry needs a comment with its reason above it",
+                number + 1
+            );
+            let skip = Skip {
+                section: section.clone(),
+                entry: line.to_owned(),
+                reason: reason.clone(),
+            };
             ensure!(!skips.contains(&skip), "line {}: listed twice", number + 1);
             skips.push(skip);
         }
@@ -51,8 +63,12 @@ fn parse(text: &str) -> Result<Vec<Skip>> {
 
 /// Whether `text` matches `pattern`, in which `*` stands for anything and all else for itself.
 pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    let Some((head, tail)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut rest) = text.strip_prefix(head) else { return false };
+    let Some((head, tail)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut rest) = text.strip_prefix(head) else {
+        return false;
+    };
     let mut pieces: Vec<&str> = tail.split('*').collect();
     // The last piece must end the text; those between may stand anywhere, in order.
     let last = pieces.pop().unwrap_or_default();
@@ -77,7 +93,10 @@ mod tests {
         assert_eq!(skips[0].section, "unit/a");
         assert_eq!(skips[1].entry, "second [x]");
         assert_eq!(skips[1].reason, "needs lists, which come later");
-        assert_eq!((skips[2].section.as_str(), skips[2].reason.as_str()), ("unit/b", "no debug"));
+        assert_eq!(
+            (skips[2].section.as_str(), skips[2].reason.as_str()),
+            ("unit/b", "no debug")
+        );
     }
 
     #[test]
@@ -93,7 +112,12 @@ mod tests {
         assert!(glob("*::test_lpop", "tests/a.py::T::test_lpop"));
         assert!(glob("a*c*e", "abcde"));
         assert!(glob("abc", "abc"));
-        for (pattern, text) in [("a::test_z*", "b::test_zadd"), ("a*c", "abcd"), ("abc", "abcd"), ("a*c*e", "aec")] {
+        for (pattern, text) in [
+            ("a::test_z*", "b::test_zadd"),
+            ("a*c", "abcd"),
+            ("abc", "abcd"),
+            ("a*c*e", "aec"),
+        ] {
             assert!(!glob(pattern, text), "{pattern} {text}");
         }
     }

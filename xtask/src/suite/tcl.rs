@@ -19,7 +19,8 @@ const UNIT_LIMIT: Duration = Duration::from_secs(300);
 const STALL_SECONDS: &str = "90";
 
 /// Tests that need what an external server cannot show, and slow ones.
-const TAGS: &str = "-needs:debug -needs:pfdebug -needs:repl -needs:save -needs:latency -scripting -slow";
+const TAGS: &str =
+    "-needs:debug -needs:pfdebug -needs:repl -needs:save -needs:latency -scripting -slow";
 
 /// One unit of `docs/compatibility/suites.toml`.
 #[derive(Deserialize)]
@@ -51,7 +52,8 @@ struct Report {
 
 pub(crate) fn units() -> Result<Vec<Unit>> {
     let file = project::root().join("docs/compatibility/suites.toml");
-    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let suites: Suites = toml::from_str(&text).with_context(|| file.display().to_string())?;
     Ok(suites.tcl)
 }
@@ -61,20 +63,34 @@ pub(super) fn run(run: &Run, only: &[String]) -> Result<Outcome> {
     let skips = skips::read(&project::root().join("docs/compatibility/tcl-skip.txt"))?;
     let listed = units()?;
     for skip in &skips {
-        ensure!(listed.iter().any(|unit| unit.unit == skip.section), "tcl-skip.txt: {} is not run", skip.section);
+        ensure!(
+            listed.iter().any(|unit| unit.unit == skip.section),
+            "tcl-skip.txt: {} is not run",
+            skip.section
+        );
     }
-    let mut wanted: Vec<(String, Option<usize>)> =
-        listed.iter().map(|unit| (unit.unit.clone(), Some(unit.reference))).collect();
+    let mut wanted: Vec<(String, Option<usize>)> = listed
+        .iter()
+        .map(|unit| (unit.unit.clone(), Some(unit.reference)))
+        .collect();
     if !only.is_empty() {
         wanted.retain(|(unit, _)| only.contains(unit));
-        let unlisted = only.iter().filter(|unit| !listed.iter().any(|known| known.unit == **unit));
+        let unlisted = only
+            .iter()
+            .filter(|unit| !listed.iter().any(|known| known.unit == **unit));
         wanted.extend(unlisted.map(|unit| (unit.clone(), None)));
     }
-    let mut outcome = Outcome { rows: Vec::new(), complaints: Vec::new() };
+    let mut outcome = Outcome {
+        rows: Vec::new(),
+        complaints: Vec::new(),
+    };
     for (unit, reference) in wanted {
         let own: Vec<&Skip> = skips.iter().filter(|skip| skip.section == unit).collect();
         let (row, complaints) = one(run, &source, &unit, &own, reference)?;
-        println!("{unit}: {} ok, {} failed, {} skipped", row.ok, row.failed, row.skipped);
+        println!(
+            "{unit}: {} ok, {} failed, {} skipped",
+            row.ok, row.failed, row.skipped
+        );
         outcome.rows.push(row);
         outcome.complaints.extend(complaints);
     }
@@ -90,13 +106,24 @@ fn one(
 ) -> Result<(Row, Vec<String>)> {
     let stem = unit.replace('/', "_");
     let log = run.logs.join(format!("tcl-{stem}.log"));
-    let mut server = run.target.start(&run.logs.join(format!("tcl-{stem}-server.log")))?;
-    let mut command = command(source, &server.host, server.port, unit, &skip_file(&run.logs, &stem, skips)?);
+    let mut server = run
+        .target
+        .start(&run.logs.join(format!("tcl-{stem}-server.log")))?;
+    let mut command = command(
+        source,
+        &server.host,
+        server.port,
+        unit,
+        &skip_file(&run.logs, &stem, skips)?,
+    );
     let finished = watch(&mut command, UNIT_LIMIT, run.verbose)?;
     fs::write(&log, format!("{}\n{}", line(&command), finished.text))?;
     let report = parse(&finished.text);
-    let mut complaints: Vec<String> =
-        report.failures.iter().map(|failure| format!("{unit}: failed: {failure}")).collect();
+    let mut complaints: Vec<String> = report
+        .failures
+        .iter()
+        .map(|failure| format!("{unit}: failed: {failure}"))
+        .collect();
     if let Some(end) = server.ended() {
         complaints.push(format!("{unit}: the server {end}: see {}", log.display()));
     }
@@ -104,7 +131,10 @@ fn one(
         complaints.push(format!("{unit}: the run broke off: see {}", log.display()));
     }
     for skip in skips.iter().filter(|skip| !is_used(skip, &report.skipped)) {
-        complaints.push(format!("{unit}: tcl-skip.txt names a test that is not there: {}", skip.entry));
+        complaints.push(format!(
+            "{unit}: tcl-skip.txt names a test that is not there: {}",
+            skip.entry
+        ));
     }
     let row = Row {
         name: unit.to_owned(),
@@ -120,9 +150,25 @@ fn command(source: &Path, host: &str, port: u16, unit: &str, skip_file: &Path) -
     let mut command = Command::new("./runtest");
     // Without a terminal's name the suite prints no colours.
     command.current_dir(source).env("TERM", "dumb");
-    command.args(["--host", host, "--port", &port.to_string(), "--single", unit]);
-    command.args(["--durable", "--ignore-encoding", "--ignore-digest", "--tags", TAGS]);
-    command.arg("--skipfile").arg(skip_file).args(["--timeout", STALL_SECONDS]);
+    command.args([
+        "--host",
+        host,
+        "--port",
+        &port.to_string(),
+        "--single",
+        unit,
+    ]);
+    command.args([
+        "--durable",
+        "--ignore-encoding",
+        "--ignore-digest",
+        "--tags",
+        TAGS,
+    ]);
+    command
+        .arg("--skipfile")
+        .arg(skip_file)
+        .args(["--timeout", STALL_SECONDS]);
     command
 }
 
@@ -136,7 +182,11 @@ fn skip_file(logs: &Path, stem: &str, skips: &[&Skip]) -> Result<PathBuf> {
 
 /// Patterns are for the suite to match, so any skipped test may be theirs.
 fn is_used(skip: &Skip, skipped: &[String]) -> bool {
-    if skip.entry.starts_with('/') { !skipped.is_empty() } else { skipped.contains(&skip.entry) }
+    if skip.entry.starts_with('/') {
+        !skipped.is_empty()
+    } else {
+        skipped.contains(&skip.entry)
+    }
 }
 
 fn parse(text: &str) -> Report {
@@ -146,15 +196,23 @@ fn parse(text: &str) -> Report {
         if line.trim() == "The End" {
             break; // what follows repeats the failures
         }
-        let Some((kind, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) else { continue };
+        let Some((kind, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']'))
+        else {
+            continue;
+        };
         let name = rest.trim_start_matches(':').trim();
         match kind {
             "ok" => report.ok += 1,
             "ignore" => report.ignored += 1,
             "skip" => report.skipped.push(name.to_owned()),
             "err" | "exception" | "TIMEOUT" => {
-                let detail = lines.peek().filter(|next| !next.starts_with('[')).map_or("", |next| next.trim());
-                report.failures.push(format!("{name}: {detail}").chars().take(400).collect());
+                let detail = lines
+                    .peek()
+                    .filter(|next| !next.starts_with('['))
+                    .map_or("", |next| next.trim());
+                report
+                    .failures
+                    .push(format!("{name}: {detail}").chars().take(400).collect());
             }
             kind if kind.ends_with(" done") => report.done = true,
             _ => {}
@@ -177,19 +235,28 @@ mod tests {
         let report = parse(OUTPUT);
         assert_eq!((report.ok, report.ignored, report.done), (2, 1, true));
         assert_eq!(report.skipped, ["COPY list"]);
-        assert_eq!(report.failures, ["INCR [x] in tests/unit/a.tcl: Expected '1' to be '2'"]);
+        assert_eq!(
+            report.failures,
+            ["INCR [x] in tests/unit/a.tcl: Expected '1' to be '2'"]
+        );
     }
 
     #[test]
     fn a_broken_run_is_told() {
-        let report = parse("[ok]: a (0 ms)\n[exception]: Executing test client: I/O error\n    while executing\n");
+        let report = parse(
+            "[ok]: a (0 ms)\n[exception]: Executing test client: I/O error\n    while executing\n",
+        );
         assert!(!report.done);
         assert_eq!(report.failures.len(), 1);
     }
 
     #[test]
     fn entries_that_skip_nothing_are_noticed() {
-        let skip = |entry: &str| Skip { section: "u".into(), entry: entry.into(), reason: "r".into() };
+        let skip = |entry: &str| Skip {
+            section: "u".into(),
+            entry: entry.into(),
+            reason: "r".into(),
+        };
         assert!(is_used(&skip("a"), &["a".to_owned()]));
         assert!(!is_used(&skip("b"), &["a".to_owned()]));
         assert!(!is_used(&skip("/b"), &[]));
@@ -199,6 +266,10 @@ mod tests {
     fn the_lists_of_the_repository_can_be_read() {
         let units = units().unwrap();
         assert!(units.iter().all(|unit| !unit.why.is_empty()));
-        assert!(!skips::read(&project::root().join("docs/compatibility/tcl-skip.txt")).unwrap().is_empty());
+        assert!(
+            !skips::read(&project::root().join("docs/compatibility/tcl-skip.txt"))
+                .unwrap()
+                .is_empty()
+        );
     }
 }

@@ -16,8 +16,17 @@ const RULE: &str = "layers";
 const FILE: &str = "layers.toml";
 
 /// Packages that no pure crate may depend on, not even indirectly named.
-const IMPURE_PACKAGES: [&str; 9] =
-    ["tokio", "mio", "async-std", "smol", "socket2", "rand", "getrandom", "libc", "core_affinity"];
+const IMPURE_PACKAGES: [&str; 9] = [
+    "tokio",
+    "mio",
+    "async-std",
+    "smol",
+    "socket2",
+    "rand",
+    "getrandom",
+    "libc",
+    "core_affinity",
+];
 
 /// A workspace package as `cargo metadata` describes it.
 #[derive(Debug, Deserialize)]
@@ -53,8 +62,13 @@ pub(crate) fn workspace(root: &Path) -> Result<Vec<Package>> {
         .current_dir(root)
         .output()
         .context("cannot run cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
     let mut packages = metadata.packages;
     for package in &mut packages {
         if let Ok(relative) = Path::new(&package.manifest_path).strip_prefix(root) {
@@ -77,25 +91,41 @@ pub(crate) fn check(files: &[File], packages: &[Package]) -> Vec<Violation> {
     for package in packages {
         match allowed.get(&package.name) {
             Some(allowed) => found.extend(edges(package, allowed, packages)),
-            None => found.push(Violation::new(RULE, FILE, format!("does not list the package {}", package.name))),
+            None => found.push(Violation::new(
+                RULE,
+                FILE,
+                format!("does not list the package {}", package.name),
+            )),
         }
         found.extend(impure(package));
     }
-    for name in allowed.keys().filter(|name| !packages.iter().any(|package| package.name == **name)) {
-        found.push(Violation::new(RULE, FILE, format!("lists {name}, which is no package of the workspace")));
+    for name in allowed
+        .keys()
+        .filter(|name| !packages.iter().any(|package| package.name == **name))
+    {
+        found.push(Violation::new(
+            RULE,
+            FILE,
+            format!("lists {name}, which is no package of the workspace"),
+        ));
     }
     found
 }
 
 fn edges(package: &Package, allowed: &Allowed, packages: &[Package]) -> Vec<Violation> {
-    let ours = |dependency: &&Dependency| packages.iter().any(|other| other.name == dependency.name);
+    let ours =
+        |dependency: &&Dependency| packages.iter().any(|other| other.name == dependency.name);
     let permitted = |dependency: &&Dependency| {
         let name = &dependency.name;
         *name == package.name
             || allowed.uses.contains(name)
             || (dependency.kind.as_deref() == Some("dev") && allowed.tests.contains(name))
     };
-    let forbidden = package.dependencies.iter().filter(ours).filter(|dependency| !permitted(dependency));
+    let forbidden = package
+        .dependencies
+        .iter()
+        .filter(ours)
+        .filter(|dependency| !permitted(dependency));
     forbidden
         .map(|dependency| {
             let what = format!("{} may not depend on {}", package.name, dependency.name);
@@ -108,11 +138,17 @@ fn impure(package: &Package) -> Vec<Violation> {
     if !crate_of(&package.manifest_path).is_some_and(|name| PURE.contains(&name)) {
         return Vec::new();
     }
-    let shipped = package.dependencies.iter().filter(|dependency| dependency.kind.is_none());
+    let shipped = package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind.is_none());
     shipped
         .filter(|dependency| IMPURE_PACKAGES.contains(&dependency.name.as_str()))
         .map(|dependency| {
-            let what = format!("{} is pure and may not use {}", package.name, dependency.name);
+            let what = format!(
+                "{} is pure and may not use {}",
+                package.name, dependency.name
+            );
             Violation::new(RULE, &package.manifest_path, what)
         })
         .collect()
@@ -126,9 +162,16 @@ mod tests {
     fn package(name: &str, directory: &str, dependencies: &[(&str, Option<&str>)]) -> Package {
         let dependencies = dependencies
             .iter()
-            .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: kind.map(str::to_owned) })
+            .map(|(name, kind)| Dependency {
+                name: (*name).to_owned(),
+                kind: kind.map(str::to_owned),
+            })
             .collect();
-        Package { name: name.to_owned(), manifest_path: format!("{directory}/Cargo.toml"), dependencies }
+        Package {
+            name: name.to_owned(),
+            manifest_path: format!("{directory}/Cargo.toml"),
+            dependencies,
+        }
     }
 
     fn complaints(layers: &str, packages: &[Package]) -> Vec<String> {
@@ -140,22 +183,34 @@ mod tests {
 
     #[test]
     fn allowed_edges_and_foreign_packages_pass() {
-        let packages = [package("a", "crates/a", &[("tokio", None)]), package("b", "crates/b", &[("a", None)])];
+        let packages = [
+            package("a", "crates/a", &[("tokio", None)]),
+            package("b", "crates/b", &[("a", None)]),
+        ];
         assert!(complaints(BASE, &packages).is_empty());
     }
 
     #[test]
     fn an_edge_against_the_layers_fails() {
-        let packages = [package("a", "crates/a", &[("b", None)]), package("b", "crates/b", &[])];
+        let packages = [
+            package("a", "crates/a", &[("b", None)]),
+            package("b", "crates/b", &[]),
+        ];
         assert_eq!(complaints(BASE, &packages), ["a may not depend on b"]);
     }
 
     #[test]
     fn edges_of_tests_are_allowed_for_tests_only() {
         let layers = "[a]\nuses = []\ntests = [\"b\"]\n[b]\nuses = []\n";
-        let dev = [package("a", "crates/a", &[("b", Some("dev"))]), package("b", "crates/b", &[])];
+        let dev = [
+            package("a", "crates/a", &[("b", Some("dev"))]),
+            package("b", "crates/b", &[]),
+        ];
         assert!(complaints(layers, &dev).is_empty());
-        let normal = [package("a", "crates/a", &[("b", None)]), package("b", "crates/b", &[])];
+        let normal = [
+            package("a", "crates/a", &[("b", None)]),
+            package("b", "crates/b", &[]),
+        ];
         assert_eq!(complaints(layers, &normal), ["a may not depend on b"]);
     }
 
@@ -171,7 +226,14 @@ mod tests {
     #[test]
     fn pure_crates_keep_runtimes_out() {
         let layers = "[rufous-kernel]\nuses = []\n";
-        let packages = [package("rufous-kernel", "crates/kernel", &[("tokio", None), ("rand", Some("dev"))])];
-        assert_eq!(complaints(layers, &packages), ["rufous-kernel is pure and may not use tokio"]);
+        let packages = [package(
+            "rufous-kernel",
+            "crates/kernel",
+            &[("tokio", None), ("rand", Some("dev"))],
+        )];
+        assert_eq!(
+            complaints(layers, &packages),
+            ["rufous-kernel is pure and may not use tokio"]
+        );
     }
 }

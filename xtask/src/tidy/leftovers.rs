@@ -14,11 +14,21 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
         for (line, code) in source.code.iter().enumerate() {
             for name in ["todo", "unimplemented", "dbg"] {
                 if words(code, name).any(|at| code[at + name.len()..].starts_with('!')) {
-                    found.push(Violation::at(RULE, &file.path, line, format!("{name}! is left behind")));
+                    found.push(Violation::at(
+                        RULE,
+                        &file.path,
+                        line,
+                        format!("{name}! is left behind"),
+                    ));
                 }
             }
             if ignored_without_reason(code, file.text.lines().nth(line).unwrap_or_default()) {
-                found.push(Violation::at(RULE, &file.path, line, "#[ignore] needs a reason: #[ignore = \"why\"]"));
+                found.push(Violation::at(
+                    RULE,
+                    &file.path,
+                    line,
+                    "#[ignore] needs a reason: #[ignore = \"why\"]",
+                ));
             }
         }
     }
@@ -31,7 +41,9 @@ fn ignored_without_reason(code: &str, raw: &str) -> bool {
     if !code.trim_start().starts_with("#[") || words(code, "ignore").next().is_none() {
         return false;
     }
-    let reason = raw.split_once("ignore").and_then(|(_, rest)| rest.split('"').nth(1));
+    let reason = raw
+        .split_once("ignore")
+        .and_then(|(_, rest)| rest.split('"').nth(1));
     reason.is_none_or(|reason| reason.trim().is_empty())
 }
 

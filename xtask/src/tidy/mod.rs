@@ -20,7 +20,9 @@ use anyhow::Result;
 use std::fmt;
 
 /// Crates that hold no clock, socket, file, thread or unseeded hasher.
-const PURE: [&str; 8] = ["base", "lattice", "datatype", "kernel", "policy", "resp", "wire", "command"];
+const PURE: [&str; 8] = [
+    "base", "lattice", "datatype", "kernel", "policy", "resp", "wire", "command",
+];
 
 /// One broken rule at one place.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +34,11 @@ pub(crate) struct Violation {
 
 impl Violation {
     fn new(rule: &'static str, place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { rule, place: place.into(), what: what.into() }
+        Self {
+            rule,
+            place: place.into(),
+            what: what.into(),
+        }
     }
 
     /// `line` counts from zero.
@@ -55,7 +61,11 @@ pub(crate) fn run() -> Result<bool> {
     for violation in &violations {
         println!("{violation}");
     }
-    println!("tidy: {} files, {} violations", files.len(), violations.len());
+    println!(
+        "tidy: {} files, {} violations",
+        files.len(),
+        violations.len()
+    );
     Ok(violations.is_empty())
 }
 
@@ -77,6 +87,38 @@ fn rust(files: &[File]) -> impl Iterator<Item = &File> {
     files.iter().filter(|file| file.path.ends_with(".rs"))
 }
 
+/// The Rust files that are part of what is shipped: not those whose module is declared for tests
+/// only, as in `#[cfg(test)] mod testing;`.
+fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
+    let mut for_tests: Vec<String> = Vec::new();
+    for file in rust(files).filter(|file| file.text.contains("cfg(test)")) {
+        let source = source::Source::read(&file.path, &file.text);
+        let directory = match file.path.rsplit_once('/') {
+            Some((directory, "lib.rs" | "main.rs" | "mod.rs")) => directory.to_owned(),
+            _ => file.path.trim_end_matches(".rs").to_owned(),
+        };
+        for (line, code) in source
+            .code
+            .iter()
+            .enumerate()
+            .filter(|(line, _)| source.in_test[*line])
+        {
+            let name = source::words(code, "mod")
+                .next()
+                .and_then(|at| code[at + 3..].trim().strip_suffix(';'));
+            if let Some(name) = name.filter(|_| !source::is_test_file(&file.path) && line > 0) {
+                for_tests.push(format!("{directory}/{name}.rs"));
+                for_tests.push(format!("{directory}/{name}/"));
+            }
+        }
+    }
+    rust(files).filter(move |file| {
+        !for_tests
+            .iter()
+            .any(|path| file.path.starts_with(path.as_str()))
+    })
+}
+
 /// The crate under `crates/` that `path` belongs to.
 fn crate_of(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split('/').next()
@@ -93,13 +135,35 @@ mod tests {
 
     /// A repository made of `(path, text)`.
     pub(crate) fn repository(files: &[(&str, &str)]) -> Vec<File> {
-        files.iter().map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
+        files
+            .iter()
+            .map(|(path, text)| File {
+                path: (*path).to_owned(),
+                text: (*text).to_owned(),
+            })
+            .collect()
     }
 
     #[test]
     fn violations_name_rule_and_place() {
         let violation = Violation::at("size", "src/a.rs", 4, "too long");
         assert_eq!(violation.to_string(), "src/a.rs:5: [size] too long");
+    }
+
+    #[test]
+    fn modules_declared_for_tests_are_not_shipped() {
+        let files = repository(&[
+            (
+                "crates/a/src/lib.rs",
+                "pub mod real;\n#[cfg(test)]\npub mod testing;\n",
+            ),
+            ("crates/a/src/real.rs", "#[cfg(test)]\nmod model;\n"),
+            ("crates/a/src/real/model.rs", ""),
+            ("crates/a/src/testing/deep.rs", ""),
+            ("crates/a/src/testing.rs", ""),
+        ]);
+        let paths: Vec<&str> = shipped(&files).map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["crates/a/src/lib.rs", "crates/a/src/real.rs"]);
     }
 
     #[test]

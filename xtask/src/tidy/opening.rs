@@ -15,7 +15,12 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
         match first.strip_prefix("//!") {
             None => found.push(Violation::at(RULE, &file.path, 0, "does not open with //!")),
             Some(text) if text.chars().filter(|c| c.is_alphabetic()).count() < FEWEST_LETTERS => {
-                found.push(Violation::at(RULE, &file.path, 0, "the opening //! does not say what the file is for"));
+                found.push(Violation::at(
+                    RULE,
+                    &file.path,
+                    0,
+                    "the opening //! does not say what the file is for",
+                ));
             }
             Some(_) => {}
         }
@@ -37,7 +42,10 @@ mod tests {
             ("d.rs", "//! The hash table of one shard.\n"),
             ("e.md", "text"),
         ]);
-        let places: Vec<String> = check(&files).into_iter().map(|violation| violation.place).collect();
+        let places: Vec<String> = check(&files)
+            .into_iter()
+            .map(|violation| violation.place)
+            .collect();
         assert_eq!(places, ["a.rs:1", "b.rs:1", "c.rs:1"]);
     }
 }

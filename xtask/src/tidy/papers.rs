@@ -12,19 +12,36 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let Some(list) = files.iter().find(|file| file.path == LIST) else {
         return vec![Violation::new(RULE, LIST, "is missing")];
     };
-    let known: Vec<&str> = list.text.lines().filter_map(|line| line.strip_prefix("## ")).map(str::trim).collect();
+    let known: Vec<&str> = list
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .map(str::trim)
+        .collect();
     let mut found = Vec::new();
     let mut report = |path: &str, line: usize, text: &str| {
         for key in citations(text).filter(|key| !known.contains(key)) {
-            found.push(Violation::at(RULE, path, line, format!("cites {key}, which {LIST} does not describe")));
+            found.push(Violation::at(
+                RULE,
+                path,
+                line,
+                format!("cites {key}, which {LIST} does not describe"),
+            ));
         }
     };
     for file in rust(files) {
-        for (line, comment) in Source::read(&file.path, &file.text).comments.iter().enumerate() {
+        for (line, comment) in Source::read(&file.path, &file.text)
+            .comments
+            .iter()
+            .enumerate()
+        {
             report(&file.path, line, comment);
         }
     }
-    for file in files.iter().filter(|file| file.path.ends_with(".md") && file.path != LIST) {
+    for file in files
+        .iter()
+        .filter(|file| file.path.ends_with(".md") && file.path != LIST)
+    {
         for (line, text) in file.text.lines().enumerate() {
             report(&file.path, line, text);
         }
@@ -50,13 +67,19 @@ mod tests {
     use super::*;
     use crate::tidy::tests::repository;
 
-    const PAPERS: (&str, &str) = ("docs/papers.md", "# Papers\n\n## Anna\n\ntext\n\n## Anna-auto\n");
+    const PAPERS: (&str, &str) = (
+        "docs/papers.md",
+        "# Papers\n\n## Anna\n\ntext\n\n## Anna-auto\n",
+    );
 
     #[test]
     fn unknown_keys_fail_in_comments_and_documents() {
         let files = repository(&[
             PAPERS,
-            ("a.rs", "//! As in [Anna §V] and [Anna-auto §4.3].\n// [Warp §2.3]\nlet a = \"[Wrap §1]\";\n"),
+            (
+                "a.rs",
+                "//! As in [Anna §V] and [Anna-auto §4.3].\n// [Warp §2.3]\nlet a = \"[Wrap §1]\";\n",
+            ),
             ("b.md", "see [Litwin 1980] and [a link](b.md), [Not a key]"),
         ]);
         let found: Vec<String> = check(&files).iter().map(ToString::to_string).collect();

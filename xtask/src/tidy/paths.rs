@@ -25,17 +25,27 @@ const ENDINGS: [&str; 6] = [".rs", ".md", ".toml", ".tcl", ".service", ".yml"];
 
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
-    for required in REQUIRED.iter().filter(|required| !files.iter().any(|file| file.path == **required)) {
+    for required in REQUIRED
+        .iter()
+        .filter(|required| !files.iter().any(|file| file.path == **required))
+    {
         found.push(Violation::new(RULE, *required, "is missing"));
     }
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         for (line, text) in file.text.lines().enumerate() {
-            let mut missing: Vec<String> = links(text).filter(|link| !linked(files, &file.path, link)).collect();
+            let mut missing: Vec<String> = links(text)
+                .filter(|link| !linked(files, &file.path, link))
+                .collect();
             if is_guide(&file.path) {
                 missing.extend(quoted(text, files).filter(|path| !exists(files, path)));
             }
             for path in missing {
-                found.push(Violation::at(RULE, &file.path, line, format!("names {path}, which does not exist")));
+                found.push(Violation::at(
+                    RULE,
+                    &file.path,
+                    line,
+                    format!("names {path}, which does not exist"),
+                ));
             }
         }
     }
@@ -44,7 +54,8 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
 
 /// Documents whose paths in backticks are checked.
 fn is_guide(path: &str) -> bool {
-    matches!(path, "README.md" | "ARCHITECTURE.md" | "CONTRIBUTING.md") || path.starts_with("docs/walkthrough/")
+    matches!(path, "README.md" | "ARCHITECTURE.md" | "CONTRIBUTING.md")
+        || path.starts_with("docs/walkthrough/")
 }
 
 /// Targets of relative links, without their anchors.
@@ -78,7 +89,9 @@ fn quoted(text: &str, files: &[File]) -> impl Iterator<Item = String> {
     let mut paths = Vec::new();
     for span in spans {
         let path = span.trim_end_matches('/');
-        let shaped = path.chars().all(|c| c.is_ascii_alphanumeric() || "_-./{},".contains(c));
+        let shaped = path
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./{},".contains(c));
         if shaped && claims_to_exist(path, files) {
             paths.extend(expand(path));
         }
@@ -88,29 +101,54 @@ fn quoted(text: &str, files: &[File]) -> impl Iterator<Item = String> {
 
 fn claims_to_exist(path: &str, files: &[File]) -> bool {
     let is_name = path.len() > 3 && ENDINGS.iter().any(|ending| path.ends_with(ending));
-    let Some((first, _)) = path.split_once('/') else { return is_name && !path.starts_with('.') };
-    let is_crate = !first.is_empty() && files.iter().any(|file| super::crate_of(&file.path) == Some(first));
-    let is_top = !first.is_empty() && files.iter().any(|file| file.path.split_once('/').is_some_and(|(top, _)| top == first));
+    let Some((first, _)) = path.split_once('/') else {
+        return is_name && !path.starts_with('.');
+    };
+    let is_crate = !first.is_empty()
+        && files
+            .iter()
+            .any(|file| super::crate_of(&file.path) == Some(first));
+    let is_top = !first.is_empty()
+        && files.iter().any(|file| {
+            file.path
+                .split_once('/')
+                .is_some_and(|(top, _)| top == first)
+        });
     first != "target" && (is_name || is_crate || is_top)
 }
 
 /// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
 fn expand(path: &str) -> Vec<String> {
-    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
-    let Some((choices, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
-    choices.split(',').flat_map(|choice| expand(&format!("{before}{choice}{after}"))).collect()
+    let Some((before, rest)) = path.split_once('{') else {
+        return vec![path.to_owned()];
+    };
+    let Some((choices, after)) = rest.split_once('}') else {
+        return vec![path.to_owned()];
+    };
+    choices
+        .split(',')
+        .flat_map(|choice| expand(&format!("{before}{choice}{after}")))
+        .collect()
 }
 
 fn exists(files: &[File], path: &str) -> bool {
     if !path.contains('/') {
-        return files.iter().any(|file| file.path.rsplit('/').next() == Some(path));
+        return files
+            .iter()
+            .any(|file| file.path.rsplit('/').next() == Some(path));
     }
     present(files, path) || present(files, &format!("crates/{path}"))
 }
 
 /// Whether `path` is a file or a directory that holds one.
 fn present(files: &[File], path: &str) -> bool {
-    files.iter().any(|file| file.path == path || file.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+    files.iter().any(|file| {
+        file.path == path
+            || file
+                .path
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.starts_with('/'))
+    })
 }
 
 #[cfg(test)]
@@ -128,7 +166,10 @@ mod tests {
         for required in REQUIRED.iter().filter(|required| **required != path) {
             files.extend(repository(&[(*required, "")]));
         }
-        check(&files).into_iter().map(|violation| violation.what).collect()
+        check(&files)
+            .into_iter()
+            .map(|violation| violation.what)
+            .collect()
     }
 
     #[test]
@@ -140,14 +181,30 @@ mod tests {
 
     #[test]
     fn each_kind_of_stale_path_fails() {
-        for stale in ["crates/gone/src", "resp/src/gone.rs", "gone.rs", "docs/{adr,gone}", "server/connection"] {
-            assert_eq!(complaints("docs/walkthrough/get.md", &format!("see `{stale}`")).len(), 1, "{stale}");
+        for stale in [
+            "crates/gone/src",
+            "resp/src/gone.rs",
+            "gone.rs",
+            "docs/{adr,gone}",
+            "server/connection",
+        ] {
+            assert_eq!(
+                complaints("docs/walkthrough/get.md", &format!("see `{stale}`")).len(),
+                1,
+                "{stale}"
+            );
         }
     }
 
     #[test]
     fn other_documents_are_checked_for_links_only() {
-        assert!(complaints("docs/b.md", "`gone.rs` [a](adr/0001-x.md#why) [b](../README.md) [c](https://x.org)").is_empty());
+        assert!(
+            complaints(
+                "docs/b.md",
+                "`gone.rs` [a](adr/0001-x.md#why) [b](../README.md) [c](https://x.org)"
+            )
+            .is_empty()
+        );
         assert_eq!(complaints("docs/b.md", "[a](gone.md)").len(), 1);
     }
 

@@ -4,7 +4,7 @@
 //! seed of its own; its tests may. Every crate but the runtime forbids unsafe code in its root.
 
 use super::source::{Source, is_word, words};
-use super::{PURE, Violation, crate_of, is_crate_root, rust};
+use super::{PURE, Violation, crate_of, is_crate_root, rust, shipped};
 use crate::project::File;
 
 const RULE: &str = "purity";
@@ -28,25 +28,36 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in rust(files) {
         let source = Source::read(&file.path, &file.text);
-        let of = crate_of(&file.path);
-        if of.is_some_and(|name| PURE.contains(&name)) {
-            found.extend(impurities(&file.path, &source));
-        }
-        if of != Some("runtime") {
+        if crate_of(&file.path) != Some("runtime") {
             found.extend(unsafe_code(file, &source));
         }
+    }
+    for file in
+        shipped(files).filter(|file| crate_of(&file.path).is_some_and(|name| PURE.contains(&name)))
+    {
+        found.extend(impurities(
+            &file.path,
+            &Source::read(&file.path, &file.text),
+        ));
     }
     found
 }
 
 fn impurities(path: &str, source: &Source) -> Vec<Violation> {
-    let shipped: Vec<(usize, String)> =
-        source.shipped().map(|(line, code)| (line, code.split_whitespace().collect::<String>())).collect();
+    let shipped: Vec<(usize, String)> = source
+        .shipped()
+        .map(|(line, code)| (line, code.split_whitespace().collect::<String>()))
+        .collect();
     let mut found = Vec::new();
     for (line, code) in &shipped {
         for (name, what) in FORBIDDEN {
             if words(code, name).next().is_some() {
-                found.push(Violation::at(RULE, path, *line, format!("{name}: a pure crate may not use {what}")));
+                found.push(Violation::at(
+                    RULE,
+                    path,
+                    *line,
+                    format!("{name}: a pure crate may not use {what}"),
+                ));
             }
         }
     }
@@ -69,7 +80,9 @@ fn grouped(path: &str, shipped: &[(usize, String)]) -> Vec<Violation> {
                 }
             }
         }
-        let Some((start, mut depth)) = prefix else { continue };
+        let Some((start, mut depth)) = prefix else {
+            continue;
+        };
         let mut name = String::new();
         for c in rest.chars() {
             if is_word(c) || c == ':' {
@@ -86,10 +99,25 @@ fn grouped(path: &str, shipped: &[(usize, String)]) -> Vec<Violation> {
     found
 }
 
-fn named_in_group(path: &str, line: usize, prefix: &str, name: &str, depth: i32) -> Option<Violation> {
+fn named_in_group(
+    path: &str,
+    line: usize,
+    prefix: &str,
+    name: &str,
+    depth: i32,
+) -> Option<Violation> {
     let full = format!("{prefix}{name}");
-    let (name, what) = FORBIDDEN.iter().find(|(bad, _)| full == *bad || full.starts_with(&format!("{bad}::")))?;
-    (depth == 1).then(|| Violation::at(RULE, path, line, format!("{name}: a pure crate may not use {what}")))
+    let (name, what) = FORBIDDEN
+        .iter()
+        .find(|(bad, _)| full == *bad || full.starts_with(&format!("{bad}::")))?;
+    (depth == 1).then(|| {
+        Violation::at(
+            RULE,
+            path,
+            line,
+            format!("{name}: a pure crate may not use {what}"),
+        )
+    })
 }
 
 fn unsafe_code(file: &File, source: &Source) -> Vec<Violation> {
@@ -98,11 +126,25 @@ fn unsafe_code(file: &File, source: &Source) -> Vec<Violation> {
         .iter()
         .enumerate()
         .filter(|(_, code)| words(code, "unsafe").next().is_some())
-        .map(|(line, _)| Violation::at(RULE, &file.path, line, "unsafe belongs in crates/runtime only"))
+        .map(|(line, _)| {
+            Violation::at(
+                RULE,
+                &file.path,
+                line,
+                "unsafe belongs in crates/runtime only",
+            )
+        })
         .collect();
-    let forbids = source.code.iter().any(|code| code.contains("#![forbid(unsafe_code)]"));
+    let forbids = source
+        .code
+        .iter()
+        .any(|code| code.contains("#![forbid(unsafe_code)]"));
     if is_crate_root(&file.path) && !forbids {
-        found.push(Violation::new(RULE, &file.path, "lacks #![forbid(unsafe_code)]"));
+        found.push(Violation::new(
+            RULE,
+            &file.path,
+            "lacks #![forbid(unsafe_code)]",
+        ));
     }
     found
 }
@@ -113,24 +155,36 @@ mod tests {
     use crate::tidy::tests::repository;
 
     fn complaints(path: &str, text: &str) -> Vec<String> {
-        check(&repository(&[(path, text)])).into_iter().map(|violation| violation.to_string()).collect()
+        check(&repository(&[(path, text)]))
+            .into_iter()
+            .map(|violation| violation.to_string())
+            .collect()
     }
 
     #[test]
     fn each_forbidden_name_is_found() {
         for (name, _) in FORBIDDEN {
-            let found = complaints("crates/kernel/src/a.rs", &format!("//! a\nfn f() {{ {name}(); }}"));
+            let found = complaints(
+                "crates/kernel/src/a.rs",
+                &format!("//! a\nfn f() {{ {name}(); }}"),
+            );
             assert_eq!(found.len(), 1, "{name}: {found:?}");
         }
     }
 
     #[test]
     fn grouped_imports_are_found() {
-        let found = complaints("crates/base/src/a.rs", "use std::{\n    fmt,\n    net::{TcpStream, fs},\n    fs,\n};\n");
+        let found = complaints(
+            "crates/base/src/a.rs",
+            "use std::{\n    fmt,\n    net::{TcpStream, fs},\n    fs,\n};\n",
+        );
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("a.rs:3") && found[0].contains("std::net"));
         assert!(found[1].contains("a.rs:4") && found[1].contains("std::fs"));
-        let found = complaints("crates/base/src/a.rs", "use std::collections::{BTreeMap, HashMap};");
+        let found = complaints(
+            "crates/base/src/a.rs",
+            "use std::collections::{BTreeMap, HashMap};",
+        );
         assert_eq!(found.len(), 1, "{found:?}");
     }
 
@@ -143,15 +197,23 @@ mod tests {
 
     #[test]
     fn unsafe_outside_of_the_runtime_fails() {
-        assert_eq!(complaints("crates/server/src/a.rs", "fn f() { unsafe { g() } }").len(), 1);
+        assert_eq!(
+            complaints("crates/server/src/a.rs", "fn f() { unsafe { g() } }").len(),
+            1
+        );
         assert!(complaints("crates/runtime/src/a.rs", "fn f() { unsafe { g() } }").is_empty());
         assert!(complaints("crates/server/src/a.rs", "// unsafe\n").is_empty());
     }
 
     #[test]
     fn crate_roots_forbid_unsafe() {
-        assert_eq!(complaints("crates/server/src/main.rs", "fn main() {}").len(), 1);
-        assert!(complaints("bench/src/main.rs", "#![forbid(unsafe_code)]\nfn main() {}").is_empty());
+        assert_eq!(
+            complaints("crates/server/src/main.rs", "fn main() {}").len(),
+            1
+        );
+        assert!(
+            complaints("bench/src/main.rs", "#![forbid(unsafe_code)]\nfn main() {}").is_empty()
+        );
         assert!(complaints("crates/runtime/src/lib.rs", "fn main() {}").is_empty());
     }
 }

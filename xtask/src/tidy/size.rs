@@ -51,24 +51,44 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let (mut lengths, mut functions) = (Vec::new(), Vec::new());
     for file in rust(files) {
         let lines = file.text.lines().count();
-        lengths.push(Measured { path: file.path.clone(), name: String::new(), line: 0, lines });
+        lengths.push(Measured {
+            path: file.path.clone(),
+            name: String::new(),
+            line: 0,
+            lines,
+        });
         for function in Source::read(&file.path, &file.text).functions() {
             let (line, lines) = (function.first, function.lines());
-            functions.push(Measured { path: file.path.clone(), name: function.name, line, lines });
+            functions.push(Measured {
+                path: file.path.clone(),
+                name: function.name,
+                line,
+                lines,
+            });
         }
     }
     let mut found = compare(&lengths, &exceptions.file, MOST_FILE_LINES);
-    found.extend(compare(&functions, &exceptions.function, MOST_FUNCTION_LINES));
+    found.extend(compare(
+        &functions,
+        &exceptions.function,
+        MOST_FUNCTION_LINES,
+    ));
     found
 }
 
 fn compare(measured: &[Measured], exceptions: &[Exception], most: usize) -> Vec<Violation> {
     let mut found = Vec::new();
     for item in measured.iter().filter(|item| item.lines > most) {
-        let matching = exceptions.iter().find(|entry| entry.path == item.path && entry.name == item.name);
+        let matching = exceptions
+            .iter()
+            .find(|entry| entry.path == item.path && entry.name == item.name);
         let allowed = matching.map_or(most, |entry| entry.lines);
         if item.lines > allowed {
-            let what = format!("{}{} lines, {allowed} allowed: split it", label(&item.name), item.lines);
+            let what = format!(
+                "{}{} lines, {allowed} allowed: split it",
+                label(&item.name),
+                item.lines
+            );
             found.push(Violation::at(RULE, &item.path, item.line, what));
         }
     }
@@ -84,16 +104,28 @@ fn compare(measured: &[Measured], exceptions: &[Exception], most: usize) -> Vec<
             found.push(Violation::new(RULE, &place, "gives no reason"));
         }
         if longest <= most {
-            found.push(Violation::new(RULE, &place, "is no longer needed: remove the entry"));
+            found.push(Violation::new(
+                RULE,
+                &place,
+                "is no longer needed: remove the entry",
+            ));
         } else if longest < entry.lines {
-            found.push(Violation::new(RULE, &place, format!("has shrunk: lower the entry to {longest} lines")));
+            found.push(Violation::new(
+                RULE,
+                &place,
+                format!("has shrunk: lower the entry to {longest} lines"),
+            ));
         }
     }
     found
 }
 
 fn label(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!("fn {name}: ") }
+    if name.is_empty() {
+        String::new()
+    } else {
+        format!("fn {name}: ")
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +135,10 @@ mod tests {
 
     fn complaints(text: &str, exceptions: &str) -> Vec<String> {
         let files = repository(&[("src/a.rs", text), (EXCEPTIONS, exceptions)]);
-        check(&files).into_iter().map(|violation| violation.to_string()).collect()
+        check(&files)
+            .into_iter()
+            .map(|violation| violation.to_string())
+            .collect()
     }
 
     fn function(lines: usize) -> String {
@@ -122,7 +157,9 @@ mod tests {
 
     #[test]
     fn exceptions_cover_their_length_only() {
-        let entry = |lines| format!("[[function]]\npath = \"src/a.rs\"\nname = \"long\"\nlines = {lines}\n{WHY}");
+        let entry = |lines| {
+            format!("[[function]]\npath = \"src/a.rs\"\nname = \"long\"\nlines = {lines}\n{WHY}")
+        };
         assert!(complaints(&function(90), &entry(90)).is_empty());
         assert!(complaints(&function(91), &entry(90))[0].contains("90 allowed"));
     }
@@ -130,8 +167,17 @@ mod tests {
     #[test]
     fn stale_exceptions_fail() {
         let entry = |lines| format!("[[file]]\npath = \"src/a.rs\"\nlines = {lines}\n{WHY}");
-        assert!(complaints(&"// x\n".repeat(600), &entry(601))[0].contains("lower the entry to 600"));
+        assert!(
+            complaints(&"// x\n".repeat(600), &entry(601))[0].contains("lower the entry to 600")
+        );
         assert!(complaints(&"// x\n".repeat(400), &entry(600))[0].contains("no longer needed"));
-        assert!(complaints("", &"[[file]]\npath = \"src/gone.rs\"\nlines = 600\nwhy = \"\"\n".to_owned()).len() == 2);
+        assert!(
+            complaints(
+                "",
+                &"[[file]]\npath = \"src/gone.rs\"\nlines = 600\nwhy = \"\"\n".to_owned()
+            )
+            .len()
+                == 2
+        );
     }
 }

@@ -40,12 +40,20 @@ impl Source {
         for (first, last) in test_items(&code) {
             in_test[first..=last].fill(true);
         }
-        Self { code, comments, in_test }
+        Self {
+            code,
+            comments,
+            in_test,
+        }
     }
 
     /// Line numbers (from zero) and code of the lines that are not tests.
     pub(crate) fn shipped(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.code.iter().enumerate().filter(|(line, _)| !self.in_test[*line]).map(|(line, code)| (line, code.as_str()))
+        self.code
+            .iter()
+            .enumerate()
+            .filter(|(line, _)| !self.in_test[*line])
+            .map(|(line, code)| (line, code.as_str()))
     }
 
     /// All functions that have a body, in order of their first line.
@@ -53,22 +61,37 @@ impl Source {
         let joined = Joined::new(&self.code);
         let mut found = Vec::new();
         for start in words(&joined.text, "fn") {
-            let name: String = joined.text[start + 2..].trim_start().chars().take_while(|c| is_word(*c)).collect();
+            let name: String = joined.text[start + 2..]
+                .trim_start()
+                .chars()
+                .take_while(|c| is_word(*c))
+                .collect();
             if name.is_empty() {
                 continue; // a function pointer type
             }
             if let Some(end) = joined.end_of_item(start, false) {
-                found.push(Function { name, first: joined.line(start), last: joined.line(end) });
+                found.push(Function {
+                    name,
+                    first: joined.line(start),
+                    last: joined.line(end),
+                });
             }
         }
         found
     }
 }
 
-/// Whether every line of the file at `path` is test code.
+/// Whether every line of the file at `path` is test code (or a benchmark or example: not shipped).
 pub(crate) fn is_test_file(path: &str) -> bool {
-    let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs");
-    path.split('/').any(|part| part == "tests" || part == "benches") || stem == "tests" || stem.ends_with("_tests")
+    let stem = path
+        .rsplit('/')
+        .next()
+        .unwrap_or(path)
+        .trim_end_matches(".rs");
+    let directories = ["tests", "benches", "examples"];
+    path.split('/').any(|part| directories.contains(&part))
+        || stem == "tests"
+        || stem.ends_with("_tests")
 }
 
 pub(crate) fn is_word(c: char) -> bool {
@@ -77,11 +100,13 @@ pub(crate) fn is_word(c: char) -> bool {
 
 /// Byte offsets at which `word` stands in `text` as a whole word.
 pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
-    text.match_indices(word).map(|(at, _)| at).filter(move |at| {
-        let before = text[..*at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        !before.is_some_and(is_word) && !after.is_some_and(is_word)
-    })
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |at| {
+            let before = text[..*at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            !before.is_some_and(is_word) && !after.is_some_and(is_word)
+        })
 }
 
 /// The code as one string, with the way back to line numbers.
@@ -103,7 +128,9 @@ impl Joined {
     }
 
     fn line(&self, offset: usize) -> usize {
-        self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
+        self.starts
+            .partition_point(|start| *start <= offset)
+            .saturating_sub(1)
     }
 
     /// The offset of the brace that closes the item starting at `start`. An item that ends with a
@@ -134,7 +161,13 @@ impl Joined {
 fn test_items(code: &[String]) -> Vec<(usize, usize)> {
     let joined = Joined::new(code);
     let mut found = Vec::new();
-    for attribute in ["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test", "#[test]", "#![cfg(test)]"] {
+    for attribute in [
+        "#[cfg(test)]",
+        "#[cfg(all(test",
+        "#[cfg(any(test",
+        "#[test]",
+        "#![cfg(test)]",
+    ] {
         for (at, _) in joined.text.match_indices(attribute) {
             if attribute.starts_with("#!") {
                 found.push((0, code.len() - 1));
@@ -189,7 +222,11 @@ fn split_line(line: &str, inside: &mut Inside) -> (String, String) {
                 if pair == ('*', Some('/')) || pair == ('/', Some('*')) {
                     comment.extend(pair.1);
                     taken = 2;
-                    *depth = if pair.0 == '*' { *depth - 1 } else { *depth + 1 };
+                    *depth = if pair.0 == '*' {
+                        *depth - 1
+                    } else {
+                        *depth + 1
+                    };
                     if *depth == 0 {
                         *inside = Inside::Code;
                     }
@@ -204,7 +241,11 @@ fn split_line(line: &str, inside: &mut Inside) -> (String, String) {
                 _ => {}
             },
             Inside::RawString(hashes) => {
-                let closing = chars[at + 1..].iter().take(*hashes).filter(|c| **c == '#').count();
+                let closing = chars[at + 1..]
+                    .iter()
+                    .take(*hashes)
+                    .filter(|c| **c == '#')
+                    .count();
                 if pair.0 == '"' && closing == *hashes {
                     code.push('"');
                     taken = 1 + closing;
@@ -218,7 +259,13 @@ fn split_line(line: &str, inside: &mut Inside) -> (String, String) {
 }
 
 /// Handles one position in code and answers how many characters it took.
-fn step_code(chars: &[char], at: usize, inside: &mut Inside, code: &mut String, comment: &mut String) -> usize {
+fn step_code(
+    chars: &[char],
+    at: usize,
+    inside: &mut Inside,
+    code: &mut String,
+    comment: &mut String,
+) -> usize {
     let here = chars[at];
     let next = chars.get(at + 1).copied();
     match (here, next) {
@@ -234,15 +281,27 @@ fn step_code(chars: &[char], at: usize, inside: &mut Inside, code: &mut String, 
         }
         ('"', _) => {
             code.push('"');
-            let before: Vec<char> = code.chars().rev().skip(1).take_while(|c| *c == '#' || *c == 'r').collect();
+            let before: Vec<char> = code
+                .chars()
+                .rev()
+                .skip(1)
+                .take_while(|c| *c == '#' || *c == 'r')
+                .collect();
             let hashes = before.iter().take_while(|c| **c == '#').count();
-            *inside =
-                if before.get(hashes) == Some(&'r') { Inside::RawString(hashes) } else { Inside::String };
+            *inside = if before.get(hashes) == Some(&'r') {
+                Inside::RawString(hashes)
+            } else {
+                Inside::String
+            };
             return 1;
         }
         ('\'', Some('\\')) => {
             // An escaped character: skip to its closing quote.
-            let length = chars.iter().skip(at + 3).position(|c| *c == '\'').unwrap_or(0);
+            let length = chars
+                .iter()
+                .skip(at + 3)
+                .position(|c| *c == '\'')
+                .unwrap_or(0);
             code.push_str("''");
             return length + 4;
         }
@@ -272,7 +331,10 @@ mod tests {
 
     #[test]
     fn multi_line_strings_keep_the_line_count() {
-        let source = Source::read("src/a.rs", "let a = \"one\n  fn two() {\n\";\nlet q = '\\'';\nlet n = '\\u{41}';");
+        let source = Source::read(
+            "src/a.rs",
+            "let a = \"one\n  fn two() {\n\";\nlet q = '\\'';\nlet n = '\\u{41}';",
+        );
         assert_eq!(source.code.len(), 5);
         assert_eq!(source.code[1], "");
         assert_eq!(source.code[3], "let q = '';");
@@ -283,7 +345,10 @@ mod tests {
     fn test_items_are_marked_and_nothing_after_them() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() {}\n}\n#[cfg(test)]\nmod more;\nfn c() {}";
         let source = Source::read("src/a.rs", text);
-        assert_eq!(source.in_test, [false, true, true, true, true, true, true, false]);
+        assert_eq!(
+            source.in_test,
+            [false, true, true, true, true, true, true, false]
+        );
         assert!(Source::read("tests/a.rs", "fn a() {}").in_test[0]);
         assert!(Source::read("src/ring/tests.rs", "fn a() {}").in_test[0]);
     }
@@ -292,7 +357,14 @@ mod tests {
     fn functions_have_their_lines() {
         let text = "trait T {\n  fn none(&self) -> [u8; 4];\n}\nfn long(\n  a: u8,\n) -> u8 {\n  if a > 1 { 2 } else { 3 }\n}\ntype F = fn(u8) -> u8;";
         let functions = Source::read("src/a.rs", text).functions();
-        assert_eq!(functions, [Function { name: "long".to_owned(), first: 3, last: 7 }]);
+        assert_eq!(
+            functions,
+            [Function {
+                name: "long".to_owned(),
+                first: 3,
+                last: 7
+            }]
+        );
         assert_eq!(functions[0].lines(), 5);
     }
 }
