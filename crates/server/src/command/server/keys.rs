@@ -89,3 +89,47 @@ fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, db: usize, name: Vec<
         },
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::front::testing::Rig;
+
+    /// Names of an array of short keys, sorted.
+    fn names(reply: &str) -> Vec<&str> {
+        let mut names: Vec<&str> = reply.split("\r\n").skip(2).step_by(2).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn every_worker_adds_its_matches() {
+        for workers in [1, 4] {
+            let mut rig = Rig::new(workers);
+            for i in 0..30 {
+                rig.check(&format!("SET k{i:02} v"), "+OK\r\n");
+            }
+            rig.check("SET soon v PX 10", "+OK\r\n");
+            assert_eq!(names(&rig.run("KEYS *")).len(), 31);
+            assert_eq!(names(&rig.run("KEYS k1?")), names(&rig.run("KEYS k1*")));
+            assert_eq!(names(&rig.run("KEYS k[12]5")), ["k15", "k25"]);
+            rig.advance_ms(20);
+            rig.check("KEYS s*", "*0\r\n");
+            rig.check("KEYS soon", "*0\r\n");
+        }
+    }
+
+    #[test]
+    fn a_pattern_without_wildcards_names_one_key() {
+        let mut rig = Rig::new(4);
+        for key in ["a", "b", "c", "d", "*", "\"\""] {
+            rig.check(&format!("SET {key} v"), "+OK\r\n");
+            rig.check(&format!("EXISTS {key}"), ":1\r\n");
+        }
+        rig.check("KEYS b", "*1\r\n$1\r\nb\r\n");
+        rig.check("KEYS \\*", "*1\r\n$1\r\n*\r\n");
+        rig.check("KEYS \"\"", "*1\r\n$0\r\n\r\n");
+        rig.check("KEYS none", "*0\r\n");
+        assert!(rig.run("KEYS *").starts_with("*6\r\n"));
+        assert!(rig.run("KEYS ?").starts_with("*5\r\n"));
+    }
+}

@@ -51,3 +51,26 @@ const HELP_LINES: [&str; 11] = [
     "HELP",
     "    Show this text.",
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::front::testing::Rig;
+
+    #[test]
+    fn every_subcommand_has_a_line() {
+        let help = Rig::new(1).run("OBJECT HELP");
+        for name in ["ENCODING", "FREQ", "IDLETIME", "REFCOUNT", "HELP"] {
+            assert!(help.contains(&format!("\r\n+{name}")), "{name}");
+        }
+    }
+
+    #[test]
+    fn subcommands_reach_the_keys_of_every_worker() {
+        let mut rig = Rig::new(4);
+        for key in ["a", "b", "c", "d"] {
+            rig.check(&format!("SET {key} 12"), "+OK\r\n");
+            rig.check(&format!("object Encoding {key}"), "$3\r\nint\r\n");
+            rig.check(&format!("OBJECT REFCOUNT {key}"), ":1\r\n");
+        }
+    }
+}

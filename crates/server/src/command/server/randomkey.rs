@@ -59,6 +59,25 @@ fn choose(drawn: &[(Vec<u8>, u64)], mut lot: u64) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::testing::Rig;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_key_has_its_turn_and_expired_ones_have_none() {
+        for workers in [1, 4] {
+            let mut rig = Rig::new(workers);
+            rig.check("RANDOMKEY", "$-1\r\n");
+            for i in 0..20 {
+                rig.check(&format!("SET k{i} v"), "+OK\r\n");
+                rig.check(&format!("SET soon{i} v PX 10"), "+OK\r\n");
+            }
+            // No tick comes in between: nobody has removed them yet.
+            rig.now.unix_us += 20_000;
+            let seen: BTreeSet<String> = (0..1000).map(|_| rig.run("RANDOMKEY")).collect();
+            assert_eq!(seen.len(), 20);
+            assert!(seen.iter().all(|reply| reply.contains("\r\nk")));
+        }
+    }
 
     #[test]
     fn every_worker_has_its_share() {
