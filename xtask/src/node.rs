@@ -108,17 +108,18 @@ fn demo_node(records: u64) -> Result<bool> {
         "ping_inline,ping_mbulk,set,get,incr,mset",
     ]))?;
     println!("\n5. YCSB A to F");
-    let address = format!("127.0.0.1:{port}");
     let count = records.to_string();
-    process::run(bench_command().args([
+    let mut ycsb = bench_command();
+    ycsb.args([
         "ycsb",
-        "--addr",
-        &address,
+        "--port",
+        &port,
         "--records",
         &count,
         "--operations",
         &count,
-    ]))?;
+    ]);
+    process::run(&mut ycsb)?;
     println!("\n6. Stop");
     node.stop()?;
     println!("The node drained its connections and ended. Start your own: cargo run --release");

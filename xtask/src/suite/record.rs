@@ -87,8 +87,11 @@ impl Results {
              Written by `cargo xtask suite all --record`; run `cargo xtask suite all` to print it anew, and add\n\
              `--reference` to see a Redis 7.0 with the same commands. Left out, with reasons:\n\
              [tcl-skip.txt](tcl-skip.txt) and [redis-py-skip.txt](redis-py-skip.txt); what runs and why:\n\
-             [suites.toml](suites.toml). Passed tests may only rise ([results.toml](results.toml)).\n",
+             [suites.toml](suites.toml). Counts of passed tests are kept in `results.toml` and may only rise.\n",
         );
+        if self.suites.is_empty() {
+            text.push_str("\nNothing is recorded yet.\n");
+        }
         for (suite, rows) in &self.suites {
             write!(
                 text,
@@ -98,8 +101,9 @@ impl Results {
             )?;
         }
         text.push_str("\n## What the units of the Tcl suite cover\n\n");
+        text.push_str("The number is what passes on Redis with the same commands.\n\n");
         for unit in units()? {
-            writeln!(text, "- `{}`: {}", unit.unit, unit.why)?;
+            writeln!(text, "- `{}` ({}): {}", unit.unit, unit.reference, unit.why)?;
         }
         Ok(text)
     }
@@ -172,6 +176,15 @@ mod tests {
         );
         let back: Results = toml::from_str(&toml::to_string(&results).unwrap()).unwrap();
         assert_eq!(back.known("tcl", "unit/a").unwrap().reference, Some(7));
+    }
+
+    #[test]
+    fn the_committed_document_is_the_generated_one() {
+        let committed = fs::read_to_string(project::root().join("docs/compatibility/README.md"));
+        assert_eq!(
+            committed.unwrap(),
+            Results::read().unwrap().document().unwrap()
+        );
     }
 
     #[test]

@@ -72,7 +72,9 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
     let arguments = run.logs.join("redis-py-deselect.txt");
     fs::write(&arguments, deselections(&left_out))?;
     let mut command = pytest(&suite, &url);
-    command.args(["-rfE", "--tb=line"]).arg(format!("@{}", arguments.display()));
+    command
+        .args(["-rfE", "--tb=line"])
+        .arg(format!("@{}", arguments.display()));
     let finished = watch(&mut command, LIMIT, run.verbose)?;
     let log = run.logs.join("redis-py.log");
     fs::write(&log, format!("{}\n{}", line(&command), finished.text))?;

@@ -49,7 +49,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// The keys of citations in `text`: `[Key §…]` and `[Key 1980…]`.
+/// The keys of citations in `text`: in brackets, a key and then a section or a year.
 fn citations(text: &str) -> impl Iterator<Item = &str> {
     text.split('[').skip(1).filter_map(|rest| {
         let inside = rest.split(']').next()?;

@@ -174,7 +174,7 @@ mod tests {
         assert!(
             complaints(
                 "",
-                &"[[file]]\npath = \"src/gone.rs\"\nlines = 600\nwhy = \"\"\n".to_owned()
+                "[[file]]\npath = \"src/gone.rs\"\nlines = 600\nwhy = \"\"\n"
             )
             .len()
                 == 2
