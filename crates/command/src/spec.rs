@@ -199,6 +199,8 @@ impl Spec {
         }
         if self.flags.has(Flags::ADMIN) {
             all.extend(["@admin", "@dangerous"]);
+        } else if matches!(self.name, "keys" | "flushall" | "flushdb" | "swapdb" | "sort" | "info") {
+            all.push("@dangerous");
         }
         all.push(if self.flags.has(Flags::FAST) { "@fast" } else { "@slow" });
         all

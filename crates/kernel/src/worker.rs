@@ -24,7 +24,8 @@ pub enum Message {
     Requests(Box<Batch>),
     Replies(Box<Batch>),
     /// Hold these keys for a command of the sender's.
-    Acquire { multi: u64, scope: Scope },
+    /// `touch`: it counts as an access to them.
+    Acquire { multi: u64, scope: Scope, touch: bool },
     /// They are held; this is what they contain.
     Acquired { multi: u64, ticket: Ticket, gathered: Vec<Gathered> },
     /// Apply these and let go.
@@ -54,7 +55,7 @@ enum Work {
     /// A request that found its key held: run it, then answer `origin`.
     Run { batch: Box<Batch>, origin: WorkerId },
     /// A hold for a command that `coordinator` is collecting keys for.
-    Hold { multi: u64, coordinator: WorkerId },
+    Hold { multi: u64, coordinator: WorkerId, touch: bool },
 }
 
 /// The kernel of one worker thread.
@@ -118,6 +119,12 @@ impl<P: Program> Worker<P> {
         &mut self.rng
     }
 
+    /// Does a bounded part of what memory needs to be tidied. True where more
+    /// is left.
+    pub fn maintain_step(&mut self, budget: usize) -> bool {
+        self.shard.maintain_step(budget) | self.scratch.maintain_step(budget)
+    }
+
     /// A key of this worker's, each with the same probability.
     pub fn random_key(&mut self, db: usize, now: Now) -> Option<Vec<u8>> {
         self.shard.random_key(db, now, &mut self.rng)
@@ -157,6 +164,14 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) -> Submitted {
+        if let [(db, arg)] = *keys
+            && db == header.db
+            && arg == u32::from(header.key)
+        {
+            // One key makes no command over workers of it, and no barrier.
+            let owner = self.placement.owner(args.get(arg as usize));
+            return self.submit_one(now, header, owner, args, out);
+        }
         let local = self.placement.workers() == 1
             || keys.iter().all(|&(_, i)| self.placement.owner(args.get(i as usize)) == self.id);
         if local {
@@ -213,8 +228,8 @@ impl<P: Program> Worker<P> {
                     self.locks.release(ticket);
                     self.answer(origin, batch, completions);
                 }
-                Work::Hold { multi, coordinator } => {
-                    let gathered = self.gather(ticket, now);
+                Work::Hold { multi, coordinator, touch } => {
+                    let gathered = self.gather(ticket, touch, now);
                     if coordinator == self.id {
                         self.on_acquired(now, multi, self.id, ticket, gathered, completions);
                     } else {
@@ -239,8 +254,8 @@ impl<P: Program> Worker<P> {
                 self.send(from, Message::Replies(batch));
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
-            Message::Acquire { multi, scope } => {
-                self.locks.acquire(scope, Work::Hold { multi, coordinator: from });
+            Message::Acquire { multi, scope, touch } => {
+                self.locks.acquire(scope, Work::Hold { multi, coordinator: from, touch });
             }
             Message::Acquired { multi, ticket, gathered } => {
                 self.on_acquired(now, multi, from, ticket, gathered, completions);
@@ -421,23 +436,27 @@ impl<P: Program> Worker<P> {
 
     /// Asks the next worker for its hold. True where all have been visited.
     fn visit_next(&mut self, id: u64) -> bool {
-        let Some((worker, scope)) = self.multis.get_mut(&id).and_then(Multi::next_visit) else {
-            return true;
-        };
+        let Some(multi) = self.multis.get_mut(&id) else { return true };
+        let touch = multi.batch.requests.iter().all(|r| !r.header.no_touch);
+        let Some((worker, scope)) = multi.next_visit() else { return true };
         if worker == self.id {
-            self.locks.acquire(scope, Work::Hold { multi: id, coordinator: self.id });
+            self.locks.acquire(scope, Work::Hold { multi: id, coordinator: self.id, touch });
         } else {
-            self.send(worker, Message::Acquire { multi: id, scope });
+            self.send(worker, Message::Acquire { multi: id, scope, touch });
         }
         false
     }
 
-    fn gather(&mut self, ticket: Ticket, now: Now) -> Vec<Gathered> {
+    fn gather(&mut self, ticket: Ticket, touch: bool, now: Now) -> Vec<Gathered> {
+        self.shard.set_touch(touch);
         let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else { return Vec::new() };
         keys.iter()
             .map(|key| {
                 let name = self.shard.key(&key.1);
-                let entry = self.shard.clone_entry(usize::from(key.0), name, now);
+                let db = usize::from(key.0);
+                // Only the access counts here; the entry is copied whole.
+                let _ = self.shard.get(db, name, now);
+                let entry = self.shard.clone_entry(db, name, now);
                 Gathered { owner: self.id, key: key.clone(), entry }
             })
             .collect()
