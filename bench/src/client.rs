@@ -2,10 +2,12 @@
 //! of keys. Replies are bounded, since what answers on a port may not be what was expected.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+use crate::procfs;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_LINE: u64 = 64 * 1024;
@@ -53,6 +55,16 @@ pub fn encode(out: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
+/// The first address of a host.
+pub fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
+    let mut found = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("looking up {host}"))?;
+    found
+        .next()
+        .with_context(|| format!("{host} has no address"))
+}
+
 /// One blocking connection.
 pub struct Client {
     reader: BufReader<TcpStream>,
@@ -64,7 +76,9 @@ impl Client {
             .with_context(|| format!("connecting to {addr}"))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
-        Ok(Self { reader: BufReader::new(stream) })
+        Ok(Self {
+            reader: BufReader::new(stream),
+        })
     }
 
     pub fn call(&mut self, words: &[&str]) -> Result<Reply> {
@@ -72,16 +86,33 @@ impl Client {
         let bytes: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
         encode(&mut out, &bytes);
         self.send(&out)?;
-        self.receive().with_context(|| format!("asking for {}", words.join(" ")))
+        self.receive()
+            .with_context(|| format!("asking for {}", words.join(" ")))
     }
 
     /// Sends encoded commands; the caller receives as many replies.
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        self.reader.get_mut().write_all(bytes).context("writing to the server")
+        self.reader
+            .get_mut()
+            .write_all(bytes)
+            .context("writing to the server")
     }
 
     pub fn receive(&mut self) -> Result<Reply> {
         read_reply(&mut self.reader, 0)
+    }
+
+    /// The server's process by its own account, if that is a process of this machine.
+    pub fn local_pid(&mut self) -> Option<u32> {
+        if !self.reader.get_ref().peer_addr().ok()?.ip().is_loopback() {
+            return None;
+        }
+        let info = self.call(&["INFO", "server"]).ok()?.text().ok()?;
+        let pid = info
+            .lines()
+            .find_map(|line| line.strip_prefix("process_id:"))?;
+        let pid = pid.trim().parse().ok()?;
+        procfs::cpu_time(pid).ok().map(|_| pid)
     }
 
     /// The connection itself, with nothing of it read ahead.
@@ -95,9 +126,17 @@ impl Client {
 
 fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<Reply> {
     let mut line = Vec::new();
-    reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).context("reading a reply")?;
-    let Some(line) = line.strip_suffix(b"\r\n") else { bail!("the server broke off its reply") };
-    let Some((kind, rest)) = line.split_first() else { bail!("the server sent an empty reply") };
+    reader
+        .by_ref()
+        .take(MAX_LINE)
+        .read_until(b'\n', &mut line)
+        .context("reading a reply")?;
+    let Some(line) = line.strip_suffix(b"\r\n") else {
+        bail!("the server broke off its reply")
+    };
+    let Some((kind, rest)) = line.split_first() else {
+        bail!("the server sent an empty reply")
+    };
     let rest = String::from_utf8_lossy(rest).into_owned();
     Ok(match kind {
         b'+' => Reply::Simple(rest),
@@ -108,7 +147,11 @@ fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<Reply> {
         b'$' => Reply::Bulk(read_bulk(reader, bounded(&rest, MAX_BULK)?)?),
         b'*' if depth < MAX_DEPTH => {
             let count = bounded(&rest, MAX_ARRAY)?;
-            Reply::Array((0..count).map(|_| read_reply(reader, depth + 1)).collect::<Result<_>>()?)
+            Reply::Array(
+                (0..count)
+                    .map(|_| read_reply(reader, depth + 1))
+                    .collect::<Result<_>>()?,
+            )
         }
         _ => bail!("not a RESP2 reply: {}", String::from_utf8_lossy(line)),
     })
@@ -124,7 +167,11 @@ fn bounded(text: &str, limit: u64) -> Result<u64> {
 
 fn read_bulk(reader: &mut impl BufRead, len: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.by_ref().take(len + 2).read_to_end(&mut bytes).context("reading a bulk reply")?;
+    reader
+        .by_ref()
+        .take(len + 2)
+        .read_to_end(&mut bytes)
+        .context("reading a bulk reply")?;
     if bytes.len() as u64 != len + 2 || !bytes.ends_with(b"\r\n") {
         bail!("a bulk reply of another length than announced");
     }
@@ -145,7 +192,10 @@ mod tests {
         assert_eq!(parse(b"+OK\r\n").unwrap(), Reply::Simple("OK".into()));
         assert_eq!(parse(b"-ERR x\r\n").unwrap(), Reply::Error("ERR x".into()));
         assert_eq!(parse(b":-3\r\n").unwrap(), Reply::Integer(-3));
-        assert_eq!(parse(b"$3\r\na\r\n\r\n").unwrap(), Reply::Bulk(b"a\r\n".to_vec()));
+        assert_eq!(
+            parse(b"$3\r\na\r\n\r\n").unwrap(),
+            Reply::Bulk(b"a\r\n".to_vec())
+        );
         assert_eq!(parse(b"$-1\r\n").unwrap(), Reply::Nil);
         let array = Reply::Array(vec![Reply::Integer(1), Reply::Bulk(b"b".to_vec())]);
         assert_eq!(parse(b"*2\r\n:1\r\n$1\r\nb\r\n").unwrap(), array);
@@ -154,10 +204,21 @@ mod tests {
     #[test]
     fn broken_replies_are_errors() {
         let deep = b"*1\r\n".repeat(100);
-        for bytes in
-            [&b""[..], b"+OK", b"\r\n", b":x\r\n", b"$5\r\nab", b"$99999999999\r\n", b"!1\r\n", &deep]
-        {
-            assert!(parse(bytes).is_err(), "{:?}", String::from_utf8_lossy(bytes));
+        for bytes in [
+            &b""[..],
+            b"+OK",
+            b"\r\n",
+            b":x\r\n",
+            b"$5\r\nab",
+            b"$99999999999\r\n",
+            b"!1\r\n",
+            &deep,
+        ] {
+            assert!(
+                parse(bytes).is_err(),
+                "{:?}",
+                String::from_utf8_lossy(bytes)
+            );
         }
     }
 }

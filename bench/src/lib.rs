@@ -11,9 +11,12 @@
 //! | [`sections`], [`options`] | the parts of `bench-peers` |
 //! | [`ycsb`] | YCSB's workloads A–F |
 //! | [`callgrind`] | instructions per command |
+//! | [`adhoc`] | one load against a running server |
 //! | [`report`], [`table`], [`plot`], [`progress`], [`date`] | pages, charts, the terminal |
 #![forbid(unsafe_code)]
 
+pub mod adhoc;
+pub mod callgrind;
 pub mod client;
 pub mod date;
 pub mod loadgen;
@@ -27,3 +30,4 @@ pub mod sections;
 pub mod servers;
 pub mod stats;
 pub mod table;
+pub mod ycsb;

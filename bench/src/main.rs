@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use rufous_bench::{options, sections};
+use rufous_bench::{adhoc, callgrind, options, sections, ycsb};
 
 /// Measure Rufous, alone and beside its peers.
 #[derive(Parser)]
@@ -17,10 +17,19 @@ struct Cli {
 enum Command {
     /// Rufous beside redis-server and valkey-server; writes docs/benchmarks
     BenchPeers(Box<options::Options>),
+    /// YCSB A–F against a running server
+    Ycsb(ycsb::run::Options),
+    /// Instructions per command by callgrind, beside the stored ones
+    Callgrind(callgrind::Options),
+    /// One load against a running server
+    Load(adhoc::Options),
 }
 
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::BenchPeers(options) => sections::run(*options),
+        Command::Ycsb(options) => ycsb::run::run(&options),
+        Command::Callgrind(options) => callgrind::run(&options),
+        Command::Load(options) => adhoc::run(&options),
     }
 }

@@ -130,7 +130,11 @@ pub fn interleave(
     let mut samples = vec![Vec::with_capacity(rounds.count); contestants.len()];
     for round in 0..=rounds.count {
         for (i, contestant) in contestants.iter_mut().enumerate() {
-            let time = if round == 0 { rounds.window / 3 } else { rounds.window };
+            let time = if round == 0 {
+                rounds.window / 3
+            } else {
+                rounds.window
+            };
             let sample = contestant.window(&mut sources[i], time)?;
             if round > 0 {
                 samples[i].push(sample);
@@ -186,7 +190,13 @@ mod tests {
     use super::*;
 
     fn sample(cpu: f64) -> Sample {
-        Sample { cpu_us_per_op: cpu, kops: 1.0, p50_ms: 1.0, p99_ms: 2.0, others_cores: 0.0 }
+        Sample {
+            cpu_us_per_op: cpu,
+            kops: 1.0,
+            p50_ms: 1.0,
+            p99_ms: 2.0,
+            others_cores: 0.0,
+        }
     }
 
     /// A slow spell that meets both servers leaves the ratio alone.

@@ -35,7 +35,12 @@ pub struct RufousOptions {
     #[arg(long, value_name = "PATH")]
     pub rufous: Option<PathBuf>,
     /// More arguments for `rufous server`
-    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
     pub rufous_args: String,
     /// The whole command line instead, with {port}, {workers}, {dir} and {admin} (a second port)
     #[arg(long, value_name = "COMMAND")]
@@ -47,14 +52,22 @@ impl RufousOptions {
         if let Some(command) = &self.rufous_command {
             return Ok(ServerSpec::new(RUFOUS, command));
         }
-        let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("rufous"));
+        let beside = std::env::current_exe()
+            .ok()
+            .map(|exe| exe.with_file_name("rufous"));
         let candidates = match &self.rufous {
             Some(path) => vec![path.clone()],
-            None => beside.into_iter().chain([PathBuf::from("target/release/rufous")]).collect(),
+            None => beside
+                .into_iter()
+                .chain([PathBuf::from("target/release/rufous")])
+                .collect(),
         };
         let Some(binary) = candidates.iter().find(|path| path.is_file()) else {
             let tried: Vec<String> = candidates.iter().map(|p| p.display().to_string()).collect();
-            bail!("no Rufous at {}: run `cargo build --release` first", tried.join(" or "));
+            bail!(
+                "no Rufous at {}: run `cargo build --release` first",
+                tried.join(" or ")
+            );
         };
         let words = "server --port {port} --workers {workers} --dir {dir}";
         let mut spec = ServerSpec::new(RUFOUS, &format!("{words} {}", self.rufous_args));
@@ -98,7 +111,12 @@ pub struct Options {
     #[command(flatten)]
     pub rufous: RufousOptions,
     /// More arguments for redis-server and valkey-server
-    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
     pub peer_args: String,
     /// A further peer, with {port} and {dir} in its command line
     #[arg(long, value_name = "NAME=COMMAND")]
@@ -178,6 +196,7 @@ impl Options {
 fn peer(name: &str, program: &str, args: &str) -> ServerSpec {
     let command = format!("{program} --port {{port}} --bind 127.0.0.1 --dir {{dir}} {args}");
     let mut spec = ServerSpec::new(name, &command);
-    spec.words.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
+    spec.words
+        .extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
     spec
 }

@@ -14,8 +14,12 @@ const GROUP_GAP: i32 = 14;
 const BOTTOM: i32 = 30;
 
 /// Distinguishable in print and by people with colour-vision deficiencies; Rufous comes first.
-const PALETTE: [RGBColor; 4] =
-    [RGBColor(202, 90, 36), RGBColor(96, 125, 155), RGBColor(158, 178, 198), RGBColor(206, 212, 218)];
+const PALETTE: [RGBColor; 4] = [
+    RGBColor(202, 90, 36),
+    RGBColor(96, 125, 155),
+    RGBColor(158, 178, 198),
+    RGBColor(206, 212, 218),
+];
 const INK: RGBColor = RGBColor(34, 34, 34);
 const FAINT: RGBColor = RGBColor(120, 120, 120);
 const GRID: RGBColor = RGBColor(228, 228, 228);
@@ -53,21 +57,31 @@ impl Chart {
     pub fn svg(&self) -> Result<String> {
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, (WIDTH, self.height())).into_drawing_area();
-        self.draw(&area).map_err(|e| anyhow!("drawing a chart: {e}"))?;
-        area.present().map_err(|e| anyhow!("drawing a chart: {e}"))?;
+        self.draw(&area)
+            .map_err(|e| anyhow!("drawing a chart: {e}"))?;
+        area.present()
+            .map_err(|e| anyhow!("drawing a chart: {e}"))?;
         drop(area);
         Ok(text)
     }
 
     fn height(&self) -> u32 {
-        let bars: i32 = self.groups.iter().map(|g| g.bars.len() as i32 * BAR + GROUP_GAP).sum();
+        let bars: i32 = self
+            .groups
+            .iter()
+            .map(|g| g.bars.len() as i32 * BAR + GROUP_GAP)
+            .sum();
         (TOP + bars + BOTTOM) as u32
     }
 
     /// The right end of the scale: a little beyond the longest bar or target, and rounded.
     fn scale(&self) -> (f64, f64) {
         let values = self.groups.iter().flat_map(|g| {
-            g.bars.iter().map(|b| b.value).chain(g.target).collect::<Vec<_>>()
+            g.bars
+                .iter()
+                .map(|b| b.value)
+                .chain(g.target)
+                .collect::<Vec<_>>()
         });
         let longest = values.fold(0.0, f64::max).max(1e-9);
         let step = nice_step(longest / 5.0);
@@ -86,7 +100,11 @@ impl Chart {
             let at = x(f64::from(i) * step);
             area.draw(&PathElement::new(vec![(at, TOP - 6), (at, bottom)], GRID))?;
             let style = font(12, &FAINT).pos(Pos::new(HPos::Center, VPos::Top));
-            area.draw(&Text::new(tick(f64::from(i) * step), (at, bottom + 6), style))?;
+            area.draw(&Text::new(
+                tick(f64::from(i) * step),
+                (at, bottom + 6),
+                style,
+            ))?;
         }
         let mut y = TOP;
         for group in &self.groups {
@@ -103,7 +121,10 @@ impl Chart {
             x += 40 + name.chars().count() as i32 * 8;
         }
         if self.groups.iter().any(|g| g.target.is_some()) {
-            area.draw(&PathElement::new(vec![(x + 5, 62), (x + 5, 78)], INK.stroke_width(2)))?;
+            area.draw(&PathElement::new(
+                vec![(x + 5, 62), (x + 5, 78)],
+                INK.stroke_width(2),
+            ))?;
             area.draw(&Text::new("target", (x + 14, 63), font(13, &INK)))?;
         }
         Ok(())
@@ -123,13 +144,19 @@ fn draw_group(
     for (i, bar) in group.bars.iter().enumerate() {
         let y = top + i as i32 * BAR;
         let end = x(bar.value).max(LEFT + 1);
-        area.draw(&Rectangle::new([(LEFT, y + 1), (end, y + BAR - 1)], colour(bar.series).filled()))?;
+        area.draw(&Rectangle::new(
+            [(LEFT, y + 1), (end, y + BAR - 1)],
+            colour(bar.series).filled(),
+        ))?;
         let style = font(12, &INK).pos(Pos::new(HPos::Left, VPos::Center));
         area.draw(&Text::new(bar.label.clone(), (end + 6, y + BAR / 2), style))?;
     }
     if let Some(target) = group.target {
         let at = x(target);
-        area.draw(&PathElement::new(vec![(at, top - 3), (at, bottom + 3)], INK.stroke_width(2)))?;
+        area.draw(&PathElement::new(
+            vec![(at, top - 3), (at, bottom + 3)],
+            INK.stroke_width(2),
+        ))?;
     }
     Ok(bottom)
 }
@@ -145,7 +172,9 @@ fn colour(series: usize) -> RGBColor {
 /// 1, 2 or 5 times a power of ten, at least `rough`.
 fn nice_step(rough: f64) -> f64 {
     let power = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= rough * 0.999);
+    let factor = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|f| f * power >= rough * 0.999);
     factor.unwrap_or(10.0) * power
 }
 
@@ -160,8 +189,14 @@ mod tests {
 
     #[test]
     fn steps_are_round() {
-        for (rough, want) in [(0.9, 1.0), (1.0, 1.0), (1.1, 2.0), (3.0, 5.0), (0.03, 0.05), (60.0, 100.0)]
-        {
+        for (rough, want) in [
+            (0.9, 1.0),
+            (1.0, 1.0),
+            (1.1, 2.0),
+            (3.0, 5.0),
+            (0.03, 0.05),
+            (60.0, 100.0),
+        ] {
             assert!((nice_step(rough) / want - 1.0).abs() < 1e-9, "{rough}");
         }
         assert_eq!(tick(0.25), "0.25");
@@ -171,7 +206,11 @@ mod tests {
 
     #[test]
     fn a_chart_holds_its_bars_and_words() {
-        let bar = |series, value: f64| Bar { series, value, label: format!("{value:.2} µs") };
+        let bar = |series, value: f64| Bar {
+            series,
+            value,
+            label: format!("{value:.2} µs"),
+        };
         let chart = Chart {
             title: "CPU".into(),
             axis: "relative".into(),
@@ -184,7 +223,15 @@ mod tests {
         };
         let svg = chart.svg().unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-        for words in ["CPU", "Rufous", "Redis", "GET &amp; SET", "0.50 µs", "1.00 µs", "target"] {
+        for words in [
+            "CPU",
+            "Rufous",
+            "Redis",
+            "GET &amp; SET",
+            "0.50 µs",
+            "1.00 µs",
+            "target",
+        ] {
             assert!(svg.contains(words), "{words}\n{svg}");
         }
     }

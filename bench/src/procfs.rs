@@ -38,7 +38,9 @@ fn scheduled_time(pid: u32) -> Option<Duration> {
 /// Resident bytes of process `pid` now.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
     let rollup = format!("/proc/{pid}/smaps_rollup");
-    let exact = fs::read_to_string(rollup).ok().and_then(|text| parse_kib(&text, "Rss:"));
+    let exact = fs::read_to_string(rollup)
+        .ok()
+        .and_then(|text| parse_kib(&text, "Rss:"));
     exact.map_or_else(|| status_bytes(pid, "VmRSS:"), Ok)
 }
 
@@ -72,7 +74,9 @@ impl Machine {
     pub fn read() -> Self {
         let field = |path: &str, name: &str| {
             let text = fs::read_to_string(Path::new(path)).unwrap_or_default();
-            text.lines().find(|line| line.starts_with(name)).map(str::to_owned)
+            text.lines()
+                .find(|line| line.starts_with(name))
+                .map(str::to_owned)
         };
         let cpu = field("/proc/cpuinfo", "model name")
             .and_then(|line| line.split(':').nth(1).map(|v| v.trim().to_owned()))
@@ -90,7 +94,12 @@ impl Machine {
     }
 
     pub fn describe(&self) -> String {
-        let Self { cpu, cores, memory_gib, kernel } = self;
+        let Self {
+            cpu,
+            cores,
+            memory_gib,
+            kernel,
+        } = self;
         format!("{cores} cores of {cpu}, {memory_gib:.0} GiB, Linux {kernel}")
     }
 }
@@ -105,7 +114,11 @@ fn parse_stat(text: &str) -> Option<Duration> {
 }
 
 fn parse_schedstat(text: &str) -> Option<Duration> {
-    text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    text.split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
+        .map(Duration::from_nanos)
 }
 
 fn parse_kib(text: &str, field: &str) -> Option<u64> {
@@ -117,8 +130,11 @@ fn parse_kib(text: &str, field: &str) -> Option<u64> {
 /// All but idle and waiting for disks; guest time is already within user time.
 fn parse_machine(text: &str) -> Option<Duration> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Option<Vec<u64>> =
-        line.split_ascii_whitespace().take(8).map(|field| field.parse().ok()).collect();
+    let ticks: Option<Vec<u64>> = line
+        .split_ascii_whitespace()
+        .take(8)
+        .map(|field| field.parse().ok())
+        .collect();
     match ticks?.as_slice() {
         [user, nice, system, _idle, _iowait, irq, softirq, steal] => {
             let busy = user + nice + system + irq + softirq + steal;
@@ -142,7 +158,10 @@ mod tests {
 
     #[test]
     fn schedstat_is_nanoseconds() {
-        assert_eq!(parse_schedstat("276222 58077 3\n"), Some(Duration::from_nanos(276_222)));
+        assert_eq!(
+            parse_schedstat("276222 58077 3\n"),
+            Some(Duration::from_nanos(276_222))
+        );
         assert_eq!(parse_schedstat(""), None);
     }
 

@@ -21,7 +21,10 @@ impl Progress {
         }
         bar.set_prefix(title.to_owned());
         bar.tick();
-        Self { bar, terminal: std::io::stderr().is_terminal() }
+        Self {
+            bar,
+            terminal: std::io::stderr().is_terminal(),
+        }
     }
 
     /// What is going on now.

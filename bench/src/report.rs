@@ -39,8 +39,11 @@ pub struct Setting {
 
 impl Setting {
     fn servers(&self) -> String {
-        let servers: Vec<String> =
-            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let servers: Vec<String> = self
+            .versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
         servers.join(", ")
     }
 }
@@ -55,7 +58,12 @@ impl Report {
     }
 
     fn markdown(&self, setting: &Setting) -> String {
-        let Self { slug, title, command, .. } = self;
+        let Self {
+            slug,
+            title,
+            command,
+            ..
+        } = self;
         let mut out = format!(
             "# {title}\n\nPrinted by `{command}` on {date}. Machine: {machine}. Servers: {servers}.\n\n",
             date = date::today(),
@@ -81,14 +89,18 @@ impl Report {
     /// Writes the page and its chart, and replaces this section's entry in `results.json`.
     pub fn write(&self, dir: &Path, setting: &Setting) -> Result<()> {
         fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
-        write(&dir.join(format!("{}.md", self.slug)), &self.markdown(setting))?;
+        write(
+            &dir.join(format!("{}.md", self.slug)),
+            &self.markdown(setting),
+        )?;
         if let Some(chart) = &self.chart {
             write(&dir.join(format!("{}.svg", self.slug)), &chart.svg()?)?;
         }
         let path = dir.join("results.json");
         let known = fs::read_to_string(&path).ok();
-        let mut all: Map<String, Value> =
-            known.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let mut all: Map<String, Value> = known
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
         all.insert(self.slug.to_owned(), self.json(setting));
         write(&path, &(serde_json::to_string_pretty(&all)? + "\n"))
     }
@@ -131,7 +143,10 @@ mod tests {
     fn sections_replace_only_their_own_entry() {
         let dir = tempfile::tempdir().unwrap();
         let versions = BTreeMap::from([("redis".to_owned(), "7.0.15".to_owned())]);
-        let setting = Setting { machine: Machine::read(), versions };
+        let setting = Setting {
+            machine: Machine::read(),
+            versions,
+        };
         for (slug, figure) in [("one", 1), ("two", 2), ("one", 3)] {
             report(slug, figure).write(dir.path(), &setting).unwrap();
         }
@@ -140,7 +155,13 @@ mod tests {
         assert_eq!(all["one"]["results"], json!([3]));
         assert_eq!(all["two"]["results"], json!([2]));
         let page = fs::read_to_string(dir.path().join("one.md")).unwrap();
-        for part in ["# A title", "`cargo xtask bench-peers`", "redis 7.0.15", "| x ", "- A note."] {
+        for part in [
+            "# A title",
+            "`cargo xtask bench-peers`",
+            "redis 7.0.15",
+            "| x ",
+            "- A note.",
+        ] {
             assert!(page.contains(part), "{part}\n{page}");
         }
     }

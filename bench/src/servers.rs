@@ -38,11 +38,17 @@ impl ServerSpec {
     }
 
     pub fn on_cores(&self, cores: &str) -> Self {
-        Self { cores: Some(cores.to_owned()), ..self.clone() }
+        Self {
+            cores: Some(cores.to_owned()),
+            ..self.clone()
+        }
     }
 
     pub fn with_workers(&self, workers: usize) -> Self {
-        Self { workers, ..self.clone() }
+        Self {
+            workers,
+            ..self.clone()
+        }
     }
 
     fn command(&self, port: u16, admin: u16, dir: &Path) -> Vec<String> {
@@ -77,7 +83,9 @@ impl Server {
         let dir = tempfile::Builder::new().prefix("rufous-bench-").tempdir()?;
         let (port, admin) = free_ports()?;
         let words = spec.command(port, admin, dir.path());
-        let Some((program, args)) = words.split_first() else { bail!("an empty command line") };
+        let Some((program, args)) = words.split_first() else {
+            bail!("an empty command line")
+        };
         let log = File::create(dir.path().join("log"))?;
         let child = Command::new(program)
             .args(args)
@@ -87,8 +95,15 @@ impl Server {
             .spawn()
             .with_context(|| format!("starting {}: {}", spec.name, words.join(" ")))?;
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut server = Self { name: spec.name.clone(), addr, child, dir };
-        server.wait_ready(spec.patience).with_context(|| format!("starting {}", words.join(" ")))?;
+        let mut server = Self {
+            name: spec.name.clone(),
+            addr,
+            child,
+            dir,
+        };
+        server
+            .wait_ready(spec.patience)
+            .with_context(|| format!("starting {}", words.join(" ")))?;
         Ok(server)
     }
 
@@ -96,15 +111,26 @@ impl Server {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended with {status}; its last words:\n{}", self.name, self.last_words());
+                bail!(
+                    "{} ended with {status}; its last words:\n{}",
+                    self.name,
+                    self.last_words()
+                );
             }
             let pong = Reply::Simple("PONG".into());
-            if Client::connect(self.addr).and_then(|mut c| c.call(&["PING"])).ok() == Some(pong) {
+            if Client::connect(self.addr)
+                .and_then(|mut c| c.call(&["PING"]))
+                .ok()
+                == Some(pong)
+            {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 let words = self.last_words();
-                bail!("{} did not answer PING in {patience:?}; its last words:\n{words}", self.name);
+                bail!(
+                    "{} did not answer PING in {patience:?}; its last words:\n{words}",
+                    self.name
+                );
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -127,8 +153,13 @@ impl Server {
         Client::connect(self.addr)
     }
 
+    /// Its `{dir}`, which goes when this value does.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Asks the server to end and waits until it has.
-    pub fn stop(mut self, patience: Duration) -> Result<()> {
+    pub fn stop(&mut self, patience: Duration) -> Result<()> {
         self.terminate();
         if self.wait(patience)? {
             return Ok(());
@@ -175,7 +206,9 @@ fn free_ports() -> Result<(u16, u16)> {
 /// Where the program `name` is found by a shell.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
 }
 
 /// Binds the calling thread, which generates the load, to one processor.
@@ -199,9 +232,12 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled() {
-        let spec = ServerSpec::new("x", "srv --port {port} --admin {admin} -w {workers} --d={dir}/a")
-            .on_cores("0")
-            .with_workers(3);
+        let spec = ServerSpec::new(
+            "x",
+            "srv --port {port} --admin {admin} -w {workers} --d={dir}/a",
+        )
+        .on_cores("0")
+        .with_workers(3);
         let words = spec.command(7_001, 7_002, Path::new("/d"));
         let text = words.join(" ");
         assert!(
@@ -213,7 +249,10 @@ mod tests {
     #[test]
     fn a_server_that_ends_at_once_is_reported_with_its_words() {
         let spec = ServerSpec::new("echo", "echo good bye {port}");
-        let error = Server::start(&spec).err().map(|e| format!("{e:#}")).unwrap_or_default();
+        let error = Server::start(&spec)
+            .err()
+            .map(|e| format!("{e:#}"))
+            .unwrap_or_default();
         assert!(error.contains("good bye"), "{error}");
     }
 

@@ -24,14 +24,20 @@ impl Summary {
 
     /// `7.07 (6.98–7.21)`
     pub fn show(&self) -> String {
-        let Self { median, low_quartile, high_quartile } = self;
+        let Self {
+            median,
+            low_quartile,
+            high_quartile,
+        } = self;
         format!("{median:.2} ({low_quartile:.2}–{high_quartile:.2})")
     }
 }
 
 /// Linear between the two values next to the wanted rank.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return 0.0;
+    };
     let rank = q * last as f64;
     let (below, above) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
     below + (above - below) * rank.fract()
@@ -80,7 +86,10 @@ mod tests {
         let s = Summary::of([9.0, 1.0, 5.0, 3.0, 7.0]);
         assert_eq!((s.low_quartile, s.median, s.high_quartile), (3.0, 5.0, 7.0));
         let even = Summary::of([1.0, 2.0, 3.0, 4.0]);
-        assert_eq!((even.low_quartile, even.median, even.high_quartile), (1.75, 2.5, 3.25));
+        assert_eq!(
+            (even.low_quartile, even.median, even.high_quartile),
+            (1.75, 2.5, 3.25)
+        );
         assert_eq!(Summary::of([4.0]).median, 4.0);
         assert_eq!(Summary::of([]), Summary::default());
     }

@@ -13,7 +13,11 @@ pub struct Table {
 
 impl Table {
     pub fn new<const N: usize>(words: usize, headers: [&str; N]) -> Self {
-        Self { headers: headers.map(str::to_owned).to_vec(), rows: Vec::new(), words }
+        Self {
+            headers: headers.map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+            words,
+        }
     }
 
     /// Missing cells stay empty.
@@ -30,14 +34,21 @@ impl Table {
         (0..self.headers.len())
             .map(|column| {
                 let cells = self.rows.iter().map(|row| width(&row[column]));
-                cells.chain([width(&self.headers[column])]).max().unwrap_or(0)
+                cells
+                    .chain([width(&self.headers[column])])
+                    .max()
+                    .unwrap_or(0)
             })
             .collect()
     }
 
     fn cell(&self, column: usize, text: &str, width_wanted: usize) -> String {
         let pad = " ".repeat(width_wanted.saturating_sub(width(text)));
-        if column < self.words { format!("{text}{pad}") } else { format!("{pad}{text}") }
+        if column < self.words {
+            format!("{text}{pad}")
+        } else {
+            format!("{pad}{text}")
+        }
     }
 
     pub fn terminal(&self) -> String {
@@ -45,8 +56,11 @@ impl Table {
         let mut out = String::new();
         let rule: Vec<String> = widths.iter().map(|w| "─".repeat(*w)).collect();
         for row in [&self.headers, &rule].into_iter().chain(&self.rows) {
-            let cells: Vec<String> =
-                row.iter().enumerate().map(|(i, text)| self.cell(i, text, widths[i])).collect();
+            let cells: Vec<String> = row
+                .iter()
+                .enumerate()
+                .map(|(i, text)| self.cell(i, text, widths[i]))
+                .collect();
             let _ = writeln!(out, "{}", cells.join("  ").trim_end());
         }
         out
@@ -66,11 +80,18 @@ impl Table {
             .iter()
             .enumerate()
             .map(|(i, w)| {
-                if i < self.words { "-".repeat(*w) } else { format!("{}:", "-".repeat(w - 1)) }
+                if i < self.words {
+                    "-".repeat(*w)
+                } else {
+                    format!("{}:", "-".repeat(w - 1))
+                }
             })
             .collect();
         let rows = self.rows.iter().map(|row| line(row));
-        [line(&self.headers), line(&rule)].into_iter().chain(rows).collect()
+        [line(&self.headers), line(&rule)]
+            .into_iter()
+            .chain(rows)
+            .collect()
     }
 }
 

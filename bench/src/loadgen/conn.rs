@@ -27,11 +27,21 @@ pub struct Expect {
 impl Expect {
     /// A reply, or part of one, which completes no operation.
     pub fn part(check: Check) -> Self {
-        Self { check, class: None, since_previous: false, notify: None }
+        Self {
+            check,
+            class: None,
+            since_previous: false,
+            notify: None,
+        }
     }
 
     pub fn completing(check: Check, class: u8) -> Self {
-        Self { check, class: Some(class), since_previous: false, notify: None }
+        Self {
+            check,
+            class: Some(class),
+            since_previous: false,
+            notify: None,
+        }
     }
 }
 
@@ -61,7 +71,9 @@ pub struct ReadBuffer {
 
 impl Default for ReadBuffer {
     fn default() -> Self {
-        Self { bytes: vec![0; READ_BYTES] }
+        Self {
+            bytes: vec![0; READ_BYTES],
+        }
     }
 }
 
@@ -144,7 +156,9 @@ impl<T: Read + Write> Conn<T> {
             }
             buffer.bytes[..kept].copy_from_slice(&self.tail);
             let room = buffer.bytes.len() - kept;
-            let Some(n) = self.read(&mut buffer.bytes[kept..])? else { break };
+            let Some(n) = self.read(&mut buffer.bytes[kept..])? else {
+                break;
+            };
             self.tail.clear();
             let used = self.take_replies(&buffer.bytes[..kept + n], &mut received, &mut notify)?;
             self.tail.extend_from_slice(&buffer.bytes[used..kept + n]);
@@ -179,7 +193,9 @@ impl<T: Read + Write> Conn<T> {
     ) -> Result<usize> {
         let mut at = 0;
         while let Some(expect) = self.batch.expects.get(self.answered) {
-            let Some(taken) = check(&bytes[at..], expect.check)? else { break };
+            let Some(taken) = check(&bytes[at..], expect.check)? else {
+                break;
+            };
             at += taken;
             self.answered += 1;
             if let Some(class) = expect.class {
@@ -232,10 +248,16 @@ mod tests {
 
     fn begun(reads: &[&[u8]]) -> Conn<Scripted> {
         let reads = reads.iter().map(|r| r.to_vec()).collect();
-        let mut conn = Conn::new(Scripted { reads, written: Vec::new() });
+        let mut conn = Conn::new(Scripted {
+            reads,
+            written: Vec::new(),
+        });
         assert!(conn.begin(Instant::now(), |batch| {
             batch.out.extend_from_slice(b"requests");
-            let value = Check::Value { first: *b"00000001", len: 8 };
+            let value = Check::Value {
+                first: *b"00000001",
+                len: 8,
+            };
             batch.expects.push(Expect::part(Check::Array(2)));
             batch.expects.push(Expect::part(value));
             batch.expects.push(Expect::completing(value, 2));
@@ -249,8 +271,12 @@ mod tests {
 
     #[test]
     fn split_replies_complete_in_order() {
-        let mut conn =
-            begun(&[b"*2\r\n$8\r\n00000", b"001\r\n$8\r\n00000001\r", b"\n+O", b"K\r\n"]);
+        let mut conn = begun(&[
+            b"*2\r\n$8\r\n00000",
+            b"001\r\n$8\r\n00000001\r",
+            b"\n+O",
+            b"K\r\n",
+        ]);
         conn.write().unwrap();
         assert_eq!(conn.stream.written, b"requests");
         let (mut buffer, mut heard) = (ReadBuffer::default(), Vec::new());
@@ -270,8 +296,7 @@ mod tests {
         let mut buffer = ReadBuffer::default();
         let mut wrong = begun(&[b"*2\r\n$8\r\n00000002\r\n"]);
         assert!(wrong.receive(&mut buffer, |_| {}).is_err());
-        let mut surplus =
-            begun(&[b"*2\r\n$8\r\n00000001\r\n$8\r\n00000001\r\n+OK\r\n+OK\r\n"]);
+        let mut surplus = begun(&[b"*2\r\n$8\r\n00000001\r\n$8\r\n00000001\r\n+OK\r\n+OK\r\n"]);
         assert!(surplus.receive(&mut buffer, |_| {}).is_err());
     }
 }

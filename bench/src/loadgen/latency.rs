@@ -16,7 +16,9 @@ pub struct Latency {
 
 impl Latency {
     pub fn new() -> Result<Self> {
-        Ok(Self { ns: Histogram::new_with_bounds(128, LONGEST_NS, 3)? })
+        Ok(Self {
+            ns: Histogram::new_with_bounds(128, LONGEST_NS, 3)?,
+        })
     }
 
     /// Records `count` operations that took `latency` each.

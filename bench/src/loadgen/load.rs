@@ -35,8 +35,13 @@ pub struct Window {
 
 impl Window {
     fn new() -> Result<Self> {
-        let classes = (0..MAX_CLASSES).map(|_| Latency::new()).collect::<Result<_>>()?;
-        Ok(Self { elapsed: Duration::ZERO, classes })
+        let classes = (0..MAX_CLASSES)
+            .map(|_| Latency::new())
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            elapsed: Duration::ZERO,
+            classes,
+        })
     }
 
     /// Operations of all classes.
@@ -96,7 +101,12 @@ impl Load {
             conns.push(Conn::new(stream));
         }
         let events = Events::with_capacity(conns.len().max(1));
-        Ok(Self { poll, events, conns, buffer: ReadBuffer::default() })
+        Ok(Self {
+            poll,
+            events,
+            conns,
+            buffer: ReadBuffer::default(),
+        })
     }
 
     pub fn run(&mut self, source: &mut dyn Source, stop: Stop) -> Result<Window> {
@@ -142,7 +152,10 @@ impl Load {
     }
 
     fn wait(&mut self) -> Result<()> {
-        match self.poll.poll(&mut self.events, Some(Duration::from_secs(1))) {
+        match self
+            .poll
+            .poll(&mut self.events, Some(Duration::from_secs(1)))
+        {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             other => other.context("waiting for sockets"),
         }

@@ -1,9 +1,11 @@
 //! Sending on a schedule: each lane is one connection with one batch in flight, due at fixed
-//! intervals; latency counts from the time a batch was due, so that a stalled server is charged for
-//! every request that it kept from being sent, not only for the one it was working on.
+//! intervals. A stall is charged for every slot of the schedule that it blocked, not only for the
+//! request that met it (otherwise one request per stall would vanish in the percentiles); the
+//! schedule then goes on with the next slot, so that a slow spell leaves no backlog behind.
 //!
 //! The loop polls its sockets without sleeping, because a timer's granularity would exceed what is
-//! measured. It therefore takes the core it runs on.
+//! measured. It therefore takes the core it runs on. Where something else takes that core, the
+//! loop notices that it was away and subtracts the time: figures are those of the server.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ use super::latency::Latency;
 use super::source::Source;
 
 const SILENCE: Duration = Duration::from_secs(60);
+/// Longer between two rounds of the loop than any round takes: the thread did not run.
+const AWAY: Duration = Duration::from_micros(150);
 
 /// One connection that sends `source`'s batches every `interval`, from `delay` after the start on.
 pub struct Lane {
@@ -23,6 +27,8 @@ pub struct Lane {
     interval: Duration,
     delay: Duration,
     due: Instant,
+    /// How long the loop had been away when the batch in flight began.
+    away_before: Duration,
     exhausted: bool,
     latency: Latency,
 }
@@ -43,6 +49,7 @@ impl Lane {
             interval,
             delay,
             due: Instant::now(),
+            away_before: Duration::ZERO,
             exhausted: false,
             latency: Latency::new()?,
         })
@@ -56,26 +63,57 @@ impl Lane {
         self.exhausted && !self.conn.in_flight()
     }
 
-    fn poll(&mut self, now: Instant, sending: bool, buffer: &mut ReadBuffer) -> Result<()> {
+    fn poll(&mut self, round: Round, sending: bool, buffer: &mut ReadBuffer) -> Result<()> {
         if !self.conn.in_flight() {
-            if self.exhausted || !sending || now < self.due {
+            if self.exhausted || !sending || round.now < self.due {
                 return Ok(());
             }
             let source = &mut self.source;
-            self.exhausted = !self.conn.begin(self.due, |batch| source.fill(0, batch));
-            self.due += self.interval;
-            self.conn.write()?;
-            return Ok(());
+            self.exhausted = !self.conn.begin(round.now, |batch| source.fill(0, batch));
+            self.away_before = round.away;
+            return self.conn.write();
         }
         self.conn.write()?;
         let received = self.conn.receive(buffer, |_| {})?;
         if received.finished {
-            self.latency.record(Instant::now() - self.conn.started, 1);
-        } else if now > self.conn.started + SILENCE {
+            let taken = round.now - self.conn.started;
+            let taken = taken.saturating_sub(round.away - self.away_before);
+            charge(&mut self.latency, taken, self.interval);
+            self.due = next_slot(self.due, self.interval, round.now);
+        } else if round.now > self.conn.started + SILENCE {
             bail!("the server has not answered for {} s", SILENCE.as_secs());
         }
         Ok(())
     }
+}
+
+/// One round of the loop: when it is, and for how long the loop has been away altogether.
+#[derive(Clone, Copy)]
+struct Round {
+    now: Instant,
+    away: Duration,
+}
+
+/// Records a latency, and those of the slots of the schedule that passed meanwhile.
+fn charge(latency: &mut Latency, taken: Duration, interval: Duration) {
+    let mut left = taken;
+    loop {
+        latency.record(left, 1);
+        match left.checked_sub(interval) {
+            Some(rest) if !interval.is_zero() && !rest.is_zero() => left = rest,
+            _ => return,
+        }
+    }
+}
+
+/// The first slot after `now` of the schedule that `due` belongs to.
+fn next_slot(due: Instant, interval: Duration, now: Instant) -> Instant {
+    let next = due + interval;
+    if next >= now || interval.is_zero() {
+        return next;
+    }
+    let passed = (now - due).as_nanos() / interval.as_nanos();
+    due + interval * (u32::try_from(passed).unwrap_or(u32::MAX - 1) + 1)
 }
 
 /// When a paced run ends.
@@ -93,17 +131,50 @@ pub fn run(lanes: &mut [Lane], until: Until) -> Result<()> {
         lane.due = begin + lane.delay;
     }
     let mut buffer = ReadBuffer::default();
+    let mut round = Round {
+        now: begin,
+        away: Duration::ZERO,
+    };
     loop {
         let now = Instant::now();
+        if now - round.now > AWAY {
+            round.away += now - round.now;
+        }
+        round.now = now;
         let over = match until {
             Until::After(time) => now - begin >= time,
             Until::LaneDone(i) => lanes[i].at_rest(),
         };
         for lane in lanes.iter_mut() {
-            lane.poll(now, !over, &mut buffer)?;
+            lane.poll(round, !over, &mut buffer)?;
         }
         if over && lanes.iter().all(|lane| !lane.conn.in_flight()) {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_charged_for_every_slot_it_blocked() {
+        let interval = Duration::from_millis(1);
+        let mut latency = Latency::new().unwrap();
+        charge(&mut latency, Duration::from_micros(300), interval);
+        assert_eq!(latency.count(), 1);
+        charge(&mut latency, Duration::from_millis(100), interval);
+        assert_eq!(latency.count(), 101);
+        assert!((latency.percentile_ms(50.0) - 50.0).abs() < 1.0);
+        assert!((latency.max_ms() - 100.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn the_schedule_goes_on_without_backlog() {
+        let (begin, ms) = (Instant::now(), Duration::from_millis);
+        assert_eq!(next_slot(begin, ms(10), begin + ms(3)), begin + ms(10));
+        assert_eq!(next_slot(begin, ms(10), begin + ms(37)), begin + ms(40));
+        assert_eq!(next_slot(begin, ms(10), begin + ms(40)), begin + ms(50));
     }
 }

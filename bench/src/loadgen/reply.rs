@@ -28,7 +28,11 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected {:?}, the server answered {:?}", self.wanted, self.got)
+        write!(
+            f,
+            "expected {:?}, the server answered {:?}",
+            self.wanted, self.got
+        )
     }
 }
 
@@ -36,7 +40,9 @@ impl std::error::Error for Mismatch {}
 
 /// The bytes that the reply at the front of `buf` takes, or `None` while it is incomplete.
 pub fn check(buf: &[u8], wanted: Check) -> Result<Option<usize>, Mismatch> {
-    let Some(kind) = buf.first() else { return Ok(None) };
+    let Some(kind) = buf.first() else {
+        return Ok(None);
+    };
     match (wanted, kind) {
         (Check::Simple, b'+') if buf.starts_with(b"+OK\r\n") => Ok(Some(5)),
         (Check::Simple, b'+') => Ok(line_end(buf)),
@@ -115,12 +121,17 @@ fn number_line(buf: &[u8]) -> Number {
 }
 
 fn line_end(buf: &[u8]) -> Option<usize> {
-    buf.windows(2).position(|pair| pair == b"\r\n").map(|at| at + 2)
+    buf.windows(2)
+        .position(|pair| pair == b"\r\n")
+        .map(|at| at + 2)
 }
 
 fn mismatch(buf: &[u8], wanted: Check) -> Mismatch {
     let shown = &buf[..buf.len().min(120)];
-    Mismatch { wanted, got: String::from_utf8_lossy(shown).into_owned() }
+    Mismatch {
+        wanted,
+        got: String::from_utf8_lossy(shown).into_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -129,14 +140,22 @@ mod tests {
     use super::*;
 
     fn value(number: u64, len: u32) -> Check {
-        Check::Value { first: digits(number), len }
+        Check::Value {
+            first: digits(number),
+            len,
+        }
     }
 
     /// The whole reply is taken, every proper prefix is incomplete.
     fn accepts(reply: &[u8], wanted: Check) {
         for cut in 0..reply.len() {
             let got = check(&reply[..cut], wanted).unwrap();
-            assert_eq!(got, None, "{cut} bytes of {:?}", String::from_utf8_lossy(reply));
+            assert_eq!(
+                got,
+                None,
+                "{cut} bytes of {:?}",
+                String::from_utf8_lossy(reply)
+            );
         }
         assert_eq!(check(reply, wanted).unwrap(), Some(reply.len()));
         let mut followed = reply.to_vec();
@@ -151,7 +170,13 @@ mod tests {
         accepts(b":-12\r\n", Check::Integer);
         accepts(b"$12\r\n00000007abcd\r\n", value(7, 12));
         accepts(b"$4\r\n0000\r\n", value(7, 4));
-        accepts(b"$-1\r\n", Check::ValueOrNil { first: digits(7), len: 12 });
+        accepts(
+            b"$-1\r\n",
+            Check::ValueOrNil {
+                first: digits(7),
+                len: 12,
+            },
+        );
         accepts(b"*16\r\n", Check::Array(16));
     }
 
@@ -168,7 +193,11 @@ mod tests {
             (b"*3\r\n", Check::Array(4)),
             (b":111111111111111111111111\r\n", Check::Integer),
         ] {
-            assert!(check(reply, wanted).is_err(), "{:?}", String::from_utf8_lossy(reply));
+            assert!(
+                check(reply, wanted).is_err(),
+                "{:?}",
+                String::from_utf8_lossy(reply)
+            );
         }
     }
 }

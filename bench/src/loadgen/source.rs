@@ -33,7 +33,10 @@ pub struct Mix {
 impl Mix {
     pub fn new(commands: &[(u64, Command)], shape: Shape, keys: Keys, pipeline: usize) -> Self {
         Self {
-            commands: commands.iter().map(|(w, c)| (*w, Template::new(*c, shape))).collect(),
+            commands: commands
+                .iter()
+                .map(|(w, c)| (*w, Template::new(*c, shape)))
+                .collect(),
             total_weight: commands.iter().map(|(w, _)| w).sum(),
             keys,
             pipeline,
@@ -90,7 +93,11 @@ pub struct Preload {
 impl Preload {
     /// `command` takes one key and answers a simple string.
     pub fn new(command: Command, shape: Shape, keys: Range<u64>, pipeline: usize) -> Self {
-        Self { template: Template::new(command, shape), keys, pipeline }
+        Self {
+            template: Template::new(command, shape),
+            keys,
+            pipeline,
+        }
     }
 }
 
@@ -164,7 +171,10 @@ mod tests {
 
     #[test]
     fn a_preload_covers_its_range_once() {
-        let shape = Shape { key_bytes: 8, value_bytes: 8 };
+        let shape = Shape {
+            key_bytes: 8,
+            value_bytes: 8,
+        };
         let mut preload = Preload::new(Command::Set, shape, 5..12, 3);
         let (mut sent, mut replies) = (Vec::new(), 0);
         loop {
@@ -179,14 +189,25 @@ mod tests {
         assert_eq!(replies, 7);
         let text = String::from_utf8(sent).unwrap();
         for key in 5..12 {
-            assert_eq!(text.matches(&format!("$8\r\n{key:08}\r\n$8\r\n{key:08}")).count(), 1);
+            assert_eq!(
+                text.matches(&format!("$8\r\n{key:08}\r\n$8\r\n{key:08}"))
+                    .count(),
+                1
+            );
         }
     }
 
     #[test]
     fn limits_end_a_source() {
-        let repeat = Repeat { request: b"x".to_vec(), check: Check::Simple, times: 9 };
-        let mut limited = Limited { source: repeat, batches: 2 };
+        let repeat = Repeat {
+            request: b"x".to_vec(),
+            check: Check::Simple,
+            times: 9,
+        };
+        let mut limited = Limited {
+            source: repeat,
+            batches: 2,
+        };
         let sizes: Vec<usize> = (0..4)
             .map(|_| {
                 let mut batch = Batch::default();

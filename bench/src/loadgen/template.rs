@@ -57,7 +57,10 @@ pub struct Shape {
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { key_bytes: 8, value_bytes: 64 }
+        Self {
+            key_bytes: 8,
+            value_bytes: 64,
+        }
     }
 }
 
@@ -79,8 +82,12 @@ pub struct Template {
 
 impl Template {
     pub fn new(command: Command, shape: Shape) -> Self {
-        let mut this =
-            Self { bytes: Vec::new(), slots: Vec::new(), command, value_bytes: shape.value_bytes };
+        let mut this = Self {
+            bytes: Vec::new(),
+            slots: Vec::new(),
+            command,
+            value_bytes: shape.value_bytes,
+        };
         match command {
             Command::Ping => this.words(1, b"PING"),
             Command::Get | Command::GetOrNil => this.words(2, b"GET"),
@@ -110,12 +117,14 @@ impl Template {
     }
 
     fn words(&mut self, count: usize, name: &[u8]) {
-        self.bytes.extend_from_slice(format!("*{count}\r\n").as_bytes());
+        self.bytes
+            .extend_from_slice(format!("*{count}\r\n").as_bytes());
         self.word(name);
     }
 
     fn word(&mut self, word: &[u8]) {
-        self.bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        self.bytes
+            .extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
         self.bytes.extend_from_slice(word);
         self.bytes.extend_from_slice(b"\r\n");
     }
@@ -125,7 +134,10 @@ impl Template {
         key.extend_from_slice(&keys::digits(0));
         self.word(&key);
         let digits_at = self.bytes.len() - 2 - DIGITS;
-        self.slots.push(Slot { digits_at, value_at: None });
+        self.slots.push(Slot {
+            digits_at,
+            value_at: None,
+        });
     }
 
     fn pair(&mut self, shape: Shape) {
@@ -208,19 +220,44 @@ mod tests {
 
     #[test]
     fn commands_are_encoded_with_their_keys() {
-        let shape = Shape { key_bytes: 10, value_bytes: 12 };
+        let shape = Shape {
+            key_bytes: 10,
+            value_bytes: 12,
+        };
         let (text, checks) = emitted(Command::Set, shape, 42);
-        assert_eq!(text, "*3\r\n$3\r\nSET\r\n$10\r\nkk00000042\r\n$12\r\n00000042vvvv\r\n");
+        assert_eq!(
+            text,
+            "*3\r\n$3\r\nSET\r\n$10\r\nkk00000042\r\n$12\r\n00000042vvvv\r\n"
+        );
         assert_eq!(checks, [(Check::Simple, true)]);
         let (text, checks) = emitted(Command::Get, shape, 42);
         assert_eq!(text, "*2\r\n$3\r\nGET\r\n$10\r\nkk00000042\r\n");
-        let value = Check::Value { first: *b"00000042", len: 12 };
+        let value = Check::Value {
+            first: *b"00000042",
+            len: 12,
+        };
         assert_eq!(checks, [(value, true)]);
         let (text, checks) = emitted(Command::Mget(2), Shape::default(), 7);
-        assert_eq!(text, "*3\r\n$4\r\nMGET\r\n$8\r\n00000007\r\n$8\r\n00000007\r\n");
-        let value = Check::Value { first: *b"00000007", len: 64 };
-        assert_eq!(checks, [(Check::Array(2), false), (value, false), (value, true)]);
-        let (text, _) = emitted(Command::SetUntil(99), Shape { key_bytes: 8, value_bytes: 4 }, 1);
+        assert_eq!(
+            text,
+            "*3\r\n$4\r\nMGET\r\n$8\r\n00000007\r\n$8\r\n00000007\r\n"
+        );
+        let value = Check::Value {
+            first: *b"00000007",
+            len: 64,
+        };
+        assert_eq!(
+            checks,
+            [(Check::Array(2), false), (value, false), (value, true)]
+        );
+        let (text, _) = emitted(
+            Command::SetUntil(99),
+            Shape {
+                key_bytes: 8,
+                value_bytes: 4,
+            },
+            1,
+        );
         assert_eq!(
             text,
             "*5\r\n$3\r\nSET\r\n$8\r\n00000001\r\n$4\r\n0000\r\n$4\r\nPXAT\r\n$2\r\n99\r\n"
@@ -230,7 +267,10 @@ mod tests {
     #[test]
     fn consecutive_keys() {
         let mut out = Vec::new();
-        let shape = Shape { key_bytes: 8, value_bytes: 8 };
+        let shape = Shape {
+            key_bytes: 8,
+            value_bytes: 8,
+        };
         Template::new(Command::Mset(2), shape).emit_from(&mut out, 9);
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("*5\r\n$4\r\nMSET\r\n$8\r\n00000009\r\n$8\r\n00000009\r\n"));

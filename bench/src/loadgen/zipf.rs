@@ -34,7 +34,10 @@ impl Zipfian {
     }
 
     fn with_zeta(items: u64, theta: f64, zeta_items: f64) -> Self {
-        assert!(items >= 1 && theta > 0.0 && theta < 1.0, "zipfian of {items} items, skew {theta}");
+        assert!(
+            items >= 1 && theta > 0.0 && theta < 1.0,
+            "zipfian of {items} items, skew {theta}"
+        );
         let mut this = Self {
             items,
             theta,
@@ -81,9 +84,12 @@ impl Zipfian {
 
 /// The 64-bit FNV-1a hash of the eight bytes of `value`: how YCSB spreads neighbouring numbers.
 pub fn fnv64(value: u64) -> u64 {
-    value.to_le_bytes().iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    })
+    value
+        .to_le_bytes()
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        })
 }
 
 /// Zipfian popularity whose hot items are spread over the whole range.
@@ -95,12 +101,16 @@ pub struct ScrambledZipfian {
 impl ScrambledZipfian {
     /// With YCSB's skew of 0.99.
     pub fn ycsb() -> Self {
-        Self { ranks: Zipfian::with_zeta(SCRAMBLED_ITEMS, YCSB_THETA, SCRAMBLED_ZETA) }
+        Self {
+            ranks: Zipfian::with_zeta(SCRAMBLED_ITEMS, YCSB_THETA, SCRAMBLED_ZETA),
+        }
     }
 
     /// With any skew, over the range that `next` will be asked for.
     pub fn new(items: u64, theta: f64) -> Self {
-        Self { ranks: Zipfian::new(items, theta) }
+        Self {
+            ranks: Zipfian::new(items, theta),
+        }
     }
 
     /// An item in `0..items`.
@@ -117,7 +127,9 @@ pub struct Latest {
 
 impl Latest {
     pub fn new(items: u64) -> Self {
-        Self { distance: Zipfian::new(items, YCSB_THETA) }
+        Self {
+            distance: Zipfian::new(items, YCSB_THETA),
+        }
     }
 
     /// An item in `0..items`, where `items` never shrinks between calls.
@@ -154,12 +166,18 @@ mod tests {
             for rank in [0, 1] {
                 let want = ((rank + 1) as f64).powf(-theta) / total;
                 let got = counts[rank] as f64 / DRAWS as f64;
-                assert!((got / want - 1.0).abs() < 0.05, "theta {theta} rank {rank}: {got} {want}");
+                assert!(
+                    (got / want - 1.0).abs() < 0.05,
+                    "theta {theta} rank {rank}: {got} {want}"
+                );
             }
             for upto in [10usize, 100, 500, 1_000] {
                 let want = zeta(0, upto as u64, theta) / total;
                 let got = counts[..upto].iter().sum::<u64>() as f64 / DRAWS as f64;
-                assert!((got - want).abs() < 0.03, "theta {theta} first {upto}: {got} {want}");
+                assert!(
+                    (got - want).abs() < 0.03,
+                    "theta {theta} first {upto}: {got} {want}"
+                );
             }
         }
     }

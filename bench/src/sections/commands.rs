@@ -16,8 +16,14 @@ use crate::report::Report;
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SMALL: Shape = Shape { key_bytes: 8, value_bytes: 64 };
-const LARGE: Shape = Shape { key_bytes: 8, value_bytes: 1_024 };
+const SMALL: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 64,
+};
+const LARGE: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 1_024,
+};
 
 /// One line of the comparison.
 struct Row {
@@ -37,7 +43,12 @@ struct DataSet {
 }
 
 const fn row(label: &'static str, command: Command, pipeline: usize, at_most: f64) -> Row {
-    Row { label, command, pipeline, at_most }
+    Row {
+        label,
+        command,
+        pipeline,
+        at_most,
+    }
 }
 
 const DATA_SETS: [DataSet; 3] = [
@@ -186,11 +197,23 @@ impl Outcome {
             .filter_map(|(i, name)| {
                 let measured = self.servers.iter().find(|m| m.server == *name)?;
                 let cpu = measured.cpu_us_per_op.median;
-                let value = if name == RUFOUS { self.ratio.median } else { cpu / unit };
-                Some(Bar { series: i, value, label: format!("{value:.2}× · {cpu:.2} µs") })
+                let value = if name == RUFOUS {
+                    self.ratio.median
+                } else {
+                    cpu / unit
+                };
+                Some(Bar {
+                    series: i,
+                    value,
+                    label: format!("{value:.2}× · {cpu:.2} µs"),
+                })
             })
             .collect();
-        Group { label: self.label.to_owned(), bars, target: Some(self.target.limit()) }
+        Group {
+            label: self.label.to_owned(),
+            bars,
+            target: Some(self.target.limit()),
+        }
     }
 }
 
@@ -219,7 +242,10 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
     let chart = Chart {
         title: "CPU time per command".into(),
         axis: "relative to the better peer, less is better; one core, interleaved windows".into(),
-        groups: outcomes.iter().map(|outcome| outcome.bars(&series)).collect(),
+        groups: outcomes
+            .iter()
+            .map(|outcome| outcome.bars(&series))
+            .collect(),
         series,
     };
     let met = outcomes.iter().filter(|outcome| outcome.met).count();

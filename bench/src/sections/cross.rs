@@ -21,7 +21,10 @@ use crate::servers::Server;
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape { key_bytes: 8, value_bytes: 64 };
+const SHAPE: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 64,
+};
 const TARGET: Target = Target::AtMost(1.6);
 const PIPELINE: usize = 16;
 const WORKERS: usize = 2;
@@ -42,7 +45,11 @@ struct Outcome {
 pub fn run(context: &mut Context) -> Result<Report> {
     let options = &context.options;
     let cores = format!("{},{}", options.server_core, options.load_core);
-    let spec = options.rufous.spec()?.with_workers(WORKERS).on_cores(&cores);
+    let spec = options
+        .rufous
+        .spec()?
+        .with_workers(WORKERS)
+        .on_cores(&cores);
     let (keys, connections, rounds) = (options.keys(), options.connections, options.rounds());
     let progress = Progress::new("cross", 2 + 2 * WORKERS as u64);
     progress.doing("loading");
@@ -53,7 +60,10 @@ pub fn run(context: &mut Context) -> Result<Report> {
     progress.doing("asking who owns which key");
     let owned = owned_keys(&server, keys)?;
     let streams = connections_by_worker(&server, connections)?;
-    let mut loads = streams.into_iter().map(Load::adopt).collect::<Result<Vec<_>>>()?;
+    let mut loads = streams
+        .into_iter()
+        .map(Load::adopt)
+        .collect::<Result<Vec<_>>>()?;
     progress.advance(1);
     let mut outcomes = Vec::new();
     for (name, kind) in [("GET", Command::Get), ("SET", Command::Set)] {
@@ -92,7 +102,12 @@ fn alternate(
     }
     let mut sources = [mix.clone(), mix.clone()];
     for _ in 0..rounds.count {
-        own.push(window(server, &mut loads[owner], &mut sources[0], rounds.window)?);
+        own.push(window(
+            server,
+            &mut loads[owner],
+            &mut sources[0],
+            rounds.window,
+        )?);
         let foreign = &mut loads[WORKERS - 1 - owner];
         other.push(window(server, foreign, &mut sources[1], rounds.window)?);
     }
@@ -112,7 +127,10 @@ fn owned_keys(server: &Server, keys: u64) -> Result<Vec<Vec<u32>>> {
         }
         client.send(&out)?;
         for number in next..end {
-            let owner = client.receive()?.integer().context("asking for DEBUG OWNER")?;
+            let owner = client
+                .receive()?
+                .integer()
+                .context("asking for DEBUG OWNER")?;
             worker_list(&mut owned, owner)?.push(number as u32);
         }
         next = end;
@@ -170,11 +188,19 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
         let mut cells = vec![String::new(), "does not".into()];
         cells.extend(outcome.other.cells());
         let ratio = outcome.ratio.median;
-        cells.extend([outcome.ratio.show(), TARGET.show(), TARGET.verdict(ratio).into()]);
+        cells.extend([
+            outcome.ratio.show(),
+            TARGET.show(),
+            TARGET.verdict(ratio).into(),
+        ]);
         table.row(cells);
         let bar = |series, measured: &Measured| {
             let value = measured.cpu_us_per_op.median;
-            Bar { series, value, label: format!("{value:.2} µs") }
+            Bar {
+                series,
+                value,
+                label: format!("{value:.2} µs"),
+            }
         };
         groups.push(Group {
             label: outcome.label.clone(),
@@ -196,7 +222,10 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
         chart: Some(Chart {
             title: "CPU time per command, own and other worker's keys".into(),
             axis: "CPU-µs per command; less is better".into(),
-            series: vec!["connection's worker owns the key".into(), "it does not".into()],
+            series: vec![
+                "connection's worker owns the key".into(),
+                "it does not".into(),
+            ],
             groups,
         }),
         notes: Vec::new(),

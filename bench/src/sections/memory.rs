@@ -18,7 +18,10 @@ use crate::servers::{Server, ServerSpec};
 use crate::stats::Target;
 use crate::table::Table;
 
-const SHAPE: Shape = Shape { key_bytes: 8, value_bytes: 64 };
+const SHAPE: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 64,
+};
 const TARGET: Target = Target::AtMost(0.7);
 /// Sizes relative to the first: tables that double have just done so at one or another of them.
 const GROWTH: [f64; 6] = [1.0, 1.05, 1.2, 1.4, 1.7, 2.1];
@@ -77,7 +80,13 @@ fn measure(
             "{} at {keys} keys: {at_once:.0} B/key at once, {settled:.0} settled",
             spec.name
         ));
-        points.push(Point { server: spec.name.clone(), keys, at_once, settled, peak });
+        points.push(Point {
+            server: spec.name.clone(),
+            keys,
+            at_once,
+            settled,
+            peak,
+        });
         progress.advance(1);
     }
     Ok(points)
@@ -86,7 +95,10 @@ fn measure(
 /// Rufous's figure relative to the lowest of the peers'.
 fn ratio(points: &[&Point], field: fn(&Point) -> f64) -> Option<f64> {
     let ours = points.iter().find(|p| p.server == RUFOUS)?;
-    let peers = points.iter().filter(|p| p.server != RUFOUS).map(|p| field(p));
+    let peers = points
+        .iter()
+        .filter(|p| p.server != RUFOUS)
+        .map(|p| field(p));
     Some(field(ours) / peers.min_by(f64::total_cmp)?)
 }
 
@@ -113,12 +125,20 @@ fn report(points: &[Point], sizes: &[u64]) -> Report {
         let of_size: Vec<&Point> = points.iter().filter(|p| p.keys == *keys).collect();
         let both = ratio(&of_size, |p| p.at_once).zip(ratio(&of_size, |p| p.settled));
         for (i, point) in of_size.iter().enumerate() {
-            let label = if i == 0 { millions(*keys) } else { String::new() };
+            let label = if i == 0 {
+                millions(*keys)
+            } else {
+                String::new()
+            };
             let mut cells = vec![label, point.server.clone()];
             cells.extend([point.at_once, point.settled, point.peak].map(|b| format!("{b:.0}")));
             if let Some((at_once, settled)) = both.filter(|_| point.server == RUFOUS) {
                 let worse = at_once.max(settled);
-                cells.extend([format!("{at_once:.2}"), format!("{settled:.2}"), TARGET.show()]);
+                cells.extend([
+                    format!("{at_once:.2}"),
+                    format!("{settled:.2}"),
+                    TARGET.show(),
+                ]);
                 cells.push(TARGET.verdict(worse).to_owned());
                 ratios.push(json!({"keys": keys, "at_once": at_once, "settled": settled,
                     "met": TARGET.met(worse)}));
@@ -148,11 +168,24 @@ fn group(of_size: &[&Point], series: &[String], keys: u64) -> Group {
     let bars = series.iter().enumerate().filter_map(|(i, name)| {
         let point = of_size.iter().find(|p| p.server == *name)?;
         let label = format!("{:.0} B", point.settled);
-        Some(Bar { series: i, value: point.settled, label })
+        Some(Bar {
+            series: i,
+            value: point.settled,
+            label,
+        })
     });
-    let peers = of_size.iter().filter(|p| p.server != RUFOUS).map(|p| p.settled);
-    let target = peers.min_by(f64::total_cmp).map(|best| best * TARGET.limit());
-    Group { label: format!("{} keys", millions(keys)), bars: bars.collect(), target }
+    let peers = of_size
+        .iter()
+        .filter(|p| p.server != RUFOUS)
+        .map(|p| p.settled);
+    let target = peers
+        .min_by(f64::total_cmp)
+        .map(|best| best * TARGET.limit());
+    Group {
+        label: format!("{} keys", millions(keys)),
+        bars: bars.collect(),
+        target,
+    }
 }
 
 fn millions(keys: u64) -> String {
@@ -175,13 +208,22 @@ mod tests {
     use super::*;
 
     fn point(server: &str, at_once: f64, settled: f64) -> Point {
-        Point { server: server.into(), keys: 1_050_000, at_once, settled, peak: settled }
+        Point {
+            server: server.into(),
+            keys: 1_050_000,
+            at_once,
+            settled,
+            peak: settled,
+        }
     }
 
     #[test]
     fn ratios_are_to_the_better_peer() {
-        let points =
-            [point("redis", 200.0, 160.0), point("valkey", 150.0, 150.0), point(RUFOUS, 120.0, 90.0)];
+        let points = [
+            point("redis", 200.0, 160.0),
+            point("valkey", 150.0, 150.0),
+            point(RUFOUS, 120.0, 90.0),
+        ];
         let all: Vec<&Point> = points.iter().collect();
         assert_eq!(ratio(&all, |p| p.at_once), Some(0.8));
         assert_eq!(ratio(&all, |p| p.settled), Some(0.6));

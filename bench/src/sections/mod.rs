@@ -28,7 +28,9 @@ impl Context {
             return Ok(());
         }
         let info = server.client()?.call(&["INFO", "server"])?.text()?;
-        self.setting.versions.insert(server.name.clone(), version(&info));
+        self.setting
+            .versions
+            .insert(server.name.clone(), version(&info));
         Ok(())
     }
 }
@@ -51,7 +53,10 @@ pub fn command(part: &str) -> String {
 /// Runs the chosen parts; one that fails does not keep the others from running.
 pub fn run(options: Options) -> Result<()> {
     pin_this_thread(options.load_core)?;
-    let setting = Setting { machine: Machine::read(), versions: BTreeMap::new() };
+    let setting = Setting {
+        machine: Machine::read(),
+        versions: BTreeMap::new(),
+    };
     let mut context = Context { options, setting };
     type Section = fn(&mut Context) -> Result<Report>;
     let sections: [(Part, &str, Section); 5] = [
@@ -105,7 +110,10 @@ mod tests {
 
     #[test]
     fn forks_are_known_by_their_own_version() {
-        assert_eq!(version("# Server\r\nredis_version:7.2.4\r\nvalkey_version:8.0.1\r\n"), "8.0.1");
+        assert_eq!(
+            version("# Server\r\nredis_version:7.2.4\r\nvalkey_version:8.0.1\r\n"),
+            "8.0.1"
+        );
         assert_eq!(version("redis_version:7.0.15\r\n"), "7.0.15");
         assert_eq!(version(""), "of unknown version");
     }

@@ -23,7 +23,10 @@ use crate::servers::{Server, ServerSpec};
 use crate::stats::Target;
 use crate::table::Table;
 
-const SHAPE: Shape = Shape { key_bytes: 8, value_bytes: 64 };
+const SHAPE: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 64,
+};
 /// Milliseconds that p99.9 may move.
 const TARGET: Target = Target::AtMost(1.0);
 const PROBE_INTERVAL: Duration = Duration::from_micros(200);
@@ -79,7 +82,15 @@ impl Outcome {
     }
 
     fn line(&self) -> String {
-        let Self { server, event, idle_p999_ms, event_p999_ms, event_max_ms, remark, .. } = self;
+        let Self {
+            server,
+            event,
+            idle_p999_ms,
+            event_p999_ms,
+            event_max_ms,
+            remark,
+            ..
+        } = self;
         format!(
             "{server}, {event}: p99.9 {idle_p999_ms:.2} → {event_p999_ms:.2} ms, \
              longest {event_max_ms:.1} ms{}{remark}",
@@ -121,8 +132,11 @@ fn measure(
     progress.advance(1);
     let mut outcomes = Vec::new();
     type Event = fn(&Server, Plan, Duration) -> Result<Outcome>;
-    let events: [(&str, Event); 3] =
-        [("expiry", expiry), ("table growth", growth), ("FLUSHALL ASYNC", flush)];
+    let events: [(&str, Event); 3] = [
+        ("expiry", expiry),
+        ("table growth", growth),
+        ("FLUSHALL ASYNC", flush),
+    ];
     for (name, event) in events {
         progress.doing(&format!("{}: {name}", spec.name));
         let outcome = event(&server, plan, per_key)?;
@@ -142,9 +156,19 @@ fn probe(server: &Server, keys: u64) -> Result<Lane> {
 fn lightly_loaded(server: &Server, plan: Plan) -> Result<Vec<Lane>> {
     let mut lanes = vec![probe(server, plan.keys)?];
     for i in 0..LIGHT_LANES {
-        let mix = Mix::one(Command::GetOrNil, SHAPE, Keys::Uniform(plan.keys), LIGHT_PIPELINE);
+        let mix = Mix::one(
+            Command::GetOrNil,
+            SHAPE,
+            Keys::Uniform(plan.keys),
+            LIGHT_PIPELINE,
+        );
         let delay = LIGHT_INTERVAL / LIGHT_LANES * i;
-        lanes.push(Lane::connect(server.addr, Box::new(mix), LIGHT_INTERVAL, delay)?);
+        lanes.push(Lane::connect(
+            server.addr,
+            Box::new(mix),
+            LIGHT_INTERVAL,
+            delay,
+        )?);
     }
     Ok(lanes)
 }
@@ -157,7 +181,12 @@ fn writing(server: &Server, plan: Plan, from: u64, to: u64) -> Result<Vec<Lane>>
         let range = from + i * share..from + (i + 1) * share;
         let source = Preload::new(Command::Set, SHAPE, range, GROWTH_PIPELINE);
         let delay = GROWTH_INTERVAL / GROWTH_LANES as u32 * i as u32;
-        lanes.push(Lane::connect(server.addr, Box::new(source), GROWTH_INTERVAL, delay)?);
+        lanes.push(Lane::connect(
+            server.addr,
+            Box::new(source),
+            GROWTH_INTERVAL,
+            delay,
+        )?);
     }
     Ok(lanes)
 }
@@ -174,7 +203,12 @@ fn expiry(server: &Server, plan: Plan, per_key: Duration) -> Result<Outcome> {
     let loading = per_key.mul_f64(plan.expiring as f64 * 2.0) + Duration::from_secs(2);
     let due = unix_time() + loading + LEAD;
     let range = plan.keys..plan.keys + plan.expiring;
-    preload(server, Command::SetUntil(due.as_millis() as u64), SHAPE, range)?;
+    preload(
+        server,
+        Command::SetUntil(due.as_millis() as u64),
+        SHAPE,
+        range,
+    )?;
     let Some(wait) = due.checked_sub(unix_time() + LEAD) else {
         bail!("loading the keys that expire took longer than {loading:?}");
     };
@@ -183,8 +217,10 @@ fn expiry(server: &Server, plan: Plan, per_key: Duration) -> Result<Outcome> {
     paced::run(&mut lanes, Until::After(LEAD + plan.after))?;
     let left = server.client()?.call(&["DBSIZE"])?.integer()? - plan.keys as i64;
     let mut outcome = Outcome::new(server, "expiry", &quiet, lanes[0].latency());
-    outcome.remark =
-        format!("{left} of {} expired keys left after {:?}", plan.expiring, plan.after);
+    outcome.remark = format!(
+        "{left} of {} expired keys left after {:?}",
+        plan.expiring, plan.after
+    );
     Ok(outcome)
 }
 
@@ -206,7 +242,11 @@ fn flush(server: &Server, plan: Plan, _per_key: Duration) -> Result<Outcome> {
     let quiet = idle(server, plan)?;
     let mut lanes = lightly_loaded(server, plan)?;
     let request = b"*2\r\n$8\r\nFLUSHALL\r\n$5\r\nASYNC\r\n".to_vec();
-    let once: Box<dyn Source> = Box::new(Repeat { request, check: Check::Simple, times: 1 });
+    let once: Box<dyn Source> = Box::new(Repeat {
+        request,
+        check: Check::Simple,
+        times: 1,
+    });
     lanes.push(Lane::connect(server.addr, once, LEAD, LEAD)?);
     paced::run(&mut lanes, Until::After(LEAD + plan.after))?;
     let answer = lanes.last().map_or(0.0, |lane| lane.latency().max_ms());
@@ -245,10 +285,18 @@ fn report(outcomes: &[Outcome], plan: Plan) -> Report {
         let bars = series.iter().enumerate().filter_map(|(i, name)| {
             let outcome = of_event.iter().find(|o| o.server == *name)?;
             let value = outcome.moved_ms.max(0.0);
-            Some(Bar { series: i, value, label: format!("{:+.2} ms", outcome.moved_ms) })
+            Some(Bar {
+                series: i,
+                value,
+                label: format!("{:+.2} ms", outcome.moved_ms),
+            })
         });
         let target = Some(TARGET.limit());
-        groups.push(Group { label: event.to_owned(), bars: bars.collect(), target });
+        groups.push(Group {
+            label: event.to_owned(),
+            bars: bars.collect(),
+            target,
+        });
     }
     let remarks = outcomes.iter().filter(|o| !o.remark.is_empty());
     Report {
@@ -263,7 +311,9 @@ fn report(outcomes: &[Outcome], plan: Plan) -> Report {
             series,
             groups,
         }),
-        notes: remarks.map(|o| format!("{}, {}: {}.", o.server, o.event, o.remark)).collect(),
+        notes: remarks
+            .map(|o| format!("{}, {}: {}.", o.server, o.event, o.remark))
+            .collect(),
         data: json!(outcomes),
     }
 }
@@ -291,10 +341,11 @@ fn method(plan: Plan) -> Vec<String> {
         / GROWTH_INTERVAL.as_micros().max(1) as u64;
     vec![
         format!(
-            "{} keys of 8 B with values of 64 B. A probe sends one GET at a time, due every {} µs; \
-             its latency counts from when it was due, so a stall is charged for every request that \
-             it kept from being sent. Beside it {} other connections send {} GETs per millisecond \
-             each. Each event is compared with an idle stretch of {:?} right before it.",
+            "{} keys of 8 B with values of 64 B. A probe sends one GET at a time, due every {} µs; a \
+             stall is charged for every slot of that schedule that it blocked, and time during \
+             which the load generator itself did not get its processor is subtracted. Beside it {} \
+             other connections send {} GETs per millisecond each. Each event is compared with an \
+             idle stretch of {:?} right before it.",
             plan.keys,
             PROBE_INTERVAL.as_micros(),
             LIGHT_LANES,
@@ -302,7 +353,7 @@ fn method(plan: Plan) -> Vec<String> {
             plan.idle,
         ),
         format!(
-            "Events: {} further keys that all expire at one moment; new keys written at {writes} \
+            "Events: {} further keys that all expire at one moment; new keys written at up to {writes} \
              per second (idle here: as many overwrites of present keys); FLUSHALL ASYNC.",
             plan.expiring,
         ),

@@ -16,7 +16,10 @@ use crate::servers::{pin_this_thread, set_affinity};
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape { key_bytes: 8, value_bytes: 64 };
+const SHAPE: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 64,
+};
 const TARGET: Target = Target::AtLeast(1.5);
 const PIPELINE: usize = 64;
 
@@ -47,19 +50,37 @@ fn measure(context: &mut Context) -> Result<Vec<Outcome>> {
     for workers in [1, 2] {
         progress.doing(&format!("loading, {workers} workers"));
         let spec = spec.with_workers(workers);
-        contestants.push(Contestant::start(&spec, Command::Set, SHAPE, keys, connections)?);
+        contestants.push(Contestant::start(
+            &spec,
+            Command::Set,
+            SHAPE,
+            keys,
+            connections,
+        )?);
         progress.advance(1);
     }
     context.note_version(&contestants[0].server)?;
     let mut outcomes = Vec::new();
-    for (label, kind) in [("GET, pipeline 64", Command::Get), ("SET, pipeline 64", Command::Set)] {
+    for (label, kind) in [
+        ("GET, pipeline 64", Command::Get),
+        ("SET, pipeline 64", Command::Set),
+    ] {
         progress.doing(label);
         let source = Mix::one(kind, SHAPE, Keys::Uniform(keys), PIPELINE);
         let samples = interleave(&mut contestants, &source, rounds)?;
         let ratio = ratio(&samples[1], &samples[0], |s| s.kops);
         progress.say(&format!("{label}: {:.2}× with two workers", ratio.median));
-        let workers = ["1", "2"].iter().zip(&samples).map(|(n, s)| Measured::of(n, s)).collect();
-        outcomes.push(Outcome { label, workers, ratio, met: TARGET.met(ratio.median) });
+        let workers = ["1", "2"]
+            .iter()
+            .zip(&samples)
+            .map(|(n, s)| Measured::of(n, s))
+            .collect();
+        outcomes.push(Outcome {
+            label,
+            workers,
+            ratio,
+            met: TARGET.met(ratio.median),
+        });
         progress.advance(1);
     }
     Ok(outcomes)
@@ -87,16 +108,35 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
             cells.extend(measured.cells());
             if i == 1 {
                 let ratio = outcome.ratio.median;
-                cells.extend([outcome.ratio.show(), TARGET.show(), TARGET.verdict(ratio).into()]);
+                cells.extend([
+                    outcome.ratio.show(),
+                    TARGET.show(),
+                    TARGET.verdict(ratio).into(),
+                ]);
             }
             table.row(cells);
         }
-        let bars = outcome.workers.iter().enumerate().map(|(series, measured)| {
-            let value = measured.kops.median;
-            Bar { series, value, label: format!("{value:.0} k/s") }
+        let bars = outcome
+            .workers
+            .iter()
+            .enumerate()
+            .map(|(series, measured)| {
+                let value = measured.kops.median;
+                Bar {
+                    series,
+                    value,
+                    label: format!("{value:.0} k/s"),
+                }
+            });
+        let target = outcome
+            .workers
+            .first()
+            .map(|m| m.kops.median * TARGET.limit());
+        groups.push(Group {
+            label: outcome.label.to_owned(),
+            bars: bars.collect(),
+            target,
         });
-        let target = outcome.workers.first().map(|m| m.kops.median * TARGET.limit());
-        groups.push(Group { label: outcome.label.to_owned(), bars: bars.collect(), target });
     }
     Report {
         slug: "scaling",
