@@ -69,7 +69,10 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
                 .push(format!("redis-benchmark {variant}: no result for {title}"));
         }
         if !finished.success() {
-            let reason = finished.text.lines().last().unwrap_or_default();
+            let mut lines = finished.text.lines().rev();
+            let reason = lines
+                .find(|line| !line.starts_with('"'))
+                .unwrap_or_default();
             outcome
                 .complaints
                 .push(format!("redis-benchmark {variant}: failed: {reason}"));
