@@ -1,12 +1,11 @@
 //! Memory for records: slots of fixed sizes in pages, named by 32-bit handles.
 //!
-//! Sizes go up in steps of 8 bytes to 256, then in eight steps for each
-//! doubling. A class's pages grow with what the class holds, from 4 KiB to
+//! Slots have the sizes of `classes.rs`. A class's pages grow with what the class holds, from 4 KiB to
 //! 256 KiB, so that about a thirty-second of it at most lies unused in the
 //! newest page; pages are allocated as zeroes, which costs no memory until a
 //! slot is used. Slots are taken from the fullest page that has one, so that
 //! the emptiest pages become empty, and pages that stay partly used are
-//! emptied by [`Arena::compact`].
+//! emptied by `compact.rs`.
 //!
 //! Invariants:
 //! 1. A free slot's first byte is 0, a record's is not.
@@ -14,39 +13,36 @@
 //!    ([`LISTS`]), unless it is full or is being emptied.
 //! 3. Page 0 has no slots: handle 0 names none.
 
-use super::record::MAX_RECORD;
+use super::classes::{CLASSES, class_of, class_size};
 
 /// Bits of a handle that say which slot of its page.
-const SLOT_BITS: u32 = 14;
+pub(super) const SLOT_BITS: u32 = 14;
 const MAX_SLOTS: usize = 1 << SLOT_BITS;
 const MAX_PAGES: usize = 1 << (32 - SLOT_BITS);
 
-const SMALLEST_PAGE: usize = 4 << 10;
+pub(super) const SMALLEST_PAGE: usize = 4 << 10;
 const LARGEST_PAGE: usize = 256 << 10;
 /// Where the handles are a quarter used up, pages become larger, so that they
 /// last for the memory of any machine.
 const LAST_PAGE: usize = 4 << 20;
 
-/// Steps of 8 to 256 bytes, then eight steps for each doubling.
-const CLASSES: usize = 32 + 8 * 4;
-
 /// Lists of a class by how full their pages are, in eighths.
 const LISTS: usize = 8;
 const IN_NO_LIST: u8 = u8::MAX;
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// One cache line, the fields of every access first.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Page {
-    bytes: Box<[u8]>,
-    slot_size: u32,
-    slots: u32,
-    used: u32,
+pub(super) struct Page {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) slot_size: u32,
+    pub(super) slots: u32,
+    pub(super) used: u32,
     /// First of the free slots that were used before; each names the next.
     free: u32,
     /// Slots from here on were never used.
-    fresh: u32,
+    pub(super) fresh: u32,
     prev: u32,
     next: u32,
     class: u8,
@@ -54,33 +50,33 @@ struct Page {
 }
 
 #[derive(Debug)]
-struct Class {
+pub(super) struct Class {
     /// First page of each list.
-    heads: [u32; LISTS],
+    pub(super) heads: [u32; LISTS],
     pages: u32,
-    slots: usize,
-    used: usize,
+    pub(super) slots: usize,
+    pub(super) used: usize,
 }
 
 /// A page whose records are being moved elsewhere.
 #[derive(Clone, Copy, Debug)]
-struct Emptying {
-    page: u32,
-    next_slot: u32,
+pub(super) struct Emptying {
+    pub(super) page: u32,
+    pub(super) next_slot: u32,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    pages: Vec<Page>,
+    pub(super) pages: Vec<Page>,
     free_pages: Vec<u32>,
     /// Empty until the first record comes.
-    classes: Vec<Class>,
+    pub(super) classes: Vec<Class>,
     records: usize,
     used_bytes: usize,
-    page_bytes: usize,
-    emptying: Option<Emptying>,
+    pub(super) page_bytes: usize,
+    pub(super) emptying: Option<Emptying>,
     /// Where the search for a class worth compacting goes on.
-    next_class: usize,
+    pub(super) next_class: usize,
 }
 
 #[inline]
@@ -260,7 +256,7 @@ impl Arena {
         at
     }
 
-    fn drop_page(&mut self, at: u32) {
+    pub(super) fn drop_page(&mut self, at: u32) {
         if self.emptying.is_some_and(|e| e.page == at) {
             self.emptying = None;
         } else {
@@ -293,7 +289,7 @@ impl Arena {
         }
     }
 
-    fn unlist(&mut self, at: u32) {
+    pub(super) fn unlist(&mut self, at: u32) {
         let page = &mut self.pages[at as usize];
         let (list, prev, next) = (page.list, page.prev, page.next);
         if list == IN_NO_LIST {
@@ -308,89 +304,6 @@ impl Arena {
         if next != NONE {
             self.pages[next as usize].prev = prev;
         }
-    }
-
-    /// Moves records out of pages that are little used, until `budget` slots
-    /// have been looked at or there is nothing worth moving. `moved` is told
-    /// the old and the new handle of a record that is at both, before the old
-    /// slot is freed. Returns whether the budget ended it.
-    pub(super) fn compact(
-        &mut self,
-        budget: &mut usize,
-        mut moved: impl FnMut(&[u8], u32, u32),
-    ) -> bool {
-        let mut copy = [0; MAX_RECORD];
-        while *budget > 0 {
-            let Some(Emptying {
-                page: at,
-                next_slot,
-            }) = self.emptying
-            else {
-                *budget -= 1;
-                if !self.choose_page() {
-                    return false;
-                }
-                continue;
-            };
-            *budget -= 1;
-            let page = &self.pages[at as usize];
-            debug_assert!(next_slot < page.fresh, "a page without records is dropped");
-            self.emptying = Some(Emptying {
-                page: at,
-                next_slot: next_slot + 1,
-            });
-            let size = page.slot_size as usize;
-            let start = next_slot as usize * size;
-            if page.bytes[start] == 0 {
-                continue;
-            }
-            let record = &mut copy[..size];
-            record.copy_from_slice(&page.bytes[start..start + size]);
-            let old = at << SLOT_BITS | next_slot;
-            let new = self.alloc(size);
-            self.get_mut(new).copy_from_slice(record);
-            moved(record, old, new);
-            self.free(old);
-        }
-        true
-    }
-
-    /// Finds a page whose records fit into its class's other pages, in a class
-    /// that is less than nine tenths used.
-    fn choose_page(&mut self) -> bool {
-        for _ in 0..self.classes.len() {
-            let number = self.next_class;
-            self.next_class = (number + 1) % self.classes.len();
-            let class = &self.classes[number];
-            if class.used * 10 >= class.slots * 9 {
-                continue;
-            }
-            let Some(&at) = class.heads.iter().find(|&&page| page != NONE) else {
-                continue;
-            };
-            let page = &self.pages[at as usize];
-            let elsewhere = class.slots - page.slots as usize;
-            let fits = elsewhere >= class.used;
-            // The last page of a class may be far too large for what is left.
-            let too_large =
-                page.bytes.len() > SMALLEST_PAGE && class.used * 8 < page.slots as usize;
-            if !fits && !too_large {
-                continue;
-            }
-            // More of this class may be left to do.
-            self.next_class = number;
-            if page.used == 0 {
-                self.drop_page(at);
-                return true;
-            }
-            self.unlist(at);
-            self.emptying = Some(Emptying {
-                page: at,
-                next_slot: 0,
-            });
-            return true;
-        }
-        false
     }
 
     /// The handles of all records; for checks.
@@ -478,57 +391,13 @@ fn list_of(page: &Page) -> u8 {
     (page.used * LISTS as u32 / page.slots) as u8
 }
 
-/// The class for records of `size` bytes.
-#[inline]
-fn class_of(size: usize) -> usize {
-    debug_assert!(size <= MAX_RECORD);
-    if size <= 256 {
-        return size.max(1).div_ceil(8) - 1;
-    }
-    // Eight steps for each doubling: the three bits below the highest one.
-    let last = size - 1;
-    let doubling = last.ilog2() as usize;
-    32 + (doubling - 8) * 8 + ((last >> (doubling - 3)) & 7)
-}
-
-/// The slot size of a class.
-fn class_size(class: usize) -> usize {
-    if class < 32 {
-        return (class + 1) * 8;
-    }
-    let (doubling, step) = ((class - 32) / 8 + 8, (class - 32) % 8);
-    (8 + step + 1) << (doubling - 3)
-}
-
-/// Bytes that a record of `size` bytes takes.
-#[inline]
-pub(super) fn slot_size(size: usize) -> usize {
-    class_size(class_of(size))
-}
-
 const _: () = {
     assert!(size_of::<Page>() == 64);
-    assert!(MAX_RECORD == 4096, "the last class's size");
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn classes_waste_little() {
-        for size in 1..=MAX_RECORD {
-            let slot = slot_size(size);
-            assert!(
-                slot >= size && slot - size < 8.max(size / 8 + 1),
-                "{size} in {slot}"
-            );
-            assert!(class_of(size) < CLASSES);
-            assert_eq!(class_of(slot), class_of(size));
-        }
-        assert_eq!(slot_size(MAX_RECORD), MAX_RECORD);
-        assert_eq!(slot_size(78), 80);
-    }
 
     fn put(arena: &mut Arena, size: usize, tag: u8) -> u32 {
         let handle = arena.alloc(size);
@@ -556,44 +425,5 @@ mod tests {
         arena.check();
         assert_eq!((arena.records(), arena.used_bytes()), (0, 0));
         assert!(arena.page_bytes <= SMALLEST_PAGE);
-    }
-
-    #[test]
-    fn compaction_moves_everything_to_few_pages() {
-        let mut arena = Arena::default();
-        let mut at = std::collections::HashMap::new();
-        for i in 0..40_000u32 {
-            let handle = arena.alloc(64);
-            let slot = arena.get_mut(handle);
-            slot[0] = 1;
-            slot[8..12].copy_from_slice(&i.to_le_bytes());
-            at.insert(i, handle);
-        }
-        for i in (0..40_000).filter(|i| i % 8 != 0) {
-            arena.free(at.remove(&i).expect("present"));
-        }
-        let before = arena.bytes();
-        let id = |slot: &[u8]| u32::from_le_bytes([slot[8], slot[9], slot[10], slot[11]]);
-        loop {
-            let mut budget = 100;
-            let more = arena.compact(&mut budget, |record, old, new| {
-                assert_eq!(at.insert(id(record), new), Some(old));
-            });
-            if !more {
-                break;
-            }
-        }
-        arena.check();
-        assert!(arena.bytes() < before / 4);
-        assert_eq!((arena.records(), at.len()), (5000, 5000));
-        for (&i, &handle) in &at {
-            assert_eq!(id(arena.get(handle)), i);
-        }
-        for handle in at.into_values() {
-            arena.free(handle);
-        }
-        assert!(!arena.compact(&mut 1000, |_, _, _| unreachable!("nothing is left")));
-        arena.check();
-        assert_eq!(arena.page_bytes, 0);
     }
 }

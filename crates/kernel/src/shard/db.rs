@@ -8,7 +8,8 @@
 //! 3. `expiry` has exactly the (time, hash) pairs of the records that expire.
 
 use super::Env;
-use super::arena::{self, Arena};
+use super::arena::Arena;
+use super::classes;
 use super::expiry::Expiry;
 use super::index::{Index, Position, Probe};
 use super::record::{self, BIG, Head, equal};
@@ -438,7 +439,7 @@ impl Db {
             }
             let parts = (head.key_part(slot).len(), head.value_len());
             let size = record::size(parts.0, parts.1, head.has_expiry());
-            assert_eq!(arena::slot_size(size), slot.len(), "in the wrong class");
+            assert_eq!(classes::slot_size(size), slot.len(), "in the wrong class");
             if let Some(at) = head.expiry(slot) {
                 expiring += 1;
                 sum += u128::from(at);

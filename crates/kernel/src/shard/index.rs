@@ -13,10 +13,9 @@
 //! the same after any growth or shrink (see [`Index::collect`]).
 
 use super::segment::{PLACES, Place, Segment};
-use rufous_base::rng::Rng;
 
 /// Buckets of a segment that is split rather than grown.
-const SPLIT: usize = 256;
+pub(super) const SPLIT: usize = 256;
 
 /// Bits of the hash the directory may use; the rest orders the buckets of a
 /// segment. Segments at this depth grow beyond [`SPLIT`] instead: 2^24 full
@@ -68,10 +67,10 @@ pub(super) struct Probe {
 pub(super) struct Index {
     /// 2^depth numbers of segments.
     directory: Vec<u32>,
-    depth: u32,
+    pub(super) depth: u32,
     /// 32 - depth.
     shift: u32,
-    segments: Vec<Segment>,
+    pub(super) segments: Vec<Segment>,
     /// Segments without buckets, to be used again.
     free: Vec<u32>,
     /// How many segments have each depth.
@@ -119,7 +118,7 @@ impl Index {
     }
 
     #[inline]
-    fn segment_of(&self, hash: u32) -> u32 {
+    pub(super) fn segment_of(&self, hash: u32) -> u32 {
         self.directory[(u64::from(hash) >> self.shift) as usize]
     }
 
@@ -312,73 +311,6 @@ impl Index {
         true
     }
 
-    /// Fills `out` with entries of the lowest hashes from `cursor` on, at
-    /// least `count` where there are as many, and a few more: all entries of a
-    /// home bucket come together. Returns the hash to go on from, or `None`
-    /// at the end. An entry that stays in the index from the first call to
-    /// the last appears exactly once, whatever grows and shrinks in between.
-    ///
-    /// Where the table is sparse, it returns early with fewer entries, so
-    /// that no call looks at more than a multiple of `count` buckets.
-    pub(super) fn collect(
-        &self,
-        cursor: u32,
-        count: usize,
-        out: &mut Vec<(u32, u32)>,
-    ) -> Option<u32> {
-        out.clear();
-        let mut looks = count.saturating_mul(2).saturating_add(64);
-        let mut cursor = cursor;
-        loop {
-            let segment = &self.segments[self.segment_of(cursor) as usize];
-            let prefix = cursor & prefix_mask(segment.depth());
-            let home = segment.collect(cursor, count, &mut looks, out);
-            let next = segment.first_hash(prefix, home);
-            cursor = u32::try_from(next).ok()?;
-            if out.len() >= count || looks == 0 {
-                return Some(cursor);
-            }
-        }
-    }
-
-    /// An entry, each with the same probability; `None` where the index is empty.
-    pub(super) fn random(&self, rng: &mut Rng) -> Option<(u32, u32)> {
-        if self.len == 0 {
-            return None;
-        }
-        // A place is hit with probability 1 / (2^depth * buckets * 8): where
-        // that is large, the hit is accepted less often. Segments of the
-        // deepest kind set the scale; those above it have more places a hash.
-        for _ in 0..1000 {
-            let draw = rng.next_u64();
-            let segment = &self.segments[self.segment_of(draw as u32) as usize];
-            let weight = (segment.buckets() as u64) << segment.depth();
-            let scale = if self.depth == 0 {
-                weight
-            } else {
-                (SPLIT as u64) << self.depth
-            };
-            if rng.below(scale) >= weight {
-                continue;
-            }
-            let place = (draw >> 32) as usize % (segment.buckets() * PLACES);
-            let (hash, handle) = segment.at(place / PLACES, place % PLACES);
-            if handle != 0 {
-                return Some((hash, handle));
-            }
-        }
-        // Very uneven tables only: the first entry after a random hash.
-        let mut out = Vec::new();
-        let mut cursor = Some(rng.next_u64() as u32);
-        while let Some(from) = cursor {
-            cursor = self.collect(from, 1, &mut out);
-            if let Some(&entry) = out.first() {
-                return Some(entry);
-            }
-        }
-        self.segments.iter().find_map(|s| s.entries().next())
-    }
-
     /// All entries, in no particular order; for checks.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.segments.iter().flat_map(Segment::entries)
@@ -413,7 +345,7 @@ impl Index {
     }
 }
 
-fn prefix_mask(depth: u32) -> u32 {
+pub(super) fn prefix_mask(depth: u32) -> u32 {
     !(u64::from(u32::MAX) >> depth) as u32
 }
 
@@ -440,6 +372,7 @@ fn fit(len: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rufous_base::rng::Rng;
 
     #[test]
     fn sizes_go_in_quarters() {
@@ -497,22 +430,5 @@ mod tests {
         assert!(index.find(0x1234_5678, |h| h == 77).is_none());
         assert_eq!(index.len(), 4999);
         index.check();
-    }
-
-    #[test]
-    fn random_entries_are_spread_evenly() {
-        let mut index = Index::default();
-        let mut rng = Rng::new(2);
-        const N: usize = 3000;
-        for handle in 1..=N as u32 {
-            index.insert(rng.next_u64() as u32, handle);
-        }
-        let mut hits = vec![0u32; N];
-        for _ in 0..N * 100 {
-            let (_, handle) = index.random(&mut rng).expect("not empty");
-            hits[handle as usize - 1] += 1;
-        }
-        // Poisson around 100: ten standard deviations either way.
-        assert!(hits.iter().all(|&n| n > 20 && n < 200));
     }
 }

@@ -15,12 +15,16 @@
 //! - [`policy`]: access stamps, by time or by frequency
 //! - `db`, `write`: one database; reading and walking, and writing
 //! - `record`: how a record lies in its slot
-//! - `arena`: slots, pages, compaction
+//! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
+//!   pages are emptied
 //! - `segment`, `index`: from hash to record
+//! - `walk`: the index in the order of hashes, and at random
 //! - `expiry`: the order in which keys expire
 //! - `slab`: what is too large for a record
 
 mod arena;
+mod classes;
+mod compact;
 mod db;
 mod expiry;
 mod index;
@@ -31,6 +35,7 @@ mod slab;
 #[cfg(test)]
 mod tests;
 pub mod types;
+mod walk;
 mod write;
 
 pub use policy::Policy;
@@ -289,11 +294,11 @@ impl Shard {
         self.env.touch = touch;
     }
 
-    /// Visits at least `count` keys (fewer at the end, or where the table is
-    /// sparse) in the order of their hashes from `cursor` on. Returns where to
-    /// go on, `None` at the end, and never 0, where every walk begins. A key
-    /// that is there all the time from the first call to the last is visited
-    /// exactly once.
+    /// Visits `count` keys in the order of their hashes from `cursor` on: fewer
+    /// at the end, or where the table is sparse; more where hashes are equal.
+    /// Returns where to go on, `None` at the end, and never 0, where every walk
+    /// begins. A key that is there all the time from the first call to the
+    /// last is visited exactly once.
     pub fn scan(
         &mut self,
         db: usize,

@@ -3,7 +3,7 @@
 //! written anew to another slot where not.
 
 use super::Env;
-use super::arena;
+use super::classes;
 use super::db::{Db, Found, big_bytes, number};
 use super::record::{self, BIG, Head, INLINE, LONG_KEY, MAX_INLINE_KEY, MAX_RECORD, Parts};
 use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue};
@@ -199,7 +199,7 @@ impl Db {
     fn rewrite(&mut self, found: Found, parts: Parts<'_>) -> u32 {
         let size = parts.size();
         let mut handle = found.handle;
-        if self.arena.get(handle).len() != arena::slot_size(size) {
+        if self.arena.get(handle).len() != classes::slot_size(size) {
             handle = self.arena.alloc(size);
             self.index.set_handle(found.position, handle);
             parts.write(self.arena.get_mut(handle));

@@ -1,1 +1,5 @@
 //! Tests of the whole shard.
+
+mod guarantees;
+mod model;
+mod single;

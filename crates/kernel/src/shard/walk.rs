@@ -1,0 +1,104 @@
+//! Walking the index in the order of hashes, and drawing from it at random.
+
+use super::index::{Index, SPLIT, prefix_mask};
+use super::segment::PLACES;
+use rufous_base::rng::Rng;
+
+impl Index {
+    /// Fills `out` with the `count` entries of the lowest hashes from `cursor`
+    /// on; entries of equal hash come together. Returns the hash to go on
+    /// from, or `None` at the end. An entry that stays in the index from the
+    /// first call to the last appears exactly once, whatever grows and shrinks
+    /// in between.
+    ///
+    /// Where the table is sparse, it returns early with fewer entries, so
+    /// that no call looks at more than a multiple of `count` buckets.
+    pub(super) fn collect(
+        &self,
+        cursor: u32,
+        count: usize,
+        out: &mut Vec<(u32, u32)>,
+    ) -> Option<u32> {
+        out.clear();
+        let count = count.max(1);
+        let mut looks = count.saturating_mul(2).saturating_add(64);
+        let mut next = u64::from(cursor);
+        while let Ok(from) = u32::try_from(next) {
+            let segment = &self.segments[self.segment_of(from) as usize];
+            let prefix = from & prefix_mask(segment.depth());
+            let home = segment.collect(from, count, &mut looks, out);
+            next = segment.first_hash(prefix, home);
+            if out.len() >= count || looks == 0 {
+                break;
+            }
+        }
+        // Whole runs of full buckets were taken: give back what is too much.
+        if out.len() > count {
+            let (_, last, _) = out.select_nth_unstable_by_key(count - 1, |e| e.0);
+            let limit = last.0;
+            out.retain(|e| e.0 <= limit);
+            next = u64::from(limit) + 1;
+        }
+        u32::try_from(next).ok()
+    }
+
+    /// An entry, each with the same probability; `None` where the index is empty.
+    pub(super) fn random(&self, rng: &mut Rng) -> Option<(u32, u32)> {
+        if self.len() == 0 {
+            return None;
+        }
+        // A place is hit with probability 1 / (2^depth * buckets * 8): where
+        // that is large, the hit is accepted less often. Segments of the
+        // deepest kind set the scale; those above it have more places a hash.
+        for _ in 0..1000 {
+            let draw = rng.next_u64();
+            let segment = &self.segments[self.segment_of(draw as u32) as usize];
+            let weight = (segment.buckets() as u64) << segment.depth();
+            let scale = if self.depth == 0 {
+                weight
+            } else {
+                (SPLIT as u64) << self.depth
+            };
+            if rng.below(scale) >= weight {
+                continue;
+            }
+            let place = (draw >> 32) as usize % (segment.buckets() * PLACES);
+            let (hash, handle) = segment.at(place / PLACES, place % PLACES);
+            if handle != 0 {
+                return Some((hash, handle));
+            }
+        }
+        // Very uneven tables only: the first entry after a random hash.
+        let mut out = Vec::new();
+        let mut cursor = Some(rng.next_u64() as u32);
+        while let Some(from) = cursor {
+            cursor = self.collect(from, 1, &mut out);
+            if let Some(&entry) = out.first() {
+                return Some(entry);
+            }
+        }
+        self.segments.iter().find_map(|s| s.entries().next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_entries_are_spread_evenly() {
+        let mut index = Index::default();
+        let mut rng = Rng::new(2);
+        const N: usize = 3000;
+        for handle in 1..=N as u32 {
+            index.insert(rng.next_u64() as u32, handle);
+        }
+        let mut hits = vec![0u32; N];
+        for _ in 0..N * 100 {
+            let (_, handle) = index.random(&mut rng).expect("not empty");
+            hits[handle as usize - 1] += 1;
+        }
+        // Poisson around 100: ten standard deviations either way.
+        assert!(hits.iter().all(|&n| n > 20 && n < 200));
+    }
+}
