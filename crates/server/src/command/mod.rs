@@ -12,6 +12,7 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 
 pub mod connection;
+mod help;
 pub mod server;
 
 /// A command on the connection or the server.
@@ -58,7 +59,16 @@ impl Deref for CommandTable {
     }
 }
 
-static SESSION_GROUPS: [&[&SessionCommand]; 2] = [connection::COMMANDS, server::COMMANDS];
+static SESSION_GROUPS: [&[&SessionCommand]; 8] = [
+    connection::COMMANDS,
+    server::COMMANDS,
+    server::command::COMMANDS,
+    server::config::COMMANDS,
+    server::slowlog::COMMANDS,
+    server::latency::COMMANDS,
+    server::memory::COMMANDS,
+    server::debug::COMMANDS,
+];
 
 /// The table of this process.
 pub fn table() -> &'static CommandTable {
@@ -77,7 +87,11 @@ fn build() -> CommandTable {
             "swapdb" => Dispatch::Node(server::flush::swap_db),
             _ if command.spec.keys.single().is_some() => Dispatch::Key,
             _ => {
-                debug_assert!(!matches!(command.spec.keys, Keys::None), "{}", command.spec.name);
+                debug_assert!(
+                    !matches!(command.spec.keys, Keys::None),
+                    "{}",
+                    command.spec.name
+                );
                 Dispatch::Keys
             }
         });
@@ -86,5 +100,8 @@ fn build() -> CommandTable {
         specs.push(&command.spec);
         dispatch.push(Dispatch::Session(command.run));
     }
-    CommandTable { table: Table::new(specs), dispatch }
+    CommandTable {
+        table: Table::new(specs),
+        dispatch,
+    }
 }

@@ -35,7 +35,10 @@ pub enum Slot {
     /// Under way.
     Waiting { discard: bool },
     /// Ready: the next `len` bytes of [`Connection::late`].
-    Late { start: (usize, usize), end: (usize, usize) },
+    Late {
+        start: (usize, usize),
+        end: (usize, usize),
+    },
     /// Ready, from another worker, ahead of its turn.
     Early(Box<Output>),
 }
@@ -62,6 +65,8 @@ pub struct Connection {
     pub db: u8,
     pub resp3: bool,
     pub authenticated: bool,
+    /// Wrong passwords in a row.
+    pub auth_failures: u32,
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
     pub no_touch: bool,
@@ -102,6 +107,7 @@ impl Connection {
             db: 0,
             resp3: false,
             authenticated: false,
+            auth_failures: 0,
             reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,
@@ -132,7 +138,14 @@ impl Connection {
 
     /// Takes the reply to request `seq` that comes from elsewhere, and writes
     /// everything that is now in order to `out`.
-    pub fn complete(&mut self, seq: u32, from: &Output, start: (usize, usize), end: (usize, usize), out: &mut Output) {
+    pub fn complete(
+        &mut self,
+        seq: u32,
+        from: &Output,
+        start: (usize, usize),
+        end: (usize, usize),
+        out: &mut Output,
+    ) {
         let place = seq.wrapping_sub(self.first_seq) as usize;
         let Some(slot) = self.slots.get_mut(place) else {
             debug_assert!(false, "a reply to a request that is not under way");

@@ -2,7 +2,7 @@
 //! say nothing for too long are dropped.
 
 use super::{Front, Message};
-use rufous_base::{Close, Effects, Now};
+use rufous_base::{Effects, Now};
 
 /// How often a worker looks after itself, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -19,6 +19,8 @@ const MAINTAIN_BUDGET: usize = 128;
 /// When things happened last.
 #[derive(Debug, Default)]
 pub(crate) struct Cron {
+    /// The time of the next tick, as the driver was told.
+    wake_us: u64,
     idle_checked_us: u64,
     sample: Sample,
 }
@@ -34,18 +36,36 @@ struct Sample {
 impl Front {
     pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.pause.is_active() && now.mono_us >= self.pause.until_us {
-            self.pause.until_us = 0;
+            self.pause.end();
         }
         let expiring = self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
-        let tidying = self.kernel.shard.maintain_step(MAINTAIN_BUDGET);
+        let tidying = self.kernel.maintain_step(MAINTAIN_BUDGET);
         self.drop_idle_clients(now);
         self.sample(now);
-        let period = if expiring || tidying { BUSY_PERIOD_US } else { PERIOD_US };
-        let mut wake = now.mono_us + period;
+        let period = if expiring || tidying {
+            BUSY_PERIOD_US
+        } else {
+            PERIOD_US
+        };
+        self.publish_memory();
+        self.answer_board();
+        self.cron.wake_us = now.mono_us + period;
+        fx.wake_at_us = Some(self.cron.wake_us);
+    }
+
+    /// Makes sure that there is a next tick, and that it ends a pause in time.
+    pub(super) fn wake_in_time(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let mut wake = match self.cron.wake_us {
+            0 => now.mono_us + PERIOD_US,
+            wake => wake,
+        };
         if self.pause.is_active() {
-            wake = wake.min(self.pause.until_us);
+            wake = wake.min(self.pause.until_us.max(now.mono_us));
         }
-        fx.wake_at_us = Some(wake);
+        if wake != self.cron.wake_us {
+            self.cron.wake_us = wake;
+            fx.wake_at_us = Some(wake);
+        }
     }
 
     /// Closes connections that have been idle for longer than `timeout`.
@@ -56,9 +76,12 @@ impl Front {
         }
         self.cron.idle_checked_us = now.mono_us;
         let idle = self.connections.iter().flatten().filter(|c| {
-            !c.info.is_internal && !c.monitor && now.mono_us.saturating_sub(c.last_active_us) > timeout_us
+            !c.info.is_internal
+                && !c.monitor
+                && now.mono_us.saturating_sub(c.last_active_us) > timeout_us
         });
-        self.closes.extend(idle.map(|c| (c.id, Close::Now)));
+        let idle: Vec<_> = idle.map(|c| c.id).collect();
+        idle.into_iter().for_each(|id| self.close_now(id));
     }
 
     fn sample(&mut self, now: Now) {
@@ -76,5 +99,12 @@ impl Front {
     /// Commands per second, lately.
     pub fn commands_per_second(&self) -> u64 {
         self.cron.sample.per_second
+    }
+
+    /// Tells the other workers how much memory this one uses.
+    pub(crate) fn publish_memory(&self) -> usize {
+        let bytes = self.kernel.shard.memory().total();
+        self.shared.memory_changed(self.id().index(), bytes);
+        bytes
     }
 }

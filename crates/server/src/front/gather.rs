@@ -65,11 +65,16 @@ impl Session<'_> {
             finish(self.front, answer, reply);
             return;
         }
-        self.ask(&[worker], None, question, move |front, mut answers: Vec<T>, reply: &mut Reply<'_>| {
-            if let Some(answer) = answers.pop() {
-                finish(front, answer, reply);
-            }
-        });
+        self.ask(
+            &[worker],
+            None,
+            question,
+            move |front, mut answers: Vec<T>, reply: &mut Reply<'_>| {
+                if let Some(answer) = answers.pop() {
+                    finish(front, answer, reply);
+                }
+            },
+        );
     }
 
     fn ask<T: Send + 'static>(
@@ -84,7 +89,9 @@ impl Session<'_> {
         let mut answers: Vec<Option<Answer>> = Vec::new();
         answers.resize_with(self.front.kernel.placement().workers(), || None);
         answers[self.front.id().index()] = own;
-        let Some(connection) = self.front.connection(self.conn) else { return };
+        let Some(connection) = self.front.connection(self.conn) else {
+            return;
+        };
         let gather = Gather {
             conn: self.conn,
             seq: connection.next_seq(),
@@ -92,7 +99,10 @@ impl Session<'_> {
             answers,
             missing: others.len(),
             finish: Box::new(move |front, answers, reply| {
-                let typed = answers.into_iter().filter_map(|a| a.downcast::<T>().ok().map(|a| *a)).collect();
+                let typed = answers
+                    .into_iter()
+                    .filter_map(|a| a.downcast::<T>().ok().map(|a| *a))
+                    .collect();
                 finish(front, typed, reply);
             }),
         };
@@ -100,7 +110,13 @@ impl Session<'_> {
         for &worker in others {
             let question = question.clone();
             let boxed: Question = Box::new(move |front, now| Box::new(question(front, now)));
-            self.front.outgoing.push((worker, Message::Ask { gather: id, question: boxed }));
+            self.front.outgoing.push((
+                worker,
+                Message::Ask {
+                    gather: id,
+                    question: boxed,
+                },
+            ));
         }
         self.pending = true;
     }
@@ -113,7 +129,13 @@ impl Front {
         self.outgoing.push((worker, Message::Tell(Box::new(order))));
     }
 
-    pub(super) fn on_answered(&mut self, id: u64, from: WorkerId, answer: Answer, fx: &mut Effects<Message>) {
+    pub(super) fn on_answered(
+        &mut self,
+        id: u64,
+        from: WorkerId,
+        answer: Answer,
+        fx: &mut Effects<Message>,
+    ) {
         let Some(gather) = self.gathers.get_mut(&id) else {
             debug_assert!(false, "an answer to a question that was not asked");
             return;
@@ -123,14 +145,19 @@ impl Front {
         if gather.missing > 0 {
             return;
         }
-        let Some(gather) = self.gathers.remove(&id) else { return };
+        let Some(gather) = self.gathers.remove(&id) else {
+            return;
+        };
         let mut out = Output::default();
         let answers = gather.answers.into_iter().flatten().collect();
         (gather.finish)(self, answers, &mut Reply::new(&mut out, gather.resp3));
         self.counters.note_reply(&out.bytes);
-        let Some(connection) = super::find(&mut self.connections, gather.conn) else { return };
+        let Some(connection) = super::find(&mut self.connections, gather.conn) else {
+            return;
+        };
         let start = fx.output.mark();
         connection.complete(gather.seq, &out, (0, 0), out.mark(), &mut fx.output);
         fx.write(gather.conn, start);
+        super::closing::close_if_last(connection, fx);
     }
 }

@@ -11,25 +11,39 @@
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
 //! - [`session`]: what commands on connections and the server work with
-//! - [`slow`]: commands that took long
+//! - [`closing`]: ending connections
+//! - [`slow`], [`latency`]: commands that took long
+//! - [`secret`]: what neither of them nor a monitor may show
 //! - [`monitor`]: clients that watch every command
-//! - [`shared`]: what all workers of a node know
+//! - [`figures`]: what each worker counts, for who watches the node
+//! - [`shared`], [`process`]: what all workers of a node know
 
+pub mod closing;
 pub mod connection;
 pub mod cron;
+pub mod figures;
 pub mod gather;
-pub mod parse;
-pub mod session;
+pub mod latency;
 pub mod monitor;
+pub mod parse;
+pub mod process;
+mod secret;
+pub mod session;
 pub mod shared;
 pub mod slow;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 pub mod turn;
 
 use crate::command::CommandTable;
 use crate::config::Config;
 use connection::{Connection, Lookahead, Suspended};
 use gather::{Answer, Gather, Question};
-use rufous_base::{Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId};
+use rufous_base::{
+    Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
+};
 use rufous_command::DataCommands;
 use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::placement::Placement;
@@ -43,10 +57,16 @@ use std::sync::Arc;
 pub enum Message {
     Kernel(worker::Message),
     /// Answer this about yourself.
-    Ask { gather: u64, question: Question },
+    Ask {
+        gather: u64,
+        question: Question,
+    },
     /// Do this; nobody waits for it.
     Tell(gather::Order),
-    Answered { gather: u64, answer: Answer },
+    Answered {
+        gather: u64,
+        answer: Answer,
+    },
 }
 
 /// The front of one worker.
@@ -77,6 +97,11 @@ pub struct Front {
     pub counters: shared::Counters,
     pub(crate) pause: session::Pause,
     pub(crate) slow: slow::SlowLog,
+    pub(crate) latency: latency::LatencyLog,
+    /// How long the running command asked the driver to block this worker.
+    pub(crate) stall_us: u64,
+    /// What the shard had counted when statistics were last reset.
+    pub(crate) shard_base: rufous_kernel::shard::Counters,
     warm: Vec<Warm>,
     /// Effects of session commands, carried over at the end of the step.
     pub(crate) closes: Vec<(ConnId, Close)>,
@@ -116,6 +141,9 @@ impl Front {
             counters: shared::Counters::default(),
             pause: session::Pause::default(),
             slow: slow::SlowLog::default(),
+            latency: latency::LatencyLog::default(),
+            stall_us: 0,
+            shard_base: rufous_kernel::shard::Counters::default(),
             warm: Vec::new(),
             closes: Vec::new(),
             node: Vec::new(),
@@ -132,8 +160,18 @@ impl Front {
     pub fn configure(&mut self, config: Arc<Config>) {
         self.limits = shared::RequestLimits::new(&config);
         self.batch_limit = slow::batch_limit(config.slowlog_log_slower_than);
-        self.slow.configure(config.slowlog_log_slower_than, config.slowlog_max_len);
+        self.slow.configure(
+            config.slowlog_log_slower_than,
+            config.slowlog_max_len,
+            config.latency_monitor_threshold_ms,
+        );
         self.kernel.shard.set_policy(config.access_policy());
+        if config.requirepass.is_empty() {
+            self.connections
+                .iter_mut()
+                .flatten()
+                .for_each(|c| c.authenticated = true);
+        }
         self.config = config;
     }
 
@@ -153,7 +191,8 @@ impl Front {
 
     fn on_opened(&mut self, now: Now, id: ConnId, info: ConnInfo, fx: &mut Effects<Message>) {
         let config = Arc::clone(&self.config);
-        if config.protected_mode_refuses(&info) {
+        let refused = config.protected_mode_refuses(&info);
+        if refused {
             let start = fx.output.mark();
             rufous_resp::encode::error(&mut fx.output.bytes, shared::PROTECTED_MODE);
             fx.write(id, start);
@@ -168,6 +207,7 @@ impl Front {
         let workers = self.kernel.placement().workers() as u64;
         let client_id = (self.clients_seen - 1) * workers + u64::from(self.id().0) + 1;
         let mut connection = Connection::new(id, client_id, info, now.mono_us);
+        connection.closing = refused;
         connection.authenticated = config.requirepass.is_empty() || connection.info.is_internal;
         self.counters.connections += u64::from(!connection.info.is_internal);
         self.connections[id.index()] = Some(Box::new(connection));
@@ -187,16 +227,26 @@ impl Front {
         }
     }
 
-    fn on_message(&mut self, now: Now, from: WorkerId, message: Message, fx: &mut Effects<Message>) {
+    fn on_message(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        message: Message,
+        fx: &mut Effects<Message>,
+    ) {
         match message {
             Message::Kernel(message) => {
-                let mut replies =
-                    Replies { connections: &mut self.connections, counters: &mut self.counters, fx };
+                let mut replies = Replies {
+                    connections: &mut self.connections,
+                    counters: &mut self.counters,
+                    fx,
+                };
                 self.kernel.on_message(now, from, message, &mut replies);
             }
             Message::Ask { gather, question } => {
                 let answer = question(self, now);
-                self.outgoing.push((from, Message::Answered { gather, answer }));
+                self.outgoing
+                    .push((from, Message::Answered { gather, answer }));
             }
             Message::Tell(order) => order(self, now),
             Message::Answered { gather, answer } => self.on_answered(gather, from, answer, fx),
@@ -205,10 +255,16 @@ impl Front {
 
     /// Collects what the step left behind.
     fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let mut replies = Replies { connections: &mut self.connections, counters: &mut self.counters, fx };
+        let mut replies = Replies {
+            connections: &mut self.connections,
+            counters: &mut self.counters,
+            fx,
+        };
         self.kernel.settle(now, &mut replies);
         self.resume_connections(fx);
-        self.kernel.take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
+        self.wake_in_time(now, fx);
+        self.kernel
+            .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         fx.messages.append(&mut self.outgoing);
         fx.holds.append(&mut self.holds);
         fx.node.append(&mut self.node);
@@ -287,8 +343,14 @@ impl Actor for Front {
     }
 }
 
-pub(crate) fn find(connections: &mut [Option<Box<Connection>>], id: ConnId) -> Option<&mut Connection> {
-    connections.get_mut(id.index())?.as_deref_mut().filter(|c| c.id == id)
+pub(crate) fn find(
+    connections: &mut [Option<Box<Connection>>],
+    id: ConnId,
+) -> Option<&mut Connection> {
+    connections
+        .get_mut(id.index())?
+        .as_deref_mut()
+        .filter(|c| c.id == id)
 }
 
 /// Takes replies of the kernel to their connections.
@@ -300,10 +362,20 @@ struct Replies<'a> {
 
 impl Completions for Replies<'_> {
     fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
-        self.counters.note_reply(&from.bytes[range.start.0..range.end.0]);
-        let Some(connection) = find(self.connections, header.conn) else { return };
+        self.counters
+            .note_reply(&from.bytes[range.start.0..range.end.0]);
+        let Some(connection) = find(self.connections, header.conn) else {
+            return;
+        };
         let start = self.fx.output.mark();
-        connection.complete(header.seq, from, range.start, range.end, &mut self.fx.output);
+        connection.complete(
+            header.seq,
+            from,
+            range.start,
+            range.end,
+            &mut self.fx.output,
+        );
         self.fx.write(header.conn, start);
+        closing::close_if_last(connection, self.fx);
     }
 }

@@ -1,21 +1,32 @@
 //! Clients that watch every command (`MONITOR`).
 
-use super::Front;
+use super::{Front, secret};
 use rufous_base::{Args, ConnId, Now, WorkerId};
+use rufous_command::{Flags, Spec};
 
 /// Arguments longer than this are cut in the stream.
 const SHOWN_BYTES: usize = 64 * 1024;
+
+/// Administration is not shown, for it may carry secrets.
+pub(super) fn shows(spec: &Spec) -> bool {
+    !spec.flags.has(Flags::SKIP_MONITOR) && !spec.flags.has(Flags::ADMIN)
+}
 
 impl Front {
     /// Sends a line about a request that is about to run to every monitor of
     /// the node.
     #[cold]
-    pub(super) fn feed_monitors(&mut self, now: Now, conn: ConnId, args: &Args<'_>) {
-        let Some(connection) = self.connection(conn) else { return };
-        let line = line(now, connection.db, &connection.info.peer, args);
+    pub(super) fn feed_monitors(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
+        let Some(connection) = self.connection(conn) else {
+            return;
+        };
+        let line = line(now, connection.db, &connection.info.peer, spec, args);
         self.send_to_monitors(&line);
         let here = self.id();
-        for worker in (0..self.shared.workers).map(|w| WorkerId(w as u16)).filter(|w| *w != here) {
+        for worker in (0..self.shared.workers)
+            .map(|w| WorkerId(w as u16))
+            .filter(|w| *w != here)
+        {
             let line = line.clone();
             self.tell(worker, move |front, _| front.send_to_monitors(&line));
         }
@@ -29,10 +40,19 @@ impl Front {
 }
 
 /// `+<seconds>.<micros> [<db> <peer>] "arg" …`, quoted so that it is one line.
-fn line(now: Now, db: u8, peer: &str, args: &Args<'_>) -> Vec<u8> {
-    let mut line =
-        format!("+{}.{:06} [{db} {peer}]", now.unix_s(), now.unix_us % 1_000_000).into_bytes();
-    for arg in args.iter_from(0) {
+fn line(now: Now, db: u8, peer: &str, spec: &Spec, args: &Args<'_>) -> Vec<u8> {
+    let mut line = format!(
+        "+{}.{:06} [{db} {peer}]",
+        now.unix_s(),
+        now.unix_us % 1_000_000
+    )
+    .into_bytes();
+    for (index, arg) in args.iter_from(0).enumerate() {
+        let arg = if secret::is_secret(spec.name, args, index) {
+            secret::REDACTED
+        } else {
+            arg
+        };
         line.extend_from_slice(b" \"");
         for &byte in &arg[..arg.len().min(SHOWN_BYTES)] {
             match byte {

@@ -26,10 +26,13 @@ impl Front {
     pub(super) fn parse_batch(&mut self, bytes: &[u8], limit: usize) {
         self.lookahead.clear();
         while self.lookahead.wants_more(limit) {
-            let Some(&read) = self.reads.get(self.next_read) else { break };
+            let Some(&read) = self.reads.get(self.next_read) else {
+                break;
+            };
             let fresh = self.read_at.is_none();
             let at = self.read_at.unwrap_or(read.start);
-            let Some(connection) = find(&mut self.connections, read.conn).filter(|c| !c.closing) else {
+            let Some(connection) = find(&mut self.connections, read.conn).filter(|c| !c.closing)
+            else {
                 self.read_at = None;
                 self.next_read += 1;
                 continue;
@@ -62,14 +65,24 @@ impl Front {
         self.parse_resumed(limit);
     }
 
+    /// A client that sends more than may wait, without ever finishing a request, is dropped.
     fn end_read(&mut self) {
+        if let Some(read) = self.reads.get(self.next_read)
+            && let Some(connection) = find(&mut self.connections, read.conn)
+            && connection.holds_input()
+            && connection.input_bytes() > self.config.client_query_buffer_limit
+        {
+            self.close_now(read.conn);
+        }
         self.read_at = None;
         self.next_read += 1;
     }
 
     fn parse_resumed(&mut self, limit: usize) {
         while self.lookahead.wants_more(limit) {
-            let Some(&id) = self.resumed.last() else { break };
+            let Some(&id) = self.resumed.last() else {
+                break;
+            };
             let Some(connection) =
                 find(&mut self.connections, id).filter(|c| !c.closing && c.suspended.is_none())
             else {
@@ -97,7 +110,8 @@ impl Front {
     pub(super) fn next_deferred(&mut self) -> Option<ConnId> {
         let id = *self.resumed.last()?;
         let connection = find(&mut self.connections, id)?;
-        (connection.suspended.is_none() && !connection.deferred.is_empty()).then_some(id)
+        let ready = connection.suspended.is_none() && !connection.closing;
+        (ready && !connection.deferred.is_empty()).then_some(id)
     }
 }
 
@@ -140,7 +154,10 @@ impl Parser<'_> {
                 return Some(at);
             }
             let first_span = self.lookahead.spans.len();
-            match connection.parser.parse(&bytes[at..end], &mut self.lookahead.spans, self.limits) {
+            match connection
+                .parser
+                .parse(&bytes[at..end], &mut self.lookahead.spans, self.limits)
+            {
                 Ok(Progress::Request { consumed }) => {
                     self.push(connection, &bytes[at..end], at, false, first_span);
                     at += consumed;
@@ -176,7 +193,10 @@ impl Parser<'_> {
                 return false;
             }
             let held = std::mem::take(&mut connection.held);
-            let parsed = connection.parser.parse(&held[at..], &mut self.lookahead.spans, self.limits);
+            let parsed =
+                connection
+                    .parser
+                    .parse(&held[at..], &mut self.lookahead.spans, self.limits);
             if let Ok(Progress::Request { .. }) = parsed {
                 self.push(connection, &held[at..], at, true, first_span);
             }
@@ -213,7 +233,14 @@ impl Parser<'_> {
     }
 
     #[inline]
-    fn push(&mut self, connection: &mut Connection, buf: &[u8], base: usize, held: bool, first_span: usize) {
+    fn push(
+        &mut self,
+        connection: &mut Connection,
+        buf: &[u8],
+        base: usize,
+        held: bool,
+        first_span: usize,
+    ) {
         let mut bigs = connection.parser.take_big();
         let ahead = &mut *self.lookahead;
         let spans = (first_span as u32, ahead.spans.len() as u32);
@@ -225,7 +252,11 @@ impl Parser<'_> {
             match spec.keys.single() {
                 Some(arg) => {
                     let hash = self.shard.key(args.get(usize::from(arg))).hash;
-                    ahead.keys.push(ParsedKey { db: connection.db, arg: u32::from(arg), hash });
+                    ahead.keys.push(ParsedKey {
+                        db: connection.db,
+                        arg: u32::from(arg),
+                        hash,
+                    });
                 }
                 None if matches!(spec.keys, Keys::None) => {}
                 None => {
@@ -263,7 +294,9 @@ impl Parser<'_> {
 /// The command that a request names.
 #[inline]
 pub(super) fn find_command(table: &CommandTable, args: &Args<'_>) -> What {
-    let Some(mut id) = table.find(args.get(0)) else { return What::Unknown };
+    let Some(mut id) = table.find(args.get(0)) else {
+        return What::Unknown;
+    };
     if table.spec(id).flags.has(Flags::CONTAINER) && args.len() > 1 {
         match table.find_sub(id, args.get(1)) {
             Some(sub) => id = sub,

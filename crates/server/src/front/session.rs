@@ -18,7 +18,9 @@ impl Session<'_> {
     /// The connection whose request runs.
     pub fn connection(&mut self) -> Result<&mut Connection, Failure> {
         let conn = self.conn;
-        self.front.connection(conn).ok_or(Failure::from("ERR the connection is gone"))
+        self.front
+            .connection(conn)
+            .ok_or(Failure::from("ERR the connection is gone"))
     }
 }
 
@@ -32,6 +34,10 @@ pub struct Pause {
 }
 
 impl Pause {
+    pub(crate) fn end(&mut self) {
+        *self = Pause::default();
+    }
+
     #[inline]
     pub fn is_active(&self) -> bool {
         self.until_us != 0
@@ -39,9 +45,29 @@ impl Pause {
 
     /// Whether a command has to wait. What ends a pause never does.
     pub fn holds_back(&self, spec: &Spec) -> bool {
-        if spec.flags.has(Flags::ADMIN) || spec.name.starts_with("client|") || spec.name == "config|resetstat" {
+        if spec.flags.has(Flags::ADMIN)
+            || spec.name.starts_with("client|")
+            || spec.name == "config|resetstat"
+        {
             return false;
         }
         !self.writes_only || spec.flags.has(Flags::WRITE)
+    }
+}
+
+impl Front {
+    /// Starts a pause on this worker. One that is under way is neither
+    /// shortened nor made to hold back less.
+    pub(crate) fn start_pause(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
+        let under_way = self.pause.until_us > now.mono_us;
+        let until_us = now.mono_us.saturating_add(timeout_us);
+        self.pause = Pause {
+            until_us: if under_way {
+                until_us.max(self.pause.until_us)
+            } else {
+                until_us
+            },
+            writes_only: writes_only && (!under_way || self.pause.writes_only),
+        };
     }
 }

@@ -3,8 +3,11 @@
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::connection::Connection;
+use super::figures::Board;
+use super::process::Process;
 use crate::config::Config;
 
 /// Fixed for the life of a node, the atomics aside. Nothing here is written
@@ -20,11 +23,38 @@ pub struct Shared {
     pub port: u16,
     /// Clients in `MONITOR`, over all workers.
     monitors: AtomicUsize,
+    pub process: Process,
+    /// Figures of the workers, for metrics and health.
+    pub board: Board,
+    /// Bytes of data by worker, and the most there ever were.
+    memory: Vec<AtomicUsize>,
+    memory_peak: AtomicUsize,
+    /// The settings in force; none until the first change. Workers keep their
+    /// own reference, so that only `CONFIG SET` comes here.
+    settings: Mutex<Option<Arc<Config>>>,
 }
 
 impl Shared {
-    pub fn new(workers: usize, hash_seed: u64, run_id: String, started_unix_us: u64, port: u16) -> Self {
-        Self { workers, hash_seed, run_id, started_unix_us, port, monitors: AtomicUsize::new(0) }
+    pub fn new(
+        workers: usize,
+        hash_seed: u64,
+        run_id: String,
+        started_unix_us: u64,
+        port: u16,
+    ) -> Self {
+        Self {
+            workers,
+            hash_seed,
+            run_id,
+            started_unix_us,
+            port,
+            monitors: AtomicUsize::new(0),
+            process: Process::default(),
+            board: Board::new(workers),
+            memory: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            memory_peak: AtomicUsize::new(0),
+            settings: Mutex::new(None),
+        }
     }
 
     #[inline]
@@ -32,11 +62,48 @@ impl Shared {
         self.monitors.load(Ordering::Relaxed) != 0
     }
 
+    /// Changes the settings, all or nothing. Two changes at different workers
+    /// happen one after the other; each worker then takes over what
+    /// [`Shared::settings`] gives, and so all end up with the same.
+    pub fn change_settings<E>(
+        &self,
+        current: &Arc<Config>,
+        change: impl FnOnce(&mut Config) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = Config::clone(settings.as_ref().unwrap_or(current));
+        change(&mut changed)?;
+        *settings = Some(Arc::new(changed));
+        Ok(())
+    }
+
+    /// The settings in force, where they ever changed.
+    pub fn settings(&self) -> Option<Arc<Config>> {
+        self.settings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Tells how much memory the data of a worker takes.
+    pub fn memory_changed(&self, worker: usize, bytes: usize) {
+        self.memory[worker].store(bytes, Ordering::Relaxed);
+        let total = self.memory.iter().map(|m| m.load(Ordering::Relaxed)).sum();
+        self.memory_peak.fetch_max(total, Ordering::Relaxed);
+    }
+
+    /// The most memory that the data ever took, as seen ten times a second.
+    pub fn memory_peak(&self) -> usize {
+        self.memory_peak.load(Ordering::Relaxed)
+    }
+
     pub fn monitors_changed(&self, by: isize) {
         if by >= 0 {
-            self.monitors.fetch_add(by.unsigned_abs(), Ordering::Relaxed);
+            self.monitors
+                .fetch_add(by.unsigned_abs(), Ordering::Relaxed);
         } else {
-            self.monitors.fetch_sub(by.unsigned_abs(), Ordering::Relaxed);
+            self.monitors
+                .fetch_sub(by.unsigned_abs(), Ordering::Relaxed);
         }
     }
 }
@@ -53,12 +120,22 @@ pub struct RequestLimits {
 
 impl RequestLimits {
     pub fn new(config: &Config) -> Self {
-        let known = Limits { max_bulk: config.proto_max_bulk_len, ..Limits::default() };
-        Self { known, unknown: Limits::unauthenticated() }
+        let known = Limits {
+            max_bulk: config.proto_max_bulk_len,
+            ..Limits::default()
+        };
+        Self {
+            known,
+            unknown: Limits::unauthenticated(),
+        }
     }
 
     pub fn of(&self, connection: &Connection) -> &Limits {
-        if connection.authenticated { &self.known } else { &self.unknown }
+        if connection.authenticated {
+            &self.known
+        } else {
+            &self.unknown
+        }
     }
 }
 
@@ -90,7 +167,10 @@ impl Counters {
     #[cold]
     fn note_error(&mut self, reply: &[u8]) {
         self.error_replies += 1;
-        let end = reply.iter().position(|b| matches!(b, b' ' | b'\r')).unwrap_or(reply.len());
+        let end = reply
+            .iter()
+            .position(|b| matches!(b, b' ' | b'\r'))
+            .unwrap_or(reply.len());
         let prefix = String::from_utf8_lossy(&reply[1..end.min(64)]);
         if let Some(count) = self.errors.get_mut(prefix.as_ref()) {
             *count += 1;

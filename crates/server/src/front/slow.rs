@@ -5,9 +5,10 @@
 //! `SLOW`, those with many or large arguments, and every command while the
 //! threshold is so low that batches are switched off.
 
-use super::Front;
 use super::connection::{Connection, What};
+use super::{Front, secret};
 use rufous_base::{Args, Now};
+use rufous_command::{Flags, Spec, Table};
 use std::collections::VecDeque;
 
 /// Below this threshold every command is timed by itself.
@@ -21,7 +22,7 @@ const KEPT_BYTES: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub id: u64,
-    pub unix_s: u64,
+    pub unix_us: u64,
     pub duration_us: u64,
     pub args: Vec<Vec<u8>>,
     pub client: String,
@@ -42,42 +43,70 @@ struct Prepared {
     args: Vec<Vec<u8>>,
     client: String,
     client_name: Vec<u8>,
+    is_fast: bool,
+    skip_log: bool,
 }
 
 impl SlowLog {
     /// Remembers the command that is about to run alone.
-    pub(super) fn prepare(&mut self, what: What, args: &Args<'_>, connection: &Connection) {
-        if !self.enabled || !matches!(what, What::Command(_)) {
+    pub(super) fn prepare(
+        &mut self,
+        table: &Table,
+        what: What,
+        args: &Args<'_>,
+        connection: &Connection,
+    ) {
+        let What::Command(id) = what else { return };
+        if !self.enabled {
             return;
         }
+        let spec = table.spec(id);
         self.prepared = Some(Prepared {
-            args: kept_args(args),
+            args: kept_args(spec, args),
+            is_fast: spec.flags.has(Flags::FAST),
+            skip_log: spec.flags.has(Flags::SKIP_SLOWLOG),
             client: connection.info.peer.clone(),
             client_name: connection.name.clone(),
         });
     }
 
     /// Takes over settings: the threshold in microseconds (negative: off).
-    pub(crate) fn configure(&mut self, threshold_us: i64, max_len: usize) {
-        self.enabled = threshold_us >= 0 && max_len > 0;
+    pub(crate) fn configure(&mut self, threshold_us: i64, max_len: usize, latency_ms: u64) {
+        self.enabled = threshold_us >= 0 && max_len > 0 || latency_ms > 0;
         self.entries.truncate(max_len);
     }
 }
 
 /// How many commands may run between two looks at the clock.
 pub(crate) fn batch_limit(threshold_us: i64) -> usize {
-    if (0..TIME_EVERY_COMMAND_US).contains(&threshold_us) { 1 } else { usize::MAX }
+    if (0..TIME_EVERY_COMMAND_US).contains(&threshold_us) {
+        1
+    } else {
+        usize::MAX
+    }
 }
 
-fn kept_args(args: &Args<'_>) -> Vec<Vec<u8>> {
-    let keep = if args.len() > KEPT_ARGS { KEPT_ARGS - 1 } else { args.len() };
+fn kept_args(spec: &Spec, args: &Args<'_>) -> Vec<Vec<u8>> {
+    let keep = if args.len() > KEPT_ARGS {
+        KEPT_ARGS - 1
+    } else {
+        args.len()
+    };
     let mut kept: Vec<Vec<u8>> = args
         .iter_from(0)
+        .enumerate()
         .take(keep)
-        .map(|arg| {
+        .map(|(index, arg)| {
+            let arg = if secret::is_secret(spec.name, args, index) {
+                secret::REDACTED
+            } else {
+                arg
+            };
             let mut kept = arg[..arg.len().min(KEPT_BYTES)].to_vec();
             if arg.len() > KEPT_BYTES {
-                kept.extend_from_slice(format!("... ({} more bytes)", arg.len() - KEPT_BYTES).as_bytes());
+                kept.extend_from_slice(
+                    format!("... ({} more bytes)", arg.len() - KEPT_BYTES).as_bytes(),
+                );
             }
             kept
         })
@@ -92,19 +121,28 @@ impl Front {
     /// Spreads the time since the last step over the commands it ran, and
     /// logs the one that ran alone and took long.
     pub(super) fn account(&mut self, now: Now) {
-        let elapsed = now.mono_us.saturating_sub(self.batch_started_us);
+        // A stall asked for by the command comes after this step.
+        let elapsed =
+            now.mono_us.saturating_sub(self.batch_started_us) + std::mem::take(&mut self.stall_us);
         self.batch_started_us = now.mono_us;
         let ran = self.kernel.has_unaccounted();
         self.kernel.account(elapsed);
-        let Some(prepared) = self.slow.prepared.take() else { return };
+        let Some(prepared) = self.slow.prepared.take() else {
+            return;
+        };
+        if ran {
+            let threshold_ms = self.config.latency_monitor_threshold_ms;
+            self.latency
+                .note_command(now, prepared.is_fast, elapsed, threshold_ms);
+        }
         let threshold = self.config.slowlog_log_slower_than;
-        if !ran || threshold < 0 || elapsed < threshold as u64 {
+        if !ran || prepared.skip_log || threshold < 0 || elapsed < threshold as u64 {
             return;
         }
         let workers = self.shared.workers as u64;
         let entry = Entry {
             id: self.slow.next_id * workers + u64::from(self.id().0),
-            unix_s: now.unix_s(),
+            unix_us: now.unix_us,
             duration_us: elapsed,
             args: prepared.args,
             client: prepared.client,

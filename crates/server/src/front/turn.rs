@@ -1,12 +1,14 @@
 //! Running parsed requests: records are fetched into the cache for a whole
 //! batch, then its commands run in order.
 
-use super::connection::{Connection, Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What};
+use super::connection::{
+    Connection, Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
+};
 use super::session::Session;
-use super::{Front, Message, find, parse};
+use super::{Front, Message, find, monitor, parse};
 use crate::command::Dispatch;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
-use rufous_base::{Args, Close, ConnId, Effects, Now};
+use rufous_base::{Args, ConnId, Effects, Now};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
 
@@ -28,7 +30,8 @@ impl Front {
         let shard = &self.kernel.shard;
         self.warm.clear();
         for key in &self.lookahead.keys {
-            self.warm.push(shard.warm_index(usize::from(key.db), key.hash));
+            self.warm
+                .push(shard.warm_index(usize::from(key.db), key.hash));
         }
         for (key, &warm) in self.lookahead.keys.iter().zip(&self.warm) {
             shard.warm_record(usize::from(key.db), warm);
@@ -66,12 +69,22 @@ impl Front {
         parsed: Parsed,
         fx: &mut Effects<Message>,
     ) {
-        let Some(connection) = find(&mut self.connections, parsed.conn) else { return };
+        let Some(connection) = find(&mut self.connections, parsed.conn) else {
+            return;
+        };
         if connection.closing {
             return;
         }
-        let held = if parsed.held { std::mem::take(&mut connection.held) } else { Vec::new() };
-        let buf = if parsed.held { &held[parsed.base..] } else { bytes.get(parsed.base..).unwrap_or_default() };
+        let held = if parsed.held {
+            std::mem::take(&mut connection.held)
+        } else {
+            Vec::new()
+        };
+        let buf = if parsed.held {
+            &held[parsed.base..]
+        } else {
+            bytes.get(parsed.base..).unwrap_or_default()
+        };
         let spans = &ahead.spans[parsed.spans.0 as usize..parsed.spans.1 as usize];
         let big = match parsed.big {
             NO_BIG => &mut [][..],
@@ -81,11 +94,18 @@ impl Front {
         if connection.suspended.is_some() {
             connection.defer(parsed.what, args, &ahead.errors);
         } else {
-            if ahead.alone && ahead.next == ahead.parsed.len() {
-                self.slow.prepare(parsed.what, &args, connection);
+            let timed = ahead.alone || self.batch_limit == 1;
+            if timed && ahead.next == ahead.parsed.len() {
+                self.slow
+                    .prepare(self.table, parsed.what, &args, connection);
             }
             let keys = &ahead.keys[parsed.keys.0 as usize..parsed.keys.1 as usize];
-            let request = Request { conn: parsed.conn, what: parsed.what, db: parsed.db, keys };
+            let request = Request {
+                conn: parsed.conn,
+                what: parsed.what,
+                db: parsed.db,
+                keys,
+            };
             self.run_request(now, request, args, &ahead.errors, fx);
         }
         if parsed.held
@@ -120,17 +140,30 @@ impl Front {
             {
                 match deferred {
                     Deferred::Malformed(text) => {
-                        let request = Request { conn: id, what: What::Malformed(0), db: 0, keys: &[] };
+                        let request = Request {
+                            conn: id,
+                            what: What::Malformed(0),
+                            db: 0,
+                            keys: &[],
+                        };
                         self.run_request(now, request, Args::new(&[], &[], &mut []), &[text], fx);
                     }
-                    Deferred::Request(mut batch) => self.run_deferred_request(now, id, &mut batch, fx),
+                    Deferred::Request(mut batch) => {
+                        self.run_deferred_request(now, id, &mut batch, fx)
+                    }
                 }
             }
             fx.write(id, start);
         }
     }
 
-    fn run_deferred_request(&mut self, now: Now, conn: ConnId, batch: &mut Batch, fx: &mut Effects<Message>) {
+    fn run_deferred_request(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        batch: &mut Batch,
+        fx: &mut Effects<Message>,
+    ) {
         let (header, args, _) = batch.parts(0);
         let what = parse::find_command(self.table, &args);
         let mut keys = Vec::new();
@@ -142,7 +175,18 @@ impl Front {
                 ParsedKey { db, arg, hash }
             }));
         }
-        self.run_request(now, Request { conn, what, db: header.db, keys: &keys }, args, &[], fx);
+        self.run_request(
+            now,
+            Request {
+                conn,
+                what,
+                db: header.db,
+                keys: &keys,
+            },
+            args,
+            &[],
+            fx,
+        );
     }
 
     fn run_request(
@@ -154,6 +198,11 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let mark = fx.output.mark();
+        if let Some(connection) = find(&mut self.connections, request.conn)
+            && connection.reply_mode == ReplyMode::SkipNext
+        {
+            connection.reply_mode = ReplyMode::Skipping;
+        }
         let id = match request.what {
             What::Command(id) => id,
             other => {
@@ -163,10 +212,16 @@ impl Front {
             }
         };
         let spec = self.table.spec(id);
-        let Some(connection) = find(&mut self.connections, request.conn) else { return };
+        let Some(connection) = find(&mut self.connections, request.conn) else {
+            return;
+        };
         if !connection.authenticated && !spec.flags.has(Flags::NO_AUTH) {
             self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-            self.refuse(&request, &Failure::from("NOAUTH Authentication required."), fx);
+            self.refuse(
+                &request,
+                &Failure::from("NOAUTH Authentication required."),
+                fx,
+            );
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
         if self.pause.is_active() && self.pause.holds_back(spec) && !connection.info.is_internal {
@@ -176,9 +231,6 @@ impl Front {
         }
         connection.commands += 1;
         connection.last_command = Some(id);
-        if connection.reply_mode == ReplyMode::SkipNext {
-            connection.reply_mode = ReplyMode::Skipping;
-        }
         let header = Header {
             conn: request.conn,
             seq: connection.next_seq(),
@@ -189,21 +241,25 @@ impl Front {
             key: request.keys.first().map_or(0, |k| k.arg as u8),
             hash: request.keys.first().map_or(0, |k| k.hash),
         };
-        if self.shared.has_monitors() && !spec.flags.has(Flags::SKIP_MONITOR) {
-            self.feed_monitors(now, request.conn, &args);
+        if self.shared.has_monitors() && monitor::shows(spec) {
+            self.feed_monitors(now, request.conn, spec, &args);
         }
         let submitted = match self.table.dispatch(id) {
             Dispatch::Key => {
                 let key = args.get(usize::from(header.key));
                 let owner = self.kernel.placement().owner(key);
-                self.kernel.submit_one(now, &header, owner, args, &mut fx.output)
+                self.kernel
+                    .submit_one(now, &header, owner, args, &mut fx.output)
             }
             Dispatch::Keys => {
                 let keys = request.keys_in(header.db, spec.keys, &args);
-                self.kernel.submit_many(now, &header, &keys, args, &mut fx.output)
+                self.kernel
+                    .submit_many(now, &header, &keys, args, &mut fx.output)
             }
             Dispatch::Node(action) => match action(&args, header.db) {
-                Ok(action) => self.kernel.submit_node(now, &header, action, args, &mut fx.output),
+                Ok(action) => self
+                    .kernel
+                    .submit_node(now, &header, action, args, &mut fx.output),
                 Err(failure) => {
                     Reply::new(&mut fx.output, header.resp3).error(&failure);
                     Submitted::Done
@@ -224,7 +280,12 @@ impl Front {
     ) -> Submitted {
         let mark = fx.output.mark();
         let mut reply = Reply::new(&mut fx.output, header.resp3);
-        let mut session = Session { front: self, conn: header.conn, now, pending: false };
+        let mut session = Session {
+            front: self,
+            conn: header.conn,
+            now,
+            pending: false,
+        };
         let result = run(&mut session, args, &mut reply);
         let pending = session.pending;
         if let Err(failure) = &result {
@@ -232,15 +293,27 @@ impl Front {
             reply.error(failure);
         }
         self.kernel.note(header.command, result.is_ok());
-        if pending { Submitted::Barrier } else { Submitted::Done }
+        if pending {
+            Submitted::Barrier
+        } else {
+            Submitted::Done
+        }
     }
 
     /// Puts the reply, written since `mark` or still to come, in its place.
-    fn finish_request(&mut self, conn: ConnId, mark: (usize, usize), submitted: Submitted, fx: &mut Effects<Message>) {
+    fn finish_request(
+        &mut self,
+        conn: ConnId,
+        mark: (usize, usize),
+        submitted: Submitted,
+        fx: &mut Effects<Message>,
+    ) {
         if fx.output.bytes.get(mark.0) == Some(&b'-') {
             self.counters.note_reply(&fx.output.bytes[mark.0..]);
         }
-        let Some(connection) = find(&mut self.connections, conn) else { return };
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return;
+        };
         let discard = match connection.reply_mode {
             ReplyMode::On | ReplyMode::SkipNext => false,
             ReplyMode::Off => true,
@@ -270,7 +343,9 @@ impl Front {
     }
 
     fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
-        let Some(connection) = find(&mut self.connections, conn) else { return };
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return;
+        };
         if connection.suspended.is_none() {
             self.counters.suspended += 1;
             fx.holds.push((conn, true));
@@ -282,7 +357,9 @@ impl Front {
     fn refusal(&mut self, what: What, args: &Args<'_>, errors: &[String]) -> Failure {
         match what {
             What::Malformed(index) => {
-                let text = errors.get(index as usize).map_or("Protocol error", String::as_str);
+                let text = errors
+                    .get(index as usize)
+                    .map_or("Protocol error", String::as_str);
                 format!("ERR {text}").into()
             }
             What::WrongArity(id) => {
@@ -290,14 +367,18 @@ impl Front {
                 Failure::wrong_arity(self.table.spec(id).name)
             }
             What::UnknownSub(id) => {
-                let sub = String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)]).into_owned();
+                let sub = String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)])
+                    .into_owned();
                 let name = self.table.spec(id).name.to_uppercase();
                 format!("ERR unknown subcommand '{sub}'. Try {name} HELP.").into()
             }
             What::Unknown | What::Command(_) => {
-                let shown = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
-                let mut text =
-                    format!("ERR unknown command '{}', with args beginning with: ", shown(args.get(0)));
+                let shown =
+                    |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
+                let mut text = format!(
+                    "ERR unknown command '{}', with args beginning with: ",
+                    shown(args.get(0))
+                );
                 for arg in args.iter_from(1) {
                     if text.len() > 128 + 64 {
                         break;
@@ -310,11 +391,12 @@ impl Front {
     }
 
     fn refuse(&mut self, request: &Request<'_>, failure: &Failure, fx: &mut Effects<Message>) {
-        let Some(connection) = find(&mut self.connections, request.conn) else { return };
+        let Some(connection) = find(&mut self.connections, request.conn) else {
+            return;
+        };
         Reply::new(&mut fx.output, connection.resp3).error(failure);
         if let What::Malformed(_) = request.what {
-            connection.closing = true;
-            self.closes.push((request.conn, Close::AfterReplies));
+            self.close_after_reply(request.conn);
         }
     }
 }
@@ -379,7 +461,10 @@ impl Connection {
         let start = self.late.mark();
         self.late.append_range(out, mark, out.mark());
         out.truncate(mark);
-        self.slots.push_back(Slot::Late { start, end: self.late.mark() });
+        self.slots.push_back(Slot::Late {
+            start,
+            end: self.late.mark(),
+        });
     }
 
     /// Frees held bytes whose requests have run.
@@ -394,4 +479,3 @@ impl Connection {
         }
     }
 }
-

@@ -1,7 +1,60 @@
 //! Commands on the connection.
 
 use crate::command::SessionCommand;
+use rufous_command::{Flags, Group, Keys, Spec};
 
+pub mod auth;
+pub mod client;
+pub mod echo;
+pub mod hello;
 pub mod ping;
+pub mod quit;
+pub mod reset;
+pub mod select;
 
-pub static COMMANDS: &[&SessionCommand] = &[&ping::PING];
+pub static COMMANDS: &[&SessionCommand] = &[
+    &ping::PING,
+    &echo::ECHO,
+    &hello::HELLO,
+    &auth::AUTH,
+    &select::SELECT,
+    &quit::QUIT,
+    &reset::RESET,
+    &client::CLIENT,
+    &client::identity::ID,
+    &client::identity::GETNAME,
+    &client::identity::SETNAME,
+    &client::identity::SETINFO,
+    &client::list::LIST,
+    &client::list::INFO,
+    &client::kill::KILL,
+    &client::reply::REPLY,
+    &client::pause::PAUSE,
+    &client::pause::UNPAUSE,
+    &client::modes::NO_EVICT,
+    &client::modes::NO_TOUCH,
+    &client::HELP,
+];
+
+/// A command that takes constant time and works at any time, also while the
+/// server loads data.
+const fn spec(
+    name: &'static str,
+    since: &'static str,
+    arity: i32,
+    flags: Flags,
+    syntax: &'static str,
+    summary: &'static str,
+) -> Spec {
+    Spec {
+        name,
+        summary,
+        since,
+        group: Group::Connection,
+        complexity: "O(1)",
+        arity,
+        flags: Flags::LOADING.or(Flags::STALE).or(flags),
+        keys: Keys::None,
+        syntax,
+    }
+}

@@ -1,11 +1,23 @@
 //! DEBUG: what test suites and benchmarks need to look inside.
 
-use crate::command::SessionCommand;
+use crate::command::{SessionCommand, help};
 use crate::front::session::Session;
-use rufous_base::Args;
+use rufous_base::{Args, NodeEffect};
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
-const fn spec(name: &'static str, summary: &'static str, arity: i32, syntax: &'static str, flags: Flags) -> Spec {
+pub static COMMANDS: &[&SessionCommand] =
+    &[&DEBUG, &WORKER, &OWNER, &SLEEP, &SET_ACTIVE_EXPIRE, &HELP];
+
+/// The longest sleep, so that a slip of the finger does not stop a worker for good.
+const LONGEST_SLEEP_S: f64 = 86_400.0;
+
+const fn spec(
+    name: &'static str,
+    summary: &'static str,
+    arity: i32,
+    syntax: &'static str,
+    flags: Flags,
+) -> Spec {
     Spec {
         name,
         summary,
@@ -13,19 +25,40 @@ const fn spec(name: &'static str, summary: &'static str, arity: i32, syntax: &'s
         group: Group::Server,
         complexity: "O(1)",
         arity,
-        flags: Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE).or(flags),
+        flags: Flags::ADMIN
+            .or(Flags::NOSCRIPT)
+            .or(Flags::LOADING)
+            .or(Flags::STALE)
+            .or(flags),
         keys: Keys::None,
         syntax,
     }
 }
 
 pub static DEBUG: SessionCommand = SessionCommand {
-    spec: spec("debug", "A container for debugging commands.", -2, "", Flags::CONTAINER),
+    spec: spec(
+        "debug",
+        "A container for debugging commands.",
+        -2,
+        "",
+        Flags::CONTAINER,
+    ),
     run: |_, _, _| Err(Failure::wrong_arity("debug")),
 };
 
+pub static HELP: SessionCommand = SessionCommand {
+    spec: spec("debug|help", "Lists the subcommands.", 2, "", Flags::NONE),
+    run: |session, _, reply| help::list_subcommands(session, "debug", reply),
+};
+
 pub static WORKER: SessionCommand = SessionCommand {
-    spec: spec("debug|worker", "Returns the worker that serves this connection.", 2, "", Flags::NONE),
+    spec: spec(
+        "debug|worker",
+        "Returns the worker that serves this connection.",
+        2,
+        "",
+        Flags::NONE,
+    ),
     run: |session, _, reply| {
         reply.integer(i64::from(session.front.id().0));
         Ok(())
@@ -33,11 +66,121 @@ pub static WORKER: SessionCommand = SessionCommand {
 };
 
 pub static OWNER: SessionCommand = SessionCommand {
-    spec: spec("debug|owner", "Returns the worker that owns a key.", 3, "key", Flags::NONE),
-    run: owner,
+    spec: spec(
+        "debug|owner",
+        "Returns the worker that owns a key.",
+        3,
+        "key",
+        Flags::NONE,
+    ),
+    run: |session, args, reply| {
+        reply.integer(i64::from(
+            session.front.kernel.placement().owner(args.get(2)).0,
+        ));
+        Ok(())
+    },
 };
 
-fn owner(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    reply.integer(i64::from(session.front.kernel.placement().owner(args.get(2)).0));
+pub static SLEEP: SessionCommand = SessionCommand {
+    spec: spec(
+        "debug|sleep",
+        "Blocks the worker of this connection.",
+        3,
+        "seconds",
+        Flags::SLOW,
+    ),
+    run: sleep,
+};
+
+pub static SET_ACTIVE_EXPIRE: SessionCommand = SessionCommand {
+    spec: spec(
+        "debug|set-active-expire",
+        "Says whether keys whose time has come go by themselves (1) or when they are met (0).",
+        3,
+        "<0 | 1>",
+        Flags::NONE,
+    ),
+    run: |session, args, reply| {
+        let expire = match args.get(2) {
+            b"0" => false,
+            b"1" => true,
+            _ => return Err(Failure::SYNTAX),
+        };
+        session.ask_all(
+            reply,
+            move |front, _| front.expire = expire,
+            |_, _, reply| reply.ok(),
+        );
+        Ok(())
+    },
+};
+
+fn sleep(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let seconds = std::str::from_utf8(args.get(2))
+        .ok()
+        .and_then(|text| text.parse::<f64>().ok());
+    let Some(seconds) = seconds.filter(|s| (0.0..=LONGEST_SLEEP_S).contains(s)) else {
+        return Err(Failure::NOT_A_FLOAT);
+    };
+    let us = (seconds * 1e6) as u64;
+    session.front.stall_us = us;
+    session.front.node.push(NodeEffect::Stall(us));
+    reply.ok();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::front::testing::Rig;
+    use rufous_base::NodeEffect;
+
+    #[test]
+    fn sleep_asks_the_driver_and_shows_in_the_slow_log() {
+        let mut rig = Rig::new(1);
+        rig.check("DEBUG SLEEP 0.25", "+OK\r\n");
+        assert_eq!(rig.node_effects, [NodeEffect::Stall(250_000)]);
+        assert!(
+            rig.run("SLOWLOG GET")
+                .contains(":250000\r\n*3\r\n$5\r\nDEBUG\r\n$5\r\nSLEEP\r\n")
+        );
+        for bad in ["x", "-1", "nan", "inf", "1e9"] {
+            rig.check(
+                &format!("DEBUG SLEEP {bad}"),
+                "-ERR value is not a valid float\r\n",
+            );
+        }
+    }
+
+    #[test]
+    fn keys_stay_while_active_expiry_is_off() {
+        for workers in [1, 3] {
+            let mut rig = Rig::new(workers);
+            rig.check("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
+            for key in ["a", "b", "c", "d"] {
+                rig.check(&format!("SET {key} 1 PX 10"), "+OK\r\n");
+            }
+            rig.advance_ms(1000);
+            rig.check("DBSIZE", ":4\r\n");
+            rig.check("GET a", "$-1\r\n");
+            rig.check("DEBUG SET-ACTIVE-EXPIRE 1", "+OK\r\n");
+            rig.advance_ms(1000);
+            rig.check("DBSIZE", ":0\r\n");
+            rig.check("DEBUG SET-ACTIVE-EXPIRE 2", "-ERR syntax error\r\n");
+        }
+    }
+
+    #[test]
+    fn where_things_are() {
+        let mut rig = Rig::new(3);
+        let client = rig.connect(2);
+        rig.check_on(client, "DEBUG WORKER", ":2\r\n");
+        rig.check_on(client, "DEBUG OWNER foo", ":2\r\n");
+        rig.check_on(client, "DEBUG OWNER 123456789", ":2\r\n");
+        rig.check_on(client, "DEBUG OWNER a{foo}", ":2\r\n");
+        assert!(rig.run("DEBUG HELP").contains("+SLEEP seconds\r\n"));
+        rig.check(
+            "DEBUG NOSUCH",
+            "-ERR unknown subcommand 'NOSUCH'. Try DEBUG HELP.\r\n",
+        );
+    }
 }

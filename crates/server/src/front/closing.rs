@@ -1,0 +1,49 @@
+//! Ending connections, and which of them are clients.
+
+use super::connection::Connection;
+use super::session::Session;
+use super::{Front, Message};
+use rufous_base::{Close, ConnId, Effects};
+
+impl Session<'_> {
+    /// Ends the connection whose request runs, once that and everything
+    /// before it is answered.
+    pub fn close_after_reply(&mut self) {
+        self.front.close_after_reply(self.conn);
+    }
+}
+
+impl Front {
+    /// The connections that come from outside the process.
+    pub fn clients(&self) -> impl Iterator<Item = &Connection> {
+        self.connections().filter(|c| !c.info.is_internal)
+    }
+
+    /// Runs nothing more for a connection, and closes it when its last reply
+    /// has been written.
+    pub(crate) fn close_after_reply(&mut self, id: ConnId) {
+        let Some(connection) = self.connection(id) else {
+            return;
+        };
+        connection.closing = true;
+        if connection.slots.is_empty() {
+            self.closes.push((id, Close::AfterReplies));
+        }
+    }
+
+    /// Drops a connection with the replies that it still waits for.
+    pub(crate) fn close_now(&mut self, id: ConnId) {
+        let Some(connection) = self.connection(id) else {
+            return;
+        };
+        connection.closing = true;
+        self.closes.push((id, Close::Now));
+    }
+}
+
+/// After a reply that was waited for: whether it was the last one.
+pub(super) fn close_if_last(connection: &Connection, fx: &mut Effects<Message>) {
+    if connection.closing && connection.slots.is_empty() {
+        fx.closes.push((connection.id, Close::AfterReplies));
+    }
+}

@@ -1,0 +1,62 @@
+//! Arguments that are nobody's business: passwords in requests that `MONITOR`
+//! and `SLOWLOG` would show.
+
+use crate::config::params;
+use rufous_base::Args;
+use rufous_command::options::is;
+
+/// What is shown instead.
+pub(super) const REDACTED: &[u8] = b"(redacted)";
+
+/// Whether argument `index` of the command called `name` is to be hidden.
+pub(super) fn is_secret(name: &str, args: &Args<'_>, index: usize) -> bool {
+    match name {
+        "auth" => index > 0,
+        "hello" => {
+            let follows_auth = |by: usize| index > by && is(args.get(index - by), "AUTH");
+            index > 2 && (follows_auth(1) || follows_auth(2))
+        }
+        "config|set" => index > 2 && index % 2 == 1 && params::is_secret(args.get(index - 1)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::testing::with_args;
+
+    fn check(name: &str, request: &str, shown: &str) {
+        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        with_args(&words, |args| {
+            let all: Vec<_> = (0..args.len())
+                .map(|i| {
+                    if is_secret(name, args, i) {
+                        REDACTED
+                    } else {
+                        args.get(i)
+                    }
+                })
+                .map(String::from_utf8_lossy)
+                .collect();
+            assert_eq!(all.join(" "), shown);
+        });
+    }
+
+    #[test]
+    fn passwords_are_hidden_and_nothing_else() {
+        check("auth", "AUTH x", "AUTH (redacted)");
+        check("auth", "AUTH default x", "AUTH (redacted) (redacted)");
+        check(
+            "hello",
+            "HELLO 3 AUTH u p SETNAME n",
+            "HELLO 3 AUTH (redacted) (redacted) SETNAME n",
+        );
+        check(
+            "config|set",
+            "CONFIG SET RequirePass x timeout 1",
+            "CONFIG SET RequirePass (redacted) timeout 1",
+        );
+        check("set", "SET auth x", "SET auth x");
+    }
+}
