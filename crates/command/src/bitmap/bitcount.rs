@@ -32,6 +32,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         2 => bits::bitcount(value.bytes()),
         4 | 5 => {
             let (start, end) = (integer(args.get(2))?, integer(args.get(3))?);
+            // Redis finds this range empty before it looks at the unit.
+            if start < 0 && end < 0 && start > end {
+                reply.integer(0);
+                return Ok(());
+            }
             let unit = match args.len() {
                 5 => unit(args.get(4))?,
                 _ => BitUnit::Byte,
@@ -72,5 +77,7 @@ mod tests {
             "-ERR value is not an integer or out of range\r\n",
         );
         rig.check("BITCOUNT none 0 x", ":0\r\n");
+        rig.check("BITCOUNT k -1 -2 word", ":0\r\n");
+        rig.check("BITCOUNT k -2 -1 word", "-ERR syntax error\r\n");
     }
 }
