@@ -3,18 +3,29 @@
 use crate::config::Config;
 use crate::front::Front;
 use crate::front::shared::Shared;
-use rufous::runtime::{Handle, Listen, Runtime, StartError, start};
+use crate::process;
+use rufous::runtime::{Handle, Listen, LocalConnection, Runtime, StartError, start};
+use rufous_resp::reply::{Reply, ReplyParser};
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Files that a node needs beside those of its clients.
+const FILES_BESIDE_CLIENTS: u64 = 128;
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     #[error("cannot resolve the address '{address}' to listen on: {source}")]
-    Resolve { address: String, source: std::io::Error },
+    Resolve { address: String, source: io::Error },
     #[error("the operating system gave no random numbers: {0}")]
     Random(String),
+    #[error(
+        "{limit} open files are too few for even one client: raise the limit (ulimit -n, or LimitNOFILE in systemd)"
+    )]
+    TooFewFiles { limit: u64 },
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -26,8 +37,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts listening and serving.
+    /// Starts listening and serving. With port 0 the system chooses one; with
+    /// neither addresses nor a Unix socket only [`Node::connect`] reaches the node.
     pub fn start(config: &Config) -> Result<Node, NodeError> {
+        let config = Config { maxclients: possible_clients(config.maxclients)?, ..config.clone() };
         let mut random = [0u8; 28];
         getrandom::fill(&mut random).map_err(|e| NodeError::Random(e.to_string()))?;
         let (seed, id) = random.split_at(8);
@@ -37,19 +50,29 @@ impl Node {
         let shared = Arc::new(Shared::new(config.workers, seed, run_id, started, config.port));
         let runtime_config = rufous::runtime::Config {
             workers: config.workers,
-            listen: listen(config)?,
+            pin: config.pin,
+            listen: listen(&config)?,
+            backlog: config.tcp_backlog,
             max_clients: config.maxclients,
+            keepalive: (config.tcp_keepalive_s > 0).then(|| Duration::from_secs(config.tcp_keepalive_s)),
             ..Default::default()
         };
-        let for_fronts = (Arc::clone(&shared), Arc::new(config.clone()));
+        let for_fronts = (Arc::clone(&shared), Arc::new(config));
         let runtime = start(runtime_config, move |id| {
             Front::new(id, Arc::clone(&for_fronts.0), Arc::clone(&for_fronts.1))
         })?;
+        first_steps(&runtime, shared.workers);
+        process::watch(&runtime, Arc::clone(&shared));
         Ok(Node { runtime, shared })
     }
 
     pub fn handle(&self) -> Handle {
         self.runtime.handle()
+    }
+
+    /// A client inside this process. Passwords and limits on clients are not for it.
+    pub fn connect(&self) -> io::Result<Client> {
+        Ok(Client { connection: self.runtime.connect()?, parser: ReplyParser::default(), received: Vec::new() })
     }
 
     /// Waits until the node has stopped, whoever stops it.
@@ -58,13 +81,65 @@ impl Node {
     }
 }
 
-/// The addresses to listen on. Of the defaults, one that this machine does not
-/// have is left out.
+/// A client in the same process as the node, which blocks its thread while it
+/// waits for replies. Dropping it closes its connection.
+#[derive(Debug)]
+pub struct Client {
+    connection: LocalConnection,
+    parser: ReplyParser,
+    received: Vec<u8>,
+}
+
+impl Client {
+    /// Sends one command and waits for its reply, which may be an error of the command's.
+    pub fn call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Reply> {
+        let mut request = Vec::new();
+        rufous_resp::encode::request(&mut request, args);
+        self.connection.send_blocking(&request)?;
+        loop {
+            let (done, reply) = self.parser.parse(&self.received).map_err(io::Error::other)?;
+            self.received.drain(..done);
+            if let Some(reply) = reply {
+                return Ok(reply);
+            }
+            if self.connection.receive_blocking(&mut self.received)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// Has every worker take a first step, after which it looks after itself: it
+/// can tell its figures before its first client comes.
+fn first_steps(handle: &Handle, workers: usize) {
+    // Each goes to the worker with the fewest connections: one for everybody.
+    // A node that stops already needs none.
+    let all: Vec<_> = (0..workers).filter_map(|_| handle.connect().ok()).collect();
+    drop(all);
+}
+
+/// How many clients there are files for.
+fn possible_clients(wanted: usize) -> Result<usize, NodeError> {
+    let Some(limit) = process::most_open_files() else { return Ok(wanted) };
+    let possible = usize::try_from(limit.saturating_sub(FILES_BESIDE_CLIENTS)).unwrap_or(usize::MAX);
+    if possible == 0 {
+        return Err(NodeError::TooFewFiles { limit });
+    }
+    if possible < wanted {
+        tracing::warn!(
+            maxclients = possible,
+            wanted,
+            open_files = limit,
+            "too few open files for so many clients: maxclients is lowered; raise the limit (ulimit -n, or LimitNOFILE in systemd)"
+        );
+    }
+    Ok(wanted.min(possible))
+}
+
+/// Where to listen. Of the addresses that this machine may lack, those that it
+/// does lack are left out.
 fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
     let mut all: Vec<Listen> = Vec::new();
-    if config.port == 0 && config.bind.is_empty() {
-        return Ok(all);
-    }
     for address in &config.bind {
         let (address, optional) = match address.strip_prefix('-') {
             Some(rest) => (rest, true),
@@ -85,5 +160,49 @@ fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
             }
         }
     }
+    if !config.unixsocket.is_empty() {
+        let mode = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
+        all.push(Listen::Unix { path: PathBuf::from(&config.unixsocket), mode });
+    }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rufous_base::ConnInfo;
+
+    fn config(bind: &[&str]) -> Config {
+        Config { bind: bind.iter().map(|a| (*a).to_owned()).collect(), port: 7, ..Config::default() }
+    }
+
+    #[test]
+    fn where_to_listen() {
+        let check = |bind: &[&str], expected: &[&str]| {
+            let found = listen(&config(bind)).expect("addresses");
+            let expected: Vec<_> =
+                expected.iter().map(|a| Listen::Tcp(a.parse().expect("an address"))).collect();
+            assert_eq!(found, expected);
+        };
+        check(&["127.0.0.1"], &["127.0.0.1:7"]);
+        check(&["*"], &["0.0.0.0:7"]);
+        check(&["127.0.0.1", "127.0.0.1"], &["127.0.0.1:7"]);
+        // Of a range for documentation: no machine has it.
+        check(&["-192.0.2.1", "127.0.0.1"], &["127.0.0.1:7"]);
+        check(&[], &[]);
+        assert!(listen(&config(&["no such host"])).is_err());
+    }
+
+    #[test]
+    fn protected_mode_is_for_others_machines_and_nodes_without_a_password() {
+        let check = |protected_mode, password: &str, is_local, refused| {
+            let config = Config { protected_mode, requirepass: password.into(), ..Config::default() };
+            let info = ConnInfo { peer: String::new(), local: String::new(), is_local, is_internal: false };
+            assert_eq!(config.protected_mode_refuses(&info), refused);
+        };
+        check(true, "", false, true);
+        check(true, "", true, false);
+        check(true, "secret", false, false);
+        check(false, "", false, false);
+    }
 }

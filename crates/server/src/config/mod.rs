@@ -1,11 +1,32 @@
 //! Settings of a server: what they are called, mean and default to.
+//!
+//! - [`params`]: each of them by name, as text
+//! - [`options`]: how they can be given when a server starts
+//! - [`file`]: reading them from a TOML file
+//! - [`sources`]: defaults, file, environment and command line put together
+
+pub mod file;
+pub mod options;
+pub mod params;
+pub mod sources;
 
 /// Everything that can be set. Names follow Redis where Redis has the setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// A leading `-` marks an address that this machine may lack.
     pub bind: Vec<String>,
+    /// 0: any free one.
     pub port: u16,
+    /// Path of a Unix socket to listen on as well; empty: none.
+    pub unixsocket: String,
+    /// Permission bits of that socket; 0: as the process's umask has it.
+    pub unixsocketperm: u32,
+    pub tcp_backlog: u32,
+    /// Seconds of silence after which TCP asks whether a client is there; 0: never.
+    pub tcp_keepalive_s: u64,
     pub workers: usize,
+    /// Pin each worker to a core, where there are enough.
+    pub pin: bool,
     pub dir: String,
     /// Empty: no password.
     pub requirepass: String,
@@ -20,7 +41,51 @@ pub struct Config {
     /// Microseconds; negative: off.
     pub slowlog_log_slower_than: i64,
     pub slowlog_max_len: usize,
+    /// Commands that take at least so many milliseconds are noted; 0: off.
+    pub latency_monitor_threshold_ms: u64,
     pub maxmemory_policy: MaxmemoryPolicy,
+    /// See `Policy::log_factor`.
+    pub lfu_log_factor: u32,
+    /// See `Policy::decay_minutes`.
+    pub lfu_decay_time: u32,
+    pub loglevel: LogLevel,
+    pub log_format: LogFormat,
+    /// Empty: standard error.
+    pub logfile: String,
+    /// Of metrics and health over HTTP; 0: none.
+    pub admin_port: u16,
+    pub admin_bind: String,
+}
+
+/// How much is logged, by Redis's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+    Nothing,
+}
+
+impl LogLevel {
+    pub const ALL: [(LogLevel, &'static str); 5] = [
+        (LogLevel::Debug, "debug"),
+        (LogLevel::Verbose, "verbose"),
+        (LogLevel::Notice, "notice"),
+        (LogLevel::Warning, "warning"),
+        (LogLevel::Nothing, "nothing"),
+    ];
+}
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl LogFormat {
+    pub const ALL: [(LogFormat, &'static str); 2] = [(LogFormat::Text, "text"), (LogFormat::Json, "json")];
 }
 
 /// What is evicted at the memory limit.
@@ -37,6 +102,22 @@ pub enum MaxmemoryPolicy {
 }
 
 impl MaxmemoryPolicy {
+    /// All of them with their names, in the order in which Redis lists them.
+    pub const ALL: [(MaxmemoryPolicy, &'static str); 8] = [
+        (MaxmemoryPolicy::VolatileLru, "volatile-lru"),
+        (MaxmemoryPolicy::VolatileLfu, "volatile-lfu"),
+        (MaxmemoryPolicy::VolatileRandom, "volatile-random"),
+        (MaxmemoryPolicy::VolatileTtl, "volatile-ttl"),
+        (MaxmemoryPolicy::AllKeysLru, "allkeys-lru"),
+        (MaxmemoryPolicy::AllKeysLfu, "allkeys-lfu"),
+        (MaxmemoryPolicy::AllKeysRandom, "allkeys-random"),
+        (MaxmemoryPolicy::NoEviction, "noeviction"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
+    }
+
     pub fn is_lfu(self) -> bool {
         matches!(self, MaxmemoryPolicy::AllKeysLfu | MaxmemoryPolicy::VolatileLfu)
     }
@@ -47,7 +128,12 @@ impl Default for Config {
         Self {
             bind: vec!["127.0.0.1".into(), "-::1".into()],
             port: 6379,
+            unixsocket: String::new(),
+            unixsocketperm: 0,
+            tcp_backlog: 511,
+            tcp_keepalive_s: 300,
             workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            pin: true,
             dir: ".".into(),
             requirepass: String::new(),
             maxclients: 10_000,
@@ -57,7 +143,15 @@ impl Default for Config {
             client_query_buffer_limit: 1024 * 1024 * 1024,
             slowlog_log_slower_than: 10_000,
             slowlog_max_len: 128,
+            latency_monitor_threshold_ms: 0,
             maxmemory_policy: MaxmemoryPolicy::NoEviction,
+            lfu_log_factor: 10,
+            lfu_decay_time: 1,
+            loglevel: LogLevel::Notice,
+            log_format: LogFormat::Text,
+            logfile: String::new(),
+            admin_port: 9121,
+            admin_bind: "127.0.0.1".into(),
         }
     }
 }
@@ -65,7 +159,11 @@ impl Default for Config {
 impl Config {
     /// How accesses to keys are recorded.
     pub fn access_policy(&self) -> rufous_kernel::shard::Policy {
-        rufous_kernel::shard::Policy { lfu: self.maxmemory_policy.is_lfu(), ..Default::default() }
+        rufous_kernel::shard::Policy {
+            lfu: self.maxmemory_policy.is_lfu(),
+            log_factor: self.lfu_log_factor,
+            decay_minutes: self.lfu_decay_time,
+        }
     }
 
     /// Whether a client is turned away because no password protects the node.

@@ -1,0 +1,138 @@
+//! `rufous server`: from the settings to the end of the node.
+
+use super::arguments::Arguments;
+use super::logging::{self, Log};
+use super::{banner, check, fail, notify, signals};
+use crate::admin;
+use crate::config::sources::Effective;
+use crate::config::{Config, LogLevel};
+use crate::identity;
+use crate::node::{Node, NodeError};
+use anyhow::{Context, Result, anyhow, bail};
+use rufous::runtime::{Listen, StartError};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often a change of the log level is looked for.
+const LEVEL_PERIOD: Duration = Duration::from_millis(250);
+
+/// Runs a node until it has stopped. `plain`: without any arguments.
+pub(super) fn run(arguments: Arguments, plain: bool) -> ExitCode {
+    let Some(effective) = check::load(arguments) else { return ExitCode::FAILURE };
+    let log = match logging::start(&effective.config) {
+        Ok(log) => log,
+        Err(error) => return fail(format!("cannot open the log file '{}': {error}", effective.config.logfile)),
+    };
+    match serve(&effective, &log, plain) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Also where a person or a supervisor looks who does not read the log.
+            tracing::error!("cannot start: {error:#}");
+            fail(format!("{error:#}"))
+        }
+    }
+}
+
+fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
+    let config = &effective.config;
+    effective.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    std::fs::create_dir_all(&config.dir).with_context(|| format!("cannot make the directory '{}'", config.dir))?;
+    let admin = admin_listener(effective)?;
+    let node = Node::start(config).map_err(explain)?;
+    let handle = node.handle();
+    signals::handle(&handle, log.clone()).context("cannot take over signals")?;
+    let admin_address = match admin {
+        Some(listener) => Some(admin::serve(listener, &node).context("cannot serve metrics")?),
+        None => None,
+    };
+    watch_level(&node, config.loglevel, log.clone());
+    announce(&node, config, admin_address);
+    if plain || std::io::stdout().is_terminal() {
+        let text =
+            banner::text(handle.addresses(), admin_address, config.workers, !config.requirepass.is_empty());
+        // A terminal that is gone is no reason to stop.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+    }
+    notify::send("READY=1");
+    node.join();
+    Ok(())
+}
+
+/// The socket for metrics and health. A default port that is taken is left
+/// alone: several nodes may run on a machine.
+fn admin_listener(effective: &Effective) -> Result<Option<TcpListener>> {
+    let config = &effective.config;
+    if config.admin_port == 0 {
+        return Ok(None);
+    }
+    let (host, port) = (config.admin_bind.as_str(), config.admin_port);
+    match TcpListener::bind((host, port)) {
+        Ok(listener) if port == config.port => {
+            drop(listener);
+            tracing::warn!(port, "clients connect to the default admin port: metrics and health are off");
+            Ok(None)
+        }
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if effective.is_given("admin-port") => {
+            bail!("cannot listen on {host}:{port} for metrics and health (admin-port): {error}")
+        }
+        Err(error) => {
+            tracing::warn!(port, %error, "cannot listen on the default admin port: metrics and health are off");
+            Ok(None)
+        }
+    }
+}
+
+/// Adds what to do about it.
+fn explain(error: NodeError) -> anyhow::Error {
+    let advice = match &error {
+        NodeError::Start(StartError::Listen { source, .. }) => match source.kind() {
+            ErrorKind::AddrInUse => "another server listens there already; choose another one with --port",
+            ErrorKind::PermissionDenied => "ports below 1024, and directories of others, need more rights",
+            ErrorKind::AddrNotAvailable => "this machine does not have that address; see --bind",
+            _ => "",
+        },
+        _ => "",
+    };
+    if advice.is_empty() { error.into() } else { anyhow!("{error} ({advice})") }
+}
+
+/// Takes over the level of the log where `CONFIG SET` has changed it.
+fn watch_level(node: &Node, mut level: LogLevel, log: Log) {
+    let shared = node.shared.clone();
+    node.handle().spawn(async move {
+        loop {
+            tokio::time::sleep(LEVEL_PERIOD).await;
+            if let Some(settings) = shared.settings()
+                && settings.loglevel != level
+            {
+                level = settings.loglevel;
+                log.set_level(level);
+            }
+        }
+    });
+}
+
+/// What the log says of a node that has started.
+fn announce(node: &Node, config: &Config, admin: Option<SocketAddr>) {
+    let handle = node.handle();
+    for address in handle.addresses() {
+        match address {
+            Listen::Tcp(at) => tracing::info!(address = %at, "listening"),
+            Listen::Unix { path, .. } => tracing::info!(path = %path.display(), "listening"),
+        }
+    }
+    if let Some(at) = admin {
+        tracing::info!(address = %at, "metrics and health");
+    }
+    tracing::info!(
+        version = identity::VERSION,
+        pid = std::process::id(),
+        workers = config.workers,
+        maxclients = config.maxclients,
+        open_files = handle.fd_limit().now,
+        "ready"
+    );
+}

@@ -1,0 +1,366 @@
+//! Settings by name, as text: what `CONFIG GET` shows and `CONFIG SET` takes.
+//!
+//! Some are no settings here but facts that clients ask for under a setting's
+//! name (`save`, `appendonly`, `databases`): they can be "set" to what they are.
+
+use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy};
+use rufous_base::limits;
+use std::ops::RangeInclusive;
+
+/// Changes a setting; the error says what a value has to look like.
+pub type Set = fn(&mut Config, &str) -> Result<(), String>;
+
+/// One setting.
+pub struct Param {
+    pub name: &'static str,
+    pub get: fn(&Config) -> String,
+    /// `None`: only when the server starts.
+    pub set: Option<Set>,
+    pub help: &'static str,
+}
+
+/// All settings, in alphabetical order.
+pub static PARAMS: &[Param] = &[
+    Param {
+        name: "admin-bind",
+        get: |config| config.admin_bind.clone(),
+        set: None,
+        help: "The address for metrics and health over HTTP; whoever reaches it may read them.",
+    },
+    Param {
+        name: "admin-port",
+        get: |config| config.admin_port.to_string(),
+        set: None,
+        help: "The port for metrics and health over HTTP; 0: none.",
+    },
+    Param {
+        name: "appendonly",
+        get: |_| "no".into(),
+        set: Some(|_, value| constant(value, "no", "data is kept in memory alone")),
+        help: "Whether every change is logged to disk: data is kept in memory alone.",
+    },
+    Param {
+        name: "bind",
+        get: |config| config.bind.join(" "),
+        set: None,
+        help: "The addresses to listen on.",
+    },
+    Param {
+        name: "client-query-buffer-limit",
+        get: |config| config.client_query_buffer_limit.to_string(),
+        set: Some(|config, value| {
+            config.client_query_buffer_limit = memory(value, 1 << 20, u64::MAX >> 1)? as usize;
+            Ok(())
+        }),
+        help: "Bytes of requests that one client may have waiting.",
+    },
+    Param {
+        name: "cluster-enabled",
+        get: |_| "no".into(),
+        set: None,
+        help: "Whether clients are shown the nodes of a cluster.",
+    },
+    Param {
+        name: "databases",
+        get: |_| limits::DATABASES.to_string(),
+        set: None,
+        help: "Numbered databases.",
+    },
+    Param { name: "dir", get: |config| config.dir.clone(), set: None, help: "Where files go." },
+    Param {
+        name: "hz",
+        get: |_| "10".into(),
+        set: Some(|_, value| constant(value, "10", "workers look after themselves as often as they need")),
+        help: "How often a worker looks after itself when there is little to do.",
+    },
+    Param {
+        name: "latency-monitor-threshold",
+        get: |config| config.latency_monitor_threshold_ms.to_string(),
+        set: Some(|config, value| {
+            config.latency_monitor_threshold_ms = integer(value, 0..=i64::MAX)? as u64;
+            Ok(())
+        }),
+        help: "Commands that take at least so many milliseconds are noted; 0: none.",
+    },
+    Param {
+        name: "latency-tracking",
+        get: |_| "yes".into(),
+        set: Some(|_, value| constant(value, "yes", "the time of commands is always counted")),
+        help: "Whether the spread of the time that commands take is counted.",
+    },
+    Param {
+        name: "lfu-decay-time",
+        get: |config| config.lfu_decay_time.to_string(),
+        set: Some(|config, value| {
+            config.lfu_decay_time = integer(value, 0..=i64::from(i32::MAX))? as u32;
+            Ok(())
+        }),
+        help: "Minutes after which the frequency of a key's use goes down by one; 0: never.",
+    },
+    Param {
+        name: "lfu-log-factor",
+        get: |config| config.lfu_log_factor.to_string(),
+        set: Some(|config, value| {
+            config.lfu_log_factor = integer(value, 0..=i64::from(i32::MAX))? as u32;
+            Ok(())
+        }),
+        help: "The higher, the more often a key has to be used for its frequency to go up.",
+    },
+    Param {
+        name: "log-format",
+        get: |config| name_of(&LogFormat::ALL, config.log_format),
+        set: None,
+        help: "Lines of text, or one JSON object per line.",
+    },
+    Param {
+        name: "logfile",
+        get: |config| config.logfile.clone(),
+        set: None,
+        help: "The file to log to, opened anew at SIGHUP; empty: standard error.",
+    },
+    Param {
+        name: "loglevel",
+        get: |config| name_of(&LogLevel::ALL, config.loglevel),
+        set: Some(|config, value| {
+            config.loglevel = named(&LogLevel::ALL, value)?;
+            Ok(())
+        }),
+        help: "How much is logged, from everything to nothing.",
+    },
+    Param {
+        name: "maxclients",
+        get: |config| config.maxclients.to_string(),
+        set: Some(|config, value| {
+            config.maxclients = integer(value, 1..=i64::from(u32::MAX))? as usize;
+            Ok(())
+        }),
+        help: "The most clients at a time.",
+    },
+    Param {
+        name: "maxmemory",
+        get: |_| "0".into(),
+        set: Some(|_, value| match parse_memory(value) {
+            Some(0) => Ok(()),
+            Some(_) => Err("there is no limit to memory yet, and so it can only be 0".into()),
+            None => Err("argument must be a memory value".into()),
+        }),
+        help: "Bytes of memory from which keys are evicted; 0: no limit.",
+    },
+    Param {
+        name: "maxmemory-policy",
+        get: |config| config.maxmemory_policy.name().into(),
+        set: Some(|config, value| {
+            config.maxmemory_policy = named(&MaxmemoryPolicy::ALL, value)?;
+            Ok(())
+        }),
+        help: "Which keys are evicted, and whether recency or frequency of use is recorded.",
+    },
+    Param {
+        name: "pin",
+        get: |config| yes_no(config.pin),
+        set: None,
+        help: "Pins each worker to a core of its own, where there are enough.",
+    },
+    Param { name: "port", get: |config| config.port.to_string(), set: None, help: "The port to listen on." },
+    Param {
+        name: "protected-mode",
+        get: |config| yes_no(config.protected_mode),
+        set: Some(|config, value| {
+            config.protected_mode = parse_yes_no(value)?;
+            Ok(())
+        }),
+        help: "Without a password, turns clients of other machines away.",
+    },
+    Param {
+        name: "proto-max-bulk-len",
+        get: |config| config.proto_max_bulk_len.to_string(),
+        set: Some(|config, value| {
+            config.proto_max_bulk_len = memory(value, 1 << 20, limits::MAX_BULK)?;
+            Ok(())
+        }),
+        help: "Bytes of the longest argument.",
+    },
+    Param {
+        name: "requirepass",
+        get: |config| config.requirepass.clone(),
+        set: Some(|config, value| {
+            config.requirepass = value.into();
+            Ok(())
+        }),
+        help: "The password of clients; empty: none.",
+    },
+    Param {
+        name: "save",
+        get: |_| String::new(),
+        set: Some(|_, value| constant(value, "", "data is kept in memory alone")),
+        help: "When snapshots are taken: never.",
+    },
+    Param {
+        name: "slowlog-log-slower-than",
+        get: |config| config.slowlog_log_slower_than.to_string(),
+        set: Some(|config, value| {
+            config.slowlog_log_slower_than = integer(value, -1..=i64::MAX)?;
+            Ok(())
+        }),
+        help: "Commands that take longer than so many microseconds are logged; -1: none.",
+    },
+    Param {
+        name: "slowlog-max-len",
+        get: |config| config.slowlog_max_len.to_string(),
+        set: Some(|config, value| {
+            config.slowlog_max_len = integer(value, 0..=i64::MAX)? as usize;
+            Ok(())
+        }),
+        help: "How many slow commands are kept.",
+    },
+    Param {
+        name: "tcp-backlog",
+        get: |config| config.tcp_backlog.to_string(),
+        set: None,
+        help: "How many connections may wait to be accepted.",
+    },
+    Param {
+        name: "tcp-keepalive",
+        get: |config| config.tcp_keepalive_s.to_string(),
+        set: None,
+        help: "Seconds of silence after which TCP asks whether a client is still there; 0: never.",
+    },
+    Param {
+        name: "timeout",
+        get: |config| config.timeout_s.to_string(),
+        set: Some(|config, value| {
+            config.timeout_s = integer(value, 0..=i64::from(i32::MAX))? as u64;
+            Ok(())
+        }),
+        help: "Seconds after which a silent client is dropped; 0: never.",
+    },
+    Param {
+        name: "unixsocket",
+        get: |config| config.unixsocket.clone(),
+        set: None,
+        help: "The path of a Unix socket to listen on as well; empty: none.",
+    },
+    Param {
+        name: "unixsocketperm",
+        get: |config| format!("{:o}", config.unixsocketperm),
+        set: None,
+        help: "Permission bits of the Unix socket, in octal; 0: as the umask has it.",
+    },
+    Param {
+        name: "workers",
+        get: |config| config.workers.to_string(),
+        set: None,
+        help: "Threads that serve clients.",
+    },
+];
+
+/// The setting called `name`, in any case.
+pub fn find(name: &[u8]) -> Option<&'static Param> {
+    PARAMS.iter().find(|param| param.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// Whether the setting's value must not show in logs.
+pub fn is_secret(name: &[u8]) -> bool {
+    ["requirepass", "masterauth", "masteruser"].iter().any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
+}
+
+fn constant(value: &str, only: &str, why: &str) -> Result<(), String> {
+    if value.eq_ignore_ascii_case(only) { Ok(()) } else { Err(format!("it can only be '{only}': {why}")) }
+}
+
+pub(super) fn name_of<T: Copy + PartialEq>(all: &[(T, &'static str)], value: T) -> String {
+    all.iter().find(|(known, _)| *known == value).map_or_else(String::new, |(_, name)| (*name).into())
+}
+
+pub(super) fn named<T: Copy>(all: &[(T, &'static str)], name: &str) -> Result<T, String> {
+    let found = all.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
+    found.map(|(value, _)| *value).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|(_, name)| *name).collect();
+        format!("argument(s) must be one of the following: {}", names.join(", "))
+    })
+}
+
+pub(super) fn integer(value: &str, range: RangeInclusive<i64>) -> Result<i64, String> {
+    let number: i64 = value.parse().map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    Err(format!("argument must be between {} and {} inclusive", range.start(), range.end()))
+}
+
+fn memory(value: &str, min: u64, max: u64) -> Result<u64, String> {
+    let bytes = parse_memory(value).ok_or("argument must be a memory value")?;
+    if (min..=max).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("argument must be between {min} and {max} inclusive"))
+}
+
+/// A number of bytes with an optional unit: `k`, `m` and `g` count in
+/// thousands, `kb`, `mb` and `gb` in 1024s.
+pub fn parse_memory(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let unit: u64 = match text[digits..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" => 1_000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.into()
+}
+
+pub(super) fn parse_yes_no(value: &str) -> Result<bool, String> {
+    match value {
+        v if v.eq_ignore_ascii_case("yes") => Ok(true),
+        v if v.eq_ignore_ascii_case("no") => Ok(false),
+        _ => Err("argument must be 'yes' or 'no'".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_lower_case() {
+        assert!(PARAMS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(PARAMS.iter().all(|p| p.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+    }
+
+    #[test]
+    fn every_setting_takes_what_it_shows() {
+        let config = Config::default();
+        for param in PARAMS {
+            let Some(set) = param.set else { continue };
+            let mut changed = config.clone();
+            assert_eq!(set(&mut changed, &(param.get)(&config)), Ok(()), "{}", param.name);
+            assert_eq!(changed, config, "{}", param.name);
+        }
+    }
+
+    #[test]
+    fn memory_units() {
+        let check = |text, bytes| assert_eq!(parse_memory(text), bytes, "{text}");
+        check("0", Some(0));
+        check("100b", Some(100));
+        check("1k", Some(1000));
+        check("1kb", Some(1024));
+        check("100MB", Some(100 << 20));
+        check("1g", Some(1_000_000_000));
+        check("1Gb", Some(1 << 30));
+        check("", None);
+        check("gb", None);
+        check("-1", None);
+        check("1.5gb", None);
+        check("100mb1", None);
+        check("99999999999gb", None);
+    }
+}

@@ -1,0 +1,114 @@
+//! What a worker counts, for whoever watches the node from outside its
+//! protocol (metrics, health).
+//!
+//! The watcher starts a round; each worker notices at its next tick, between
+//! two commands, and puts a copy of its figures on the board. Nothing is
+//! copied while nobody asks, and no request waits for it.
+
+use super::Front;
+use super::shared::Counters;
+use rufous_base::limits::DATABASES;
+use rufous_kernel::shard::{Counters as ShardCounters, Memory};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What one worker had counted at some moment.
+#[derive(Clone, Debug)]
+pub struct WorkerFigures {
+    /// Commands that were called or refused.
+    pub commands: Vec<CommandFigures>,
+    pub counters: Counters,
+    pub shard: ShardCounters,
+    pub memory: Memory,
+    pub keys: [usize; DATABASES],
+    /// Of the keys, those that expire at some time.
+    pub expiring: [usize; DATABASES],
+    pub clients: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct CommandFigures {
+    pub name: &'static str,
+    pub calls: u64,
+    pub usec: u64,
+    pub rejected: u64,
+    pub failed: u64,
+}
+
+/// Where workers put their figures.
+#[derive(Debug)]
+pub struct Board {
+    round: AtomicU64,
+    places: Vec<Place>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    /// The round that the figures belong to; 0: there are none.
+    round: AtomicU64,
+    figures: Mutex<Option<Arc<WorkerFigures>>>,
+}
+
+impl Board {
+    pub fn new(workers: usize) -> Self {
+        Self { round: AtomicU64::new(0), places: (0..workers).map(|_| Place::default()).collect() }
+    }
+
+    /// Asks every worker, and returns the number of the round.
+    pub fn ask(&self) -> u64 {
+        self.round.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether a worker has answered that round, or a later one.
+    pub fn has_answered(&self, worker: usize, round: u64) -> bool {
+        self.places.get(worker).is_some_and(|place| place.round.load(Ordering::Acquire) >= round)
+    }
+
+    pub fn all_have_answered(&self, round: u64) -> bool {
+        (0..self.places.len()).all(|worker| self.has_answered(worker, round))
+    }
+
+    /// The last figures of every worker; `None` where it never gave any.
+    pub fn figures(&self) -> Vec<Option<Arc<WorkerFigures>>> {
+        let read = |place: &Place| place.figures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.places.iter().map(read).collect()
+    }
+}
+
+impl Front {
+    /// Answers the board, if it asks.
+    pub(super) fn answer_board(&self) {
+        let board = &self.shared.board;
+        let Some(place) = board.places.get(self.id().index()) else { return };
+        let round = board.round.load(Ordering::Relaxed);
+        if place.round.load(Ordering::Relaxed) == round {
+            return;
+        }
+        let figures = Arc::new(self.figures());
+        *place.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+        place.round.store(round, Ordering::Release);
+    }
+
+    fn figures(&self) -> WorkerFigures {
+        let shard = &self.kernel.shard;
+        let commands = self.table.specs().zip(self.kernel.stats()).filter_map(|((_, spec), stats)| {
+            let noted = stats.calls + stats.rejected + stats.failed > 0;
+            noted.then(|| CommandFigures {
+                name: spec.name,
+                calls: stats.calls,
+                usec: stats.usec(),
+                rejected: stats.rejected,
+                failed: stats.failed,
+            })
+        });
+        WorkerFigures {
+            commands: commands.collect(),
+            counters: self.counters.clone(),
+            shard: shard.counters(),
+            memory: shard.memory(),
+            keys: std::array::from_fn(|db| shard.len(db)),
+            expiring: std::array::from_fn(|db| shard.expiring_len(db)),
+            clients: self.connections().filter(|c| !c.info.is_internal).count(),
+        }
+    }
+}
