@@ -82,7 +82,7 @@ impl Db {
     #[inline(always)]
     pub(super) fn find(&self, key: Key<'_>) -> Option<Found> {
         let probe = self.index.probe(key.hash);
-        if probe.handle != 0 && self.has_key(probe.handle, key.bytes) {
+        if probe.handle != 0 && self.matching(probe.handle, key.bytes).is_some() {
             return Some(probe.found());
         }
         if probe.handle == 0 && !probe.further {
@@ -93,19 +93,22 @@ impl Db {
 
     #[inline(never)]
     pub(super) fn find_further(&self, key: Key<'_>) -> Option<Found> {
-        let has_key = |handle| self.has_key(handle, key.bytes);
+        let has_key = |handle| self.matching(handle, key.bytes).is_some();
         let (position, handle) = self.index.find(key.hash, has_key)?;
         Some(Found { position, handle })
     }
 
+    /// The record's head, if its key is `bytes`.
     #[inline(always)]
-    pub(super) fn has_key(&self, handle: u32, bytes: &[u8]) -> bool {
+    pub(super) fn matching(&self, handle: u32, bytes: &[u8]) -> Option<Head> {
         let slot = self.arena.get(handle);
         let head = Head::of(slot);
-        if head.has_long_key() {
-            return self.key_of(head, slot) == bytes;
-        }
-        equal(head.key_part(slot), bytes)
+        let same = if head.has_long_key() {
+            self.key_of(head, slot) == bytes
+        } else {
+            equal(head.key_part(slot), bytes)
+        };
+        same.then_some(head)
     }
 
     /// Finds a record that has not expired; one that has is removed.
@@ -119,7 +122,7 @@ impl Db {
     }
 
     /// The value, with everything that a read does. The way that nearly
-    /// every read takes is straight, so that slot and head are worked out once.
+    /// every read takes is straight, so that the head is worked out once.
     #[inline]
     pub(super) fn get(
         &mut self,
@@ -129,8 +132,10 @@ impl Db {
         env: &mut Env,
     ) -> Option<Value<'_>> {
         let probe = self.index.probe(key.hash);
-        if probe.handle != 0 && self.has_key(probe.handle, key.bytes) {
-            return self.read(probe.found(), key.hash, touch, now, env);
+        if probe.handle != 0
+            && let Some(head) = self.matching(probe.handle, key.bytes)
+        {
+            return self.read((probe.found(), head), key.hash, touch, now, env);
         }
         if probe.handle == 0 && !probe.further {
             return None;
@@ -147,21 +152,20 @@ impl Db {
         env: &mut Env,
     ) -> Option<Value<'_>> {
         let found = self.find_further(key)?;
-        self.read(found, key.hash, touch, now, env)
+        let head = Head::of(self.arena.get(found.handle));
+        self.read((found, head), key.hash, touch, now, env)
     }
 
     #[inline(always)]
     fn read(
         &mut self,
-        found: Found,
+        (found, head): (Found, Head),
         hash: u32,
         touch: bool,
         now: Now,
         env: &mut Env,
     ) -> Option<Value<'_>> {
-        let slot = self.arena.get(found.handle);
-        let head = Head::of(slot);
-        if head.has_expiry() && head.is_due(slot, now.unix_ms()) {
+        if head.has_expiry() && head.is_due(self.arena.get(found.handle), now.unix_ms()) {
             self.expire_one(found, hash, env);
             return None;
         }

@@ -22,8 +22,10 @@ impl Db {
         env: &mut Env,
     ) -> bool {
         let probe = self.index.probe(key.hash);
-        if probe.handle != 0 && self.has_key(probe.handle, key.bytes) {
-            return self.overwrite(probe.found(), key, value, setting, now, env);
+        if probe.handle != 0
+            && let Some(head) = self.matching(probe.handle, key.bytes)
+        {
+            return self.overwrite((probe.found(), head), key, value, setting, now, env);
         }
         self.set_further(key, value, setting, now, env)
     }
@@ -38,7 +40,8 @@ impl Db {
         env: &mut Env,
     ) -> bool {
         if let Some(found) = self.find_further(key) {
-            return self.overwrite(found, key, value, setting, now, env);
+            let head = Head::of(self.arena.get(found.handle));
+            return self.overwrite((found, head), key, value, setting, now, env);
         }
         self.create_with(key, value, setting, now, env);
         false
@@ -47,7 +50,7 @@ impl Db {
     #[inline(always)]
     fn overwrite(
         &mut self,
-        found: Found,
+        (found, head): (Found, Head),
         key: Key<'_>,
         value: NewValue<'_>,
         setting: ExpirySetting,
@@ -55,7 +58,6 @@ impl Db {
         env: &mut Env,
     ) -> bool {
         let slot = self.arena.get_mut(found.handle);
-        let head = Head::of(slot);
         let old = head.expiry(slot);
         if old.is_some_and(|at| at <= now.unix_ms()) {
             self.expire_one(found, key.hash, env);
