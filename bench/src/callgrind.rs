@@ -196,7 +196,7 @@ fn compare(now: &Counts, stored: &Counts) -> (Table, Vec<String>) {
 fn write(options: &Options, now: &Counts, table: &Table) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let page = format!(
-        "# Instructions per command\n\nPrinted by `cargo xtask bench-instructions` on {}: one \
+        "# Instructions per command\n\nPrinted by `cargo run --release -p rufous-bench -- callgrind` on {}: one \
          worker under `valgrind --tool=callgrind`, one connection, pipeline {PIPELINE}, {KEYS} keys \
          of 8 B with values of 64 B; the difference between a run with {} commands and one with \
          twice as many. *Stored* is what stood here before.\n\n{}",

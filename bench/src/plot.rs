@@ -161,8 +161,11 @@ fn draw_group(
     Ok(bottom)
 }
 
+/// `size` in pixels; the SVG backend takes sizes for those of the line, 1.24 times as high.
 fn font<'a>(size: u32, colour: &'a RGBColor) -> TextStyle<'a> {
-    ("sans-serif", size).into_font().color(colour)
+    ("sans-serif", f64::from(size) * 1.24)
+        .into_font()
+        .color(colour)
 }
 
 fn colour(series: usize) -> RGBColor {

@@ -117,12 +117,7 @@ impl Server {
                     self.last_words()
                 );
             }
-            let pong = Reply::Simple("PONG".into());
-            if Client::connect(self.addr)
-                .and_then(|mut c| c.call(&["PING"]))
-                .ok()
-                == Some(pong)
-            {
+            if self.answers()? {
                 return Ok(());
             }
             if Instant::now() > deadline {
@@ -133,6 +128,30 @@ impl Server {
                 );
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether the port answers, and it is this process that does: another server may have taken the
+    /// port in the meantime, and what follows overwrites and flushes.
+    fn answers(&self) -> Result<bool> {
+        let Ok(mut client) = Client::connect(self.addr) else {
+            return Ok(false);
+        };
+        if client.call(&["PING"]).ok() != Some(Reply::Simple("PONG".into())) {
+            return Ok(false);
+        }
+        match client.local_pid() {
+            Some(pid) if pid == self.pid() => Ok(true),
+            Some(pid) => bail!(
+                "{} is process {}, but process {pid} answers at {}",
+                self.name,
+                self.pid(),
+                self.addr
+            ),
+            None => bail!(
+                "what answers at {} does not tell its process_id in INFO",
+                self.addr
+            ),
         }
     }
 

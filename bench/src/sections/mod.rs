@@ -52,11 +52,12 @@ pub fn command(part: &str) -> String {
 
 /// Runs the chosen parts; one that fails does not keep the others from running.
 pub fn run(options: Options) -> Result<()> {
-    pin_this_thread(options.load_core)?;
+    // Read before pinning, after which this process sees one processor only.
     let setting = Setting {
         machine: Machine::read(),
         versions: BTreeMap::new(),
     };
+    pin_this_thread(options.load_core)?;
     let mut context = Context { options, setting };
     type Section = fn(&mut Context) -> Result<Report>;
     let sections: [(Part, &str, Section); 5] = [
