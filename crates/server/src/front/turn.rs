@@ -5,7 +5,7 @@ use super::connection::{
     Connection, Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
 };
 use super::session::Session;
-use super::{Front, Message, find, monitor, parse};
+use super::{Front, Message, bounds, find, monitor, parse};
 use crate::command::Dispatch;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::{Args, ConnId, Effects, Now};
@@ -193,19 +193,17 @@ impl Front {
         &mut self,
         now: Now,
         request: Request<'_>,
-        mut args: Args<'_>,
+        args: Args<'_>,
         errors: &[String],
         fx: &mut Effects<Message>,
     ) {
         let mark = fx.output.mark();
-        if let Some(connection) = find(&mut self.connections, request.conn)
-            && connection.reply_mode == ReplyMode::SkipNext
-        {
-            connection.reply_mode = ReplyMode::Skipping;
-        }
         let id = match request.what {
             What::Command(id) => id,
             other => {
+                if other == What::Unknown && self.turns_away_http(now, request.conn, &args) {
+                    return;
+                }
                 let failure = self.refusal(other, &args, errors);
                 self.refuse(&request, &failure, fx);
                 return self.finish_request(request.conn, mark, Submitted::Done, fx);
@@ -215,6 +213,7 @@ impl Front {
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
+        connection.begin_request();
         if !connection.authenticated && !spec.flags.has(Flags::NO_AUTH) {
             self.kernel.stats_mut()[usize::from(id)].rejected += 1;
             self.refuse(
@@ -244,30 +243,44 @@ impl Front {
         if self.shared.has_monitors() && monitor::shows(spec) {
             self.feed_monitors(now, request.conn, spec, &args);
         }
-        let submitted = match self.table.dispatch(id) {
+        let submitted = self.submit(now, &request, &header, args, fx);
+        self.finish_request(request.conn, mark, submitted, fx);
+    }
+
+    /// Takes a request to its data.
+    #[inline]
+    fn submit(
+        &mut self,
+        now: Now,
+        request: &Request<'_>,
+        header: &Header,
+        mut args: Args<'_>,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        match self.table.dispatch(header.command) {
             Dispatch::Key => {
                 let key = args.get(usize::from(header.key));
                 let owner = self.kernel.placement().owner(key);
                 self.kernel
-                    .submit_one(now, &header, owner, args, &mut fx.output)
+                    .submit_one(now, header, owner, args, &mut fx.output)
             }
             Dispatch::Keys => {
-                let keys = request.keys_in(header.db, spec.keys, &args);
+                let declared = self.table.spec(header.command).keys;
+                let keys = request.keys_in(header.db, declared, &args);
                 self.kernel
-                    .submit_many(now, &header, &keys, args, &mut fx.output)
+                    .submit_many(now, header, &keys, args, &mut fx.output)
             }
             Dispatch::Node(action) => match action(&args, header.db) {
                 Ok(action) => self
                     .kernel
-                    .submit_node(now, &header, action, args, &mut fx.output),
+                    .submit_node(now, header, action, args, &mut fx.output),
                 Err(failure) => {
                     Reply::new(&mut fx.output, header.resp3).error(&failure);
                     Submitted::Done
                 }
             },
-            Dispatch::Session(run) => self.run_session(now, &header, run, args.reborrow(), fx),
-        };
-        self.finish_request(request.conn, mark, submitted, fx);
+            Dispatch::Session(run) => self.run_session(now, header, run, args.reborrow(), fx),
+        }
     }
 
     fn run_session(
@@ -293,6 +306,7 @@ impl Front {
             reply.error(failure);
         }
         self.kernel.note(header.command, result.is_ok());
+        self.renew_backlog(header.conn);
         if pending {
             Submitted::Barrier
         } else {
@@ -325,10 +339,13 @@ impl Front {
         match submitted {
             Submitted::Done => {
                 if discard {
-                    fx.output.truncate(mark);
-                } else if !connection.slots.is_empty() && fx.output.mark() != mark {
+                    return fx.output.truncate(mark);
+                }
+                let written = bounds::written_since(&fx.output, mark);
+                if !connection.slots.is_empty() && written > 0 {
                     connection.put_late(mark, &mut fx.output);
                 }
+                self.bound_replies(conn, written, fx);
             }
             Submitted::Pending | Submitted::Barrier => {
                 connection.slots.push_back(Slot::Waiting { discard });
@@ -342,7 +359,7 @@ impl Front {
         }
     }
 
-    fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
+    pub(super) fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
         let Some(connection) = find(&mut self.connections, conn) else {
             return;
         };
@@ -394,6 +411,7 @@ impl Front {
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
+        connection.begin_request();
         Reply::new(&mut fx.output, connection.resp3).error(failure);
         if let What::Malformed(_) = request.what {
             self.close_after_reply(request.conn);
@@ -424,6 +442,14 @@ impl Request<'_> {
 }
 
 impl Connection {
+    /// Whether this request is the one whose reply is left out. Does nothing
+    /// the second time.
+    fn begin_request(&mut self) {
+        if self.reply_mode == ReplyMode::SkipNext {
+            self.reply_mode = ReplyMode::Skipping;
+        }
+    }
+
     /// Keeps a parsed request for later.
     fn defer(&mut self, what: What, args: Args<'_>, errors: &[String]) {
         if let What::Malformed(index) = what {
@@ -465,17 +491,5 @@ impl Connection {
             start,
             end: self.late.mark(),
         });
-    }
-
-    /// Frees held bytes whose requests have run.
-    fn release_held(&mut self) {
-        if self.held_at == self.held.len() {
-            self.held.clear();
-            self.held.shrink_to(16 * 1024);
-            self.held_at = 0;
-        } else if self.held_at > self.held.len() / 2 {
-            self.held.drain(..self.held_at);
-            self.held_at = 0;
-        }
     }
 }

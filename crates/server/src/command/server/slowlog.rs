@@ -117,7 +117,7 @@ fn get(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         },
         move |front, entries, reply| {
             let mut entries: Vec<Entry> = entries.into_iter().flatten().collect();
-            entries.sort_by(|a, b| (b.unix_us, b.id).cmp(&(a.unix_us, a.id)));
+            entries.sort_by_key(|entry| std::cmp::Reverse((entry.unix_us, entry.id)));
             entries.truncate(count.min(front.config.slowlog_max_len));
             reply.array(entries.len());
             entries.iter().for_each(|entry| show(entry, reply));

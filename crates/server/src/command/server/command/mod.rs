@@ -1,9 +1,10 @@
 //! COMMAND: what commands there are, made from their declarations alone.
 //!
+//! Map:
 //! - [`info`]: names, arity, flags, keys
 //! - [`docs`], [`syntax`]: documentation
 //! - [`keys`]: the keys of a request
-//! - [`list`]: names
+//! - [`list`]: names alone
 
 use crate::command::{SessionCommand, help};
 use rufous_command::{Flags, Group, Keys, Spec, Table};
