@@ -17,7 +17,7 @@ pub static KILL: SessionCommand = SessionCommand {
         arity: -3,
         flags: ADMIN.or(Flags::LOADING).or(Flags::STALE),
         keys: Keys::None,
-        syntax: "<ip:port | <[ID client-id] | [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] | [USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME <YES | NO>] | [MAXAGE seconds] [[ID client-id] | [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] | [USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME <YES | NO>] | [MAXAGE seconds] ...]>>",
+        syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] [MAXAGE seconds]>",
     },
     run,
 };

@@ -23,7 +23,7 @@ pub static INFO: SessionCommand = SessionCommand {
         for name in args.iter_from(2) {
             match table.find(name) {
                 Some(id) => describe(table, table.spec(id), reply),
-                None => reply.null_array(),
+                None => reply.null(),
             }
         }
         Ok(())
@@ -134,7 +134,7 @@ mod tests {
         // As redis-server 7 answers.
         let get = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@read\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n";
         rig.check("COMMAND INFO GET", &format!("*1\r\n{get}"));
-        rig.check("COMMAND INFO nosuch", "*1\r\n*-1\r\n");
+        rig.check("COMMAND INFO nosuch", "*1\r\n$-1\r\n");
         let config = rig.run("COMMAND INFO config");
         assert!(
             config.starts_with("*1\r\n*10\r\n$6\r\nconfig\r\n:-2\r\n"),
