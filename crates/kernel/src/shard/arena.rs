@@ -67,6 +67,8 @@ pub(super) struct Emptying {
 
 #[derive(Debug, Default)]
 pub(super) struct Arena {
+    /// A plain vector: every access goes through it, and copying it when it
+    /// doubles is a page's header for 256 KiB of records.
     pub(super) pages: Vec<Page>,
     free_pages: Vec<u32>,
     /// Empty until the first record comes.
@@ -248,8 +250,10 @@ impl Arena {
             None => {
                 let full = "a database holds at most 2^32 records or 800 GiB of them";
                 assert!(self.pages.len() < MAX_PAGES, "{full}");
-                self.pages.push(page);
-                (self.pages.len() - 1) as u32
+                {
+                    self.pages.push(page);
+                    (self.pages.len() - 1) as u32
+                }
             }
         };
         self.relist(at);

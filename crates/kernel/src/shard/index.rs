@@ -13,6 +13,7 @@
 //! the same after any growth or shrink (see [`Index::collect`]).
 
 use super::segment::{PLACES, Place, Segment};
+use super::table::Table;
 
 /// Buckets of a segment that is split rather than grown.
 pub(super) const SPLIT: usize = 256;
@@ -70,7 +71,7 @@ pub(super) struct Index {
     pub(super) depth: u32,
     /// 32 - depth.
     shift: u32,
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Table<Segment>,
     /// Segments without buckets, to be used again.
     free: Vec<u32>,
     /// How many segments have each depth.
@@ -83,14 +84,17 @@ pub(super) struct Index {
 impl Default for Index {
     fn default() -> Self {
         let first = Segment::new(0, 1);
+        let segment_bytes = first.bytes();
+        let mut segments = Table::default();
+        segments.push(first);
         let mut of_depth = [0; MAX_DEPTH as usize + 1];
         of_depth[0] = 1;
         Self {
             directory: vec![0],
             depth: 0,
             shift: 32,
-            segment_bytes: first.bytes(),
-            segments: vec![first],
+            segment_bytes,
+            segments,
             free: Vec::new(),
             of_depth,
             len: 0,
@@ -108,7 +112,7 @@ impl Index {
     pub(super) fn bytes(&self) -> usize {
         self.segment_bytes
             + self.directory.capacity() * 4
-            + self.segments.capacity() * size_of::<Segment>()
+            + self.segments.bytes()
             + self.free.capacity() * 4
     }
 
@@ -241,10 +245,7 @@ impl Index {
                 self.segments[new as usize] = high;
                 new
             }
-            None => {
-                self.segments.push(high);
-                (self.segments.len() - 1) as u32
-            }
+            None => self.segments.push(high) as u32,
         };
         let prefix = hash & prefix_mask(depth) | bit;
         self.direct(prefix, depth + 1, new);

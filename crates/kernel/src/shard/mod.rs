@@ -21,6 +21,7 @@
 //! - `walk`: the index in the order of hashes, and at random
 //! - `expiry`: the order in which keys expire
 //! - `slab`: what is too large for a record
+//! - `table`: arrays that grow without moving
 
 mod arena;
 mod classes;
@@ -32,6 +33,7 @@ pub mod policy;
 mod record;
 mod segment;
 mod slab;
+mod table;
 #[cfg(test)]
 mod tests;
 pub mod types;

@@ -1,12 +1,11 @@
-//! Things too large for a record, numbered. Kept in chunks, so that it never
-//! has to move what it already holds in order to grow.
+//! Things too large for a record, numbered.
 
-const CHUNK: usize = 512;
+use super::table::Table;
 
 /// A numbered store of `T` whose numbers are used again.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    chunks: Vec<Vec<Option<T>>>,
+    items: Table<Option<T>>,
     free: Vec<u32>,
     len: usize,
 }
@@ -14,7 +13,7 @@ pub(super) struct Slab<T> {
 impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self {
-            chunks: Vec::new(),
+            items: Table::default(),
             free: Vec::new(),
             len: 0,
         }
@@ -28,18 +27,12 @@ impl<T> Slab<T> {
             *self.place(number) = Some(item);
             return number;
         }
-        if self.chunks.last().is_none_or(|c| c.len() == CHUNK) {
-            self.chunks.push(Vec::new());
-        }
-        let full = (self.chunks.len() - 1) * CHUNK;
-        let last = self.chunks.last_mut().expect("pushed above");
-        last.push(Some(item));
-        (full + last.len() - 1) as u32
+        self.items.push(Some(item)) as u32
     }
 
     /// Numbers come from records of the same database, so they are valid.
     pub(super) fn get(&self, number: u32) -> &T {
-        self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+        self.items[number as usize]
             .as_ref()
             .expect("a record's number is in use")
     }
@@ -69,20 +62,16 @@ impl<T> Slab<T> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.chunks.iter().flatten().flatten()
+        self.items.iter().flatten()
     }
 
     /// Bytes of the slab itself, without what its items own.
     pub(super) fn bytes(&self) -> usize {
-        let last = self.chunks.last().map_or(0, Vec::capacity);
-        let full = self.chunks.len().saturating_sub(1) * CHUNK;
-        (full + last) * size_of::<Option<T>>()
-            + self.chunks.capacity() * size_of::<Vec<Option<T>>>()
-            + self.free.capacity() * 4
+        self.items.bytes() + self.free.capacity() * 4
     }
 
     fn place(&mut self, number: u32) -> &mut Option<T> {
-        &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+        &mut self.items[number as usize]
     }
 }
 
