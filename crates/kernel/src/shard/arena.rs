@@ -250,10 +250,8 @@ impl Arena {
             None => {
                 let full = "a database holds at most 2^32 records or 800 GiB of them";
                 assert!(self.pages.len() < MAX_PAGES, "{full}");
-                {
-                    self.pages.push(page);
-                    (self.pages.len() - 1) as u32
-                }
+                self.pages.push(page);
+                (self.pages.len() - 1) as u32
             }
         };
         self.relist(at);
