@@ -7,10 +7,12 @@ use rufous_base::{Effects, Now};
 /// How often a worker looks after itself, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
-/// How soon it goes on where one look did not suffice.
-const BUSY_PERIOD_US: u64 = 1_000;
+/// How soon it goes on tidying where one look did not suffice.
+const TIDY_PERIOD_US: u64 = 1_000;
 
 /// Keys that expire in one step: short enough to go unnoticed by requests.
+/// While more are due there is a step in every turn, so that requests and
+/// expiry take turns and a million keys are gone within a second or so.
 const EXPIRE_BUDGET: usize = 256;
 
 /// Records that one step of compaction may move.
@@ -39,13 +41,14 @@ impl Front {
             self.pause.end();
         }
         let expiring = self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
-        let tidying = self.kernel.maintain_step(MAINTAIN_BUDGET);
+        // Expiry makes the holes that tidying fills: one after the other.
+        let tidying = !expiring && self.kernel.maintain_step(MAINTAIN_BUDGET);
         self.drop_idle_clients(now);
         self.sample(now);
-        let period = if expiring || tidying {
-            BUSY_PERIOD_US
-        } else {
-            PERIOD_US
+        let period = match (expiring, tidying) {
+            (true, _) => 0,
+            (false, true) => TIDY_PERIOD_US,
+            (false, false) => PERIOD_US,
         };
         self.publish_memory();
         self.answer_board();
