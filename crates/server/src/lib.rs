@@ -5,7 +5,7 @@
 //!
 //! Map, in reading order:
 //! - [`identity`]: who the server says it is
-//! - [`config`]: settings
+//! - [`config`]: settings, and where they come from
 //! - [`front`]: one actor per worker, from bytes to replies
 //! - [`command`]: commands on connections and on the server
 //! - [`node`]: a running server, and clients inside its process

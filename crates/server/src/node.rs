@@ -40,21 +40,34 @@ impl Node {
     /// Starts listening and serving. With port 0 the system chooses one; with
     /// neither addresses nor a Unix socket only [`Node::connect`] reaches the node.
     pub fn start(config: &Config) -> Result<Node, NodeError> {
-        let config = Config { maxclients: possible_clients(config.maxclients)?, ..config.clone() };
+        let config = Config {
+            maxclients: possible_clients(config.maxclients)?,
+            ..config.clone()
+        };
         let mut random = [0u8; 28];
         getrandom::fill(&mut random).map_err(|e| NodeError::Random(e.to_string()))?;
         let (seed, id) = random.split_at(8);
         let seed = u64::from_le_bytes(seed.try_into().unwrap_or_default());
         let run_id = id.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
-        let shared = Arc::new(Shared::new(config.workers, seed, run_id, started, config.port));
+        let started = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_micros() as u64;
+        let shared = Arc::new(Shared::new(
+            config.workers,
+            seed,
+            run_id,
+            started,
+            config.port,
+        ));
         let runtime_config = rufous::runtime::Config {
             workers: config.workers,
             pin: config.pin,
             listen: listen(&config)?,
             backlog: config.tcp_backlog,
             max_clients: config.maxclients,
-            keepalive: (config.tcp_keepalive_s > 0).then(|| Duration::from_secs(config.tcp_keepalive_s)),
+            keepalive: (config.tcp_keepalive_s > 0)
+                .then(|| Duration::from_secs(config.tcp_keepalive_s)),
             ..Default::default()
         };
         let for_fronts = (Arc::clone(&shared), Arc::new(config));
@@ -72,7 +85,11 @@ impl Node {
 
     /// A client inside this process. Passwords and limits on clients are not for it.
     pub fn connect(&self) -> io::Result<Client> {
-        Ok(Client { connection: self.runtime.connect()?, parser: ReplyParser::default(), received: Vec::new() })
+        Ok(Client {
+            connection: self.runtime.connect()?,
+            parser: ReplyParser::default(),
+            received: Vec::new(),
+        })
     }
 
     /// Waits until the node has stopped, whoever stops it.
@@ -97,7 +114,10 @@ impl Client {
         rufous_resp::encode::request(&mut request, args);
         self.connection.send_blocking(&request)?;
         loop {
-            let (done, reply) = self.parser.parse(&self.received).map_err(io::Error::other)?;
+            let (done, reply) = self
+                .parser
+                .parse(&self.received)
+                .map_err(io::Error::other)?;
             self.received.drain(..done);
             if let Some(reply) = reply {
                 return Ok(reply);
@@ -120,8 +140,11 @@ fn first_steps(handle: &Handle, workers: usize) {
 
 /// How many clients there are files for.
 fn possible_clients(wanted: usize) -> Result<usize, NodeError> {
-    let Some(limit) = process::most_open_files() else { return Ok(wanted) };
-    let possible = usize::try_from(limit.saturating_sub(FILES_BESIDE_CLIENTS)).unwrap_or(usize::MAX);
+    let Some(limit) = process::most_open_files() else {
+        return Ok(wanted);
+    };
+    let possible =
+        usize::try_from(limit.saturating_sub(FILES_BESIDE_CLIENTS)).unwrap_or(usize::MAX);
     if possible == 0 {
         return Err(NodeError::TooFewFiles { limit });
     }
@@ -148,7 +171,10 @@ fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
         let address = if address == "*" { "0.0.0.0" } else { address };
         let found: Vec<SocketAddr> = (address, config.port)
             .to_socket_addrs()
-            .map_err(|source| NodeError::Resolve { address: address.into(), source })?
+            .map_err(|source| NodeError::Resolve {
+                address: address.into(),
+                source,
+            })?
             .collect();
         for socket in found {
             if optional && std::net::TcpListener::bind((socket.ip(), 0)).is_err() {
@@ -162,7 +188,10 @@ fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
     }
     if !config.unixsocket.is_empty() {
         let mode = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
-        all.push(Listen::Unix { path: PathBuf::from(&config.unixsocket), mode });
+        all.push(Listen::Unix {
+            path: PathBuf::from(&config.unixsocket),
+            mode,
+        });
     }
     Ok(all)
 }
@@ -173,15 +202,21 @@ mod tests {
     use rufous_base::ConnInfo;
 
     fn config(bind: &[&str]) -> Config {
-        Config { bind: bind.iter().map(|a| (*a).to_owned()).collect(), port: 7, ..Config::default() }
+        Config {
+            bind: bind.iter().map(|a| (*a).to_owned()).collect(),
+            port: 7,
+            ..Config::default()
+        }
     }
 
     #[test]
     fn where_to_listen() {
         let check = |bind: &[&str], expected: &[&str]| {
             let found = listen(&config(bind)).expect("addresses");
-            let expected: Vec<_> =
-                expected.iter().map(|a| Listen::Tcp(a.parse().expect("an address"))).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|a| Listen::Tcp(a.parse().expect("an address")))
+                .collect();
             assert_eq!(found, expected);
         };
         check(&["127.0.0.1"], &["127.0.0.1:7"]);
@@ -196,8 +231,17 @@ mod tests {
     #[test]
     fn protected_mode_is_for_others_machines_and_nodes_without_a_password() {
         let check = |protected_mode, password: &str, is_local, refused| {
-            let config = Config { protected_mode, requirepass: password.into(), ..Config::default() };
-            let info = ConnInfo { peer: String::new(), local: String::new(), is_local, is_internal: false };
+            let config = Config {
+                protected_mode,
+                requirepass: password.into(),
+                ..Config::default()
+            };
+            let info = ConnInfo {
+                peer: String::new(),
+                local: String::new(),
+                is_local,
+                is_internal: false,
+            };
             assert_eq!(config.protected_mode_refuses(&info), refused);
         };
         check(true, "", false, true);

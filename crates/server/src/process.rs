@@ -15,9 +15,15 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Keeps the figures of [`crate::front::process::Process`] up to date as long
 /// as the node runs.
 pub fn watch(handle: &Handle, shared: std::sync::Arc<Shared>) {
-    shared.process.pid.store(u64::from(std::process::id()), Ordering::Relaxed);
+    shared
+        .process
+        .pid
+        .store(u64::from(std::process::id()), Ordering::Relaxed);
     if let Some(bytes) = read("/proc/meminfo").and_then(|text| kilobytes(&text, "MemTotal:")) {
-        shared.process.system_memory_bytes.store(bytes, Ordering::Relaxed);
+        shared
+            .process
+            .system_memory_bytes
+            .store(bytes, Ordering::Relaxed);
     }
     update(&shared, handle);
     let watched = handle.clone();
@@ -46,8 +52,14 @@ pub fn update(shared: &Shared, handle: &Handle) {
         store(&process.cpu_system_us, Some(system_us));
     }
     let stats = handle.stats();
-    store(&process.net_input_bytes, Some(stats.sum(|worker| worker.bytes_in)));
-    store(&process.net_output_bytes, Some(stats.sum(|worker| worker.bytes_out)));
+    store(
+        &process.net_input_bytes,
+        Some(stats.sum(|worker| worker.bytes_in)),
+    );
+    store(
+        &process.net_output_bytes,
+        Some(stats.sum(|worker| worker.bytes_out)),
+    );
     store(&process.rejected_connections, Some(stats.rejected));
 }
 
@@ -60,7 +72,9 @@ pub fn most_open_files() -> Option<u64> {
 /// The files that are open now.
 pub fn open_files() -> Option<u64> {
     // Reading the directory opens one more.
-    std::fs::read_dir("/proc/self/fd").ok().map(|files| (files.count() as u64).saturating_sub(1))
+    std::fs::read_dir("/proc/self/fd")
+        .ok()
+        .map(|files| (files.count() as u64).saturating_sub(1))
 }
 
 fn read(path: &str) -> Option<String> {
@@ -70,7 +84,11 @@ fn read(path: &str) -> Option<String> {
 /// The figure behind `name`, in bytes.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    line.split_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
 }
 
 /// Microseconds in the program and in the kernel on its behalf.
@@ -78,12 +96,20 @@ fn cpu_us(stat: &str) -> Option<(u64, u64)> {
     // The name of the process may contain anything, blanks and brackets too.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
-    let mut next = || fields.next()?.parse::<u64>().ok()?.checked_mul(1_000_000 / TICKS_PER_SECOND);
+    let mut next = || {
+        fields
+            .next()?
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(1_000_000 / TICKS_PER_SECOND)
+    };
     Some((next()?, next()?))
 }
 
 fn hard_limit(limits: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
     match line.split_whitespace().nth(1)? {
         "unlimited" => Some(u64::MAX),
         number => number.parse().ok(),
@@ -103,7 +129,11 @@ mod tests {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 9 0 0 0 250 30 0 0 20 0 5 0 100";
         assert_eq!(cpu_us(stat), Some((2_500_000, 300_000)));
         assert_eq!(cpu_us("7 (x) S 1"), None);
-        let limits = |hard: &str| format!("Limit  Soft  Hard  Units\nMax open files            1024                 {hard}              files\n");
+        let limits = |hard: &str| {
+            format!(
+                "Limit  Soft  Hard  Units\nMax open files            1024                 {hard}              files\n"
+            )
+        };
         assert_eq!(hard_limit(&limits("4096")), Some(4096));
         assert_eq!(hard_limit(&limits("unlimited")), Some(u64::MAX));
         assert_eq!(hard_limit(""), None);
@@ -111,8 +141,16 @@ mod tests {
 
     #[test]
     fn this_process_has_figures() {
-        assert!(read("/proc/self/stat").and_then(|text| cpu_us(&text)).is_some());
-        assert!(read("/proc/self/status").and_then(|text| kilobytes(&text, "VmRSS:")).is_some_and(|rss| rss > 0));
+        assert!(
+            read("/proc/self/stat")
+                .and_then(|text| cpu_us(&text))
+                .is_some()
+        );
+        assert!(
+            read("/proc/self/status")
+                .and_then(|text| kilobytes(&text, "VmRSS:"))
+                .is_some_and(|rss| rss > 0)
+        );
         assert!(most_open_files().is_some_and(|most| most > 0));
         assert!(open_files().is_some_and(|open| open > 0));
     }

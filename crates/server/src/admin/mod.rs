@@ -104,7 +104,9 @@ async fn accept(listener: TcpListener, routes: Router) {
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            continue;
+        };
         let routes = routes.clone();
         tokio::spawn(async move {
             let _ = timeout(LIFE_LIMIT, converse(stream, routes)).await;
@@ -144,7 +146,10 @@ impl Admin {
         {
             sleep(LOOK).await;
         }
-        *collected = Some(Collected { at: Instant::now(), round });
+        *collected = Some(Collected {
+            at: Instant::now(),
+            round,
+        });
         round
     }
 }
@@ -170,12 +175,16 @@ async fn show_health(State(admin): State<Arc<Admin>>) -> Response {
         return (StatusCode::OK, "stopping\n").into_response();
     }
     let round = admin.collect().await;
-    let silent: Vec<_> =
-        (0..admin.shared.workers).filter(|worker| !admin.shared.board.has_answered(*worker, round)).collect();
+    let silent: Vec<_> = (0..admin.shared.workers)
+        .filter(|worker| !admin.shared.board.has_answered(*worker, round))
+        .collect();
     if silent.is_empty() || admin.node.is_stopping() {
         return (StatusCode::OK, "ok\n").into_response();
     }
-    let text = format!("no answer from workers {silent:?} within {} s\n", ANSWER_LIMIT.as_secs());
+    let text = format!(
+        "no answer from workers {silent:?} within {} s\n",
+        ANSWER_LIMIT.as_secs()
+    );
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 

@@ -32,8 +32,12 @@ impl Exposition {
 
     fn family<'a>(&'a mut self, name: &'a str, kind: &str, help: &str) -> Family<'a> {
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
-        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-        Family { text: &mut self.text, name }
+        self.text
+            .push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        Family {
+            text: &mut self.text,
+            name,
+        }
     }
 
     pub(super) fn finish(self) -> String {
@@ -47,14 +51,26 @@ impl Family<'_> {
         self.sample(&[], value)
     }
 
-    pub(super) fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) -> &mut Self {
+    pub(super) fn sample(
+        &mut self,
+        labels: &[(&str, &dyn Display)],
+        value: impl Display,
+    ) -> &mut Self {
         self.text.push_str(self.name);
         for (at, (label, of)) in labels.iter().enumerate() {
             self.text.push(if at == 0 { '{' } else { ',' });
-            let of = of.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let of = of
+                .to_string()
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
             let _ = write!(self.text, "{label}=\"{of}\"");
         }
-        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        let _ = writeln!(
+            self.text,
+            "{} {value}",
+            if labels.is_empty() { "" } else { "}" }
+        );
         self
     }
 }
@@ -67,7 +83,9 @@ mod tests {
     fn the_format() {
         let mut out = Exposition::default();
         out.counter("a_total", "Of a\\b\nand c.").value(7);
-        out.gauge("b", "Of b.").sample(&[("x", &"1\"\\\n"), ("y", &2)], 0.5).sample(&[("x", &"")], 1);
+        out.gauge("b", "Of b.")
+            .sample(&[("x", &"1\"\\\n"), ("y", &2)], 0.5)
+            .sample(&[("x", &"")], 1);
         assert_eq!(
             out.finish(),
             "# HELP a_total Of a\\\\b\\nand c.\n# TYPE a_total counter\na_total 7\n\

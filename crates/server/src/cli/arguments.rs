@@ -21,13 +21,22 @@ impl Arguments {
         // Variables that are no UTF-8 are nobody's of ours.
         let environment = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            name.starts_with("RUFOUS_").then(|| (name, value.to_string_lossy().into_owned()))
+            name.starts_with("RUFOUS_")
+                .then(|| (name, value.to_string_lossy().into_owned()))
         });
         let mut environment: Vec<_> = environment.collect();
         environment.sort();
-        let from_environment = environment.iter().find(|(name, value)| name == "RUFOUS_CONFIG" && !value.is_empty());
-        let file = self.file.or_else(|| from_environment.map(|(_, value)| PathBuf::from(value)));
-        load(&Given { file, environment, command_line: self.settings })
+        let from_environment = environment
+            .iter()
+            .find(|(name, value)| name == "RUFOUS_CONFIG" && !value.is_empty());
+        let file = self
+            .file
+            .or_else(|| from_environment.map(|(_, value)| PathBuf::from(value)));
+        load(&Given {
+            file,
+            environment,
+            command_line: self.settings,
+        })
     }
 }
 
@@ -39,11 +48,20 @@ impl Args for Arguments {
             .value_parser(clap::value_parser!(PathBuf))
             .help("Settings in TOML; also the environment variable RUFOUS_CONFIG");
         let command = command.args_override_self(true).arg(file);
-        let command = OPTIONS.iter().fold(command, |command, option| command.arg(argument(option)));
+        let command = OPTIONS
+            .iter()
+            .fold(command, |command, option| command.arg(argument(option)));
         // Facts can be stated too, so that command lines for Redis work.
-        let facts = PARAMS.iter().filter(|param| options::find(param.name).is_none());
+        let facts = PARAMS
+            .iter()
+            .filter(|param| options::find(param.name).is_none());
         facts.fold(command, |command, param| {
-            command.arg(Arg::new(param.name).long(param.name).hide(true).action(ArgAction::Set))
+            command.arg(
+                Arg::new(param.name)
+                    .long(param.name)
+                    .hide(true)
+                    .action(ArgAction::Set),
+            )
         })
     }
 
@@ -53,7 +71,10 @@ impl Args for Arguments {
 }
 
 fn argument(option: &'static options::StartOption) -> Arg {
-    let help = PARAMS.iter().find(|param| param.name == option.name).map_or("", |param| param.help);
+    let help = PARAMS
+        .iter()
+        .find(|param| param.name == option.name)
+        .map_or("", |param| param.help);
     let default = match options::default_text(option.name).as_str() {
         "" => String::new(),
         text => format!(" [default: {text}]"),
@@ -70,7 +91,9 @@ fn argument(option: &'static options::StartOption) -> Arg {
     let arg = arg.allow_hyphen_values(true).action(ArgAction::Set);
     match options::choices(option.name) {
         choices if choices.is_empty() => arg,
-        choices => arg.value_parser(PossibleValuesParser::new(choices)).ignore_case(true),
+        choices => arg
+            .value_parser(PossibleValuesParser::new(choices))
+            .ignore_case(true),
     }
 }
 
@@ -86,7 +109,8 @@ impl FromArgMatches for Arguments {
         for param in PARAMS {
             if let Some(values) = matches.try_get_many::<String>(param.name).ok().flatten() {
                 let values: Vec<&str> = values.map(String::as_str).collect();
-                self.settings.push((param.name.to_owned(), values.join(" ")));
+                self.settings
+                    .push((param.name.to_owned(), values.join(" ")));
             }
         }
         Ok(())
@@ -99,22 +123,42 @@ mod tests {
 
     fn parse(line: &str) -> Result<Vec<(String, String)>, String> {
         let command = Arguments::augment_args(Command::new("test"));
-        let matches = command.try_get_matches_from(line.split(' ')).map_err(|error| error.to_string())?;
-        Ok(Arguments::from_arg_matches(&matches).map_err(|error| error.to_string())?.settings)
+        let matches = command
+            .try_get_matches_from(line.split(' '))
+            .map_err(|error| error.to_string())?;
+        Ok(Arguments::from_arg_matches(&matches)
+            .map_err(|error| error.to_string())?
+            .settings)
     }
 
     fn check(line: &str, expected: &[(&str, &str)]) {
-        let expected = expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let expected = expected
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
         assert_eq!(parse(line), Ok(expected), "{line}");
     }
 
     #[test]
     fn options_as_redis_has_them() {
-        check("t --port 7000 --bind 127.0.0.1 ::1 --timeout 5", &[("bind", "127.0.0.1 ::1"), ("port", "7000"), ("timeout", "5")]);
+        check(
+            "t --port 7000 --bind 127.0.0.1 ::1 --timeout 5",
+            &[
+                ("bind", "127.0.0.1 ::1"),
+                ("port", "7000"),
+                ("timeout", "5"),
+            ],
+        );
         check("t --bind=-::1 --bind *", &[("bind", "-::1 *")]);
-        check("t --slowlog-log-slower-than -1", &[("slowlog-log-slower-than", "-1")]);
+        check(
+            "t --slowlog-log-slower-than -1",
+            &[("slowlog-log-slower-than", "-1")],
+        );
         check("t --port 1 --port 2", &[("port", "2")]);
-        check("t --appendonly no --save=", &[("appendonly", "no"), ("save", "")]);
+        check(
+            "t --appendonly no --save=",
+            &[("appendonly", "no"), ("save", "")],
+        );
         check("t --loglevel WARNING", &[("loglevel", "WARNING")]);
     }
 

@@ -5,7 +5,12 @@ use rufous::runtime::Listen;
 use std::net::{IpAddr, SocketAddr};
 
 /// The text; `admin` is where metrics and health are.
-pub(super) fn text(addresses: &[Listen], admin: Option<SocketAddr>, workers: usize, password: bool) -> String {
+pub(super) fn text(
+    addresses: &[Listen],
+    admin: Option<SocketAddr>,
+    workers: usize,
+    password: bool,
+) -> String {
     let mut text = format!(
         "\nRufous {}: a data store that speaks the Redis protocol, data in memory, {workers} worker{}.\n\n",
         identity::VERSION,
@@ -21,7 +26,10 @@ pub(super) fn text(addresses: &[Listen], admin: Option<SocketAddr>, workers: usi
         text.push_str(&format!("  Metrics at    http://{at}/\n"));
     }
     let reach = addresses.first().map(redis_cli_options).unwrap_or_default();
-    let cli = format!("redis-cli{reach}{}", if password { " --askpass" } else { "" });
+    let cli = format!(
+        "redis-cli{reach}{}",
+        if password { " --askpass" } else { "" }
+    );
     text.push_str(&format!(
         "
 Try, in another terminal:
@@ -43,10 +51,16 @@ fn redis_cli_options(address: &Listen) -> String {
         Listen::Tcp(at) => {
             let host = match at.ip() {
                 ip if ip.is_unspecified() => String::new(),
-                IpAddr::V4(ip) if ip.is_loopback() && ip.octets() == [127, 0, 0, 1] => String::new(),
+                IpAddr::V4(ip) if ip.is_loopback() && ip.octets() == [127, 0, 0, 1] => {
+                    String::new()
+                }
                 ip => format!(" -h {ip}"),
             };
-            let port = if at.port() == 6379 { String::new() } else { format!(" -p {}", at.port()) };
+            let port = if at.port() == 6379 {
+                String::new()
+            } else {
+                format!(" -p {}", at.port())
+            };
             host + &port
         }
     }
@@ -67,7 +81,10 @@ mod tests {
         check("0.0.0.0:6379", "");
         check("10.1.2.3:6380", " -h 10.1.2.3 -p 6380");
         check("[::1]:6379", " -h ::1");
-        let socket = Listen::Unix { path: "/run/r.sock".into(), mode: None };
+        let socket = Listen::Unix {
+            path: "/run/r.sock".into(),
+            mode: None,
+        };
         assert_eq!(redis_cli_options(&socket), " -s /run/r.sock");
     }
 }

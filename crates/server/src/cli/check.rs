@@ -13,7 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Prints the settings in force, or all that is wrong with them.
 pub(super) fn config(arguments: Arguments) -> ExitCode {
-    let Some(effective) = load(arguments) else { return ExitCode::FAILURE };
+    let Some(effective) = load(arguments) else {
+        return ExitCode::FAILURE;
+    };
     for warning in &effective.warnings {
         eprintln!("rufous: warning: {warning}");
     }
@@ -28,7 +30,9 @@ pub(super) fn load(arguments: Arguments) -> Option<Effective> {
     match arguments.load() {
         Ok(effective) => Some(effective),
         Err(problems) => {
-            problems.iter().for_each(|problem| eprintln!("rufous: {problem}"));
+            problems
+                .iter()
+                .for_each(|problem| eprintln!("rufous: {problem}"));
             None
         }
     }
@@ -36,15 +40,23 @@ pub(super) fn load(arguments: Arguments) -> Option<Effective> {
 
 /// Asks the node that these settings describe.
 pub(super) fn health(arguments: Arguments) -> ExitCode {
-    let Some(effective) = load(arguments) else { return ExitCode::FAILURE };
+    let Some(effective) = load(arguments) else {
+        return ExitCode::FAILURE;
+    };
     let config = &effective.config;
     if config.admin_port == 0 {
         return fail("admin-port is 0: such a node does not tell its health");
     }
     match ask(&config.admin_bind, config.admin_port) {
         Ok(answer) if answer.starts_with("HTTP/1.1 200 ") => ExitCode::SUCCESS,
-        Ok(answer) => fail(format!("the node is not healthy: {}", answer.lines().last().unwrap_or("no answer"))),
-        Err(error) => fail(format!("cannot ask {} port {}: {error}", config.admin_bind, config.admin_port)),
+        Ok(answer) => fail(format!(
+            "the node is not healthy: {}",
+            answer.lines().last().unwrap_or("no answer")
+        )),
+        Err(error) => fail(format!(
+            "cannot ask {} port {}: {error}",
+            config.admin_bind, config.admin_port
+        )),
     }
 }
 

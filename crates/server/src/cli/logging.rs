@@ -38,8 +38,14 @@ pub(super) fn start(config: &Config) -> io::Result<Log> {
         LogFormat::Text => layer.with_target(false).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
-    tracing_subscriber::registry().with(filter.and_then(layer)).try_init().map_err(io::Error::other)?;
-    Ok(Log { filter: handle, file })
+    tracing_subscriber::registry()
+        .with(filter.and_then(layer))
+        .try_init()
+        .map_err(io::Error::other)?;
+    Ok(Log {
+        filter: handle,
+        file,
+    })
 }
 
 impl Log {
@@ -64,7 +70,9 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Warning => LevelFilter::WARN,
         LogLevel::Nothing => LevelFilter::OFF,
     };
-    Targets::new().with_target("rufous", ours).with_default(ours.min(LevelFilter::WARN))
+    Targets::new()
+        .with_target("rufous", ours)
+        .with_default(ours.min(LevelFilter::WARN))
 }
 
 /// A file that lines are appended to.
@@ -78,7 +86,10 @@ impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
         // Absolute, so that it stays the same file wherever the process goes.
         let path = std::path::absolute(path)?;
-        Ok(Self { file: Arc::new(Mutex::new(append_to(&path)?)), path })
+        Ok(Self {
+            file: Arc::new(Mutex::new(append_to(&path)?)),
+            path,
+        })
     }
 
     fn reopen(&self) -> io::Result<()> {
@@ -110,7 +121,10 @@ impl<'a> MakeWriter<'a> for Writer {
 
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).write(line)
+        self.file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(line)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -126,13 +140,33 @@ mod tests {
     #[test]
     fn levels() {
         let check = |level, ours: &[Level], others: &[Level]| {
-            for each in [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR] {
+            for each in [
+                Level::TRACE,
+                Level::DEBUG,
+                Level::INFO,
+                Level::WARN,
+                Level::ERROR,
+            ] {
                 let targets = targets(level);
-                assert_eq!(targets.would_enable("rufous_server::node", &each), ours.contains(&each), "{level:?} {each}");
-                assert_eq!(targets.would_enable("hyper", &each), others.contains(&each), "{level:?} {each}");
+                assert_eq!(
+                    targets.would_enable("rufous_server::node", &each),
+                    ours.contains(&each),
+                    "{level:?} {each}"
+                );
+                assert_eq!(
+                    targets.would_enable("hyper", &each),
+                    others.contains(&each),
+                    "{level:?} {each}"
+                );
             }
         };
-        let (t, d, i, w, e) = (Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR);
+        let (t, d, i, w, e) = (
+            Level::TRACE,
+            Level::DEBUG,
+            Level::INFO,
+            Level::WARN,
+            Level::ERROR,
+        );
         check(LogLevel::Debug, &[t, d, i, w, e], &[w, e]);
         check(LogLevel::Verbose, &[d, i, w, e], &[w, e]);
         check(LogLevel::Notice, &[i, w, e], &[w, e]);
@@ -150,7 +184,10 @@ mod tests {
         log.write_all(b"two\n")?;
         log.reopen()?;
         log.write_all(b"three\n")?;
-        assert_eq!(std::fs::read_to_string(dir.path().join("old"))?, "one\ntwo\n");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("old"))?,
+            "one\ntwo\n"
+        );
         assert_eq!(std::fs::read_to_string(&path)?, "three\n");
         Ok(())
     }

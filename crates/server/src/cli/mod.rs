@@ -121,17 +121,33 @@ mod tests {
 
     #[test]
     fn examples_in_help_are_valid() {
-        let texts = [EXAMPLES, SERVER_EXAMPLES, CHECK_CONFIG_EXAMPLES, CHECK_HEALTH_EXAMPLES];
+        let texts = [
+            EXAMPLES,
+            SERVER_EXAMPLES,
+            CHECK_CONFIG_EXAMPLES,
+            CHECK_HEALTH_EXAMPLES,
+        ];
         let mut seen = 0;
         for line in texts.iter().flat_map(|text| text.lines()) {
-            let Some(at) = line.find("rufous ") else { continue };
-            if !line.starts_with("  ") || !line[..at].trim().chars().all(|c| c.is_ascii_uppercase() || "_=0123456789secret".contains(c)) {
+            let Some(at) = line.find("rufous ") else {
+                continue;
+            };
+            if !line.starts_with("  ")
+                || !line[..at]
+                    .trim()
+                    .chars()
+                    .all(|c| c.is_ascii_uppercase() || "_=0123456789secret".contains(c))
+            {
                 continue;
             }
             let words = line[at..].split("  ").next().unwrap_or_default();
             let words = words.split_whitespace().map(|word| word.trim_matches('\''));
             if let Err(error) = Cli::try_parse_from(words) {
-                assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp, "{line}: {error}");
+                assert_eq!(
+                    error.kind(),
+                    clap::error::ErrorKind::DisplayHelp,
+                    "{line}: {error}"
+                );
             }
             seen += 1;
         }

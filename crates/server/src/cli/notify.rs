@@ -6,7 +6,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Sends one state, such as `READY=1`. Without systemd it does nothing.
 pub(super) fn send(state: &str) {
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
     let address = match path.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
         _ => SocketAddr::from_pathname(&path),

@@ -20,10 +20,17 @@ const LEVEL_PERIOD: Duration = Duration::from_millis(250);
 
 /// Runs a node until it has stopped. `plain`: without any arguments.
 pub(super) fn run(arguments: Arguments, plain: bool) -> ExitCode {
-    let Some(effective) = check::load(arguments) else { return ExitCode::FAILURE };
+    let Some(effective) = check::load(arguments) else {
+        return ExitCode::FAILURE;
+    };
     let log = match logging::start(&effective.config) {
         Ok(log) => log,
-        Err(error) => return fail(format!("cannot open the log file '{}': {error}", effective.config.logfile)),
+        Err(error) => {
+            return fail(format!(
+                "cannot open the log file '{}': {error}",
+                effective.config.logfile
+            ));
+        }
     };
     match serve(&effective, &log, plain) {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,8 +44,12 @@ pub(super) fn run(arguments: Arguments, plain: bool) -> ExitCode {
 
 fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
     let config = &effective.config;
-    effective.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    std::fs::create_dir_all(&config.dir).with_context(|| format!("cannot make the directory '{}'", config.dir))?;
+    effective
+        .warnings
+        .iter()
+        .for_each(|warning| tracing::warn!("{warning}"));
+    std::fs::create_dir_all(&config.dir)
+        .with_context(|| format!("cannot make the directory '{}'", config.dir))?;
     let admin = admin_listener(effective)?;
     let node = Node::start(config).map_err(explain)?;
     let handle = node.handle();
@@ -50,8 +61,12 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
     watch_level(&node, config.loglevel, log.clone());
     announce(&node, config, admin_address);
     if plain || std::io::stdout().is_terminal() {
-        let text =
-            banner::text(handle.addresses(), admin_address, config.workers, !config.requirepass.is_empty());
+        let text = banner::text(
+            handle.addresses(),
+            admin_address,
+            config.workers,
+            !config.requirepass.is_empty(),
+        );
         // A terminal that is gone is no reason to stop.
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
@@ -71,7 +86,10 @@ fn admin_listener(effective: &Effective) -> Result<Option<TcpListener>> {
     match TcpListener::bind((host, port)) {
         Ok(listener) if port == config.port => {
             drop(listener);
-            tracing::warn!(port, "clients connect to the default admin port: metrics and health are off");
+            tracing::warn!(
+                port,
+                "clients connect to the default admin port: metrics and health are off"
+            );
             Ok(None)
         }
         Ok(listener) => Ok(Some(listener)),
@@ -89,14 +107,22 @@ fn admin_listener(effective: &Effective) -> Result<Option<TcpListener>> {
 fn explain(error: NodeError) -> anyhow::Error {
     let advice = match &error {
         NodeError::Start(StartError::Listen { source, .. }) => match source.kind() {
-            ErrorKind::AddrInUse => "another server listens there already; choose another one with --port",
-            ErrorKind::PermissionDenied => "ports below 1024, and directories of others, need more rights",
+            ErrorKind::AddrInUse => {
+                "another server listens there already; choose another one with --port"
+            }
+            ErrorKind::PermissionDenied => {
+                "ports below 1024, and directories of others, need more rights"
+            }
             ErrorKind::AddrNotAvailable => "this machine does not have that address; see --bind",
             _ => "",
         },
         _ => "",
     };
-    if advice.is_empty() { error.into() } else { anyhow!("{error} ({advice})") }
+    if advice.is_empty() {
+        error.into()
+    } else {
+        anyhow!("{error} ({advice})")
+    }
 }
 
 /// Takes over the level of the log where `CONFIG SET` has changed it.

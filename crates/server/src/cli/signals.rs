@@ -54,7 +54,10 @@ async fn listen(mut signals: Signals, node: &Handle, log: &Log) {
             }
         };
         if asked {
-            tracing::warn!(signal = name, "stopping at once, without waiting for what is under way");
+            tracing::warn!(
+                signal = name,
+                "stopping at once, without waiting for what is under way"
+            );
             std::process::exit(1);
         }
         asked = true;
@@ -67,6 +70,8 @@ async fn listen(mut signals: Signals, node: &Handle, log: &Log) {
 fn reopen(log: &Log) {
     match log.reopen() {
         Ok(()) => tracing::info!("SIGHUP: the log goes on here"),
-        Err(error) => tracing::error!(%error, "SIGHUP: cannot open the log file anew; the old one stays in use"),
+        Err(error) => {
+            tracing::error!(%error, "SIGHUP: cannot open the log file anew; the old one stays in use")
+        }
     }
 }

@@ -25,14 +25,19 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let at = path.display().to_string();
     let text = std::fs::metadata(path).and_then(|found| {
         if found.len() > MOST_BYTES {
-            return Err(std::io::Error::other(format!("more than {MOST_BYTES} bytes")));
+            return Err(std::io::Error::other(format!(
+                "more than {MOST_BYTES} bytes"
+            )));
         }
         std::fs::read_to_string(path)
     });
     match text {
         Ok(text) => parse(&at, &text, problems),
         Err(error) => {
-            problems.push(Problem::new(at, format!("cannot read the configuration file: {error}")));
+            problems.push(Problem::new(
+                at,
+                format!("cannot read the configuration file: {error}"),
+            ));
             Vec::new()
         }
     }
@@ -49,7 +54,11 @@ pub(super) fn parse(at: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<En
     let mut entries = Vec::new();
     for (key, value) in table.get_ref().iter() {
         let (key, line) = (key.get_ref().as_ref(), line_of(text, key.span()));
-        let Some(name) = super::params::PARAMS.iter().map(|param| param.name).find(|name| *name == key) else {
+        let Some(name) = super::params::PARAMS
+            .iter()
+            .map(|param| param.name)
+            .find(|name| *name == key)
+        else {
             wrong.push((line, unknown(key, value.get_ref())));
             continue;
         };
@@ -59,18 +68,28 @@ pub(super) fn parse(at: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<En
         }
     }
     wrong.sort();
-    problems.extend(wrong.into_iter().map(|(line, what)| Problem::new(format!("{at}:{line}"), what)));
+    problems.extend(
+        wrong
+            .into_iter()
+            .map(|(line, what)| Problem::new(format!("{at}:{line}"), what)),
+    );
     entries.sort_by_key(|entry| entry.line);
     entries
 }
 
 fn line_of(text: &str, span: Range<usize>) -> usize {
-    1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
+    1 + text
+        .bytes()
+        .take(span.start)
+        .filter(|byte| *byte == b'\n')
+        .count()
 }
 
 fn unknown(key: &str, value: &DeValue<'_>) -> String {
     if value.is_table() {
-        return format!("unknown section '{key}': all settings stand at top level, without [sections]");
+        return format!(
+            "unknown section '{key}': all settings stand at top level, without [sections]"
+        );
     }
     match options::nearest(key) {
         Some(meant) => format!("unknown setting '{key}'; did you mean '{meant}'?"),
@@ -85,7 +104,9 @@ fn text_of(name: &str, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Boolean(true) => Ok("yes".into()),
         DeValue::Boolean(false) => Ok("no".into()),
         // Permission bits are octal, with or without TOML's 0o before them.
-        DeValue::Integer(number) if number.radix() == 10 || (name == "unixsocketperm" && number.radix() == 8) => {
+        DeValue::Integer(number)
+            if number.radix() == 10 || (name == "unixsocketperm" && number.radix() == 8) =>
+        {
             Ok(number.as_str().to_owned())
         }
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -94,9 +115,14 @@ fn text_of(name: &str, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Array(values) if name == "bind" => {
             let texts = values.iter().map(|value| value.get_ref().as_str());
             let texts: Option<Vec<_>> = texts.collect();
-            texts.map(|texts| texts.join(" ")).ok_or_else(|| "addresses are text in quotes".into())
+            texts
+                .map(|texts| texts.join(" "))
+                .ok_or_else(|| "addresses are text in quotes".into())
         }
-        _ => Err(format!("{} is no value for it: give text in quotes, a number, or true or false", value.type_str())),
+        _ => Err(format!(
+            "{} is no value for it: give text in quotes, a number, or true or false",
+            value.type_str()
+        )),
     }
 }
 
@@ -107,12 +133,18 @@ mod tests {
     fn check(text: &str, expected: &[(&str, &str, usize)], wrong: &[&str]) {
         let mut problems = Vec::new();
         let entries = parse("r.toml", text, &mut problems);
-        let entries: Vec<_> = entries.iter().map(|e| (e.name, e.value.as_str(), e.line)).collect();
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|e| (e.name, e.value.as_str(), e.line))
+            .collect();
         assert_eq!(entries, expected, "{text}");
         let problems: Vec<_> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(problems.len(), wrong.len(), "{problems:?}");
         for (problem, part) in problems.iter().zip(wrong) {
-            assert!(problem.starts_with(part), "{problem} should start with {part}");
+            assert!(
+                problem.starts_with(part),
+                "{problem} should start with {part}"
+            );
         }
     }
 
@@ -120,14 +152,27 @@ mod tests {
     fn values_of_every_kind() {
         check(
             "# first\nport = 7_000\n\nbind = [\"127.0.0.1\", '-::1']\npin = false\nloglevel='debug'\n",
-            &[("port", "7000", 2), ("bind", "127.0.0.1 -::1", 4), ("pin", "no", 5), ("loglevel", "debug", 6)],
+            &[
+                ("port", "7000", 2),
+                ("bind", "127.0.0.1 -::1", 4),
+                ("pin", "no", 5),
+                ("loglevel", "debug", 6),
+            ],
             &[],
         );
-        check("port = 0x1_0\nunixsocketperm = 0o750", &[("port", "16", 1), ("unixsocketperm", "750", 2)], &[]);
-        check("unixsocketperm = 750\nslowlog-log-slower-than = -1", &[
-            ("unixsocketperm", "750", 1),
-            ("slowlog-log-slower-than", "-1", 2),
-        ], &[]);
+        check(
+            "port = 0x1_0\nunixsocketperm = 0o750",
+            &[("port", "16", 1), ("unixsocketperm", "750", 2)],
+            &[],
+        );
+        check(
+            "unixsocketperm = 750\nslowlog-log-slower-than = -1",
+            &[
+                ("unixsocketperm", "750", 1),
+                ("slowlog-log-slower-than", "-1", 2),
+            ],
+            &[],
+        );
         check("", &[], &[]);
     }
 
@@ -152,10 +197,18 @@ mod tests {
             parse("r.toml", text, &mut problems);
             problems
         };
-        for (text, line) in [("port 7000", 1), ("\nport = \n", 2), ("port = 1\nport = 2", 2), ("a = \"x", 1)] {
+        for (text, line) in [
+            ("port 7000", 1),
+            ("\nport = \n", 2),
+            ("port = 1\nport = 2", 2),
+            ("a = \"x", 1),
+        ] {
             let problems = count(text);
             let start = format!("r.toml:{line}: ");
-            assert!(problems.iter().any(|p| p.to_string().starts_with(&start)), "{text:?}: {problems:?}");
+            assert!(
+                problems.iter().any(|p| p.to_string().starts_with(&start)),
+                "{text:?}: {problems:?}"
+            );
         }
     }
 }

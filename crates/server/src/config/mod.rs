@@ -85,7 +85,8 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    pub const ALL: [(LogFormat, &'static str); 2] = [(LogFormat::Text, "text"), (LogFormat::Json, "json")];
+    pub const ALL: [(LogFormat, &'static str); 2] =
+        [(LogFormat::Text, "text"), (LogFormat::Json, "json")];
 }
 
 /// What is evicted at the memory limit.
@@ -115,11 +116,17 @@ impl MaxmemoryPolicy {
     ];
 
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
+        Self::ALL
+            .iter()
+            .find(|(policy, _)| *policy == self)
+            .map_or("", |(_, name)| name)
     }
 
     pub fn is_lfu(self) -> bool {
-        matches!(self, MaxmemoryPolicy::AllKeysLfu | MaxmemoryPolicy::VolatileLfu)
+        matches!(
+            self,
+            MaxmemoryPolicy::AllKeysLfu | MaxmemoryPolicy::VolatileLfu
+        )
     }
 }
 

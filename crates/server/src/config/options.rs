@@ -45,11 +45,21 @@ pub struct StartOption {
 }
 
 const fn option(group: Group, name: &'static str, value: &'static str) -> StartOption {
-    StartOption { name, group, value, set: None }
+    StartOption {
+        name,
+        group,
+        value,
+        set: None,
+    }
 }
 
 const fn fixed(group: Group, name: &'static str, value: &'static str, set: Set) -> StartOption {
-    StartOption { name, group, value, set: Some(set) }
+    StartOption {
+        name,
+        group,
+        value,
+        set: Some(set),
+    }
 }
 
 /// All of them, in the order of help. Settings of [`params::PARAMS`] that are
@@ -58,7 +68,12 @@ pub static OPTIONS: &[StartOption] = &[
     fixed(Group::Network, "port", "PORT", set_port),
     fixed(Group::Network, "bind", "ADDRESS", set_bind),
     fixed(Group::Network, "unixsocket", "PATH", set_unixsocket),
-    fixed(Group::Network, "unixsocketperm", "OCTAL", set_unixsocketperm),
+    fixed(
+        Group::Network,
+        "unixsocketperm",
+        "OCTAL",
+        set_unixsocketperm,
+    ),
     fixed(Group::Network, "tcp-backlog", "COUNT", set_backlog),
     fixed(Group::Network, "tcp-keepalive", "SECONDS", set_keepalive),
     option(Group::Clients, "requirepass", "PASSWORD"),
@@ -112,7 +127,9 @@ pub fn variable(name: &str) -> String {
 /// The setting whose name is most like `name`, if any is.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    let ranked = OPTIONS.iter().map(|option| (distance(&name, option.name), option.name));
+    let ranked = OPTIONS
+        .iter()
+        .map(|option| (distance(&name, option.name), option.name));
     let (distance, best) = ranked.min()?;
     (distance <= 1 + best.len() / 4).then_some(best)
 }
@@ -160,14 +177,18 @@ fn set_unixsocket(config: &mut Config, value: &str) -> Result<(), String> {
     /// What the operating system has room for, its final zero aside.
     const LONGEST: usize = 107;
     if value.len() > LONGEST {
-        return Err(format!("the path of a Unix socket may have {LONGEST} bytes at most"));
+        return Err(format!(
+            "the path of a Unix socket may have {LONGEST} bytes at most"
+        ));
     }
     config.unixsocket = value.into();
     Ok(())
 }
 
 fn set_unixsocketperm(config: &mut Config, value: &str) -> Result<(), String> {
-    let bits = u32::from_str_radix(value, 8).ok().filter(|bits| *bits <= 0o777);
+    let bits = u32::from_str_radix(value, 8)
+        .ok()
+        .filter(|bits| *bits <= 0o777);
     config.unixsocketperm = bits.ok_or("permission bits are octal, such as 700")?;
     Ok(())
 }
@@ -234,11 +255,17 @@ mod tests {
 
     #[test]
     fn every_option_is_a_setting_that_takes_what_it_shows() {
-        let config = Config { unixsocketperm: 0o750, ..Config::default() };
+        let config = Config {
+            unixsocketperm: 0o750,
+            ..Config::default()
+        };
         for option in OPTIONS {
             let param = params::find(option.name.as_bytes());
-            let shown = param.map(|param| (param.get)(&config)).unwrap_or_else(|| panic!("{}", option.name));
-            let set = setter(option.name).unwrap_or_else(|| panic!("{} cannot be set", option.name));
+            let shown = param
+                .map(|param| (param.get)(&config))
+                .unwrap_or_else(|| panic!("{}", option.name));
+            let set =
+                setter(option.name).unwrap_or_else(|| panic!("{} cannot be set", option.name));
             let mut changed = config.clone();
             assert_eq!(set(&mut changed, &shown), Ok(()), "{}", option.name);
             assert_eq!(changed, config, "{}", option.name);
@@ -248,14 +275,21 @@ mod tests {
     /// A new setting must either become an option or be a fact.
     #[test]
     fn settings_that_are_no_options_are_facts() {
-        let facts: Vec<_> = PARAMS.iter().map(|p| p.name).filter(|name| find(name).is_none()).collect();
+        let facts: Vec<_> = PARAMS
+            .iter()
+            .map(|p| p.name)
+            .filter(|name| find(name).is_none())
+            .collect();
         for name in facts {
             let config = Config::default();
             let mut changed = config.clone();
             for value in ["1", "7", "yes", "no", ""] {
                 let _ = setter(name).map(|set| set(&mut changed, value));
             }
-            assert_eq!(changed, config, "{name} changes something: make it an option");
+            assert_eq!(
+                changed, config,
+                "{name} changes something: make it an option"
+            );
         }
     }
 
@@ -273,7 +307,8 @@ mod tests {
 
     #[test]
     fn distances() {
-        let check = |a, b, expected| assert_eq!((distance(a, b), distance(b, a)), (expected, expected));
+        let check =
+            |a, b, expected| assert_eq!((distance(a, b), distance(b, a)), (expected, expected));
         check("", "", 0);
         check("", "abc", 3);
         check("port", "port", 0);
@@ -287,7 +322,10 @@ mod tests {
         let check = |name: &str, value: &str, why: &str| {
             let mut config = Config::default();
             let error = setter(name).map(|set| set(&mut config, value));
-            assert!(matches!(&error, Some(Err(text)) if text.contains(why)), "{name} {value}: {error:?}");
+            assert!(
+                matches!(&error, Some(Err(text)) if text.contains(why)),
+                "{name} {value}: {error:?}"
+            );
             assert_eq!(config, Config::default());
         };
         check("port", "65536", "between 0 and 65535");
@@ -299,7 +337,11 @@ mod tests {
         check("bind", "127.0.0.1 -", "missing");
         check("pin", "maybe", "'yes' or 'no'");
         check("log-format", "xml", "text, json");
-        check("loglevel", "loud", "debug, verbose, notice, warning, nothing");
+        check(
+            "loglevel",
+            "loud",
+            "debug, verbose, notice, warning, nothing",
+        );
         check("dir", "", "empty");
         check("admin-bind", " ", "empty");
     }

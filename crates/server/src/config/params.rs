@@ -66,11 +66,22 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "Numbered databases.",
     },
-    Param { name: "dir", get: |config| config.dir.clone(), set: None, help: "Where files go." },
+    Param {
+        name: "dir",
+        get: |config| config.dir.clone(),
+        set: None,
+        help: "Where files go.",
+    },
     Param {
         name: "hz",
         get: |_| "10".into(),
-        set: Some(|_, value| constant(value, "10", "workers look after themselves as often as they need")),
+        set: Some(|_, value| {
+            constant(
+                value,
+                "10",
+                "workers look after themselves as often as they need",
+            )
+        }),
         help: "How often a worker looks after itself when there is little to do.",
     },
     Param {
@@ -161,7 +172,12 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "Pins each worker to a core of its own, where there are enough.",
     },
-    Param { name: "port", get: |config| config.port.to_string(), set: None, help: "The port to listen on." },
+    Param {
+        name: "port",
+        get: |config| config.port.to_string(),
+        set: None,
+        help: "The port to listen on.",
+    },
     Param {
         name: "protected-mode",
         get: |config| yes_no(config.protected_mode),
@@ -256,36 +272,57 @@ pub static PARAMS: &[Param] = &[
 
 /// The setting called `name`, in any case.
 pub fn find(name: &[u8]) -> Option<&'static Param> {
-    PARAMS.iter().find(|param| param.name.as_bytes().eq_ignore_ascii_case(name))
+    PARAMS
+        .iter()
+        .find(|param| param.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Whether the setting's value must not show in logs.
 pub fn is_secret(name: &[u8]) -> bool {
-    ["requirepass", "masterauth", "masteruser"].iter().any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
+    ["requirepass", "masterauth", "masteruser"]
+        .iter()
+        .any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
 }
 
 fn constant(value: &str, only: &str, why: &str) -> Result<(), String> {
-    if value.eq_ignore_ascii_case(only) { Ok(()) } else { Err(format!("it can only be '{only}': {why}")) }
+    if value.eq_ignore_ascii_case(only) {
+        Ok(())
+    } else {
+        Err(format!("it can only be '{only}': {why}"))
+    }
 }
 
 pub(super) fn name_of<T: Copy + PartialEq>(all: &[(T, &'static str)], value: T) -> String {
-    all.iter().find(|(known, _)| *known == value).map_or_else(String::new, |(_, name)| (*name).into())
+    all.iter()
+        .find(|(known, _)| *known == value)
+        .map_or_else(String::new, |(_, name)| (*name).into())
 }
 
 pub(super) fn named<T: Copy>(all: &[(T, &'static str)], name: &str) -> Result<T, String> {
-    let found = all.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
+    let found = all
+        .iter()
+        .find(|(_, known)| known.eq_ignore_ascii_case(name));
     found.map(|(value, _)| *value).ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|(_, name)| *name).collect();
-        format!("argument(s) must be one of the following: {}", names.join(", "))
+        format!(
+            "argument(s) must be one of the following: {}",
+            names.join(", ")
+        )
     })
 }
 
 pub(super) fn integer(value: &str, range: RangeInclusive<i64>) -> Result<i64, String> {
-    let number: i64 = value.parse().map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
+    let number: i64 = value
+        .parse()
+        .map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
     if range.contains(&number) {
         return Ok(number);
     }
-    Err(format!("argument must be between {} and {} inclusive", range.start(), range.end()))
+    Err(format!(
+        "argument must be between {} and {} inclusive",
+        range.start(),
+        range.end()
+    ))
 }
 
 fn memory(value: &str, min: u64, max: u64) -> Result<u64, String> {
@@ -293,7 +330,9 @@ fn memory(value: &str, min: u64, max: u64) -> Result<u64, String> {
     if (min..=max).contains(&bytes) {
         return Ok(bytes);
     }
-    Err(format!("argument must be between {min} and {max} inclusive"))
+    Err(format!(
+        "argument must be between {min} and {max} inclusive"
+    ))
 }
 
 /// A number of bytes with an optional unit: `k`, `m` and `g` count in
@@ -332,7 +371,11 @@ mod tests {
     #[test]
     fn names_are_sorted_and_lower_case() {
         assert!(PARAMS.windows(2).all(|pair| pair[0].name < pair[1].name));
-        assert!(PARAMS.iter().all(|p| p.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+        assert!(
+            PARAMS
+                .iter()
+                .all(|p| p.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'))
+        );
     }
 
     #[test]
@@ -341,7 +384,12 @@ mod tests {
         for param in PARAMS {
             let Some(set) = param.set else { continue };
             let mut changed = config.clone();
-            assert_eq!(set(&mut changed, &(param.get)(&config)), Ok(()), "{}", param.name);
+            assert_eq!(
+                set(&mut changed, &(param.get)(&config)),
+                Ok(()),
+                "{}",
+                param.name
+            );
             assert_eq!(changed, config, "{}", param.name);
         }
     }

@@ -38,7 +38,10 @@ pub struct Problem {
 
 impl Problem {
     pub(super) fn new(at: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { at: at.into(), what: what.into() }
+        Self {
+            at: at.into(),
+            what: what.into(),
+        }
     }
 }
 
@@ -79,17 +82,29 @@ impl Effective {
 
     fn apply(&mut self, name: &str, value: &str, origin: Origin) -> Result<(), Problem> {
         let Some(param) = params::find(name.as_bytes()) else {
-            return Err(Problem::new(origin.to_string(), format!("unknown setting '{name}'")));
+            return Err(Problem::new(
+                origin.to_string(),
+                format!("unknown setting '{name}'"),
+            ));
         };
         let refuse = |origin: &Origin, why: &str| {
-            let shown = if params::is_secret(name.as_bytes()) { "(redacted)" } else { value };
+            let shown = if params::is_secret(name.as_bytes()) {
+                "(redacted)"
+            } else {
+                value
+            };
             Problem::new(origin.to_string(), format!("{name} = '{shown}': {why}"))
         };
         match options::setter(param.name) {
             Some(set) => set(&mut self.config, value).map_err(|why| refuse(&origin, &why))?,
             // A fact may be stated, as it is.
             None if (param.get)(&self.config) == value => {}
-            None => return Err(refuse(&origin, &format!("it can only be '{}'", (param.get)(&self.config)))),
+            None => {
+                return Err(refuse(
+                    &origin,
+                    &format!("it can only be '{}'", (param.get)(&self.config)),
+                ));
+            }
         }
         self.origins.insert(param.name, origin);
         Ok(())
@@ -98,12 +113,18 @@ impl Effective {
 
 /// Puts everything together; on `Err`, all that is wrong.
 pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
-    let mut effective =
-        Effective { config: Config::default(), origins: BTreeMap::new(), warnings: Vec::new() };
+    let mut effective = Effective {
+        config: Config::default(),
+        origins: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
     let mut problems = Vec::new();
     if let Some(path) = &given.file {
         for entry in file::read(path, &mut problems) {
-            let origin = Origin::File { path: path.clone(), line: entry.line };
+            let origin = Origin::File {
+                path: path.clone(),
+                line: entry.line,
+            };
             problems.extend(effective.apply(entry.name, &entry.value, origin).err());
         }
     }
@@ -124,17 +145,30 @@ pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
     Ok(effective)
 }
 
-fn from_environment(effective: &mut Effective, variable: &str, value: &str, problems: &mut Vec<Problem>) {
+fn from_environment(
+    effective: &mut Effective,
+    variable: &str,
+    value: &str,
+    problems: &mut Vec<Problem>,
+) {
     // The file itself, and no setting.
     if !variable.starts_with("RUFOUS_") || variable == "RUFOUS_CONFIG" {
         return;
     }
-    let origin = Origin::Environment { variable: variable.into() };
-    let Some(param) = PARAMS.iter().find(|param| options::variable(param.name) == variable) else {
+    let origin = Origin::Environment {
+        variable: variable.into(),
+    };
+    let Some(param) = PARAMS
+        .iter()
+        .find(|param| options::variable(param.name) == variable)
+    else {
         // Orchestrators put variables of their own into the environment: not worth a refusal.
         let meant = options::nearest(variable.trim_start_matches("RUFOUS_"));
         let hint = meant.map(|name| format!("; did you mean {}?", options::variable(name)));
-        effective.warnings.push(format!("{origin} is no setting{}", hint.unwrap_or_default()));
+        effective.warnings.push(format!(
+            "{origin} is no setting{}",
+            hint.unwrap_or_default()
+        ));
         return;
     };
     if let Err(mut problem) = effective.apply(param.name, value, origin) {
@@ -151,30 +185,48 @@ fn from_environment(effective: &mut Effective, variable: &str, value: &str, prob
 fn check(effective: &Effective, problems: &mut Vec<Problem>) {
     let config = &effective.config;
     let mut wrong = |name: &str, what: String| {
-        problems.push(Problem::new(effective.origin(name).to_string(), format!("{name}: {what}")));
+        problems.push(Problem::new(
+            effective.origin(name).to_string(),
+            format!("{name}: {what}"),
+        ));
     };
     if let Err(why) = check_dir(Path::new(&config.dir)) {
         wrong("dir", why);
     }
     if (config.port == 0 || config.bind.is_empty()) && config.unixsocket.is_empty() {
         let name = if config.port == 0 { "port" } else { "bind" };
-        wrong(name, "there is nothing to listen on: give a port with an address, or a unixsocket".into());
+        wrong(
+            name,
+            "there is nothing to listen on: give a port with an address, or a unixsocket".into(),
+        );
     }
     for address in &config.bind {
         let host = address.strip_prefix('-').unwrap_or(address);
         if host != "*"
             && let Err(error) = (host, 0).to_socket_addrs()
         {
-            wrong("bind", format!("'{host}' is no address of this machine: {error}"));
+            wrong(
+                "bind",
+                format!("'{host}' is no address of this machine: {error}"),
+            );
         }
     }
     if config.admin_port != 0 {
         if let Err(error) = (config.admin_bind.as_str(), 0).to_socket_addrs() {
-            wrong("admin-bind", format!("'{}' is no address of this machine: {error}", config.admin_bind));
+            wrong(
+                "admin-bind",
+                format!(
+                    "'{}' is no address of this machine: {error}",
+                    config.admin_bind
+                ),
+            );
         }
         // By default metrics and health are left out where their port is taken.
         if config.admin_port == config.port && effective.is_given("admin-port") {
-            wrong("admin-port", format!("{} is the port for clients already", config.port));
+            wrong(
+                "admin-port",
+                format!("{} is the port for clients already", config.port),
+            );
         }
     }
 }
@@ -183,7 +235,11 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
 fn check_dir(dir: &Path) -> Result<(), String> {
     for ancestor in dir.ancestors() {
         // The empty path ends a relative one: the working directory.
-        let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
+        let ancestor = if ancestor.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            ancestor
+        };
         match std::fs::metadata(ancestor) {
             Ok(found) if found.is_dir() => return Ok(()),
             Ok(_) => return Err(format!("'{}' is no directory", ancestor.display())),
@@ -225,10 +281,16 @@ mod tests {
     use std::io::Write;
 
     fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
-        all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        all.iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
-    fn given(file: Option<&Path>, environment: &[(&str, &str)], command_line: &[(&str, &str)]) -> Given {
+    fn given(
+        file: Option<&Path>,
+        environment: &[(&str, &str)],
+        command_line: &[(&str, &str)],
+    ) -> Given {
         Given {
             file: file.map(Path::to_owned),
             environment: pairs(environment),
@@ -240,12 +302,30 @@ mod tests {
     fn the_last_source_decides() -> std::io::Result<()> {
         let mut file = tempfile::NamedTempFile::new()?;
         write!(file, "port = 7001\ntimeout = 1\nmaxclients = 11\n")?;
-        let environment = [("RUFOUS_PORT", "7002"), ("RUFOUS_TIMEOUT", "2"), ("PORT", "1"), ("RUFOUS_CONFIG", "x")];
+        let environment = [
+            ("RUFOUS_PORT", "7002"),
+            ("RUFOUS_TIMEOUT", "2"),
+            ("PORT", "1"),
+            ("RUFOUS_CONFIG", "x"),
+        ];
         let given = given(Some(file.path()), &environment, &[("port", "7003")]);
         let effective = load(&given).expect("valid");
         let config = &effective.config;
-        assert_eq!((config.port, config.timeout_s, config.maxclients, config.slowlog_max_len), (7003, 2, 11, 128));
-        let check = |name: &str, origin: &str| assert!(effective.origin(name).to_string().ends_with(origin), "{name}");
+        assert_eq!(
+            (
+                config.port,
+                config.timeout_s,
+                config.maxclients,
+                config.slowlog_max_len
+            ),
+            (7003, 2, 11, 128)
+        );
+        let check = |name: &str, origin: &str| {
+            assert!(
+                effective.origin(name).to_string().ends_with(origin),
+                "{name}"
+            )
+        };
         check("port", "command line");
         check("timeout", "environment RUFOUS_TIMEOUT");
         check("maxclients", ":3");
@@ -255,56 +335,98 @@ mod tests {
     }
 
     fn check_wrong(given: &Given, expected: &[&str]) {
-        let problems: Vec<_> = load(given).err().unwrap_or_default().iter().map(Problem::to_string).collect();
+        let problems: Vec<_> = load(given)
+            .err()
+            .unwrap_or_default()
+            .iter()
+            .map(Problem::to_string)
+            .collect();
         assert_eq!(problems, expected);
     }
 
     #[test]
     fn all_that_is_wrong_is_told() {
-        let environment = [("RUFOUS_PIN", "perhaps"), ("RUFOUS_PORT", "tcp://10.0.0.1:6379")];
-        let command_line = [("workers", "0"), ("requirepass", "x"), ("appendonly", "yes"), ("databases", "7")];
-        check_wrong(&given(None, &environment, &command_line), &[
-            "environment RUFOUS_PIN: pin = 'perhaps': argument must be 'yes' or 'no'",
-            "environment RUFOUS_PORT: port = 'tcp://10.0.0.1:6379': argument couldn't be parsed into an integer (Kubernetes sets this variable for a service called rufous: set enableServiceLinks to false)",
-            "command line: workers = '0': argument must be between 1 and 256 inclusive",
-            "command line: appendonly = 'yes': it can only be 'no': data is kept in memory alone",
-            "command line: databases = '7': it can only be '16'",
-        ]);
+        let environment = [
+            ("RUFOUS_PIN", "perhaps"),
+            ("RUFOUS_PORT", "tcp://10.0.0.1:6379"),
+        ];
+        let command_line = [
+            ("workers", "0"),
+            ("requirepass", "x"),
+            ("appendonly", "yes"),
+            ("databases", "7"),
+        ];
+        check_wrong(
+            &given(None, &environment, &command_line),
+            &[
+                "environment RUFOUS_PIN: pin = 'perhaps': argument must be 'yes' or 'no'",
+                "environment RUFOUS_PORT: port = 'tcp://10.0.0.1:6379': argument couldn't be parsed into an integer (Kubernetes sets this variable for a service called rufous: set enableServiceLinks to false)",
+                "command line: workers = '0': argument must be between 1 and 256 inclusive",
+                "command line: appendonly = 'yes': it can only be 'no': data is kept in memory alone",
+                "command line: databases = '7': it can only be '16'",
+            ],
+        );
     }
 
     #[test]
     fn settings_that_do_not_go_together() {
-        check_wrong(&given(None, &[], &[("port", "0")]), &[
-            "command line: port: there is nothing to listen on: give a port with an address, or a unixsocket",
-        ]);
-        check_wrong(&given(None, &[], &[("bind", "")]), &[
-            "command line: bind: there is nothing to listen on: give a port with an address, or a unixsocket",
-        ]);
-        check_wrong(&given(None, &[], &[("port", "7000"), ("admin-port", "7000")]), &[
-            "command line: admin-port: 7000 is the port for clients already",
-        ]);
-        check_wrong(&given(None, &[], &[("dir", "/dev/null/x/y")]), &[
-            "command line: dir: '/dev/null/x/y': Not a directory (os error 20)",
-        ]);
-        check_wrong(&given(None, &[], &[("dir", "/dev/null")]), &["command line: dir: '/dev/null' is no directory"]);
-        let socket = given(None, &[], &[("port", "0"), ("unixsocket", "/tmp/x"), ("admin-port", "0")]);
+        check_wrong(
+            &given(None, &[], &[("port", "0")]),
+            &[
+                "command line: port: there is nothing to listen on: give a port with an address, or a unixsocket",
+            ],
+        );
+        check_wrong(
+            &given(None, &[], &[("bind", "")]),
+            &[
+                "command line: bind: there is nothing to listen on: give a port with an address, or a unixsocket",
+            ],
+        );
+        check_wrong(
+            &given(None, &[], &[("port", "7000"), ("admin-port", "7000")]),
+            &["command line: admin-port: 7000 is the port for clients already"],
+        );
+        check_wrong(
+            &given(None, &[], &[("dir", "/dev/null/x/y")]),
+            &["command line: dir: '/dev/null/x/y': Not a directory (os error 20)"],
+        );
+        check_wrong(
+            &given(None, &[], &[("dir", "/dev/null")]),
+            &["command line: dir: '/dev/null' is no directory"],
+        );
+        let socket = given(
+            None,
+            &[],
+            &[("port", "0"), ("unixsocket", "/tmp/x"), ("admin-port", "0")],
+        );
         assert!(load(&socket).is_ok_and(|effective| effective.config.bind.is_empty()));
     }
 
     #[test]
     fn variables_of_others_are_no_reason_to_refuse() {
-        let environment = [("RUFOUS_SERVICE_HOST", "10.0.0.1"), ("RUFOUS_MAX_CLIENTS", "7")];
+        let environment = [
+            ("RUFOUS_SERVICE_HOST", "10.0.0.1"),
+            ("RUFOUS_MAX_CLIENTS", "7"),
+        ];
         let effective = load(&given(None, &environment, &[])).expect("valid");
-        assert_eq!(effective.warnings, [
-            "environment RUFOUS_SERVICE_HOST is no setting",
-            "environment RUFOUS_MAX_CLIENTS is no setting; did you mean RUFOUS_MAXCLIENTS?",
-        ]);
+        assert_eq!(
+            effective.warnings,
+            [
+                "environment RUFOUS_SERVICE_HOST is no setting",
+                "environment RUFOUS_MAX_CLIENTS is no setting; did you mean RUFOUS_MAXCLIENTS?",
+            ]
+        );
         assert_eq!(effective.config, Config::default());
     }
 
     #[test]
     fn what_is_rendered_gives_the_same_settings() -> std::io::Result<()> {
-        let command_line = [("unixsocketperm", "750"), ("bind", "127.0.0.1 -::1"), ("logfile", "a \"b\"\n"), ("pin", "no")];
+        let command_line = [
+            ("unixsocketperm", "750"),
+            ("bind", "127.0.0.1 -::1"),
+            ("logfile", "a \"b\"\n"),
+            ("pin", "no"),
+        ];
         let first = load(&given(None, &[], &command_line)).expect("valid");
         let mut file = tempfile::NamedTempFile::new()?;
         file.write_all(render(&first).as_bytes())?;
@@ -317,6 +439,9 @@ mod tests {
     fn passwords_are_not_shown() {
         let effective = load(&given(None, &[], &[("requirepass", "s3cret")])).expect("valid");
         let text = render(&effective);
-        assert!(!text.contains("s3cret") && text.contains("# requirepass is set and not shown"), "{text}");
+        assert!(
+            !text.contains("s3cret") && text.contains("# requirepass is set and not shown"),
+            "{text}"
+        );
     }
 }

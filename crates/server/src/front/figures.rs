@@ -51,7 +51,10 @@ struct Place {
 
 impl Board {
     pub fn new(workers: usize) -> Self {
-        Self { round: AtomicU64::new(0), places: (0..workers).map(|_| Place::default()).collect() }
+        Self {
+            round: AtomicU64::new(0),
+            places: (0..workers).map(|_| Place::default()).collect(),
+        }
     }
 
     /// Asks every worker, and returns the number of the round.
@@ -61,7 +64,9 @@ impl Board {
 
     /// Whether a worker has answered that round, or a later one.
     pub fn has_answered(&self, worker: usize, round: u64) -> bool {
-        self.places.get(worker).is_some_and(|place| place.round.load(Ordering::Acquire) >= round)
+        self.places
+            .get(worker)
+            .is_some_and(|place| place.round.load(Ordering::Acquire) >= round)
     }
 
     pub fn all_have_answered(&self, round: u64) -> bool {
@@ -70,7 +75,13 @@ impl Board {
 
     /// The last figures of every worker; `None` where it never gave any.
     pub fn figures(&self) -> Vec<Option<Arc<WorkerFigures>>> {
-        let read = |place: &Place| place.figures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let read = |place: &Place| {
+            place
+                .figures
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone()
+        };
         self.places.iter().map(read).collect()
     }
 }
@@ -79,7 +90,9 @@ impl Front {
     /// Answers the board, if it asks.
     pub(super) fn answer_board(&self) {
         let board = &self.shared.board;
-        let Some(place) = board.places.get(self.id().index()) else { return };
+        let Some(place) = board.places.get(self.id().index()) else {
+            return;
+        };
         let round = board.round.load(Ordering::Relaxed);
         if place.round.load(Ordering::Relaxed) == round {
             return;
@@ -91,16 +104,20 @@ impl Front {
 
     fn figures(&self) -> WorkerFigures {
         let shard = &self.kernel.shard;
-        let commands = self.table.specs().zip(self.kernel.stats()).filter_map(|((_, spec), stats)| {
-            let noted = stats.calls + stats.rejected + stats.failed > 0;
-            noted.then(|| CommandFigures {
-                name: spec.name,
-                calls: stats.calls,
-                usec: stats.usec(),
-                rejected: stats.rejected,
-                failed: stats.failed,
-            })
-        });
+        let commands =
+            self.table
+                .specs()
+                .zip(self.kernel.stats())
+                .filter_map(|((_, spec), stats)| {
+                    let noted = stats.calls + stats.rejected + stats.failed > 0;
+                    noted.then(|| CommandFigures {
+                        name: spec.name,
+                        calls: stats.calls,
+                        usec: stats.usec(),
+                        rejected: stats.rejected,
+                        failed: stats.failed,
+                    })
+                });
         WorkerFigures {
             commands: commands.collect(),
             counters: self.counters.clone(),

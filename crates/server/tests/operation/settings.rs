@@ -1,12 +1,11 @@
 //! `rufous check-config` and the settings of a real node: where they come
 //! from, which one decides, and what is said of wrong ones.
 
-mod program;
-
-use program::{Node, bulk, free_port, program, run, simple, stderr, stdout};
+use crate::program::{Client, Node, bulk, free_port, program, run, simple, stderr, stdout};
 use rufous_resp::Reply;
 use rufous_server::config::Config;
 use rufous_server::config::sources::{Given, load};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 #[test]
@@ -15,28 +14,43 @@ fn the_last_source_decides_and_is_named() {
     let file = dir.path().join("r.toml");
     std::fs::write(&file, "port = 7001\ntimeout = 11\n\nmaxclients = 12\n").expect("written");
     let path = file.display().to_string();
-    let output = run(program(&["check-config", "--config", &path, "--port", "7003"])
-        .env("RUFOUS_PORT", "7002")
-        .env("RUFOUS_TIMEOUT", "22")
-        .env("RUFOUS_SOMETHING_ELSE", "1"));
+    let output = run(
+        program(&["check-config", "--config", &path, "--port", "7003"])
+            .env("RUFOUS_PORT", "7002")
+            .env("RUFOUS_TIMEOUT", "22")
+            .env("RUFOUS_SOMETHING_ELSE", "1"),
+    );
     let text = stdout(&output);
     assert!(output.status.success(), "{}", stderr(&output));
     let check = |name: &str, value: &str, origin: &str| {
-        let line = text.lines().find(|line| line.starts_with(&format!("{name} = "))).unwrap_or_default();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} = ")))
+            .unwrap_or_default();
         let (setting, comment) = line.split_once('#').unwrap_or_default();
-        assert_eq!((setting.trim(), comment.trim()), (&*format!("{name} = {value}"), origin), "{text}");
+        assert_eq!(
+            (setting.trim(), comment.trim()),
+            (&*format!("{name} = {value}"), origin),
+            "{text}"
+        );
     };
     check("port", "7003", "command line");
     check("timeout", "22", "environment RUFOUS_TIMEOUT");
     check("maxclients", "12", &format!("{path}:4"));
     check("tcp-keepalive", "300", "default");
-    assert!(stderr(&output).contains("RUFOUS_SOMETHING_ELSE is no setting"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("RUFOUS_SOMETHING_ELSE is no setting"),
+        "{}",
+        stderr(&output)
+    );
     // The file may be named in the environment; what was printed is a file again.
     let printed = dir.path().join("printed.toml");
     std::fs::write(&printed, &text).expect("written");
     let again = run(program(&["check-config"]).env("RUFOUS_CONFIG", &printed));
     let values = |text: &str| -> Vec<String> {
-        text.lines().map(|line| line.split('#').next().unwrap_or_default().trim().to_owned()).collect()
+        text.lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim().to_owned())
+            .collect()
     };
     assert_eq!(values(&stdout(&again)), values(&text), "{}", stderr(&again));
 }
@@ -51,9 +65,22 @@ fn wrong_settings_are_all_told_with_their_place() {
         let output = run(program(&[command, "--config", &path]).env("RUFOUS_TIMEOUT", "soon"));
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains(&format!("{path}:1: port = '99999': argument must be between")), "{text}");
-        assert!(text.contains(&format!("{path}:2: unknown setting 'max-clients'; did you mean 'maxclients'?")), "{text}");
-        assert!(text.contains("environment RUFOUS_TIMEOUT: timeout = 'soon'"), "{text}");
+        assert!(
+            text.contains(&format!(
+                "{path}:1: port = '99999': argument must be between"
+            )),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!(
+                "{path}:2: unknown setting 'max-clients'; did you mean 'maxclients'?"
+            )),
+            "{text}"
+        );
+        assert!(
+            text.contains("environment RUFOUS_TIMEOUT: timeout = 'soon'"),
+            "{text}"
+        );
         assert_eq!(stdout(&output), "");
     }
 }
@@ -62,7 +89,11 @@ fn wrong_settings_are_all_told_with_their_place() {
 fn a_file_that_is_missing_and_options_that_are_unknown() {
     let output = run(&mut program(&["check-config", "--config", "/no/such/file"]));
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/no/such/file: cannot read the configuration file"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("/no/such/file: cannot read the configuration file"),
+        "{}",
+        stderr(&output)
+    );
     let output = run(&mut program(&["server", "--prot", "7000"]));
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--port"), "{}", stderr(&output));
@@ -71,20 +102,35 @@ fn a_file_that_is_missing_and_options_that_are_unknown() {
 #[test]
 fn the_example_has_every_setting_with_its_default() {
     let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/rufous.toml");
-    let effective = load(&Given { file: Some(example), ..Given::default() }).expect("valid");
+    let effective = load(&Given {
+        file: Some(example),
+        ..Given::default()
+    })
+    .expect("valid");
     assert_eq!(effective.config, Config::default());
     for option in rufous_server::config::options::OPTIONS {
-        assert!(effective.is_given(option.name), "{} is missing in deploy/rufous.toml", option.name);
+        assert!(
+            effective.is_given(option.name),
+            "{} is missing in deploy/rufous.toml",
+            option.name
+        );
     }
 }
 
 #[test]
 fn help_and_version() {
     let output = run(&mut program(&["--version"]));
-    assert_eq!(stdout(&output).trim(), format!("rufous {}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        stdout(&output).trim(),
+        format!("rufous {}", env!("CARGO_PKG_VERSION"))
+    );
     let help = stdout(&run(&mut program(&["server", "--help"])));
     for option in rufous_server::config::options::OPTIONS {
-        assert!(help.contains(&format!("--{}", option.name)), "{}", option.name);
+        assert!(
+            help.contains(&format!("--{}", option.name)),
+            "{}",
+            option.name
+        );
     }
     assert!(help.contains("Examples:"), "{help}");
 }
@@ -94,13 +140,32 @@ fn a_node_uses_its_settings() {
     let socket_dir = tempfile::tempdir().expect("a directory");
     let socket = socket_dir.path().join("r.sock");
     let socket_text = socket.display().to_string();
-    let node = Node::start(&["--unixsocket", &socket_text, "--unixsocketperm", "700", "--tcp-keepalive", "77", "--timeout", "5000"]);
-    let mut client = program::Client::connect_unix(&socket);
+    let _node = Node::start(&[
+        "--unixsocket",
+        &socket_text,
+        "--unixsocketperm",
+        "700",
+        "--tcp-keepalive",
+        "77",
+        "--timeout",
+        "5000",
+    ]);
+    let mut client = Client::new(UnixStream::connect(&socket).expect("a connection"));
     assert_eq!(client.call("PING"), simple("PONG"));
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&socket).expect("a socket").permissions());
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(&socket).expect("a socket").permissions(),
+    );
     assert_eq!(mode & 0o777, 0o700);
-    for (name, value) in [("timeout", "5000"), ("tcp-keepalive", "77"), ("unixsocketperm", "700"), ("workers", "2")] {
-        assert_eq!(client.call(&format!("CONFIG GET {name}")), Reply::Array(vec![bulk(name), bulk(value)]));
+    for (name, value) in [
+        ("timeout", "5000"),
+        ("tcp-keepalive", "77"),
+        ("unixsocketperm", "700"),
+        ("workers", "2"),
+    ] {
+        assert_eq!(
+            client.call(&format!("CONFIG GET {name}")),
+            Reply::Array(vec![bulk(name), bulk(value)])
+        );
     }
 }
 
@@ -123,7 +188,17 @@ fn a_directory_is_made_where_it_is_missing() {
     let node = Node::start(&["--dir", &deep.display().to_string()]);
     assert!(deep.is_dir());
     drop(node);
-    let output = run(&mut program(&["server", "--dir", "/dev/null/x", "--port", &free_port().to_string()]));
+    let output = run(&mut program(&[
+        "server",
+        "--dir",
+        "/dev/null/x",
+        "--port",
+        &free_port().to_string(),
+    ]));
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("command line: dir: '/dev/null/x'"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("command line: dir: '/dev/null/x'"),
+        "{}",
+        stderr(&output)
+    );
 }

@@ -3,15 +3,14 @@
 use rufous_resp::{Reply, ReplyParser};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Far more than anything takes, on any machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, without settings from the environment of the tests.
-pub fn program(args: &[&str]) -> Command {
+pub(crate) fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rufous"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("RUFOUS_") {
@@ -23,25 +22,25 @@ pub fn program(args: &[&str]) -> Command {
 }
 
 /// Runs the program to its end.
-pub fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     command.output().expect("the program runs")
 }
 
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
 }
 
 /// Waits until `done` gives something.
-pub fn eventually<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = done() {
@@ -53,16 +52,16 @@ pub fn eventually<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A node in a process of its own, which ends with this value.
-pub struct Node {
-    pub child: Child,
-    pub port: u16,
-    pub admin: u16,
-    pub dir: tempfile::TempDir,
+pub(crate) struct Node {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+    pub(crate) admin: u16,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Node {
     /// Starts a node with two workers that logs to a file.
-    pub fn start(more: &[&str]) -> Node {
+    pub(crate) fn start(more: &[&str]) -> Node {
         // Somebody else may take a free port before the node does.
         for _ in 0..10 {
             if let Some(node) = Self::try_start(more) {
@@ -76,40 +75,65 @@ impl Node {
         let (port, admin) = (free_port(), free_port());
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = program(&["server", "--workers", "2", "--pin", "no"]);
-        command.args(["--port", &port.to_string(), "--admin-port", &admin.to_string()]);
-        command.arg("--dir").arg(dir.path()).arg("--logfile").arg(dir.path().join("log"));
-        let child = command.args(more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("spawn");
-        let mut node = Node { child, port, admin, dir };
+        command.args([
+            "--port",
+            &port.to_string(),
+            "--admin-port",
+            &admin.to_string(),
+        ]);
+        command
+            .arg("--dir")
+            .arg(dir.path())
+            .arg("--logfile")
+            .arg(dir.path().join("log"));
+        let child = command
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("spawn");
+        let mut node = Node {
+            child,
+            port,
+            admin,
+            dir,
+        };
         let started = eventually("the node starts", || {
             let ended = node.child.try_wait().expect("the state of the child");
-            ended.map(|_| false).or_else(|| node.log().contains("ready").then_some(true))
+            ended
+                .map(|_| false)
+                .or_else(|| node.log().contains("ready").then_some(true))
         });
         started.then_some(node)
     }
 
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    pub fn log_path(&self) -> std::path::PathBuf {
+    pub(crate) fn log_path(&self) -> std::path::PathBuf {
         self.dir.path().join("log")
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(("127.0.0.1", self.port))
     }
 
-    pub fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         http_get(self.admin, path).expect("an answer")
     }
 
-    pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status();
         assert!(status.expect("kill").success());
     }
 
-    pub fn wait(&mut self) -> ExitStatus {
-        eventually("the node ends", || self.child.try_wait().expect("the state of the child"))
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        eventually("the node ends", || {
+            self.child.try_wait().expect("the state of the child")
+        })
     }
 }
 
@@ -120,57 +144,61 @@ impl Drop for Node {
     }
 }
 
-pub fn http_get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
+pub(crate) fn http_get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
     let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-    Ok((status.ok_or(std::io::ErrorKind::InvalidData)?, body.to_owned()))
+    Ok((
+        status.ok_or(std::io::ErrorKind::InvalidData)?,
+        body.to_owned(),
+    ))
 }
 
 /// A client that sends a request and waits for its reply.
-pub struct Client<S = TcpStream> {
-    pub stream: S,
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) stream: S,
     parser: ReplyParser,
     received: Vec<u8>,
 }
 
 impl Client {
-    pub fn connect(to: impl ToSocketAddrs) -> Client {
+    pub(crate) fn connect(to: impl ToSocketAddrs) -> Client {
         let stream = TcpStream::connect(to).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         Client::new(stream)
     }
 }
 
-impl Client<std::os::unix::net::UnixStream> {
-    pub fn connect_unix(path: &Path) -> Self {
-        Client::new(std::os::unix::net::UnixStream::connect(path).expect("a connection"))
-    }
-}
-
 impl<S: Read + Write> Client<S> {
-    fn new(stream: S) -> Self {
-        Self { stream, parser: ReplyParser::default(), received: Vec::new() }
+    pub(crate) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            parser: ReplyParser::default(),
+            received: Vec::new(),
+        }
     }
 
-    pub fn send(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         let args: Vec<&str> = line.split(' ').collect();
         let mut request = Vec::new();
         rufous_resp::encode::request(&mut request, &args);
         self.stream.write_all(&request).expect("sent");
     }
 
-    pub fn call(&mut self, line: &str) -> Reply {
+    pub(crate) fn call(&mut self, line: &str) -> Reply {
         self.send(line);
         self.reply().expect("a reply")
     }
 
     /// `None`: the node has closed the connection.
-    pub fn reply(&mut self) -> Option<Reply> {
+    pub(crate) fn reply(&mut self) -> Option<Reply> {
         loop {
             let (done, reply) = self.parser.parse(&self.received).expect("a valid reply");
             self.received.drain(..done);
@@ -186,10 +214,10 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-pub fn simple(text: &str) -> Reply {
+pub(crate) fn simple(text: &str) -> Reply {
     Reply::Simple(text.into())
 }
 
-pub fn bulk(text: &str) -> Reply {
+pub(crate) fn bulk(text: &str) -> Reply {
     Reply::Bulk(text.into())
 }

@@ -1,0 +1,10 @@
+//! The `rufous` program as its operator meets it, started for real on free
+//! ports: its settings, its start and stop, its logs, metrics and health.
+//!
+//! - `program`: starting it, speaking to it
+//! - `settings`: where settings come from and what is said of wrong ones
+//! - `running`: from the start of a node to its end
+
+mod program;
+mod running;
+mod settings;
