@@ -1,4 +1,5 @@
 //! The `rufous` program.
+#![forbid(unsafe_code)]
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
