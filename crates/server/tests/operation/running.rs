@@ -451,3 +451,43 @@ exec 6<>/dev/tcp/127.0.0.1/7000; printf 'PING\r\nQUIT\r\n' >&6; timeout 30 cat <
     );
     assert_eq!(lines[1..], ["+PONG", "+OK"], "{text}");
 }
+
+/// A node that may open so many files, without metrics.
+fn with_files(files: u32, port: u16) -> Command {
+    let mut command = Command::new("bash");
+    let script =
+        r#"ulimit -n "$FILES" && exec "$PROGRAM" server --port "$PORT" --workers 1 --admin-port 0"#;
+    command.args(["-c", script]).env("FILES", files.to_string());
+    command
+        .env("PROGRAM", env!("CARGO_BIN_EXE_rufous"))
+        .env("PORT", port.to_string());
+    command
+}
+
+#[test]
+fn without_enough_files_fewer_clients_are_let_in() {
+    let output = run(&mut with_files(128, free_port()));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("128 open files are too few"),
+        "{}",
+        stderr(&output)
+    );
+    let port = free_port();
+    let mut child = with_files(200, port)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("spawned");
+    eventually("the node listens", || {
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    let shown = Client::connect(("127.0.0.1", port)).call("CONFIG GET maxclients");
+    child.kill().expect("killed");
+    let log = stderr(&child.wait_with_output().expect("an end"));
+    assert_eq!(
+        shown,
+        Reply::Array(vec![bulk("maxclients"), bulk("72")]),
+        "{log}"
+    );
+    assert!(log.contains("maxclients is lowered"), "{log}");
+}
