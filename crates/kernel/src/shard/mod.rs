@@ -155,11 +155,16 @@ impl Shard {
         black_box(self.dbs[db].arena.warm(warm.0))
     }
 
-    /// The value, as an access to the key.
+    /// The value, as an access to the key; counted as a hit or a miss.
     #[inline]
     pub fn get(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
         let touch = self.env.touch;
-        self.dbs[db].get(key, touch, now, &mut self.env)
+        let value = self.dbs[db].get(key, touch, now, &mut self.env);
+        match value {
+            Some(_) => self.env.counters.hits += 1,
+            None => self.env.counters.misses += 1,
+        }
+        value
     }
 
     /// The value, without leaving a trace in the access stamp.

@@ -152,4 +152,8 @@ pub struct Counters {
     pub changes: u64,
     /// Records moved by compaction.
     pub compacted: u64,
+    /// Reads that found their key.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
 }

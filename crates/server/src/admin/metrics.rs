@@ -262,6 +262,17 @@ fn of_data(out: &mut Exposition, figures: &Figures) {
     for (worker, of) in known(figures) {
         family.sample(&[("worker", &worker)], of.shard.expired);
     }
+    let mut family = out.counter("rufous_keyspace_hits_total", "Reads that found their key.");
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.shard.hits);
+    }
+    let mut family = out.counter(
+        "rufous_keyspace_misses_total",
+        "Reads that did not find their key.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.shard.misses);
+    }
     let mut family = out.counter(
         "rufous_compacted_records_total",
         "Records moved to give memory back.",

@@ -32,6 +32,8 @@ pub(crate) struct Figures {
     pub(crate) per_second: u64,
     pub(crate) expired: u64,
     pub(crate) changes: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
     pub(crate) keyspace: [Keyspace; DATABASES],
 }
 
@@ -58,6 +60,8 @@ impl Figures {
             per_second: front.commands_per_second(),
             expired: counted.expired - front.shard_base.expired,
             changes: counted.changes,
+            hits: counted.hits - front.shard_base.hits,
+            misses: counted.misses - front.shard_base.misses,
             keyspace: std::array::from_fn(|db| Keyspace {
                 keys: shard.len(db),
                 expires: shard.expiring_len(db),
@@ -85,6 +89,8 @@ impl Figures {
             all.per_second += one.per_second;
             all.expired += one.expired;
             all.changes += one.changes;
+            all.hits += one.hits;
+            all.misses += one.misses;
             all.keyspace
                 .iter_mut()
                 .zip(one.keyspace)

@@ -134,6 +134,9 @@ mod tests {
             rig.run("SET x 1 PX 10000");
             rig.run("SET y 1 PX 1");
             rig.run("SET y 1 EX");
+            rig.run("GET y");
+            rig.run("GET absent");
+            rig.run("MGET y absent");
             rig.advance_ms(1_000);
             let text = rig.run("INFO everything");
             let fields = fields(&text);
@@ -142,6 +145,8 @@ mod tests {
             check("db0", "keys=6,expires=0,avg_ttl=0");
             check("db9", "keys=1,expires=1,avg_ttl=9000");
             check("expired_keys", "1");
+            check("keyspace_hits", "2");
+            check("keyspace_misses", "2");
             check("total_error_replies", "1");
             check("errorstat_ERR", "count=1");
             let set = fields["cmdstat_set"];

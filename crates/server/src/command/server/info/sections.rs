@@ -202,6 +202,8 @@ fn stats(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "expired_keys", all.expired);
     field(out, "evicted_keys", 0);
     field(out, "evicted_clients", 0);
+    field(out, "keyspace_hits", all.hits);
+    field(out, "keyspace_misses", all.misses);
     field(out, "pubsub_channels", 0);
     field(out, "pubsub_patterns", 0);
     field(out, "pubsubshard_channels", 0);
