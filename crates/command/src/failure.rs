@@ -12,8 +12,9 @@ impl Failure {
     pub const NOT_AN_INTEGER: Failure =
         Failure(Cow::Borrowed("ERR value is not an integer or out of range"));
     pub const NOT_A_FLOAT: Failure = Failure(Cow::Borrowed("ERR value is not a valid float"));
-    pub const WRONG_TYPE: Failure =
-        Failure(Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value"));
+    pub const WRONG_TYPE: Failure = Failure(Cow::Borrowed(
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+    ));
     pub const NO_SUCH_KEY: Failure = Failure(Cow::Borrowed("ERR no such key"));
     pub const OUT_OF_RANGE: Failure = Failure(Cow::Borrowed("ERR value is out of range"));
     pub const DB_OUT_OF_RANGE: Failure = Failure(Cow::Borrowed("ERR DB index is out of range"));

@@ -51,7 +51,10 @@ impl Ctx<'_> {
     /// The first key of the command, without hashing it again.
     #[inline]
     pub fn first_key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        Key { bytes, hash: self.hash }
+        Key {
+            bytes,
+            hash: self.hash,
+        }
     }
 
     /// Any other key.

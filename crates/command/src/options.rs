@@ -17,11 +17,17 @@ pub fn integer(arg: &[u8]) -> Result<i64, Failure> {
 
 /// A count or length that may not be negative.
 pub fn unsigned(arg: &[u8]) -> Result<u64, Failure> {
-    integer::parse_i64(arg).and_then(|n| u64::try_from(n).ok()).ok_or(Failure::OUT_OF_RANGE)
+    integer::parse_i64(arg)
+        .and_then(|n| u64::try_from(n).ok())
+        .ok_or(Failure::OUT_OF_RANGE)
 }
 
 /// The index of a database.
 pub fn database(arg: &[u8]) -> Result<u8, Failure> {
     let index = integer(arg)?;
-    if (0..DATABASES as i64).contains(&index) { Ok(index as u8) } else { Err(Failure::DB_OUT_OF_RANGE) }
+    if (0..DATABASES as i64).contains(&index) {
+        Ok(index as u8)
+    } else {
+        Err(Failure::DB_OUT_OF_RANGE)
+    }
 }

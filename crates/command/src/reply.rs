@@ -14,7 +14,10 @@ pub struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     pub fn new(out: &'a mut Output, resp3: bool) -> Self {
-        Self { out, proto: if resp3 { Proto::Resp3 } else { Proto::Resp2 } }
+        Self {
+            out,
+            proto: if resp3 { Proto::Resp3 } else { Proto::Resp2 },
+        }
     }
 
     #[inline]

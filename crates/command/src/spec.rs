@@ -40,7 +40,11 @@ pub struct Spec {
 pub enum Keys {
     None,
     /// From `first` to `last` (negative: from the end) in steps.
-    Range { first: u8, last: i16, step: u8 },
+    Range {
+        first: u8,
+        last: i16,
+        step: u8,
+    },
     /// Computed: pushes database and argument index of each key.
     Custom {
         find: fn(&Args<'_>, u8, &mut Vec<(u8, u32)>),
@@ -51,11 +55,23 @@ pub enum Keys {
 
 impl Keys {
     /// The argument after the command's name.
-    pub const FIRST: Keys = Keys::Range { first: 1, last: 1, step: 1 };
+    pub const FIRST: Keys = Keys::Range {
+        first: 1,
+        last: 1,
+        step: 1,
+    };
     /// The argument after the subcommand's name.
-    pub const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
+    pub const SECOND: Keys = Keys::Range {
+        first: 2,
+        last: 2,
+        step: 1,
+    };
     /// Every argument.
-    pub const ALL: Keys = Keys::Range { first: 1, last: -1, step: 1 };
+    pub const ALL: Keys = Keys::Range {
+        first: 1,
+        last: -1,
+        step: 1,
+    };
 
     /// The index of the only key, where there is just one at a fixed place.
     pub const fn single(self) -> Option<u8> {
@@ -72,7 +88,11 @@ impl Keys {
             Keys::None => {}
             Keys::Custom { find, .. } => find(args, db, keys),
             Keys::Range { first, last, step } => {
-                let end = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
+                let end = if last < 0 {
+                    args.len() as i64 + i64::from(last)
+                } else {
+                    i64::from(last)
+                };
                 let end = end.min(args.len() as i64 - 1);
                 let mut at = i64::from(first);
                 while at <= end {
@@ -93,6 +113,7 @@ pub enum Group {
     Connection,
     Server,
     Transactions,
+    Scripting,
 }
 
 impl Group {
@@ -104,6 +125,7 @@ impl Group {
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Transactions => "transactions",
+            Group::Scripting => "scripting",
         }
     }
 }
@@ -168,7 +190,10 @@ impl Flags {
             (Flags::ALLOW_BUSY, "allow_busy"),
             (Flags::MOVABLE_KEYS, "movablekeys"),
         ];
-        NAMES.into_iter().filter(move |(flag, _)| self.has(*flag)).map(|(_, name)| name)
+        NAMES
+            .into_iter()
+            .filter(move |(flag, _)| self.has(*flag))
+            .map(|(_, name)| name)
     }
 }
 
@@ -177,7 +202,11 @@ impl Spec {
     /// and not too many.
     #[inline]
     pub fn accepts(&self, args: usize) -> bool {
-        if self.arity >= 0 { args == self.arity as usize } else { args >= self.arity.unsigned_abs() as usize }
+        if self.arity >= 0 {
+            args == self.arity as usize
+        } else {
+            args >= self.arity.unsigned_abs() as usize
+        }
     }
 
     /// The access-control categories that follow from group and flags.
@@ -195,14 +224,22 @@ impl Spec {
             Group::Bitmap => all.push("@bitmap"),
             Group::Connection => all.push("@connection"),
             Group::Transactions => all.push("@transaction"),
+            Group::Scripting => all.push("@scripting"),
             Group::Server => {}
         }
         if self.flags.has(Flags::ADMIN) {
             all.extend(["@admin", "@dangerous"]);
-        } else if matches!(self.name, "keys" | "flushall" | "flushdb" | "swapdb" | "sort" | "info") {
+        } else if matches!(
+            self.name,
+            "keys" | "flushall" | "flushdb" | "swapdb" | "sort" | "info"
+        ) {
             all.push("@dangerous");
         }
-        all.push(if self.flags.has(Flags::FAST) { "@fast" } else { "@slow" });
+        all.push(if self.flags.has(Flags::FAST) {
+            "@fast"
+        } else {
+            "@slow"
+        });
         all
     }
 }

@@ -10,9 +10,15 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-static GROUPS: [&[&Command]; 4] = [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS, server::COMMANDS];
+static GROUPS: [&[&Command]; 4] = [
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    key::COMMANDS,
+    server::COMMANDS,
+];
 
-static RUNS: std::sync::LazyLock<Vec<&'static Command>> = std::sync::LazyLock::new(|| data_commands().collect());
+static RUNS: std::sync::LazyLock<Vec<&'static Command>> =
+    std::sync::LazyLock::new(|| data_commands().collect());
 
 /// The commands on data as the kernel's program.
 #[derive(Debug)]
@@ -78,7 +84,11 @@ impl Table {
         for (id, spec) in specs.iter().enumerate() {
             let mut at = fold(spec.name.as_bytes(), 0) as usize & (size - 1);
             while index[at] != EMPTY {
-                assert_ne!(specs[usize::from(index[at])].name, spec.name, "two commands of one name");
+                assert_ne!(
+                    specs[usize::from(index[at])].name,
+                    spec.name,
+                    "two commands of one name"
+                );
                 at = (at + 1) & (size - 1);
             }
             index[at] = id as u16;
@@ -100,7 +110,10 @@ impl Table {
     }
 
     pub fn specs(&self) -> impl Iterator<Item = (u16, &'static Spec)> + '_ {
-        self.specs.iter().enumerate().map(|(id, spec)| (id as u16, *spec))
+        self.specs
+            .iter()
+            .enumerate()
+            .map(|(id, spec)| (id as u16, *spec))
     }
 
     /// The id of the command called `name`, in any case.
@@ -113,7 +126,11 @@ impl Table {
             if id == EMPTY {
                 return None;
             }
-            if self.specs[usize::from(id)].name.as_bytes().eq_ignore_ascii_case(name) {
+            if self.specs[usize::from(id)]
+                .name
+                .as_bytes()
+                .eq_ignore_ascii_case(name)
+            {
                 return Some(id);
             }
             at = (at + 1) & mask;
@@ -139,7 +156,11 @@ mod tests {
         for (id, spec) in table.specs() {
             assert_eq!(table.find(spec.name.as_bytes()), Some(id));
             assert_eq!(table.find(spec.name.to_uppercase().as_bytes()), Some(id));
-            assert!(spec.name.bytes().all(|b| !b.is_ascii_uppercase()), "{}", spec.name);
+            assert!(
+                spec.name.bytes().all(|b| !b.is_ascii_uppercase()),
+                "{}",
+                spec.name
+            );
         }
         assert_eq!(table.find(b"no-such-command"), None);
         assert_eq!(table.find(b""), None);

@@ -20,7 +20,10 @@ impl Rig {
     pub fn new() -> Self {
         Self {
             shard: Shard::new(1),
-            now: Now { mono_us: 0, unix_us: 1_700_000_000_000_000 },
+            now: Now {
+                mono_us: 0,
+                unix_us: 1_700_000_000_000_000,
+            },
             db: 0,
             rng: Rng::new(1),
             table: Table::new(data_commands().map(|c| &c.spec).collect()),
@@ -43,8 +46,16 @@ impl Rig {
     /// compares its reply.
     #[track_caller]
     pub fn check(&mut self, request: &str, reply: &str) {
-        let words: Vec<&[u8]> =
-            request.split(' ').map(|w| if w == "\"\"" { b"".as_slice() } else { w.as_bytes() }).collect();
+        let words: Vec<&[u8]> = request
+            .split(' ')
+            .map(|w| {
+                if w == "\"\"" {
+                    b"".as_slice()
+                } else {
+                    w.as_bytes()
+                }
+            })
+            .collect();
         let got = self.run(&words);
         assert_eq!(String::from_utf8_lossy(&got), reply, "{request}");
     }
@@ -54,7 +65,10 @@ impl Rig {
     pub fn run(&mut self, words: &[&[u8]]) -> Vec<u8> {
         let mut id = self.table.find(words[0]).expect("a known command");
         if self.table.spec(id).flags.has(crate::Flags::CONTAINER) {
-            id = self.table.find_sub(id, words[1]).expect("a known subcommand");
+            id = self
+                .table
+                .find_sub(id, words[1])
+                .expect("a known subcommand");
         }
         let spec = self.table.spec(id);
         assert!(spec.accepts(words.len()), "arity of {}", spec.name);
@@ -67,7 +81,9 @@ impl Rig {
         let args = Args::new(&buf, &spans, &mut big);
         let mut keys = Vec::new();
         spec.keys.find(&args, self.db as u8, &mut keys);
-        let hash = keys.first().map_or(0, |&(_, i)| self.shard.key(args.get(i as usize)).hash);
+        let hash = keys
+            .first()
+            .map_or(0, |&(_, i)| self.shard.key(args.get(i as usize)).hash);
         let mut out = Output::default();
         let mut context = Context {
             shard: &mut self.shard,

@@ -84,7 +84,8 @@ impl<W> LockTable<W> {
 
     /// Whether a command on this key has to wait.
     pub fn blocks(&self, db: u8, key: &[u8]) -> bool {
-        !self.gate.is_empty() || (!self.queues.is_empty() && self.queues.contains_key(&(db, key.into())))
+        !self.gate.is_empty()
+            || (!self.queues.is_empty() && self.queues.contains_key(&(db, key.into())))
     }
 
     /// How many hold or wait.
@@ -101,7 +102,14 @@ impl<W> LockTable<W> {
         let ticket = Ticket(self.next);
         self.next += 1;
         let whole = scope == Scope::All;
-        self.waiters.insert(ticket, Waiter { scope, behind: 0, work: Some(work) });
+        self.waiters.insert(
+            ticket,
+            Waiter {
+                scope,
+                behind: 0,
+                work: Some(work),
+            },
+        );
         if whole || !self.gate.is_empty() {
             self.gate.push_back(ticket);
             self.advance_gate();
@@ -148,8 +156,12 @@ impl<W> LockTable<W> {
 
     fn enter(&mut self, ticket: Ticket) {
         self.entered += 1;
-        let Some(waiter) = self.waiters.get_mut(&ticket) else { return };
-        let Scope::Keys(keys) = &waiter.scope else { return };
+        let Some(waiter) = self.waiters.get_mut(&ticket) else {
+            return;
+        };
+        let Scope::Keys(keys) = &waiter.scope else {
+            return;
+        };
         for key in keys {
             let queue = self.queues.entry(key.clone()).or_default();
             waiter.behind += usize::from(!queue.is_empty());
@@ -161,7 +173,9 @@ impl<W> LockTable<W> {
     }
 
     fn leave_queue(&mut self, key: KeyName, ticket: Ticket) {
-        let Some(queue) = self.queues.get_mut(&key) else { return };
+        let Some(queue) = self.queues.get_mut(&key) else {
+            return;
+        };
         debug_assert_eq!(queue.front(), Some(&ticket));
         queue.pop_front();
         let Some(next) = queue.front() else {
@@ -178,7 +192,11 @@ impl<W> LockTable<W> {
 
     fn advance_gate(&mut self) {
         while let Some(&ticket) = self.gate.front() {
-            if self.waiters.get(&ticket).is_some_and(|w| w.scope == Scope::All) {
+            if self
+                .waiters
+                .get(&ticket)
+                .is_some_and(|w| w.scope == Scope::All)
+            {
                 if self.entered == 0 && !self.all_held {
                     self.all_held = true;
                     self.granted.push_back(ticket);

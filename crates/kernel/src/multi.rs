@@ -60,21 +60,42 @@ impl Multi {
         for (owner, key) in keys {
             by_worker.entry(owner).or_default().push(key);
         }
-        let to_visit = by_worker.into_iter().rev().map(|(w, keys)| (w, Scope::keys(keys))).collect();
-        Self { batch, to_visit, held: Vec::new(), gathered: Vec::new(), action: None }
+        let to_visit = by_worker
+            .into_iter()
+            .rev()
+            .map(|(w, keys)| (w, Scope::keys(keys)))
+            .collect();
+        Self {
+            batch,
+            to_visit,
+            held: Vec::new(),
+            gathered: Vec::new(),
+            action: None,
+        }
     }
 
     /// A command that concerns all data of all workers.
     pub fn on_node(batch: Box<Batch>, workers: usize, action: NodeAction) -> Self {
-        let to_visit = (0..workers).rev().map(|w| (WorkerId(w as u16), Scope::All)).collect();
-        Self { batch, to_visit, held: Vec::new(), gathered: Vec::new(), action: Some(action) }
+        let to_visit = (0..workers)
+            .rev()
+            .map(|w| (WorkerId(w as u16), Scope::All))
+            .collect();
+        Self {
+            batch,
+            to_visit,
+            held: Vec::new(),
+            gathered: Vec::new(),
+            action: Some(action),
+        }
     }
 
     /// The next worker to visit, and what it is to hold.
     pub fn next_visit(&mut self) -> Option<(WorkerId, Scope)> {
         let visit = self.to_visit.pop();
         debug_assert!(
-            visit.as_ref().is_none_or(|v| self.held.iter().all(|h| h.0 < v.0)),
+            visit
+                .as_ref()
+                .is_none_or(|v| self.held.iter().all(|h| h.0 < v.0)),
             "workers are visited in ascending order"
         );
         visit

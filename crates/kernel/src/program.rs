@@ -33,7 +33,10 @@ impl Context<'_> {
     /// The first key of the command, without hashing it again.
     #[inline]
     pub fn first_key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        Key { bytes, hash: self.hash }
+        Key {
+            bytes,
+            hash: self.hash,
+        }
     }
 
     /// Any other key.

@@ -35,7 +35,9 @@ impl CommandStats {
         self.failed += other.failed;
         if let Some(theirs) = &other.latency {
             let ours = self.latency.get_or_insert_with(Default::default);
-            ours.iter_mut().zip(theirs.iter()).for_each(|(a, b)| *a += b);
+            ours.iter_mut()
+                .zip(theirs.iter())
+                .for_each(|(a, b)| *a += b);
         }
     }
 

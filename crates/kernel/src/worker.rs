@@ -25,11 +25,23 @@ pub enum Message {
     Replies(Box<Batch>),
     /// Hold these keys for a command of the sender's.
     /// `touch`: it counts as an access to them.
-    Acquire { multi: u64, scope: Scope, touch: bool },
+    Acquire {
+        multi: u64,
+        scope: Scope,
+        touch: bool,
+    },
     /// They are held; this is what they contain.
-    Acquired { multi: u64, ticket: Ticket, gathered: Vec<Gathered> },
+    Acquired {
+        multi: u64,
+        ticket: Ticket,
+        gathered: Vec<Gathered>,
+    },
     /// Apply these and let go.
-    Release { ticket: Ticket, writes: Vec<KeyWrite>, action: Option<NodeAction> },
+    Release {
+        ticket: Ticket,
+        writes: Vec<KeyWrite>,
+        action: Option<NodeAction>,
+    },
 }
 
 /// Where replies go that were not ready when the request was submitted.
@@ -55,7 +67,11 @@ enum Work {
     /// A request that found its key held: run it, then answer `origin`.
     Run { batch: Box<Batch>, origin: WorkerId },
     /// A hold for a command that `coordinator` is collecting keys for.
-    Hold { multi: u64, coordinator: WorkerId, touch: bool },
+    Hold {
+        multi: u64,
+        coordinator: WorkerId,
+        touch: bool,
+    },
 }
 
 /// The kernel of one worker thread.
@@ -173,15 +189,22 @@ impl<P: Program> Worker<P> {
             return self.submit_one(now, header, owner, args, out);
         }
         let local = self.placement.workers() == 1
-            || keys.iter().all(|&(_, i)| self.placement.owner(args.get(i as usize)) == self.id);
+            || keys
+                .iter()
+                .all(|&(_, i)| self.placement.owner(args.get(i as usize)) == self.id);
         if local {
             let free = self.locks.is_idle()
-                || !keys.iter().any(|&(db, i)| self.locks.blocks(db, args.get(i as usize)));
+                || !keys
+                    .iter()
+                    .any(|&(db, i)| self.locks.blocks(db, args.get(i as usize)));
             if free {
                 self.run(now, header, args, out);
                 return Submitted::Done;
             }
-            let names = keys.iter().map(|&(db, i)| (db, args.get(i as usize).into())).collect();
+            let names = keys
+                .iter()
+                .map(|&(db, i)| (db, args.get(i as usize).into()))
+                .collect();
             self.park(Scope::keys(names), header, args, self.id);
             return Submitted::Barrier;
         }
@@ -228,12 +251,23 @@ impl<P: Program> Worker<P> {
                     self.locks.release(ticket);
                     self.answer(origin, batch, completions);
                 }
-                Work::Hold { multi, coordinator, touch } => {
+                Work::Hold {
+                    multi,
+                    coordinator,
+                    touch,
+                } => {
                     let gathered = self.gather(ticket, touch, now);
                     if coordinator == self.id {
                         self.on_acquired(now, multi, self.id, ticket, gathered, completions);
                     } else {
-                        self.send(coordinator, Message::Acquired { multi, ticket, gathered });
+                        self.send(
+                            coordinator,
+                            Message::Acquired {
+                                multi,
+                                ticket,
+                                gathered,
+                            },
+                        );
                     }
                 }
             }
@@ -254,13 +288,32 @@ impl<P: Program> Worker<P> {
                 self.send(from, Message::Replies(batch));
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
-            Message::Acquire { multi, scope, touch } => {
-                self.locks.acquire(scope, Work::Hold { multi, coordinator: from, touch });
+            Message::Acquire {
+                multi,
+                scope,
+                touch,
+            } => {
+                self.locks.acquire(
+                    scope,
+                    Work::Hold {
+                        multi,
+                        coordinator: from,
+                        touch,
+                    },
+                );
             }
-            Message::Acquired { multi, ticket, gathered } => {
+            Message::Acquired {
+                multi,
+                ticket,
+                gathered,
+            } => {
                 self.on_acquired(now, multi, from, ticket, gathered, completions);
             }
-            Message::Release { ticket, writes, action } => self.on_release(now, ticket, writes, action),
+            Message::Release {
+                ticket,
+                writes,
+                action,
+            } => self.on_release(now, ticket, writes, action),
         }
         self.settle(now, completions);
     }
@@ -376,7 +429,10 @@ impl<P: Program> Worker<P> {
     fn on_requests(&mut self, now: Now, from: WorkerId, mut batch: Box<Batch>) -> Box<Batch> {
         self.warm.clear();
         for request in &batch.requests {
-            self.warm.push(self.shard.warm_index(usize::from(request.header.db), request.header.hash));
+            self.warm.push(
+                self.shard
+                    .warm_index(usize::from(request.header.db), request.header.hash),
+            );
         }
         for (request, &warm) in batch.requests.iter().zip(&self.warm) {
             self.shard.warm_record(usize::from(request.header.db), warm);
@@ -393,7 +449,11 @@ impl<P: Program> Worker<P> {
                 self.run(now, &header, args, out);
             }
             let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange { start, end, later: held };
+            batch.requests[index].reply = ReplyRange {
+                start,
+                end,
+                later: held,
+            };
         }
         batch
     }
@@ -413,7 +473,11 @@ impl<P: Program> Worker<P> {
             let start = out.mark();
             self.run(now, &header, args, out);
             let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange { start, end, later: false };
+            batch.requests[index].reply = ReplyRange {
+                start,
+                end,
+                later: false,
+            };
         }
         batch
     }
@@ -431,25 +495,48 @@ impl<P: Program> Worker<P> {
         self.next_multi += 1;
         self.multis.insert(id, multi);
         let finished = self.visit_next(id);
-        debug_assert!(!finished, "a command that spans workers visits at least one");
+        debug_assert!(
+            !finished,
+            "a command that spans workers visits at least one"
+        );
     }
 
     /// Asks the next worker for its hold. True where all have been visited.
     fn visit_next(&mut self, id: u64) -> bool {
-        let Some(multi) = self.multis.get_mut(&id) else { return true };
+        let Some(multi) = self.multis.get_mut(&id) else {
+            return true;
+        };
         let touch = multi.batch.requests.iter().all(|r| !r.header.no_touch);
-        let Some((worker, scope)) = multi.next_visit() else { return true };
+        let Some((worker, scope)) = multi.next_visit() else {
+            return true;
+        };
         if worker == self.id {
-            self.locks.acquire(scope, Work::Hold { multi: id, coordinator: self.id, touch });
+            self.locks.acquire(
+                scope,
+                Work::Hold {
+                    multi: id,
+                    coordinator: self.id,
+                    touch,
+                },
+            );
         } else {
-            self.send(worker, Message::Acquire { multi: id, scope, touch });
+            self.send(
+                worker,
+                Message::Acquire {
+                    multi: id,
+                    scope,
+                    touch,
+                },
+            );
         }
         false
     }
 
     fn gather(&mut self, ticket: Ticket, touch: bool, now: Now) -> Vec<Gathered> {
         self.shard.set_touch(touch);
-        let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else { return Vec::new() };
+        let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else {
+            return Vec::new();
+        };
         keys.iter()
             .map(|key| {
                 let name = self.shard.key(&key.1);
@@ -457,7 +544,11 @@ impl<P: Program> Worker<P> {
                 // Only the access counts here; the entry is copied whole.
                 let _ = self.shard.get(db, name, now);
                 let entry = self.shard.clone_entry(db, name, now);
-                Gathered { owner: self.id, key: key.clone(), entry }
+                Gathered {
+                    owner: self.id,
+                    key: key.clone(),
+                    entry,
+                }
             })
             .collect()
     }
@@ -486,12 +577,19 @@ impl<P: Program> Worker<P> {
 
     /// Everything is held: run the command once and send its writes home.
     fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
-        let Multi { batch, held, gathered, action, .. } = multi;
+        let Multi {
+            batch,
+            held,
+            gathered,
+            action,
+            ..
+        } = multi;
         self.scratch.set_policy(self.shard.policy());
         for Gathered { key, entry, .. } in &gathered {
             if let Some(entry) = entry {
                 let name = self.scratch.key(&key.1);
-                self.scratch.insert_entry(usize::from(key.0), name, entry.clone(), now);
+                self.scratch
+                    .insert_entry(usize::from(key.0), name, entry.clone(), now);
             }
         }
         std::mem::swap(&mut self.shard, &mut self.scratch);
@@ -500,14 +598,22 @@ impl<P: Program> Worker<P> {
 
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
         let mut writes: BTreeMap<WorkerId, Vec<KeyWrite>> = BTreeMap::new();
-        for Gathered { owner, key, entry: before } in gathered {
+        for Gathered {
+            owner,
+            key,
+            entry: before,
+        } in gathered
+        {
             let name = self.scratch.key(&key.1);
             let after = self.scratch.take(usize::from(key.0), name, now);
             if is_write && !same_entry(&before, &after) {
                 writes.entry(owner).or_default().push((key, after));
             }
         }
-        debug_assert!((0..DATABASES).all(|db| self.scratch.is_empty(db)), "a command wrote to a key it did not name");
+        debug_assert!(
+            (0..DATABASES).all(|db| self.scratch.is_empty(db)),
+            "a command wrote to a key it did not name"
+        );
         // References only: the owners still have the values themselves.
         drop(self.scratch.take_garbage());
         for (owner, ticket) in held {
@@ -515,14 +621,27 @@ impl<P: Program> Worker<P> {
             if owner == self.id {
                 self.on_release(now, ticket, writes, action);
             } else {
-                self.send(owner, Message::Release { ticket, writes, action });
+                self.send(
+                    owner,
+                    Message::Release {
+                        ticket,
+                        writes,
+                        action,
+                    },
+                );
             }
         }
         debug_assert!(writes.is_empty(), "writes only where keys were held");
         self.on_replies(batch, completions);
     }
 
-    fn on_release(&mut self, now: Now, ticket: Ticket, writes: Vec<KeyWrite>, action: Option<NodeAction>) {
+    fn on_release(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        writes: Vec<KeyWrite>,
+        action: Option<NodeAction>,
+    ) {
         for ((db, bytes), entry) in writes {
             let key: Key<'_> = self.shard.key(&bytes);
             match entry {
