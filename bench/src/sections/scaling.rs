@@ -116,27 +116,7 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
             }
             table.row(cells);
         }
-        let bars = outcome
-            .workers
-            .iter()
-            .enumerate()
-            .map(|(series, measured)| {
-                let value = measured.kops.median;
-                Bar {
-                    series,
-                    value,
-                    label: format!("{value:.0} k/s"),
-                }
-            });
-        let target = outcome
-            .workers
-            .first()
-            .map(|m| m.kops.median * TARGET.limit());
-        groups.push(Group {
-            label: outcome.label.to_owned(),
-            bars: bars.collect(),
-            target,
-        });
+        groups.push(group(outcome));
     }
     Report {
         slug: "scaling",
@@ -156,5 +136,22 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
         }),
         notes: Vec::new(),
         data: json!(outcomes),
+    }
+}
+
+fn group(outcome: &Outcome) -> Group {
+    let bar = |(series, measured): (usize, &Measured)| {
+        let value = measured.kops.median;
+        Bar {
+            series,
+            value,
+            label: format!("{value:.0} k/s"),
+        }
+    };
+    let one = outcome.workers.first();
+    Group {
+        label: outcome.label.to_owned(),
+        bars: outcome.workers.iter().enumerate().map(bar).collect(),
+        target: one.map(|m| m.kops.median * TARGET.limit()),
     }
 }

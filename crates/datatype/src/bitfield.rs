@@ -254,19 +254,23 @@ mod tests {
         );
     }
 
-    #[test]
-    fn overflow_rules() {
-        use BitfieldAction::*;
+    /// Runs `action` on a field that holds `old`; `expected` are reply and
+    /// stored value for wrap, saturate and fail.
+    #[track_caller]
+    fn check(field: &str, old: i64, action: BitfieldAction, expected: [(Option<i64>, i64); 3]) {
         use BitfieldOverflow::*;
-        let check = |field: &str, old: i64, action, expected: [(Option<i64>, i64); 3]| {
-            for (overflow, (reply, stored)) in [Wrap, Saturate, Fail].into_iter().zip(expected) {
-                let op = op(field, 5, action, overflow);
-                let mut data = vec![0; 9];
-                set(&mut data, op.field, 5, old);
-                assert_eq!(op.apply(&mut data), reply, "{op:?}");
-                assert_eq!(get(&data, op.field, 5), stored, "{op:?}");
-            }
-        };
+        for (overflow, (reply, stored)) in [Wrap, Saturate, Fail].into_iter().zip(expected) {
+            let op = op(field, 5, action, overflow);
+            let mut data = vec![0; 9];
+            set(&mut data, op.field, 5, old);
+            assert_eq!(op.apply(&mut data), reply, "{op:?}");
+            assert_eq!(get(&data, op.field, 5), stored, "{op:?}");
+        }
+    }
+
+    #[test]
+    fn overflow_of_small_fields() {
+        use BitfieldAction::*;
         check(
             "u8",
             250,
@@ -304,6 +308,11 @@ mod tests {
             Set(-200),
             [(Some(7), 56), (Some(7), -128), (None, 7)],
         );
+    }
+
+    #[test]
+    fn overflow_at_the_limits() {
+        use BitfieldAction::*;
         check(
             "i64",
             i64::MAX,

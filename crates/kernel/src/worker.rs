@@ -5,14 +5,16 @@
 //! with a [`Header`], and is told of replies that come later through
 //! [`Completions`].
 
+mod exchange;
+mod spanning;
+
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::lock::{LockTable, Scope, Ticket};
 use crate::multi::{Gathered, KeyWrite, Multi, NodeAction};
 use crate::placement::Placement;
 use crate::program::{Context, Program};
-use crate::shard::{Entry, Key, Shard, Warm};
+use crate::shard::{Shard, Warm};
 use crate::stats::CommandStats;
-use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output, WorkerId};
 use std::collections::BTreeMap;
@@ -87,7 +89,12 @@ pub struct Worker<P> {
     multis: BTreeMap<u64, Multi>,
     next_multi: u64,
     /// Requests collected for each other worker.
+    #[expect(
+        clippy::vec_box,
+        reason = "batches travel boxed: taking one must not copy it"
+    )]
     outbox: Vec<Box<Batch>>,
+    #[expect(clippy::vec_box, reason = "as above")]
     pool: Vec<Box<Batch>>,
     outgoing: Vec<(WorkerId, Message)>,
     stats: Vec<CommandStats>,
@@ -96,9 +103,6 @@ pub struct Worker<P> {
     warm: Vec<Warm>,
     program: PhantomData<P>,
 }
-
-/// Batches kept for reuse.
-const POOLED_BATCHES: usize = 16;
 
 impl<P: Program> Worker<P> {
     /// All workers of a node must get the same `hash_seed`: hashes travel with requests.
@@ -383,291 +387,5 @@ impl<P: Program> Worker<P> {
         if !succeeded {
             self.stats[usize::from(command)].failed += 1;
         }
-    }
-
-    fn forward(&mut self, owner: WorkerId, header: &Header, args: Args<'_>) {
-        self.outbox[owner.index()].push(*header, args);
-        if self.outbox[owner.index()].is_full() {
-            self.flush_outbox(owner);
-        }
-    }
-
-    fn flush_outbox(&mut self, to: WorkerId) {
-        let fresh = self.pool.pop().unwrap_or_default();
-        let batch = std::mem::replace(&mut self.outbox[to.index()], fresh);
-        self.outgoing.push((to, Message::Requests(batch)));
-    }
-
-    /// Requests already collected for `to` go first: a later hold must not
-    /// overtake them.
-    fn send(&mut self, to: WorkerId, message: Message) {
-        if !self.outbox[to.index()].is_empty() {
-            self.flush_outbox(to);
-        }
-        self.outgoing.push((to, message));
-    }
-
-    fn batch_of(&mut self, header: &Header, args: Args<'_>) -> Box<Batch> {
-        let mut batch = self.pool.pop().unwrap_or_default();
-        batch.push(*header, args);
-        batch
-    }
-
-    fn recycle(&mut self, mut batch: Box<Batch>) {
-        if self.pool.len() < POOLED_BATCHES {
-            batch.reset();
-            self.pool.push(batch);
-        }
-    }
-
-    fn park(&mut self, scope: Scope, header: &Header, args: Args<'_>, origin: WorkerId) {
-        let batch = self.batch_of(header, args);
-        self.locks.acquire(scope, Work::Run { batch, origin });
-    }
-
-    /// Fetches what the batch will need into the cache, then runs it.
-    fn on_requests(&mut self, now: Now, from: WorkerId, mut batch: Box<Batch>) -> Box<Batch> {
-        self.warm.clear();
-        for request in &batch.requests {
-            self.warm.push(
-                self.shard
-                    .warm_index(usize::from(request.header.db), request.header.hash),
-            );
-        }
-        for (request, &warm) in batch.requests.iter().zip(&self.warm) {
-            self.shard.warm_record(usize::from(request.header.db), warm);
-        }
-        for index in 0..batch.requests.len() {
-            let (header, args, out) = batch.parts(index);
-            let start = out.mark();
-            let key = usize::from(header.key);
-            let held = !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key));
-            if held {
-                let scope = Scope::keys(vec![(header.db, args.get(key).into())]);
-                self.park(scope, &header, args, from);
-            } else {
-                self.run(now, &header, args, out);
-            }
-            let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange {
-                start,
-                end,
-                later: held,
-            };
-        }
-        batch
-    }
-
-    fn on_replies(&mut self, batch: Box<Batch>, completions: &mut impl Completions) {
-        for request in &batch.requests {
-            if !request.reply.later {
-                completions.complete(&request.header, &batch.replies, request.reply);
-            }
-        }
-        self.recycle(batch);
-    }
-
-    fn run_batch(&mut self, now: Now, mut batch: Box<Batch>) -> Box<Batch> {
-        for index in 0..batch.requests.len() {
-            let (header, args, out) = batch.parts(index);
-            let start = out.mark();
-            self.run(now, &header, args, out);
-            let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange {
-                start,
-                end,
-                later: false,
-            };
-        }
-        batch
-    }
-
-    fn answer(&mut self, origin: WorkerId, batch: Box<Batch>, completions: &mut impl Completions) {
-        if origin == self.id {
-            self.on_replies(batch, completions);
-        } else {
-            self.send(origin, Message::Replies(batch));
-        }
-    }
-
-    fn start(&mut self, multi: Multi) {
-        let id = self.next_multi;
-        self.next_multi += 1;
-        self.multis.insert(id, multi);
-        let finished = self.visit_next(id);
-        debug_assert!(
-            !finished,
-            "a command that spans workers visits at least one"
-        );
-    }
-
-    /// Asks the next worker for its hold. True where all have been visited.
-    fn visit_next(&mut self, id: u64) -> bool {
-        let Some(multi) = self.multis.get_mut(&id) else {
-            return true;
-        };
-        let touch = multi.batch.requests.iter().all(|r| !r.header.no_touch);
-        let Some((worker, scope)) = multi.next_visit() else {
-            return true;
-        };
-        if worker == self.id {
-            self.locks.acquire(
-                scope,
-                Work::Hold {
-                    multi: id,
-                    coordinator: self.id,
-                    touch,
-                },
-            );
-        } else {
-            self.send(
-                worker,
-                Message::Acquire {
-                    multi: id,
-                    scope,
-                    touch,
-                },
-            );
-        }
-        false
-    }
-
-    fn gather(&mut self, ticket: Ticket, touch: bool, now: Now) -> Vec<Gathered> {
-        self.shard.set_touch(touch);
-        let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else {
-            return Vec::new();
-        };
-        keys.iter()
-            .map(|key| {
-                let name = self.shard.key(&key.1);
-                let db = usize::from(key.0);
-                // Only the access counts here; the entry is copied whole.
-                let _ = self.shard.get(db, name, now);
-                let entry = self.shard.clone_entry(db, name, now);
-                Gathered {
-                    owner: self.id,
-                    key: key.clone(),
-                    entry,
-                }
-            })
-            .collect()
-    }
-
-    fn on_acquired(
-        &mut self,
-        now: Now,
-        id: u64,
-        from: WorkerId,
-        ticket: Ticket,
-        gathered: Vec<Gathered>,
-        completions: &mut impl Completions,
-    ) {
-        let Some(multi) = self.multis.get_mut(&id) else {
-            debug_assert!(false, "a hold for a command that is not under way");
-            return;
-        };
-        multi.held.push((from, ticket));
-        multi.gathered.extend(gathered);
-        if self.visit_next(id)
-            && let Some(multi) = self.multis.remove(&id)
-        {
-            self.finish(now, multi, completions);
-        }
-    }
-
-    /// Everything is held: run the command once and send its writes home.
-    fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
-        let Multi {
-            batch,
-            held,
-            gathered,
-            action,
-            ..
-        } = multi;
-        self.scratch.set_policy(self.shard.policy());
-        for Gathered { key, entry, .. } in &gathered {
-            if let Some(entry) = entry {
-                let name = self.scratch.key(&key.1);
-                self.scratch
-                    .insert_entry(usize::from(key.0), name, entry.clone(), now);
-            }
-        }
-        std::mem::swap(&mut self.shard, &mut self.scratch);
-        let batch = self.run_batch(now, batch);
-        std::mem::swap(&mut self.shard, &mut self.scratch);
-
-        let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
-        let mut writes: BTreeMap<WorkerId, Vec<KeyWrite>> = BTreeMap::new();
-        for Gathered {
-            owner,
-            key,
-            entry: before,
-        } in gathered
-        {
-            let name = self.scratch.key(&key.1);
-            let after = self.scratch.take(usize::from(key.0), name, now);
-            if is_write && !same_entry(&before, &after) {
-                writes.entry(owner).or_default().push((key, after));
-            }
-        }
-        debug_assert!(
-            (0..DATABASES).all(|db| self.scratch.is_empty(db)),
-            "a command wrote to a key it did not name"
-        );
-        // References only: the owners still have the values themselves.
-        drop(self.scratch.take_garbage());
-        for (owner, ticket) in held {
-            let writes = writes.remove(&owner).unwrap_or_default();
-            if owner == self.id {
-                self.on_release(now, ticket, writes, action);
-            } else {
-                self.send(
-                    owner,
-                    Message::Release {
-                        ticket,
-                        writes,
-                        action,
-                    },
-                );
-            }
-        }
-        debug_assert!(writes.is_empty(), "writes only where keys were held");
-        self.on_replies(batch, completions);
-    }
-
-    fn on_release(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        writes: Vec<KeyWrite>,
-        action: Option<NodeAction>,
-    ) {
-        for ((db, bytes), entry) in writes {
-            let key: Key<'_> = self.shard.key(&bytes);
-            match entry {
-                Some(entry) => self.shard.insert_entry(usize::from(db), key, entry, now),
-                None => {
-                    self.shard.remove(usize::from(db), key, now);
-                }
-            }
-        }
-        match action {
-            Some(NodeAction::FlushAll) => {
-                (0..DATABASES).for_each(|db| self.shard.flush(db));
-            }
-            Some(NodeAction::FlushDb(db)) => self.shard.flush(usize::from(db)),
-            Some(NodeAction::SwapDb(a, b)) => self.shard.swap(usize::from(a), usize::from(b)),
-            None => {}
-        }
-        self.locks.release(ticket);
-    }
-}
-
-/// Whether a command left an entry as it was; access statistics do not count.
-fn same_entry(before: &Option<Entry>, after: &Option<Entry>) -> bool {
-    match (before, after) {
-        (None, None) => true,
-        (Some(a), Some(b)) => a.expire_at == b.expire_at && a.value == b.value,
-        _ => false,
     }
 }

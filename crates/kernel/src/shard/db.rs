@@ -52,6 +52,7 @@ impl Probe {
 
 /// The number in a key or value part.
 pub(super) fn number(part: &[u8]) -> u32 {
+    // invariant: whoever writes a part writes four bytes
     let bytes = part.first_chunk().expect("such parts have four bytes");
     u32::from_le_bytes(*bytes)
 }
@@ -312,6 +313,7 @@ impl Db {
             let (position, handle) = self
                 .index
                 .find(hash, is_it)
+                // invariant: a key leaves index and expiry order together
                 .expect("a pair stands for a record");
             self.expire_one(Found { position, handle }, hash, env);
         }
@@ -380,6 +382,7 @@ impl Db {
             };
             let (at, _) = index
                 .find(hash_of(key), |handle| handle == old)
+                // invariant: compaction moves live records, and each has its word
                 .expect("each record is in the index");
             index.set_handle(at, new);
             *count += 1;

@@ -34,12 +34,14 @@ impl<T> Slab<T> {
     pub(super) fn get(&self, number: u32) -> &T {
         self.items[number as usize]
             .as_ref()
+            // invariant: a number lives as long as the record that has it
             .expect("a record's number is in use")
     }
 
     pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
         self.place(number)
             .as_mut()
+            // invariant: a number lives as long as the record that has it
             .expect("a record's number is in use")
     }
 
@@ -47,6 +49,7 @@ impl<T> Slab<T> {
         let item = self
             .place(number)
             .take()
+            // invariant: a number lives as long as the record that has it
             .expect("a record's number is in use");
         self.len -= 1;
         if self.len == 0 {

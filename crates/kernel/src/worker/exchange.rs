@@ -1,0 +1,127 @@
+//! Requests and replies between workers, many in one message.
+
+use super::{Completions, Message, Work, Worker};
+use crate::batch::{Batch, Header, ReplyRange};
+use crate::lock::Scope;
+use crate::program::Program;
+use rufous_base::{Args, Now, WorkerId};
+
+/// Batches kept for reuse.
+const POOLED_BATCHES: usize = 16;
+
+impl<P: Program> Worker<P> {
+    pub(super) fn forward(&mut self, owner: WorkerId, header: &Header, args: Args<'_>) {
+        self.outbox[owner.index()].push(*header, args);
+        if self.outbox[owner.index()].is_full() {
+            self.flush_outbox(owner);
+        }
+    }
+
+    pub(super) fn flush_outbox(&mut self, to: WorkerId) {
+        let fresh = self.pool.pop().unwrap_or_default();
+        let batch = std::mem::replace(&mut self.outbox[to.index()], fresh);
+        self.outgoing.push((to, Message::Requests(batch)));
+    }
+
+    /// Requests already collected for `to` go first: a later hold must not
+    /// overtake them.
+    pub(super) fn send(&mut self, to: WorkerId, message: Message) {
+        if !self.outbox[to.index()].is_empty() {
+            self.flush_outbox(to);
+        }
+        self.outgoing.push((to, message));
+    }
+
+    pub(super) fn batch_of(&mut self, header: &Header, args: Args<'_>) -> Box<Batch> {
+        let mut batch = self.pool.pop().unwrap_or_default();
+        batch.push(*header, args);
+        batch
+    }
+
+    pub(super) fn recycle(&mut self, mut batch: Box<Batch>) {
+        if self.pool.len() < POOLED_BATCHES {
+            batch.reset();
+            self.pool.push(batch);
+        }
+    }
+
+    pub(super) fn park(&mut self, scope: Scope, header: &Header, args: Args<'_>, origin: WorkerId) {
+        let batch = self.batch_of(header, args);
+        self.locks.acquire(scope, Work::Run { batch, origin });
+    }
+
+    /// Fetches what the batch will need into the cache, then runs it.
+    pub(super) fn on_requests(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        mut batch: Box<Batch>,
+    ) -> Box<Batch> {
+        self.warm.clear();
+        for request in &batch.requests {
+            self.warm.push(
+                self.shard
+                    .warm_index(usize::from(request.header.db), request.header.hash),
+            );
+        }
+        for (request, &warm) in batch.requests.iter().zip(&self.warm) {
+            self.shard.warm_record(usize::from(request.header.db), warm);
+        }
+        for index in 0..batch.requests.len() {
+            let (header, args, out) = batch.parts(index);
+            let start = out.mark();
+            let key = usize::from(header.key);
+            let held = !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key));
+            if held {
+                let scope = Scope::keys(vec![(header.db, args.get(key).into())]);
+                self.park(scope, &header, args, from);
+            } else {
+                self.run(now, &header, args, out);
+            }
+            let end = batch.replies.mark();
+            batch.requests[index].reply = ReplyRange {
+                start,
+                end,
+                later: held,
+            };
+        }
+        batch
+    }
+
+    pub(super) fn on_replies(&mut self, batch: Box<Batch>, completions: &mut impl Completions) {
+        for request in &batch.requests {
+            if !request.reply.later {
+                completions.complete(&request.header, &batch.replies, request.reply);
+            }
+        }
+        self.recycle(batch);
+    }
+
+    pub(super) fn run_batch(&mut self, now: Now, mut batch: Box<Batch>) -> Box<Batch> {
+        for index in 0..batch.requests.len() {
+            let (header, args, out) = batch.parts(index);
+            let start = out.mark();
+            self.run(now, &header, args, out);
+            let end = batch.replies.mark();
+            batch.requests[index].reply = ReplyRange {
+                start,
+                end,
+                later: false,
+            };
+        }
+        batch
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        origin: WorkerId,
+        batch: Box<Batch>,
+        completions: &mut impl Completions,
+    ) {
+        if origin == self.id {
+            self.on_replies(batch, completions);
+        } else {
+            self.send(origin, Message::Replies(batch));
+        }
+    }
+}
