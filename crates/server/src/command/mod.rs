@@ -59,7 +59,7 @@ impl Deref for CommandTable {
     }
 }
 
-static SESSION_GROUPS: [&[&SessionCommand]; 8] = [
+static SESSION_GROUPS: [&[&SessionCommand]; 9] = [
     connection::COMMANDS,
     server::COMMANDS,
     server::command::COMMANDS,
@@ -68,6 +68,7 @@ static SESSION_GROUPS: [&[&SessionCommand]; 8] = [
     server::latency::COMMANDS,
     server::memory::COMMANDS,
     server::debug::COMMANDS,
+    server::function::COMMANDS,
 ];
 
 /// The table of this process.

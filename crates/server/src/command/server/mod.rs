@@ -7,6 +7,7 @@ pub mod config;
 pub mod dbsize;
 pub mod debug;
 pub mod flush;
+pub mod function;
 pub mod info;
 pub mod keys;
 pub mod latency;
