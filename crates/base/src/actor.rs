@@ -14,6 +14,8 @@
 //! 4. Effects are carried out after the last `Resume` of a turn, in order;
 //!    all replies to one connection in a turn leave together.
 //! 5. Messages between two workers arrive once, in the order sent.
+//! 6. `Ended` comes after every `Received` of its connection; nothing is read
+//!    from it any more, but replies still leave, until the actor closes it.
 
 use crate::ids::{ConnId, WorkerId};
 use crate::output::Output;
@@ -43,8 +45,11 @@ pub enum Input<'a, M> {
     /// Another worker of this node sent something.
     Message { from: WorkerId, message: M },
     /// The connection's waiting replies went below the high-water mark, after
-    /// the driver had stopped reading from it.
+    /// the driver had stopped reading from it, or after [`Effects::drains`].
     Drained { conn: ConnId },
+    /// The peer sends no more and may still read: the actor asks for the close
+    /// once it has answered what came before.
+    Ended { conn: ConnId },
     /// The connection is gone.
     Closed { conn: ConnId },
     /// The time asked for with `Effects::wake_at_us` has come.
@@ -91,6 +96,18 @@ pub enum Close {
     Now,
 }
 
+/// How many reply bytes may wait for a connection, and what then happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backlog {
+    /// It has not proved yet that it may use the node.
+    Stranger,
+    /// It is answered; reading stops while much waits.
+    #[default]
+    Client,
+    /// It is sent what others do, however slowly it reads.
+    Feed,
+}
+
 /// Something large to be dropped by a thread that serves nobody.
 pub type Garbage = Box<dyn Any + Send>;
 
@@ -119,6 +136,11 @@ pub struct Effects<M> {
     pub closes: Vec<(ConnId, Close)>,
     /// Connections to stop reading from (`true`) or to read again (`false`).
     pub holds: Vec<(ConnId, bool)>,
+    /// Connections whose `Drained` is wanted, also where little waits: it comes
+    /// in a later turn, once the replies written so far have all but left.
+    pub drains: Vec<ConnId>,
+    /// A connection is [`Backlog::Client`] until another is asked for.
+    pub backlogs: Vec<(ConnId, Backlog)>,
     pub garbage: Vec<Garbage>,
     pub node: Vec<NodeEffect>,
     /// When to step with `Input::Tick`, in `Now::mono_us`; the last value given holds.
@@ -135,6 +157,8 @@ impl<M> Default for Effects<M> {
             messages: Vec::new(),
             closes: Vec::new(),
             holds: Vec::new(),
+            drains: Vec::new(),
+            backlogs: Vec::new(),
             garbage: Vec::new(),
             node: Vec::new(),
             wake_at_us: None,

@@ -25,7 +25,9 @@ pub mod rng;
 pub mod slot;
 pub mod time;
 
-pub use actor::{Actor, Close, ConnInfo, Effects, Garbage, Input, NodeEffect, Read, Write};
+pub use actor::{
+    Actor, Backlog, Close, ConnInfo, Effects, Garbage, Input, NodeEffect, Read, Write,
+};
 pub use args::{Args, BigArg, Span};
 pub use ids::{ConnId, WorkerId};
 pub use output::Output;

@@ -34,14 +34,25 @@ pub const BATCH_COMMANDS: usize = 64;
 /// Reading from a connection stops while this many reply bytes wait for it.
 pub const OUTPUT_HIGH_WATER: usize = 1024 * 1024;
 
-/// Reply bytes that may wait for one connection before it is dropped.
+/// Reply bytes, large values sent by reference aside, that may wait for one
+/// connection before it is dropped.
 pub const OUTPUT_HARD_LIMIT: usize = 1024 * 1024 * 1024;
+
+/// The same two before a client has authenticated: it has asked for next to nothing.
+pub const STRANGER_HIGH_WATER: usize = 16 * 1024;
+pub const STRANGER_HARD_LIMIT: usize = 256 * 1024;
+
+/// Bytes that may wait for a client that is sent what others do (`MONITOR`).
+pub const FEED_HARD_LIMIT: usize = 32 * 1024 * 1024;
 
 const _: () = {
     assert!(SLOTS.is_power_of_two());
     assert!(MAX_WORKERS <= SLOTS);
     assert!(MAX_BULK < u32::MAX as u64, "spans count in 32 bits");
     assert!(OUTPUT_HIGH_WATER < OUTPUT_HARD_LIMIT);
+    assert!(STRANGER_HIGH_WATER < STRANGER_HARD_LIMIT);
+    assert!(STRANGER_HARD_LIMIT <= OUTPUT_HARD_LIMIT);
+    assert!(OUTPUT_HIGH_WATER < FEED_HARD_LIMIT && FEED_HARD_LIMIT <= OUTPUT_HARD_LIMIT);
     assert!(
         MAX_BULK as usize * 2 <= OUTPUT_HARD_LIMIT,
         "one reply of the largest value must fit"

@@ -3,7 +3,7 @@
 //! `cargo run --release -p rufous-runtime --example ping -- 7777`, and beside
 //! it, on another core, `redis-benchmark -p 7777 -t ping_mbulk -n 3000000`.
 
-use rufous_base::{Actor, Effects, Input, NodeEffect, Now};
+use rufous_base::{Actor, Close, Effects, Input, NodeEffect, Now};
 use rufous_runtime::{Config, Listen, start};
 
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
@@ -41,6 +41,7 @@ impl Actor for Ping {
                     fx.write(read.conn, start);
                 }
             }
+            Input::Ended { conn } => fx.closes.push((conn, Close::AfterReplies)),
             Input::Stop => fx.node.push(NodeEffect::Stopped),
             _ => {}
         }

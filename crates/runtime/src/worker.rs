@@ -210,6 +210,7 @@ impl<A: Actor> Worker<A> {
         for event in events.drain(..) {
             match event {
                 Event::Drained(conn) => self.driven.step(Input::Drained { conn }, &[]),
+                Event::Ended(conn) => self.driven.step(Input::Ended { conn }, &[]),
                 Event::Gone(conn) => self.gone(conn),
             }
         }
@@ -251,6 +252,9 @@ impl<A: Actor> Worker<A> {
         self.take_wish();
         let fx = &mut self.driven.fx;
         let parts = &mut self.parts;
+        for (conn, backlog) in fx.backlogs.drain(..) {
+            parts.sockets.set_backlog(conn, backlog);
+        }
         for effect in fx.node.drain(..) {
             match effect {
                 // Before the replies leave: who asked waits for the end of it.
@@ -276,6 +280,9 @@ impl<A: Actor> Worker<A> {
         }
         for (conn, hold) in fx.holds.drain(..) {
             parts.sockets.hold(conn, hold);
+        }
+        for conn in fx.drains.drain(..) {
+            parts.sockets.tell_when_drained(conn);
         }
         for garbage in fx.garbage.drain(..) {
             parts.reaper.drop_later(garbage);

@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
-use rufous_base::Input;
+use rufous_base::{Backlog, Close, Input};
 use rufous_runtime::{Config, Runtime, start};
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -18,8 +19,9 @@ struct Seen {
     drained: AtomicUsize,
 }
 
-/// Answers a line of `B`s with a mebibyte per `B` wanted, others by themselves.
-fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Sized> {
+/// Answers a line of `B`s with so many mebibytes by reference, one of `C`s with
+/// as many copied, one of `S`s likewise as a stranger, others by themselves.
+fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Sized + use<>> {
     let seen = Arc::clone(seen);
     start(config, move |_| {
         let seen = Arc::clone(&seen);
@@ -27,14 +29,21 @@ fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Sized> {
         by::<(), _>(move |_, input, fx| match input {
             Input::Received { bytes, reads } => {
                 for read in reads {
-                    if bytes[read.start] != b'B' {
+                    let kind = bytes[read.start];
+                    if !matches!(kind, b'B' | b'C' | b'S') {
                         say(fx, read.conn, &bytes[read.start..read.end]);
                         continue;
+                    }
+                    if kind == b'S' {
+                        fx.backlogs.push((read.conn, Backlog::Stranger));
                     }
                     seen.big.fetch_add(1, SeqCst);
                     let start = fx.output.mark();
                     for _ in 0..times {
-                        fx.output.share(Arc::clone(&value));
+                        match kind {
+                            b'B' => fx.output.share(Arc::clone(&value)),
+                            _ => fx.output.bytes.extend_from_slice(&value),
+                        }
                     }
                     fx.write(read.conn, start);
                 }
@@ -83,11 +92,91 @@ fn over_the_hard_limit_one_connection_is_dropped_alone() {
     let mut other = client(&node);
     assert_eq!(ask(&mut other, b"before\n"), b"before\n");
     let mut greedy = client(&node);
-    greedy.write_all(&[b'B'; LINE]).expect("sent");
+    greedy.write_all(&[b'C'; LINE]).expect("sent");
     let mut all = Vec::new();
     let _ = greedy.read_to_end(&mut all);
     assert!(all.len() < 64 * REPLY, "dropped, not served");
     wait_until(&node, |s| s.sum(|w| w.dropped_for_output) == 1);
     wait_until(&node, |s| s.sum(|w| w.connections) == 1);
     assert_eq!(ask(&mut other, b"after\n"), b"after\n");
+}
+
+#[test]
+fn what_is_held_elsewhere_counts_for_nothing() {
+    let mut bounds = config(1);
+    bounds.output_hard_limit = REPLY;
+    let node = node(bounds, 64, &Arc::default());
+    let mut patient = client(&node);
+    patient.write_all(&[b'B'; LINE]).expect("sent");
+    let mut got = vec![0; REPLY];
+    for _ in 0..64 {
+        patient.read_exact(&mut got).expect("all of them");
+        assert!(got.iter().all(|byte| *byte == b'v'));
+    }
+    assert_eq!(node.stats().sum(|w| w.dropped_for_output), 0);
+}
+
+#[test]
+fn a_stranger_is_dropped_sooner() {
+    let node = node(config(1), 16, &Arc::default());
+    let mut client_of_ours = client(&node);
+    client_of_ours.write_all(&[b'C'; LINE]).expect("sent");
+    let mut stranger = client(&node);
+    stranger.write_all(&[b'S'; LINE]).expect("sent");
+    wait_until(&node, |s| s.sum(|w| w.dropped_for_output) == 1);
+    let mut all = Vec::new();
+    let _ = stranger.read_to_end(&mut all);
+    assert!(all.len() < 16 * REPLY, "dropped, not served");
+    let mut got = vec![0; 16 * REPLY];
+    client_of_ours.read_exact(&mut got).expect("all of them");
+}
+
+/// Replies that come long after the client has ended its side still reach it.
+#[test]
+fn a_client_that_sends_no_more_gets_its_replies() {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let noted = Arc::clone(&ended);
+    let node = start(config(1), move |_| {
+        let noted = Arc::clone(&noted);
+        let mut asked = None;
+        by_hand::<(), _>(move |now, input, fx| match input {
+            Input::Received { reads, .. } => asked = reads.first().map(|read| read.conn),
+            Input::Ended { conn } => {
+                assert_eq!(asked, Some(conn), "after what came before");
+                noted.fetch_add(1, SeqCst);
+                fx.wake_at_us = Some(now.mono_us + 50_000);
+            }
+            Input::Tick => {
+                let conn = asked.expect("asked before");
+                say(fx, conn, b"late");
+                fx.closes.push((conn, Close::AfterReplies));
+            }
+            _ => {}
+        })
+    })
+    .expect("starts");
+    let mut one = client(&node);
+    one.write_all(b"question").expect("sent");
+    one.shutdown(Shutdown::Write).expect("half closed");
+    assert_eq!(read_to_end(&mut one), b"late");
+    assert_eq!(ended.load(SeqCst), 1, "told once");
+    wait_until(&node, |s| s.sum(|w| w.connections) == 0);
+}
+
+/// An actor that looks at nothing but `Drained` hears of it when it asks.
+#[test]
+fn drained_comes_also_where_nothing_waits() {
+    let node = start(config(1), |_| {
+        by::<(), _>(|_, input, fx| match input {
+            Input::Received { reads, .. } => fx.drains.extend(reads.iter().map(|read| read.conn)),
+            Input::Drained { conn } => say(fx, conn, b"drained"),
+            _ => {}
+        })
+    })
+    .expect("starts");
+    let mut one = client(&node);
+    one.write_all(b"tell me").expect("sent");
+    let mut got = [0; 7];
+    one.read_exact(&mut got).expect("told");
+    assert_eq!(&got, b"drained");
 }

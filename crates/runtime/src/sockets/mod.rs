@@ -3,7 +3,7 @@
 //!
 //! This is the whole interface between a worker and the sockets; another way
 //! to drive them would take this module's place. Invariants:
-//! - A connection that is neither closing nor held nor over its high-water
+//! - A connection that is neither ended, closing, held nor over its high-water
 //!   mark is in the ready queue, or its waker is registered for reading.
 //! - A connection with waiting replies is in the ready queue, or its waker is
 //!   registered for writing.
@@ -19,7 +19,8 @@ mod stream;
 use crate::inbox::{Inbox, Incoming, slot_waker};
 use crate::stats::WorkerStats;
 use pending::{Flushed, Pending};
-use rufous_base::{Close, ConnId, Read};
+use rufous_base::limits::{FEED_HARD_LIMIT, STRANGER_HARD_LIMIT, STRANGER_HIGH_WATER};
+use rufous_base::{Backlog, Close, ConnId, Read};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ const LEAST_READ: usize = 4 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Drained(ConnId),
+    /// The peer sends no more.
+    Ended(ConnId),
     Gone(ConnId),
 }
 
@@ -42,6 +45,24 @@ pub(crate) struct Bounds {
     pub(crate) read_bytes: usize,
     pub(crate) output_high_water: usize,
     pub(crate) output_hard_limit: usize,
+}
+
+impl Bounds {
+    fn high_water(&self, backlog: Backlog) -> usize {
+        match backlog {
+            Backlog::Stranger => self.output_high_water.min(STRANGER_HIGH_WATER),
+            Backlog::Client | Backlog::Feed => self.output_high_water,
+        }
+    }
+
+    fn hard_limit(&self, backlog: Backlog) -> usize {
+        let most = match backlog {
+            Backlog::Stranger => STRANGER_HARD_LIMIT,
+            Backlog::Client => usize::MAX,
+            Backlog::Feed => FEED_HARD_LIMIT,
+        };
+        self.output_hard_limit.min(most)
+    }
 }
 
 pub(crate) struct Sockets {
@@ -77,15 +98,18 @@ struct Conn {
     held: bool,
     /// Too many replies wait; reading goes on when they have drained.
     over: bool,
+    /// The peer sends no more.
+    ended: bool,
     /// To be closed once its replies have left.
     closing: bool,
+    backlog: Backlog,
     /// This turn's chain of writes.
     chain: (u32, u32),
 }
 
 impl Conn {
     fn is_read(&self) -> bool {
-        !self.held && !self.over && !self.closing
+        !self.held && !self.over && !self.ended && !self.closing
     }
 }
 
@@ -131,7 +155,9 @@ impl Sockets {
             parked: false,
             held: false,
             over: false,
+            ended: false,
             closing: false,
+            backlog: Backlog::default(),
             chain: (pieces::NONE, pieces::NONE),
         });
         let generation = place.generation;
@@ -191,12 +217,17 @@ impl Sockets {
             let size = (buf.len() - at).min(self.bounds.read_bytes);
             match conn.stream.poll_read(cx, &mut buf[at..at + size]) {
                 Poll::Pending => {}
-                Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => self.drop_now(slot),
+                Poll::Ready(Err(_)) => self.drop_now(slot),
                 Poll::Ready(Ok(n)) => {
                     let id = ConnId {
                         slot,
                         generation: place.generation,
                     };
+                    if n == 0 {
+                        conn.ended = true;
+                        self.events.push(Event::Ended(id));
+                        continue;
+                    }
                     reads.push(Read {
                         conn: id,
                         start: at,
@@ -221,6 +252,21 @@ impl Sockets {
             if !hold {
                 self.queue(id.slot);
             }
+        }
+    }
+
+    /// How much may wait for a connection from now on.
+    pub(crate) fn set_backlog(&mut self, id: ConnId, backlog: Backlog) {
+        if let Some(conn) = self.get(id) {
+            conn.backlog = backlog;
+        }
+    }
+
+    /// Gives `Event::Drained` once little waits for a connection.
+    pub(crate) fn tell_when_drained(&mut self, id: ConnId) {
+        // One that is over its mark gives the event anyway.
+        if self.get(id).is_some_and(|conn| !conn.over) {
+            self.events.push(Event::Drained(id));
         }
     }
 
@@ -317,7 +363,7 @@ impl Sockets {
             Ok(flushed) => flushed == Flushed::More,
         };
         // Half-way down, so that a connection at the mark does not flutter.
-        if conn.over && conn.pending.len() <= self.bounds.output_high_water / 2 {
+        if conn.over && conn.pending.len() <= self.bounds.high_water(conn.backlog) / 2 {
             conn.over = false;
             self.events.push(Event::Drained(ConnId {
                 slot,

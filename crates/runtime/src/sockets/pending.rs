@@ -41,6 +41,8 @@ pub(super) struct Pending {
     sent: usize,
     /// Bytes that wait.
     len: usize,
+    /// Bytes held here alone; shared values are held elsewhere too, or by many.
+    copied: usize,
 }
 
 /// How far sending came.
@@ -58,6 +60,11 @@ impl Pending {
         self.len
     }
 
+    /// Bytes of memory that nobody else would hold.
+    pub(super) fn copied(&self) -> usize {
+        self.copied
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -71,6 +78,7 @@ impl Pending {
         self.len += bytes.len();
         match piece {
             Piece::Bytes(_) => {
+                self.copied += bytes.len();
                 if let Some(Kept::Copied(last)) = self.queue.back_mut()
                     && last.len() + bytes.len() <= JOIN
                 {
@@ -132,6 +140,9 @@ impl Pending {
             && self.sent >= first.bytes().len()
         {
             self.sent -= first.bytes().len();
+            if let Kept::Copied(bytes) = first {
+                self.copied -= bytes.len();
+            }
             self.queue.pop_front();
         }
         debug_assert!(!self.queue.is_empty() || self.sent == 0);
@@ -151,6 +162,7 @@ mod tests {
         pending.keep(Piece::Bytes(b"cd"), 1);
         pending.keep(Piece::Bytes(b""), 0);
         assert_eq!((pending.len(), pending.queue.len()), (9, 2));
+        assert_eq!(pending.copied(), 3);
         assert_eq!(Arc::strong_count(&value), 2, "shared, not copied");
         pending.advance(5);
         assert_eq!((pending.len(), pending.sent), (4, 9));
@@ -160,5 +172,6 @@ mod tests {
         assert_eq!(&pending.queue[0].bytes()[1..], b"bd");
         pending.advance(2);
         assert!(pending.is_empty() && pending.queue.is_empty());
+        assert_eq!(pending.copied(), 0);
     }
 }

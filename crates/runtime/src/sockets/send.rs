@@ -82,15 +82,17 @@ impl Sockets {
         let Some(conn) = self.slots[slot as usize].conn.as_mut() else {
             return;
         };
-        let waiting = conn.pending.len();
-        if waiting > self.bounds.output_hard_limit {
+        let (waiting, copied) = (conn.pending.len(), conn.pending.copied());
+        if copied > self.bounds.hard_limit(conn.backlog) {
             tracing::warn!(
                 waiting,
+                copied,
+                kind = ?conn.backlog,
                 "dropped a connection that does not read its replies"
             );
             self.stats.dropped_for_output.add(1);
             self.drop_now(slot);
-        } else if waiting > self.bounds.output_high_water {
+        } else if waiting > self.bounds.high_water(conn.backlog) {
             conn.over = true;
         }
     }

@@ -32,6 +32,8 @@ pub(crate) fn client<A>(node: &Runtime<A>) -> TcpStream {
 pub(crate) struct By<M, F> {
     step: F,
     stops: bool,
+    /// Whether a client that sends no more is let go at once.
+    lets_go: bool,
     messages: PhantomData<fn(M)>,
 }
 
@@ -43,6 +45,7 @@ where
     By {
         step,
         stops: true,
+        lets_go: true,
         messages: PhantomData,
     }
 }
@@ -58,6 +61,17 @@ where
     }
 }
 
+/// One whose function answers `Input::Ended` itself.
+pub(crate) fn by_hand<M, F>(step: F) -> By<M, F>
+where
+    F: FnMut(Now, Input<'_, M>, &mut Effects<M>),
+{
+    By {
+        lets_go: false,
+        ..by(step)
+    }
+}
+
 impl<M: Send + 'static, F> Actor for By<M, F>
 where
     F: FnMut(Now, Input<'_, M>, &mut Effects<M>),
@@ -67,6 +81,11 @@ where
     fn step(&mut self, now: Now, input: Input<'_, M>, fx: &mut Effects<M>) {
         if self.stops && matches!(input, Input::Stop) {
             fx.node.push(NodeEffect::Stopped);
+        }
+        if self.lets_go
+            && let Input::Ended { conn } = input
+        {
+            fx.closes.push((conn, Close::AfterReplies));
         }
         (self.step)(now, input, fx);
     }
@@ -87,6 +106,7 @@ impl Actor for Echo {
                     word(read.conn, read_bytes, fx);
                 }
             }
+            Input::Ended { conn } => fx.closes.push((conn, Close::AfterReplies)),
             Input::Stop => fx.node.push(NodeEffect::Stopped),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! What is known of one client connection.
 
-use rufous_base::{BigArg, ConnId, ConnInfo, Output, Span};
+use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, WorkerId};
 use rufous_command::Table;
 use rufous_kernel::Batch;
 use rufous_resp::request::RequestParser;
@@ -15,6 +15,8 @@ pub enum Suspended {
     TooManyInFlight,
     /// `CLIENT PAUSE`.
     Paused,
+    /// Until the replies written in this turn have all but left.
+    Unsent,
 }
 
 /// Which replies the client wants (`CLIENT REPLY`).
@@ -73,6 +75,10 @@ pub struct Connection {
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
+    /// Reply bytes written since the driver last sent any.
+    pub(super) unsent: usize,
+    /// What the driver was told last.
+    pub(super) backlog: Backlog,
     pub last_command: Option<u16>,
     pub commands: u64,
 
@@ -113,6 +119,8 @@ impl Connection {
             no_touch: false,
             monitor: false,
             closing: false,
+            unsent: 0,
+            backlog: Backlog::default(),
             last_command: None,
             commands: 0,
             parser: RequestParser::new(),
@@ -232,6 +240,7 @@ pub struct ParsedKey {
     pub db: u8,
     pub arg: u32,
     pub hash: u32,
+    pub owner: WorkerId,
 }
 
 /// Requests parsed ahead of running them; kept from turn to turn so that

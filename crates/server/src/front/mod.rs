@@ -11,6 +11,7 @@
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
 //! - [`session`]: what commands on connections and the server work with
+//! - [`bounds`]: what one connection may occupy
 //! - [`closing`]: ending connections
 //! - [`slow`], [`latency`]: commands that took long
 //! - [`secret`]: what neither of them nor a monitor may show
@@ -18,6 +19,7 @@
 //! - [`figures`]: what each worker counts, for who watches the node
 //! - [`shared`], [`process`]: what all workers of a node know
 
+mod bounds;
 pub mod closing;
 pub mod connection;
 pub mod cron;
@@ -42,7 +44,8 @@ use crate::config::Config;
 use connection::{Connection, Lookahead, Suspended};
 use gather::{Answer, Gather, Question};
 use rufous_base::{
-    Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
+    Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read,
+    WorkerId,
 };
 use rufous_command::DataCommands;
 use rufous_kernel::batch::ReplyRange;
@@ -107,9 +110,15 @@ pub struct Front {
     pub(crate) closes: Vec<(ConnId, Close)>,
     pub(crate) node: Vec<NodeEffect>,
     pub(crate) holds: Vec<(ConnId, bool)>,
+    pub(crate) backlogs: Vec<(ConnId, Backlog)>,
+    drains: Vec<ConnId>,
+    /// Connections that are closed as soon as they have their replies.
+    ended: Vec<ConnId>,
     pub(crate) outgoing: Vec<(WorkerId, Message)>,
     /// Bytes for connections other than the one whose request runs.
     pub(crate) pushes: Vec<(ConnId, Vec<u8>)>,
+    /// When a browser was last turned away with a line in the log.
+    http_logged_us: Option<u64>,
     pub(crate) cron: cron::Cron,
 }
 
@@ -148,8 +157,12 @@ impl Front {
             closes: Vec::new(),
             node: Vec::new(),
             holds: Vec::new(),
+            backlogs: Vec::new(),
+            drains: Vec::new(),
+            ended: Vec::new(),
             outgoing: Vec::new(),
             pushes: Vec::new(),
+            http_logged_us: None,
             cron: cron::Cron::default(),
         };
         front.configure(config);
@@ -171,6 +184,7 @@ impl Front {
                 .iter_mut()
                 .flatten()
                 .for_each(|c| c.authenticated = true);
+            self.renew_backlogs();
         }
         self.config = config;
     }
@@ -211,6 +225,7 @@ impl Front {
         connection.authenticated = config.requirepass.is_empty() || connection.info.is_internal;
         self.counters.connections += u64::from(!connection.info.is_internal);
         self.connections[id.index()] = Some(Box::new(connection));
+        self.renew_backlog(id);
         self.connected += 1;
     }
 
@@ -218,10 +233,11 @@ impl Front {
         if let Some(place) = self.connections.get_mut(id.index())
             && place.as_ref().is_some_and(|c| c.id == id)
         {
-            if let Some(connection) = place.take()
-                && connection.monitor
-            {
-                self.shared.monitors_changed(-1);
+            if let Some(connection) = place.take() {
+                self.counters.suspended -= usize::from(connection.suspended.is_some());
+                if connection.monitor {
+                    self.shared.monitors_changed(-1);
+                }
             }
             self.connected -= 1;
         }
@@ -267,19 +283,25 @@ impl Front {
             .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         fx.messages.append(&mut self.outgoing);
         fx.holds.append(&mut self.holds);
+        fx.backlogs.append(&mut self.backlogs);
+        fx.drains.append(&mut self.drains);
         fx.node.append(&mut self.node);
         for (conn, bytes) in self.pushes.drain(..) {
             let start = fx.output.mark();
             fx.output.bytes.extend_from_slice(&bytes);
             fx.write(conn, start);
         }
-        fx.closes.append(&mut self.closes);
         fx.garbage.append(&mut self.kernel.shard.take_garbage());
-        fx.more = self.lookahead.next < self.lookahead.parsed.len()
+        let more = self.lookahead.next < self.lookahead.parsed.len()
             || self.read_at.is_some()
             || self.next_read < self.reads.len()
             || !self.resumed.is_empty()
             || self.kernel.has_unaccounted();
+        if !more {
+            self.close_ended();
+        }
+        fx.closes.append(&mut self.closes);
+        fx.more = more;
         if self.stopping && !self.stopped && !fx.more && self.is_quiet() {
             self.stopped = true;
             fx.node.push(NodeEffect::Stopped);
@@ -307,6 +329,7 @@ impl Front {
                     connection.slots.len() < rufous_base::limits::MAX_PIPELINE_IN_FLIGHT / 2
                 }
                 Some(Suspended::Paused) => !paused,
+                Some(Suspended::Unsent) => connection.unsent == 0,
             };
             if ready {
                 connection.suspended = None;
@@ -334,7 +357,8 @@ impl Actor for Front {
             }
             Input::Resume { bytes } => self.advance(now, bytes, fx),
             Input::Message { from, message } => self.on_message(now, from, message, fx),
-            Input::Drained { .. } => {}
+            Input::Drained { conn } => self.on_drained(conn),
+            Input::Ended { conn } => self.ended.push(conn),
             Input::Closed { conn } => self.on_closed(conn),
             Input::Tick => self.on_tick(now, fx),
             Input::Stop => self.stopping = true,

@@ -9,8 +9,8 @@ use super::{Front, find};
 use crate::command::CommandTable;
 use rufous_base::limits::BATCH_COMMANDS;
 use rufous_base::{Args, ConnId};
-use rufous_command::{Flags, Keys};
-use rufous_kernel::shard::Shard;
+use rufous_command::{DataCommands, Flags, Keys};
+use rufous_kernel::Worker;
 use rufous_resp::request::{Limits, Progress};
 
 /// A batch ends when it has so many keys to fetch, or the first of them would
@@ -39,11 +39,12 @@ impl Front {
             };
             if fresh {
                 connection.last_active_us = self.batch_started_us;
+                connection.unsent = 0;
             }
             let keep_aside = connection.suspended.is_some() || connection.holds_input();
             let mut parser = Parser {
                 table: self.table,
-                shard: &self.kernel.shard,
+                kernel: &self.kernel,
                 limits: self.limits.of(connection),
                 limit,
                 lookahead: &mut self.lookahead,
@@ -95,7 +96,7 @@ impl Front {
             }
             let mut parser = Parser {
                 table: self.table,
-                shard: &self.kernel.shard,
+                kernel: &self.kernel,
                 limits: self.limits.of(connection),
                 limit,
                 lookahead: &mut self.lookahead,
@@ -133,7 +134,7 @@ impl Connection {
 
 struct Parser<'a> {
     table: &'a CommandTable,
-    shard: &'a Shard,
+    kernel: &'a Worker<DataCommands>,
     limits: &'a Limits,
     limit: usize,
     lookahead: &'a mut Lookahead,
@@ -251,20 +252,15 @@ impl Parser<'_> {
             let spec = self.table.spec(id);
             match spec.keys.single() {
                 Some(arg) => {
-                    let hash = self.shard.key(args.get(usize::from(arg))).hash;
-                    ahead.keys.push(ParsedKey {
-                        db: connection.db,
-                        arg: u32::from(arg),
-                        hash,
-                    });
+                    let key = parsed_key(self.kernel, &args, connection.db, u32::from(arg));
+                    ahead.keys.push(key);
                 }
                 None if matches!(spec.keys, Keys::None) => {}
                 None => {
                     ahead.found.clear();
                     spec.keys.find(&args, connection.db, &mut ahead.found);
                     for &(db, arg) in &ahead.found {
-                        let hash = self.shard.key(args.get(arg as usize)).hash;
-                        ahead.keys.push(ParsedKey { db, arg, hash });
+                        ahead.keys.push(parsed_key(self.kernel, &args, db, arg));
                     }
                 }
             }
@@ -288,6 +284,23 @@ impl Parser<'_> {
             big,
             keys: (first_key, ahead.keys.len() as u32),
         });
+    }
+}
+
+/// Hash and owner of the key at `arg`.
+#[inline]
+pub(super) fn parsed_key(
+    kernel: &Worker<DataCommands>,
+    args: &Args<'_>,
+    db: u8,
+    arg: u32,
+) -> ParsedKey {
+    let key = kernel.shard.key(args.get(arg as usize));
+    ParsedKey {
+        db,
+        arg,
+        hash: key.hash,
+        owner: kernel.placement().owner(key.bytes),
     }
 }
 

@@ -257,6 +257,11 @@ impl Rig {
                 link.held = held;
             }
         }
+        for conn in fx.drains {
+            if self.link(worker, conn).is_some() {
+                self.step(worker, Input::Drained { conn }, &[]);
+            }
+        }
         if fx.wake_at_us.is_some() {
             self.wakes[worker] = fx.wake_at_us;
         }

@@ -29,11 +29,13 @@ impl Front {
     fn warm_batch(&mut self) {
         let shard = &self.kernel.shard;
         self.warm.clear();
-        for key in &self.lookahead.keys {
+        let here = self.kernel.id();
+        let own = || self.lookahead.keys.iter().filter(|key| key.owner == here);
+        for key in own() {
             self.warm
                 .push(shard.warm_index(usize::from(key.db), key.hash));
         }
-        for (key, &warm) in self.lookahead.keys.iter().zip(&self.warm) {
+        for (key, &warm) in own().zip(&self.warm) {
             shard.warm_record(usize::from(key.db), warm);
         }
     }
@@ -170,10 +172,8 @@ impl Front {
         if let What::Command(id) = what {
             let mut found = Vec::new();
             self.table.spec(id).keys.find(&args, header.db, &mut found);
-            keys.extend(found.into_iter().map(|(db, arg)| {
-                let hash = self.kernel.shard.key(args.get(arg as usize)).hash;
-                ParsedKey { db, arg, hash }
-            }));
+            let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
+            keys.extend(found.into_iter().map(keyed));
         }
         self.run_request(
             now,
@@ -259,8 +259,11 @@ impl Front {
     ) -> Submitted {
         match self.table.dispatch(header.command) {
             Dispatch::Key => {
-                let key = args.get(usize::from(header.key));
-                let owner = self.kernel.placement().owner(key);
+                // A command with one key has it in `keys`, or was refused for its arity.
+                let owner = request
+                    .keys
+                    .first()
+                    .map_or(self.kernel.id(), |key| key.owner);
                 self.kernel
                     .submit_one(now, header, owner, args, &mut fx.output)
             }

@@ -1,0 +1,142 @@
+//! What one connection may occupy: replies that have not left, and requests
+//! that have not run.
+
+use super::connection::{Connection, Suspended};
+use super::{Front, Message, find};
+use rufous_base::limits::{MAX_PIPELINE_IN_FLIGHT, OUTPUT_HIGH_WATER};
+use rufous_base::{Args, Backlog, Close, ConnId, Effects, Now, Output};
+
+/// Browsers turned away are logged at most once in so many microseconds.
+const HTTP_LOG_PERIOD_US: u64 = 60_000_000;
+
+impl Front {
+    /// Counts the reply of `conn` that is `written` bytes long. A turn's
+    /// replies are all sent at its end: without a bound, one pipeline of reads
+    /// of large values would have them all in memory at once.
+    #[inline]
+    pub(super) fn bound_replies(
+        &mut self,
+        conn: ConnId,
+        written: usize,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return;
+        };
+        connection.unsent = connection.unsent.saturating_add(written);
+        if connection.unsent > OUTPUT_HIGH_WATER {
+            self.wait_until_sent(conn, fx);
+        } else if connection.slots.len() >= MAX_PIPELINE_IN_FLIGHT {
+            self.suspend(conn, Suspended::TooManyInFlight, fx);
+        }
+    }
+
+    #[cold]
+    fn wait_until_sent(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return;
+        };
+        if connection.slots.is_empty() {
+            self.drains.push(conn);
+            self.suspend(conn, Suspended::Unsent, fx);
+        } else {
+            // They are behind a reply that is awaited, and leave with it.
+            connection.unsent = 0;
+            self.suspend(conn, Suspended::Barrier, fx);
+        }
+    }
+
+    pub(super) fn on_drained(&mut self, conn: ConnId) {
+        if let Some(connection) = self.connection(conn) {
+            connection.unsent = 0;
+        }
+    }
+
+    /// Tells the driver how much may wait for a connection, where that is new.
+    pub(super) fn renew_backlog(&mut self, conn: ConnId) {
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return;
+        };
+        let backlog = connection.wanted_backlog();
+        if connection.backlog != backlog {
+            connection.backlog = backlog;
+            self.backlogs.push((conn, backlog));
+        }
+    }
+
+    pub(super) fn renew_backlogs(&mut self) {
+        let all: Vec<ConnId> = self.connections().map(|c| c.id).collect();
+        all.into_iter().for_each(|conn| self.renew_backlog(conn));
+    }
+
+    /// Closes connections whose clients send no more, once they are answered.
+    pub(super) fn close_ended(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let (connections, closes) = (&mut self.connections, &mut self.closes);
+        self.ended.retain(|&conn| {
+            let Some(connection) = find(connections, conn).filter(|c| !c.closing) else {
+                return false;
+            };
+            let answered = connection.slots.is_empty() && connection.suspended.is_none();
+            if answered {
+                connection.closing = true;
+                closes.push((conn, Close::AfterReplies));
+            }
+            !answered
+        });
+    }
+
+    /// Drops a connection that speaks HTTP. A page in a browser of this machine
+    /// can send requests to a local port, with commands in their bodies; nothing
+    /// behind the first lines may run.
+    #[cold]
+    pub(super) fn turns_away_http(&mut self, now: Now, conn: ConnId, args: &Args<'_>) -> bool {
+        let name = args.get(0);
+        if !name.eq_ignore_ascii_case(b"post") && !name.eq_ignore_ascii_case(b"host:") {
+            return false;
+        }
+        let logged = self.http_logged_us;
+        if logged.is_none_or(|at| now.mono_us >= at.saturating_add(HTTP_LOG_PERIOD_US)) {
+            self.http_logged_us = Some(now.mono_us);
+            let peer = self.connection(conn).map(|c| c.info.peer.clone());
+            tracing::warn!(
+                peer = peer.as_deref().unwrap_or_default(),
+                "dropped a connection that speaks HTTP: is somebody making a browser send commands?"
+            );
+        }
+        self.close_now(conn);
+        true
+    }
+}
+
+impl Connection {
+    pub(super) fn wanted_backlog(&self) -> Backlog {
+        match (self.authenticated, self.monitor) {
+            (false, _) => Backlog::Stranger,
+            (true, true) => Backlog::Feed,
+            (true, false) => Backlog::Client,
+        }
+    }
+
+    /// Frees held bytes whose requests have run.
+    pub(super) fn release_held(&mut self) {
+        if self.held_at == self.held.len() {
+            self.held.clear();
+            self.held.shrink_to(16 * 1024);
+            self.held_at = 0;
+        } else if self.held_at > self.held.len() / 2 {
+            self.held.drain(..self.held_at);
+            self.held_at = 0;
+        }
+    }
+}
+
+/// Bytes written to `out` since `mark`, large values included.
+#[inline]
+pub(super) fn written_since(out: &Output, mark: (usize, usize)) -> usize {
+    let shared = out.shared.get(mark.1..).unwrap_or_default();
+    let large: usize = shared.iter().map(|(_, value)| value.len()).sum();
+    out.bytes.len() - mark.0 + large
+}
