@@ -154,14 +154,36 @@ impl BitfieldOp {
     /// If `data` is shorter than [`required_len`](Self::required_len): growing the string is the caller's part.
     pub fn apply(&self, data: &mut [u8]) -> Option<i64> {
         let old = get(data, self.field, self.offset);
-        let (new, reply_old) = match self.action {
+        let new = self.outcome(old)?;
+        if self.is_write() {
+            set(data, self.field, self.offset, new);
+        }
+        Some(match self.action {
+            BitfieldAction::Set(_) => old,
+            BitfieldAction::Get | BitfieldAction::IncrementBy(_) => new,
+        })
+    }
+
+    /// The reply, if the operation would leave `data` as it is.
+    pub fn reply_without_change(&self, data: &[u8]) -> Option<Option<i64>> {
+        if self.required_len() > data.len() as u64 {
+            return None;
+        }
+        let old = get(data, self.field, self.offset);
+        match self.outcome(old) {
+            Some(new) if new != old => None,
+            same_or_failed => Some(same_or_failed),
+        }
+    }
+
+    /// What the field holds after the operation; `None` for one that fails.
+    fn outcome(&self, old: i64) -> Option<i64> {
+        let new = match self.action {
             BitfieldAction::Get => return Some(old),
-            BitfieldAction::Set(value) => (self.field.as_redis_sees(value), true),
-            BitfieldAction::IncrementBy(by) => (i128::from(old) + i128::from(by), false),
+            BitfieldAction::Set(value) => self.field.as_redis_sees(value),
+            BitfieldAction::IncrementBy(by) => i128::from(old) + i128::from(by),
         };
-        let new = self.field.fit(new, self.overflow)?;
-        set(data, self.field, self.offset, new);
-        Some(if reply_old { old } else { new })
+        self.field.fit(new, self.overflow)
     }
 }
 

@@ -31,15 +31,38 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     }
     let key = ctx.first_key(args.get(1));
+    if let Some(replies) = replies_without_change(ctx, args.get(1), &ops) {
+        replies_of(&replies, reply);
+        return Ok(());
+    }
     let bytes = ctx.shard.grow(ctx.db, key, len as usize, ctx.now);
-    reply.array(ops.len());
-    for op in &ops {
-        match op.apply(bytes) {
-            Some(value) => reply.integer(value),
+    let replies: Vec<_> = ops.iter().map(|op| op.apply(bytes)).collect();
+    replies_of(&replies, reply);
+    Ok(())
+}
+
+/// The replies to operations that would leave the value as it is, which then
+/// counts as no change. (Each sees what the one before it left: the same.)
+fn replies_without_change(
+    ctx: &mut Ctx<'_>,
+    key: &[u8],
+    ops: &[BitfieldOp],
+) -> Option<Vec<Option<i64>>> {
+    let key = ctx.first_key(key);
+    let bytes = ctx.shard.peek(ctx.db, key, ctx.now)?.bytes();
+    ops.iter()
+        .map(|op| op.reply_without_change(bytes))
+        .collect()
+}
+
+fn replies_of(replies: &[Option<i64>], reply: &mut Reply<'_>) {
+    reply.array(replies.len());
+    for value in replies {
+        match value {
+            Some(value) => reply.integer(*value),
             None => reply.null(),
         }
     }
-    Ok(())
 }
 
 /// The operations in the arguments after the key, in order; `OVERFLOW` holds
@@ -126,6 +149,35 @@ mod tests {
         rig.resp3()
             .check("BITFIELD n OVERFLOW FAIL SET u8 0 256", "*1\r\n_\r\n");
         rig.check("STRLEN n", ":1\r\n");
+    }
+
+    #[test]
+    fn what_stays_as_it_is_counts_as_no_change() {
+        let mut rig = Rig::new();
+        let mut step = |request: &str, reply: &str, changes: u64| {
+            let before = rig.shard.counters().changes;
+            rig.check(request, reply);
+            assert_eq!(rig.shard.counters().changes - before, changes, "{request}");
+        };
+        step("BITFIELD k SET i5 0 0", "*1\r\n:0\r\n", 1);
+        step("BITFIELD k SET i5 0 0 GET u8 0", "*2\r\n:0\r\n:0\r\n", 0);
+        step("BITFIELD k SET i5 0 1", "*1\r\n:0\r\n", 1);
+        step(
+            "BITFIELD k SET i5 0 1 INCRBY i5 0 0",
+            "*2\r\n:1\r\n:1\r\n",
+            0,
+        );
+        step(
+            "BITFIELD k OVERFLOW FAIL INCRBY i5 0 15",
+            "*1\r\n$-1\r\n",
+            0,
+        );
+        step(
+            "BITFIELD k SET i5 0 1 SET i5 0 2 SET i5 0 1",
+            "*3\r\n:1\r\n:1\r\n:2\r\n",
+            1,
+        );
+        step("BITFIELD k SET i5 90 0", "*1\r\n:0\r\n", 1);
     }
 
     #[test]

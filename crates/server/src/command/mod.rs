@@ -42,9 +42,19 @@ pub enum Dispatch {
 pub struct CommandTable {
     table: Table,
     dispatch: Vec<Dispatch>,
+    is_subcommand: Vec<bool>,
 }
 
 impl CommandTable {
+    /// The id of the command that a request names with its first word. A
+    /// subcommand is reached through its container only, never as
+    /// `container|name`: the arity of either counts both words.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<u16> {
+        let id = self.table.find(name)?;
+        (!self.is_subcommand[usize::from(id)]).then_some(id)
+    }
+
     #[inline]
     pub fn dispatch(&self, id: u16) -> Dispatch {
         self.dispatch[usize::from(id)]
@@ -102,7 +112,35 @@ fn build() -> CommandTable {
         dispatch.push(Dispatch::Session(command.run));
     }
     CommandTable {
+        is_subcommand: specs.iter().map(|spec| spec.name.contains('|')).collect(),
         table: Table::new(specs),
         dispatch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::front::testing::Rig;
+
+    #[test]
+    fn subcommands_are_reached_through_their_container_only() {
+        let mut rig = Rig::new(1);
+        for request in [
+            "CONFIG|GET maxclients",
+            "config|get x y",
+            "OBJECT|HELP",
+            "GET|",
+        ] {
+            let reply = rig.run(request);
+            assert!(reply.starts_with("-ERR unknown command '"), "{reply}");
+        }
+        assert!(
+            rig.run("COMMAND INFO config|get")
+                .starts_with("*1\r\n*10\r\n$10\r\nconfig|get")
+        );
+        assert!(
+            rig.run("COMMAND DOCS config|get")
+                .starts_with("*2\r\n$10\r\nconfig|get")
+        );
     }
 }

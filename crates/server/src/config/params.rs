@@ -61,6 +61,12 @@ pub static PARAMS: &[Param] = &[
         help: "Whether clients are shown the nodes of a cluster.",
     },
     Param {
+        name: "daemonize",
+        get: |_| "no".into(),
+        set: None,
+        help: "Whether the server leaves its terminal: never, a supervisor runs it.",
+    },
+    Param {
         name: "databases",
         get: |_| limits::DATABASES.to_string(),
         set: None,

@@ -33,6 +33,9 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &client::pause::UNPAUSE,
     &client::modes::NO_EVICT,
     &client::modes::NO_TOUCH,
+    &client::waiting::UNBLOCK,
+    &client::tracking::GETREDIR,
+    &client::tracking::TRACKINGINFO,
     &client::HELP,
 ];
 

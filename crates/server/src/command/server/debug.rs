@@ -6,7 +6,10 @@ use rufous_base::{Args, NodeEffect};
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
 pub static COMMANDS: &[&SessionCommand] =
-    &[&DEBUG, &WORKER, &OWNER, &SLEEP, &SET_ACTIVE_EXPIRE, &HELP];
+    &[&DEBUG, &WORKER, &OWNER, &SLEEP, &SET_ACTIVE_EXPIRE, &ERROR, &HELP];
+
+/// The longest text of an error made to order.
+const LONGEST_ERROR: usize = 1024;
 
 /// The longest sleep, so that a slip of the finger does not stop a worker for good.
 const LONGEST_SLEEP_S: f64 = 86_400.0;
@@ -92,6 +95,21 @@ pub static SLEEP: SessionCommand = SessionCommand {
     run: sleep,
 };
 
+pub static ERROR: SessionCommand = SessionCommand {
+    spec: spec(
+        "debug|error",
+        "Replies with an error, for testing clients.",
+        3,
+        "message",
+        Flags::NONE,
+    ),
+    run: |_, args, _| {
+        let text = args.get(2);
+        let text = &text[..text.len().min(LONGEST_ERROR)];
+        Err(String::from_utf8_lossy(text).into_owned().into())
+    },
+};
+
 pub static SET_ACTIVE_EXPIRE: SessionCommand = SessionCommand {
     spec: spec(
         "debug|set-active-expire",
@@ -167,6 +185,18 @@ mod tests {
             rig.check("DBSIZE", ":0\r\n");
             rig.check("DEBUG SET-ACTIVE-EXPIRE 2", "-ERR syntax error\r\n");
         }
+    }
+
+    #[test]
+    fn errors_to_order() {
+        let mut rig = Rig::new(1);
+        let client = rig.connect(0);
+        rig.send(client, b"*3\r\n$5\r\nDEBUG\r\n$5\r\nERROR\r\n$15\r\nLOADING a\r\n-b c\r\n");
+        let reply = rig.take(client);
+        assert!(reply.starts_with("-LOADING a") && reply.ends_with("-b c\r\n"), "{reply}");
+        assert_eq!(reply.matches("\r\n").count(), 1, "{reply}");
+        let long = rig.run(&format!("DEBUG ERROR {}", "x".repeat(5000)));
+        assert!(long.len() < 5000);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     }
     let mut text = forest(session.now.unix_us);
     text.push_str(&format!(
-        "\nRufous ver. {} (speaks Redis {})\n",
+        "\nRufous ver. {}, to clients Redis ver. {}\n",
         identity::VERSION,
         identity::REDIS_VERSION
     ));
@@ -76,7 +76,8 @@ mod tests {
         let mut rig = Rig::new(1);
         let reply = rig.run("LOLWUT VERSION 5 1");
         assert!(
-            reply.contains(&format!("Rufous ver. {}", identity::VERSION)),
+            reply.contains(&format!("Rufous ver. {}, ", identity::VERSION))
+                && reply.contains("Redis ver. "),
             "{reply}"
         );
         rig.check(

@@ -6,6 +6,8 @@
 //! - [`filter`], [`kill`]: choosing connections and closing them
 //! - [`reply`], [`modes`]: how this connection is treated
 //! - [`pause`]: making all clients wait
+//! - [`waiting`]: ending a client's wait
+//! - [`tracking`]: what is known of client-side caches: none is supported
 
 use super::spec;
 use crate::command::{SessionCommand, help};
@@ -19,6 +21,8 @@ pub mod list;
 pub mod modes;
 pub mod pause;
 pub mod reply;
+pub mod tracking;
+pub mod waiting;
 
 /// For commands that look at or change other connections.
 const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT);

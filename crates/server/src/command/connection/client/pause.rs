@@ -98,6 +98,20 @@ mod tests {
     }
 
     #[test]
+    fn those_that_wait_are_counted_as_blocked() {
+        let mut rig = Rig::new(3);
+        let (one, other) = (rig.connect(1), rig.connect(2));
+        rig.check("CLIENT PAUSE 100000 WRITE", "+OK\r\n");
+        for (client, count) in [(one, 1), (other, 2)] {
+            rig.send(client, b"SET k 1\r\n");
+            let info = rig.run("INFO clients");
+            assert!(info.contains(&format!("\r\nblocked_clients:{count}\r\n")), "{info}");
+        }
+        rig.check("CLIENT UNPAUSE", "+OK\r\n");
+        assert!(rig.run("INFO clients").contains("\r\nblocked_clients:0\r\n"));
+    }
+
+    #[test]
     fn a_later_pause_never_shortens_or_weakens_the_one_under_way() {
         let mut rig = Rig::new(1);
         let other = rig.connect(0);

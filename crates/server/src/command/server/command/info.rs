@@ -14,7 +14,7 @@ pub static INFO: SessionCommand = SessionCommand {
         "Describes commands.",
     ),
     run: |session, args, reply| {
-        let table = session.front.table;
+        let table: &Table = session.front.table;
         if args.len() == 2 {
             describe_all(table, reply);
             return Ok(());

@@ -22,13 +22,16 @@ pub static SET: SessionCommand = SessionCommand {
 
 struct Change {
     name: &'static str,
-    set: Set,
+    /// `None`: fixed, and being set to what it is.
+    set: Option<Set>,
     value: String,
 }
 
 impl Change {
     fn apply(&self, config: &mut Config) -> Result<(), Failure> {
-        (self.set)(config, &self.value).map_err(|why| failed(self.name, &why))
+        self.set.map_or(Ok(()), |set| {
+            set(config, &self.value).map_err(|why| failed(self.name, &why))
+        })
     }
 }
 
@@ -37,8 +40,8 @@ fn failed(name: &str, why: &str) -> Failure {
 }
 
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let changes = parse(&args)?;
     let front = &mut *session.front;
+    let changes = parse(&args, &front.config)?;
     front.shared.change_settings(&front.config, |config| {
         changes.iter().try_for_each(|change| change.apply(config))
     })?;
@@ -62,7 +65,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     Ok(())
 }
 
-fn parse(args: &Args<'_>) -> Result<Vec<Change>, Failure> {
+fn parse(args: &Args<'_>, config: &Config) -> Result<Vec<Change>, Failure> {
     if args.len() % 2 == 1 {
         return Err(Failure::wrong_arity("config|set"));
     }
@@ -79,9 +82,10 @@ fn parse(args: &Args<'_>) -> Result<Vec<Change>, Failure> {
     }
     let mut changes: Vec<Change> = Vec::with_capacity(found.len());
     for (param, value) in found {
-        let set = param
-            .set
-            .ok_or_else(|| failed(param.name, "can't set immutable config"))?;
+        // Tools that write back a whole configuration change nothing by what is fixed.
+        if param.set.is_none() && (param.get)(config).as_bytes() != value {
+            return Err(failed(param.name, "can't set immutable config"));
+        }
         if changes.iter().any(|change| change.name == param.name) {
             return Err(failed(param.name, "duplicate parameter"));
         }
@@ -89,7 +93,7 @@ fn parse(args: &Args<'_>) -> Result<Vec<Change>, Failure> {
             std::str::from_utf8(value).map_err(|_| failed(param.name, "argument is not UTF-8"))?;
         changes.push(Change {
             name: param.name,
-            set,
+            set: param.set,
             value: value.into(),
         });
     }
@@ -159,6 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fixed_takes_what_it_is() {
+        let mut rig = Rig::new(2);
+        let port = rig.fronts[0].config.port;
+        rig.check(
+            &format!("CONFIG SET port {port} daemonize no timeout 9"),
+            "+OK\r\n",
+        );
+        rig.check("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n9\r\n");
+    }
+
+    #[test]
     fn refusals() {
         let mut rig = Rig::new(1);
         let mut check = |request: &str, name: &str, why: &str| {
@@ -168,6 +183,11 @@ mod tests {
             rig.check(request, &reply);
         };
         check("CONFIG SET port 1", "port", "can't set immutable config");
+        check(
+            "CONFIG SET daemonize yes",
+            "daemonize",
+            "can't set immutable config",
+        );
         check(
             "CONFIG SET timeout 1 timeout 2",
             "timeout",

@@ -91,7 +91,8 @@ fn clients(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "maxclients", front.config.maxclients);
     field(out, "client_recent_max_input_buffer", all.longest_input);
     field(out, "client_recent_max_output_buffer", all.longest_output);
-    field(out, "blocked_clients", 0);
+    // Only a pause makes clients wait.
+    field(out, "blocked_clients", all.paused);
     field(out, "paused_clients", all.paused);
     field(out, "tracking_clients", 0);
     field(out, "clients_in_timeout_table", 0);

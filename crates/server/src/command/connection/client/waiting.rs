@@ -1,0 +1,74 @@
+//! CLIENT UNBLOCK: ends the wait of a client in a blocking command. There are no such commands yet,
+//! and a pause is not ended for one client, so nobody is ever unblocked.
+
+use super::super::spec;
+use super::ADMIN;
+use crate::command::SessionCommand;
+use crate::front::session::Session;
+use rufous_base::Args;
+use rufous_command::options::{self, is};
+use rufous_command::{Failure, Reply};
+
+pub static UNBLOCK: SessionCommand = SessionCommand {
+    spec: spec(
+        "client|unblock",
+        "5.0.0",
+        -3,
+        ADMIN,
+        "client-id [TIMEOUT | ERROR]",
+        "Ends the wait of a client in a blocking command, and returns whether it waited.",
+    ),
+    run,
+};
+
+fn run(_: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    match args.len() {
+        3 => {}
+        4 if is(args.get(3), "TIMEOUT") || is(args.get(3), "ERROR") => {}
+        4 => {
+            return Err(Failure::from(
+                "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+            ));
+        }
+        _ => return Err(Failure::wrong_arity("client|unblock")),
+    }
+    options::integer(args.get(2))?;
+    reply.integer(0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::front::testing::Rig;
+
+    #[test]
+    fn nobody_waits_in_a_command() {
+        let mut rig = Rig::new(2);
+        let other = rig.connect(1);
+        rig.check("CLIENT UNBLOCK 1", ":0\r\n");
+        rig.check("CLIENT PAUSE 1000 ALL", "+OK\r\n");
+        rig.send(other, b"CLIENT ID\r\nGET k\r\n");
+        for id in 1..9 {
+            rig.check(&format!("CLIENT UNBLOCK {id} timeout"), ":0\r\n");
+        }
+        assert!(!rig.take(other).contains("$-1"), "it waits on");
+        rig.check("CLIENT UNPAUSE", "+OK\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new(1);
+        rig.check(
+            "CLIENT UNBLOCK x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check(
+            "CLIENT UNBLOCK 1 now",
+            "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n",
+        );
+        rig.check(
+            "CLIENT UNBLOCK 1 ERROR x",
+            "-ERR wrong number of arguments for 'client|unblock' command\r\n",
+        );
+    }
+}
