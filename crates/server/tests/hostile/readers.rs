@@ -1,0 +1,169 @@
+//! Clients that send and never read.
+
+use crate::common::*;
+use std::io::{ErrorKind, Write};
+use std::time::Duration;
+
+/// Sends the same over and over until the server has stopped reading for a
+/// while, or has closed, or `most` bytes are sent. Returns the bytes sent.
+fn push_until_blocked(client: &Client, bytes: &[u8], most: usize) -> usize {
+    let mut stream = client.sender();
+    stream
+        .set_write_timeout(Some(Duration::from_secs(1)))
+        .expect("set");
+    let mut sent = 0;
+    while sent < most {
+        match stream.write(&bytes[sent % bytes.len()..]) {
+            Ok(n) => sent += n,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+            Err(_) => break,
+        }
+    }
+    stream.set_write_timeout(Some(HANG)).expect("set");
+    sent
+}
+
+/// It is no longer read from once a mebibyte or so waits; when it reads after
+/// all, it gets every answer.
+#[test]
+fn reads_of_large_values_stop_at_the_high_water_mark() {
+    const VALUE: usize = 100_000;
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    for (n, size) in [(1, VALUE), (2, 3000)] {
+        for worker in 0..2 {
+            server
+                .client()
+                .ok(&[&b"SET"[..], key_of(worker, n).as_bytes(), &vec![b'v'; size]]);
+        }
+        let get = [
+            request(&["GET", &key_of(0, n)]),
+            request(&["GET", &key_of(1, n)]),
+        ]
+        .concat();
+        let before = server.rss();
+        let mut clients: Vec<Client> = (0..4).map(|_| server.client()).collect();
+        let many = get.repeat(2000);
+        let sent: Vec<usize> = clients
+            .iter()
+            .map(|c| push_until_blocked(c, &many, 64 << 20))
+            .collect();
+        assert!(
+            sent.iter().all(|sent| *sent < 64 << 20),
+            "reading never stopped: {sent:?}"
+        );
+        witness.goes_on();
+        let grew = server.rss().saturating_sub(before);
+        println!(
+            "values of {size} bytes: {sent:?} bytes taken, memory grew by {} KiB",
+            grew / 1024
+        );
+        assert!(grew < 96 * MIB, "memory grew by {} KiB", grew / 1024);
+        // One of them reads after all; the others are dropped.
+        let whole = sent[0] / (get.len() / 2);
+        let reader = &mut clients[0];
+        let rest = sent[0] % (get.len() / 2);
+        for _ in 0..whole {
+            assert_eq!(reader.read().bulk().len(), size);
+        }
+        if rest > 0 {
+            reader.send(&get[..get.len() / 2][rest..]);
+            reader.read();
+        }
+        assert_eq!(reader.run(&["ECHO", "all"]), Reply::Bulk(b"all".to_vec()));
+        drop(clients);
+        server.wait_for_clients(Witness::CLIENTS);
+    }
+    assert!(
+        !server.log().contains("does not read"),
+        "nobody was dropped: {}",
+        server.log()
+    );
+    witness.finish();
+}
+
+/// One pipeline that would make copies of a large value without end.
+#[test]
+fn one_batch_of_requests_makes_no_gigabytes() {
+    const VALUE: usize = 4_000_000;
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    for worker in 0..2 {
+        let mut asker = server
+            .one_at_each_worker()
+            .into_iter()
+            .nth(worker)
+            .expect("two");
+        let key = key_of(worker, 7);
+        asker.ok(&[&b"SET"[..], key.as_bytes(), &vec![b'v'; VALUE]]);
+        let before = server.peak();
+        let pair = [
+            request(&["GET", &key]),
+            request(&["SETRANGE", &key, "0", "x"]),
+        ]
+        .concat();
+        asker.send(&pair.repeat(400));
+        for _ in 0..400 {
+            assert_eq!(asker.read().bulk().len(), VALUE);
+            assert_eq!(asker.read(), Reply::Int(VALUE as i64));
+        }
+        server.assert_grew_less(before, 200 * MIB);
+    }
+    witness.finish();
+}
+
+#[test]
+fn a_monitor_that_never_reads_is_dropped_alone() {
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    let mut reading = server.client();
+    reading.ok(&["MONITOR"]);
+    let reader = std::thread::spawn(move || while reading.try_read().is_ok() {});
+    let mut deaf: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    deaf.iter_mut().for_each(|client| client.ok(&["MONITOR"]));
+    let before = server.peak();
+    let mut writer = server.client();
+    let value = vec![b'v'; 60_000];
+    let mut dropped = false;
+    for _ in 0..4000 {
+        writer.ok(&[&b"SET"[..], b"k", &value]);
+        dropped = server.log().matches("does not read").count() == 4;
+        if dropped {
+            break;
+        }
+    }
+    assert!(
+        dropped,
+        "four monitors that do not read are dropped: {}",
+        server.log()
+    );
+    // What they had waiting, and nothing for those who read.
+    server.assert_grew_less(before, 400 * MIB);
+    witness.goes_on();
+    server.wait_for_clients(Witness::CLIENTS + 2);
+    writer.ok(&["SET", "k", "small"]);
+    drop((deaf, writer));
+    witness.finish();
+    drop(server);
+    assert!(reader.join().is_ok());
+}
+
+/// Before authentication there is next to nothing to be had.
+#[test]
+fn strangers_have_hardly_any_room_for_replies() {
+    const STRANGERS: usize = 40;
+    let server = Server::start(&["--requirepass", "secret"]);
+    let witness = Witness::start(&server);
+    let before = server.peak();
+    let junk = b"a\r\n".repeat(20_000);
+    let strangers: Vec<Client> = (0..STRANGERS).map(|_| server.stranger()).collect();
+    for stranger in &strangers {
+        let sent = push_until_blocked(stranger, &junk, 256 << 20);
+        assert!(sent < 256 << 20, "reading never stopped");
+    }
+    witness.goes_on();
+    server.assert_grew_less(before, (STRANGERS as u64) * MIB / 2 + 24 * MIB);
+    drop(strangers);
+    server.wait_for_clients(Witness::CLIENTS);
+    witness.finish();
+}
