@@ -2,6 +2,7 @@
 
 use super::record::Row;
 use super::skips::{self, glob};
+use super::tcl::suites;
 use super::{Outcome, Run};
 use crate::install::{self, RedisPy};
 use crate::process::{line, watch};
@@ -100,7 +101,7 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
         ok: report.passed,
         failed: report.failed,
         skipped,
-        reference: None,
+        reference: Some(suites()?.redis_py.reference),
     };
     Ok(Outcome {
         rows: vec![row],
