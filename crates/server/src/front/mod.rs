@@ -251,7 +251,10 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         match message {
-            Message::Kernel(message) => {
+            Message::Kernel(mut message) => {
+                if let worker::Message::Requests(batch) = &mut message {
+                    self.prepare_forwarded(batch);
+                }
                 let mut replies = Replies {
                     connections: &mut self.connections,
                     counters: &mut self.counters,

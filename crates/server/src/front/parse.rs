@@ -18,7 +18,7 @@ use rufous_resp::request::{Limits, Progress};
 const BATCH_KEYS: usize = 192;
 
 /// A request with more arguments than this is timed alone.
-const MANY_ARGS: u32 = 512;
+pub(super) const MANY_ARGS: u32 = 512;
 
 impl Front {
     /// Fills the lookahead from the reads of the turn and from connections

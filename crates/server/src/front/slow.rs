@@ -6,9 +6,11 @@
 //! threshold is so low that batches are switched off.
 
 use super::connection::{Connection, What};
+use super::parse::MANY_ARGS;
 use super::{Front, secret};
 use rufous_base::{Args, Now};
 use rufous_command::{Flags, Spec, Table};
+use rufous_kernel::batch::Batch;
 use std::collections::VecDeque;
 
 /// Below this threshold every command is timed by itself.
@@ -25,6 +27,7 @@ pub struct Entry {
     pub unix_us: u64,
     pub duration_us: u64,
     pub args: Vec<Vec<u8>>,
+    /// Empty where the client is another worker's, which forwards no addresses.
     pub client: String,
     pub client_name: Vec<u8>,
 }
@@ -118,6 +121,27 @@ fn kept_args(spec: &Spec, args: &Args<'_>) -> Vec<Vec<u8>> {
 }
 
 impl Front {
+    /// Remembers a request of another worker's client that is about to run,
+    /// where it came alone and would have run alone there as well.
+    pub(super) fn prepare_forwarded(&mut self, batch: &mut Batch) {
+        if !self.slow.enabled || batch.requests.len() != 1 {
+            return;
+        }
+        let (header, args, _) = batch.parts(0);
+        let spec = self.table.spec(header.command);
+        let timed =
+            self.batch_limit == 1 || spec.flags.has(Flags::SLOW) || args.len() > MANY_ARGS as usize;
+        if timed {
+            self.slow.prepared = Some(Prepared {
+                args: kept_args(spec, &args),
+                is_fast: spec.flags.has(Flags::FAST),
+                skip_log: spec.flags.has(Flags::SKIP_SLOWLOG),
+                client: String::new(),
+                client_name: Vec::new(),
+            });
+        }
+    }
+
     /// Spreads the time since the last step over the commands it ran, and
     /// logs the one that ran alone and took long.
     pub(super) fn account(&mut self, now: Now) {

@@ -175,6 +175,24 @@ mod tests {
     }
 
     #[test]
+    fn commands_on_keys_of_other_workers_are_logged() {
+        let mut rig = logging_everything(3);
+        for worker in 0..3 {
+            let client = rig.connect(worker);
+            for key in ["a", "b", "c", "d", "e", "f"] {
+                rig.run_on(client, &format!("GET {key}{worker}"));
+            }
+        }
+        let log = rig.run("SLOWLOG GET -1");
+        for worker in 0..3 {
+            for key in ["a", "b", "c", "d", "e", "f"] {
+                let entry = format!("*2\r\n$3\r\nGET\r\n$2\r\n{key}{worker}\r\n");
+                assert_eq!(log.matches(&entry).count(), 1, "{key}{worker} in {log}");
+            }
+        }
+    }
+
+    #[test]
     fn the_log_is_bounded_and_long_arguments_are_cut() {
         let mut rig = logging_everything(1);
         rig.check("CONFIG SET slowlog-max-len 3", "+OK\r\n");
