@@ -129,6 +129,11 @@ impl Server {
         self.memory("VmRSS")
     }
 
+    /// Bytes of address space, touched or not (`VmPeak`).
+    pub(crate) fn reserved(&self) -> u64 {
+        self.memory("VmPeak")
+    }
+
     pub(crate) fn peak(&self) -> u64 {
         self.memory("VmHWM")
     }

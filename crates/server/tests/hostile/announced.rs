@@ -7,7 +7,7 @@ use crate::common::*;
 fn a_million_arguments_announced_and_never_sent() {
     let server = Server::start(&[]);
     let witness = Witness::start(&server);
-    let before = server.peak();
+    let (before, reserved) = (server.peak(), server.reserved());
     let mut clients = Vec::new();
     for n in 0..400 {
         let mut client = server.client();
@@ -29,6 +29,9 @@ fn a_million_arguments_announced_and_never_sent() {
             == 400
     });
     server.assert_grew_less(before, 64 * MIB);
+    // Nor is anything set apart that only the first byte would make memory of.
+    let grew = (server.reserved() - reserved) / MIB;
+    assert!(grew < 1536, "{grew} MiB of address space");
     drop(clients);
     server.wait_for_clients(Witness::CLIENTS + 1);
     witness.finish();
