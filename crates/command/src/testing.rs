@@ -16,6 +16,12 @@ pub struct Rig {
     resp3: bool,
 }
 
+impl Default for Rig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Rig {
     pub fn new() -> Self {
         Self {

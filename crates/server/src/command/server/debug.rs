@@ -5,8 +5,15 @@ use crate::front::session::Session;
 use rufous_base::{Args, NodeEffect};
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
-pub static COMMANDS: &[&SessionCommand] =
-    &[&DEBUG, &WORKER, &OWNER, &SLEEP, &SET_ACTIVE_EXPIRE, &ERROR, &HELP];
+pub static COMMANDS: &[&SessionCommand] = &[
+    &DEBUG,
+    &WORKER,
+    &OWNER,
+    &SLEEP,
+    &SET_ACTIVE_EXPIRE,
+    &ERROR,
+    &HELP,
+];
 
 /// The longest text of an error made to order.
 const LONGEST_ERROR: usize = 1024;
@@ -191,9 +198,15 @@ mod tests {
     fn errors_to_order() {
         let mut rig = Rig::new(1);
         let client = rig.connect(0);
-        rig.send(client, b"*3\r\n$5\r\nDEBUG\r\n$5\r\nERROR\r\n$15\r\nLOADING a\r\n-b c\r\n");
+        rig.send(
+            client,
+            b"*3\r\n$5\r\nDEBUG\r\n$5\r\nERROR\r\n$15\r\nLOADING a\r\n-b c\r\n",
+        );
         let reply = rig.take(client);
-        assert!(reply.starts_with("-LOADING a") && reply.ends_with("-b c\r\n"), "{reply}");
+        assert!(
+            reply.starts_with("-LOADING a") && reply.ends_with("-b c\r\n"),
+            "{reply}"
+        );
         assert_eq!(reply.matches("\r\n").count(), 1, "{reply}");
         let long = rig.run(&format!("DEBUG ERROR {}", "x".repeat(5000)));
         assert!(long.len() < 5000);

@@ -57,7 +57,10 @@ struct Part {
 }
 
 fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
-    let mut part = Part { count: 0, encoded: Vec::new() };
+    let mut part = Part {
+        count: 0,
+        encoded: Vec::new(),
+    };
     let mut cursor = Some(0);
     while let Some(from) = cursor {
         cursor = front.kernel.shard.scan(db, from, STEP, now, &mut |item| {

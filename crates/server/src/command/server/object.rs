@@ -4,7 +4,13 @@
 use crate::command::SessionCommand;
 use rufous_command::{Failure, Flags, Group, Keys, Spec};
 
-const fn spec(name: &'static str, summary: &'static str, since: &'static str, arity: i32, flags: Flags) -> Spec {
+const fn spec(
+    name: &'static str,
+    summary: &'static str,
+    since: &'static str,
+    arity: i32,
+    flags: Flags,
+) -> Spec {
     Spec {
         name,
         summary,
@@ -19,7 +25,13 @@ const fn spec(name: &'static str, summary: &'static str, since: &'static str, ar
 }
 
 pub static OBJECT: SessionCommand = SessionCommand {
-    spec: spec("object", "A container for commands that look at how a key is kept.", "2.2.3", -2, Flags::CONTAINER),
+    spec: spec(
+        "object",
+        "A container for commands that look at how a key is kept.",
+        "2.2.3",
+        -2,
+        Flags::CONTAINER,
+    ),
     run: |_, _, _| Err(Failure::wrong_arity("object")),
 };
 

@@ -33,9 +33,16 @@ fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<
             (key, front.kernel.shard.len(db) as u64)
         },
         |front, drawn, reply| {
-            let drawn: Vec<_> = drawn.into_iter().filter_map(|(key, count)| Some((key?, count))).collect();
+            let drawn: Vec<_> = drawn
+                .into_iter()
+                .filter_map(|(key, count)| Some((key?, count)))
+                .collect();
             let total: u64 = drawn.iter().map(|d| d.1).sum();
-            let lot = if total > 0 { front.kernel.rng().below(total) } else { 0 };
+            let lot = if total > 0 {
+                front.kernel.rng().below(total)
+            } else {
+                0
+            };
             match choose(&drawn, lot) {
                 Some(key) => reply.bulk(key),
                 None => reply.null(),

@@ -77,7 +77,10 @@ impl Cursor {
             return Ok(Cursor::default());
         }
         let number = integer::parse_u64_lenient(text).ok_or(Failure::INVALID_CURSOR)?;
-        Ok(Cursor { worker: (number >> 32) as u32, at: number as u32 })
+        Ok(Cursor {
+            worker: (number >> 32) as u32,
+            at: number as u32,
+        })
     }
 
     fn number(self) -> u64 {
@@ -94,7 +97,11 @@ struct Filter {
 
 impl Filter {
     fn parse(args: &Args<'_>) -> Result<Filter, Failure> {
-        let mut filter = Filter { glob: None, count: 10, kind: None };
+        let mut filter = Filter {
+            glob: None,
+            count: 10,
+            kind: None,
+        };
         let mut at = 2;
         while at < args.len() {
             let (word, value) = (args.get(at), args.get(at + 1));
@@ -102,7 +109,10 @@ impl Filter {
                 return Err(Failure::SYNTAX);
             } else if options::is(word, "COUNT") {
                 let count = options::integer(value)?;
-                filter.count = usize::try_from(count).ok().filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
+                filter.count = usize::try_from(count)
+                    .ok()
+                    .filter(|n| *n > 0)
+                    .ok_or(Failure::SYNTAX)?;
             } else if options::is(word, "MATCH") {
                 filter.glob = Some(Glob::new(value, false)).filter(|glob| !glob.is_all());
             } else if options::is(word, "TYPE") {
@@ -150,7 +160,12 @@ fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter)
                 .kind
                 .as_ref()
                 .is_none_or(|kind| kind.eq_ignore_ascii_case(type_name(item.value).as_bytes()));
-            if right_type && filter.glob.as_ref().is_none_or(|glob| glob.matches(item.key)) {
+            if right_type
+                && filter
+                    .glob
+                    .as_ref()
+                    .is_none_or(|glob| glob.matches(item.key))
+            {
                 part.matched += 1;
                 encode::bulk(&mut part.encoded, item.key);
             }
@@ -165,7 +180,10 @@ fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter)
 /// Replies with the parts of the workers from the cursor's on, as many as it
 /// takes for `count` keys.
 fn finish(reply: &mut Reply<'_>, workers: usize, cursor: Cursor, parts: Vec<Part>, count: usize) {
-    let mut next = Cursor { worker: workers as u32, at: 0 };
+    let mut next = Cursor {
+        worker: workers as u32,
+        at: 0,
+    };
     let (mut visited, mut used) = (0, 0);
     for (part, worker) in parts.iter().zip(cursor.worker..) {
         if used > 0 && visited >= count {
@@ -175,7 +193,10 @@ fn finish(reply: &mut Reply<'_>, workers: usize, cursor: Cursor, parts: Vec<Part
         visited += part.visited;
         next = match part.next {
             Some(at) => Cursor { worker, at },
-            None => Cursor { worker: worker + 1, at: 0 },
+            None => Cursor {
+                worker: worker + 1,
+                at: 0,
+            },
         };
         if part.next.is_some() {
             break;
@@ -207,13 +228,18 @@ mod tests {
     }
 
     /// A whole pass; how often each key came. `between` runs after each call.
-    fn pass(rig: &mut Rig, options: &str, mut between: impl FnMut(&mut Rig, usize)) -> BTreeMap<String, usize> {
+    fn pass(
+        rig: &mut Rig,
+        options: &str,
+        mut between: impl FnMut(&mut Rig, usize),
+    ) -> BTreeMap<String, usize> {
         let mut seen = BTreeMap::new();
         let mut cursor = "0".to_owned();
         for call in 0..100_000 {
             let reply = rig.run(&format!("SCAN {cursor} {options}"));
             let (next, keys) = parts(&reply);
-            keys.iter().for_each(|key| *seen.entry((*key).to_owned()).or_default() += 1);
+            keys.iter()
+                .for_each(|key| *seen.entry((*key).to_owned()).or_default() += 1);
             cursor = next.to_owned();
             if cursor == "0" {
                 return seen;
@@ -251,7 +277,10 @@ mod tests {
                     rig.run(&format!("SET new:{call} v"));
                     rig.run(&format!("DEL goes:{call}"));
                 });
-                let stays: Vec<_> = seen.iter().filter(|(key, _)| key.starts_with("stays:")).collect();
+                let stays: Vec<_> = seen
+                    .iter()
+                    .filter(|(key, _)| key.starts_with("stays:"))
+                    .collect();
                 assert_eq!(stays.len(), 500, "{workers} workers, {count} a call");
                 assert!(stays.iter().all(|(_, times)| **times == 1));
             }
@@ -268,7 +297,10 @@ mod tests {
         rig.now.unix_us += 20_000;
         let nothing = |_: &mut Rig, _| ();
         assert_eq!(pass(&mut rig, "match k1?", nothing).len(), 10);
-        assert_eq!(pass(&mut rig, "TYPE string COUNT 7 MATCH *", nothing).len(), 300);
+        assert_eq!(
+            pass(&mut rig, "TYPE string COUNT 7 MATCH *", nothing).len(),
+            300
+        );
         assert_eq!(pass(&mut rig, "TYPE STRING", nothing).len(), 300);
         assert_eq!(pass(&mut rig, "TYPE hash", nothing).len(), 0);
         assert_eq!(pass(&mut rig, "TYPE no-such-type", nothing).len(), 0);
@@ -284,13 +316,22 @@ mod tests {
         rig.check("SCAN 0 COUNT -1", "-ERR syntax error\r\n");
         rig.check("SCAN 0 COUNT", "-ERR syntax error\r\n");
         rig.check("SCAN 0 foo bar", "-ERR syntax error\r\n");
-        rig.check("SCAN 0 COUNT x", "-ERR value is not an integer or out of range\r\n");
+        rig.check(
+            "SCAN 0 COUNT x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
         rig.check("SCAN 18446744073709551615", "*2\r\n$1\r\n0\r\n*0\r\n");
     }
 
     #[test]
     fn cursors_are_read_as_they_are_written() {
-        for cursor in [Cursor { worker: 0, at: 0 }, Cursor { worker: 255, at: u32::MAX }] {
+        for cursor in [
+            Cursor { worker: 0, at: 0 },
+            Cursor {
+                worker: 255,
+                at: u32::MAX,
+            },
+        ] {
             let text = cursor.number().to_string();
             assert_eq!(Cursor::parse(text.as_bytes()), Ok(cursor));
         }

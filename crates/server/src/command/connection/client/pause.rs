@@ -105,10 +105,16 @@ mod tests {
         for (client, count) in [(one, 1), (other, 2)] {
             rig.send(client, b"SET k 1\r\n");
             let info = rig.run("INFO clients");
-            assert!(info.contains(&format!("\r\nblocked_clients:{count}\r\n")), "{info}");
+            assert!(
+                info.contains(&format!("\r\nblocked_clients:{count}\r\n")),
+                "{info}"
+            );
         }
         rig.check("CLIENT UNPAUSE", "+OK\r\n");
-        assert!(rig.run("INFO clients").contains("\r\nblocked_clients:0\r\n"));
+        assert!(
+            rig.run("INFO clients")
+                .contains("\r\nblocked_clients:0\r\n")
+        );
     }
 
     #[test]
