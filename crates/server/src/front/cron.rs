@@ -13,7 +13,7 @@ const TIDY_PERIOD_US: u64 = 1_000;
 /// Keys that expire in one step: short enough to go unnoticed by requests.
 /// While more are due there is a step in every turn, so that requests and
 /// expiry take turns and a million keys are gone within a second or so.
-const EXPIRE_BUDGET: usize = 256;
+const EXPIRE_BUDGET: usize = 128;
 
 /// Records that one step of compaction may move.
 const MAINTAIN_BUDGET: usize = 128;
