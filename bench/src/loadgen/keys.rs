@@ -1,7 +1,7 @@
 //! Key numbers, the keys they become, and which of them is drawn next.
 
-use super::rng::Rng;
 use super::zipf::ScrambledZipfian;
+use rufous_base::rng::Rng;
 
 /// Every key ends in the key number as this many decimal digits: 8 B keys are the number alone.
 pub const DIGITS: usize = 8;

@@ -7,7 +7,6 @@
 //!
 //! | module | concept |
 //! |---|---|
-//! | [`rng`] | seeded random numbers |
 //! | [`zipf`] | zipfian, scrambled zipfian and latest distributions |
 //! | [`keys`] | how a key number becomes a key, and which key is drawn next |
 //! | [`template`] | commands as byte templates with the replies they must get |
@@ -24,7 +23,6 @@ pub mod latency;
 pub mod load;
 pub mod paced;
 pub mod reply;
-pub mod rng;
 pub mod source;
 pub mod template;
 pub mod zipf;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::conn::{Batch, Expect};
 use super::keys::Keys;
 use super::reply::Check;
-use super::rng::Rng;
 use super::template::{Command, Shape, Template};
+use rufous_base::rng::Rng;
 
 /// Writes the next batch of a connection.
 pub trait Source {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::keys::{self, DIGITS, Keys};
 use super::reply::Check;
-use super::rng::Rng;
+use rufous_base::rng::Rng;
 
 /// What counters are preloaded with: beyond the small integers that Redis shares between keys.
 const COUNTER_START: &[u8] = b"1000000";

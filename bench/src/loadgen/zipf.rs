@@ -1,7 +1,7 @@
 //! Skewed key choice: the zipfian generator of Gray et al. ("Quickly generating billion-record
 //! synthetic databases", SIGMOD 1994), which YCSB uses, and YCSB's two variants of it.
 
-use super::rng::Rng;
+use rufous_base::rng::Rng;
 
 /// YCSB's skew.
 pub const YCSB_THETA: f64 = 0.99;

@@ -5,9 +5,9 @@ use super::workload::{Operation, Popularity, Workload};
 use crate::client::encode;
 use crate::loadgen::conn::{Batch, Expect};
 use crate::loadgen::reply::Check;
-use crate::loadgen::rng::Rng;
 use crate::loadgen::source::Source;
 use crate::loadgen::zipf::{Latest, ScrambledZipfian};
+use rufous_base::rng::Rng;
 
 /// Scans take 1 to this many records.
 const LONGEST_SCAN: u64 = 100;
