@@ -94,8 +94,9 @@ fn every_numeric_argument_at_every_edge() {
         }
     }
     witness.finish();
-    // One of the edges is the last offset that a string may have.
-    server.assert_grew_less(before, 1536 * MIB);
+    // One of the edges is the last offset that a string may have, so several commands make a value
+    // of 512 MiB one after the other; another thread drops the old ones, in its own time.
+    server.assert_grew_less(before, 3072 * MIB);
 }
 
 #[test]
