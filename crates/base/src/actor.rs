@@ -12,11 +12,18 @@
 //!    with [`Input::Resume`] and the bytes of the last `Received` before
 //!    anything else; only then may it reuse that buffer.
 //! 4. Effects are carried out after the last `Resume` of a turn, in order;
-//!    all replies to one connection in a turn leave together.
+//!    all replies to one connection in a turn leave together. Before that,
+//!    [`Actor::end_turn`] is called once.
 //! 5. Messages between two workers arrive once, in the order sent.
 //! 6. `Ended` comes after every `Received` of its connection; nothing is read
 //!    from it any more, but replies still leave, until the actor closes it.
+//! 7. Replies and closes of a turn wait while its [`Effects::gate`] is above
+//!    [`Effects::passed`], and those of later turns behind them. Where a step
+//!    sets [`Effects::abandon`], what waits is dropped at the end of the turn
+//!    and every connection that it was for is closed at once.
+//! 8. Each request in [`Effects::disk`] is answered by one `Disk` input.
 
+use crate::disk::{DiskDone, DiskRequest};
 use crate::ids::{ConnId, WorkerId};
 use crate::output::Output;
 use crate::time::Now;
@@ -30,6 +37,11 @@ pub trait Actor {
 
     /// Takes one input. Effects are appended; `fx.more` is set by each step.
     fn step(&mut self, now: Now, input: Input<'_, Self::Message>, fx: &mut Effects<Self::Message>);
+
+    /// Ends a turn: everything that it was stepped with has been taken.
+    fn end_turn(&mut self, now: Now, fx: &mut Effects<Self::Message>) {
+        let _ = (now, fx);
+    }
 }
 
 /// Everything that can happen to an actor.
@@ -54,6 +66,8 @@ pub enum Input<'a, M> {
     Closed { conn: ConnId },
     /// The time asked for with `Effects::wake_at_us` has come.
     Tick,
+    /// The answer to a request in `Effects::disk`.
+    Disk(DiskDone),
     /// The node stops: finish what is under way, then ask for `NodeEffect::Stopped`.
     Stop,
 }
@@ -142,6 +156,14 @@ pub struct Effects<M> {
     /// A connection is [`Backlog::Client`] until another is asked for.
     pub backlogs: Vec<(ConnId, Backlog)>,
     pub garbage: Vec<Garbage>,
+    /// Requests to the disk. They do not wait for `gate`.
+    pub disk: Vec<DiskRequest>,
+    /// What the replies and closes of this turn wait for; set in `end_turn`.
+    pub gate: Option<u64>,
+    /// Gates up to this have been passed. Never goes down; the driver leaves it.
+    pub passed: u64,
+    /// What waits for a gate will never be answered.
+    pub abandon: bool,
     pub node: Vec<NodeEffect>,
     /// When to step with `Input::Tick`, in `Now::mono_us`; the last value given holds.
     pub wake_at_us: Option<u64>,
@@ -160,6 +182,10 @@ impl<M> Default for Effects<M> {
             drains: Vec::new(),
             backlogs: Vec::new(),
             garbage: Vec::new(),
+            disk: Vec::new(),
+            gate: None,
+            passed: 0,
+            abandon: false,
             node: Vec::new(),
             wake_at_us: None,
             more: false,

@@ -13,11 +13,13 @@
 //! - [`rng`]: randomness from a seed
 //! - [`args`]: the arguments of one request, borrowed from where they were read
 //! - [`output`]: reply bytes, with large values by reference
+//! - [`disk`]: what an actor asks of its disk
 //! - [`actor`]: what an actor is given and what it may ask for
 #![forbid(unsafe_code)]
 
 pub mod actor;
 pub mod args;
+pub mod disk;
 pub mod ids;
 pub mod limits;
 pub mod output;

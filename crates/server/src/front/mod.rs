@@ -364,6 +364,7 @@ impl Actor for Front {
             Input::Ended { conn } => self.ended.push(conn),
             Input::Closed { conn } => self.on_closed(conn),
             Input::Tick => self.on_tick(now, fx),
+            Input::Disk(_) => debug_assert!(false, "an answer from a disk that nobody asked"),
             Input::Stop => self.stopping = true,
         }
         self.finish_step(now, fx);

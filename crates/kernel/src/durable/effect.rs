@@ -1,0 +1,325 @@
+//! What a command did to one worker's data, as bytes: the contents of logs and
+//! snapshots.
+//!
+//! Effects say what became of a key, never how: replaying them needs no clock,
+//! no randomness and no command, and gives the same data. An effect is a tag
+//! byte, the database, and parts whose lengths are varints (docs/format).
+
+use std::fmt;
+
+/// One change. Applied in order to what was there before, from an empty shard on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect<'a> {
+    /// The key has this value and expiry (Unix milliseconds), whatever it had.
+    Set {
+        db: u8,
+        key: &'a [u8],
+        value: &'a [u8],
+        expire_at: Option<u64>,
+    },
+    /// Likewise, with the expiry that the key had, if it was there.
+    SetKeep {
+        db: u8,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Delete {
+        db: u8,
+        key: &'a [u8],
+    },
+    /// More bytes at the value's end; makes the key where it is missing.
+    Append {
+        db: u8,
+        key: &'a [u8],
+        tail: &'a [u8],
+    },
+    /// Other bytes from `at` on; makes the key, and fills with zeros, where
+    /// the value is shorter.
+    Write {
+        db: u8,
+        key: &'a [u8],
+        at: u64,
+        bytes: &'a [u8],
+    },
+    Expire {
+        db: u8,
+        key: &'a [u8],
+        at: Option<u64>,
+    },
+    FlushDb {
+        db: u8,
+    },
+    SwapDb {
+        a: u8,
+        b: u8,
+    },
+}
+
+/// Bytes that are no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnEffect;
+
+impl fmt::Display for NotAnEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an effect")
+    }
+}
+
+/// Tags never change their meaning; new kinds take new ones. 0x40 and above
+/// are for entries of a log that are no effects.
+const SET: u8 = 1;
+const SET_EXPIRING: u8 = 2;
+const SET_KEEP: u8 = 3;
+const DELETE: u8 = 4;
+const APPEND: u8 = 5;
+const WRITE: u8 = 6;
+const EXPIRE: u8 = 7;
+const PERSIST: u8 = 8;
+const FLUSH_DB: u8 = 9;
+const SWAP_DB: u8 = 10;
+
+impl<'a> Effect<'a> {
+    /// Appends it to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match *self {
+            Effect::Set {
+                db,
+                key,
+                value,
+                expire_at: None,
+            } => parts(out, SET, db, key, value),
+            Effect::Set {
+                db,
+                key,
+                value,
+                expire_at: Some(at),
+            } => {
+                parts(out, SET_EXPIRING, db, key, value);
+                out.extend_from_slice(&at.to_le_bytes());
+            }
+            Effect::SetKeep { db, key, value } => parts(out, SET_KEEP, db, key, value),
+            Effect::Delete { db, key } => parts(out, DELETE, db, key, &[]),
+            Effect::Append { db, key, tail } => parts(out, APPEND, db, key, tail),
+            Effect::Write { db, key, at, bytes } => {
+                parts(out, WRITE, db, key, bytes);
+                out.extend_from_slice(&at.to_le_bytes());
+            }
+            Effect::Expire {
+                db,
+                key,
+                at: Some(at),
+            } => {
+                parts(out, EXPIRE, db, key, &[]);
+                out.extend_from_slice(&at.to_le_bytes());
+            }
+            Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
+            Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
+            Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
+        }
+    }
+
+    /// Takes one effect off the front of `from`, and leaves the rest there.
+    pub fn decode(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+        let tag = byte(from)?;
+        let db = database(from)?;
+        if tag == FLUSH_DB {
+            return Ok(Effect::FlushDb { db });
+        }
+        if tag == SWAP_DB {
+            let b = database(from)?;
+            return Ok(Effect::SwapDb { a: db, b });
+        }
+        if !(SET..=PERSIST).contains(&tag) {
+            return Err(NotAnEffect);
+        }
+        let key_len = varint(from)?;
+        let has_value = !matches!(tag, DELETE | EXPIRE | PERSIST);
+        let value_len = if has_value { varint(from)? } else { 0 };
+        let key = slice(from, key_len)?;
+        let value = slice(from, value_len)?;
+        Ok(match tag {
+            SET => Effect::Set {
+                db,
+                key,
+                value,
+                expire_at: None,
+            },
+            SET_EXPIRING => Effect::Set {
+                db,
+                key,
+                value,
+                expire_at: Some(word(from)?),
+            },
+            SET_KEEP => Effect::SetKeep { db, key, value },
+            DELETE => Effect::Delete { db, key },
+            APPEND => Effect::Append {
+                db,
+                key,
+                tail: value,
+            },
+            WRITE => Effect::Write {
+                db,
+                key,
+                at: word(from)?,
+                bytes: value,
+            },
+            EXPIRE => Effect::Expire {
+                db,
+                key,
+                at: Some(word(from)?),
+            },
+            _ => Effect::Expire { db, key, at: None },
+        })
+    }
+}
+
+#[inline]
+fn parts(out: &mut Vec<u8>, tag: u8, db: u8, key: &[u8], value: &[u8]) {
+    out.reserve(2 + 20 + key.len() + value.len() + 8);
+    out.extend_from_slice(&[tag, db]);
+    put_varint(out, key.len() as u64);
+    if !matches!(tag, DELETE | EXPIRE | PERSIST) {
+        put_varint(out, value.len() as u64);
+    }
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+}
+
+/// Seven bits a byte, low bits first.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+pub(super) fn varint(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
+    let mut n = 0u64;
+    for shift in (0..64).step_by(7) {
+        let next = byte(from)?;
+        let bits = u64::from(next & 0x7F);
+        if shift == 63 && bits > 1 {
+            return Err(NotAnEffect);
+        }
+        n |= bits << shift;
+        if next < 0x80 {
+            return Ok(n);
+        }
+    }
+    Err(NotAnEffect)
+}
+
+pub(super) fn byte(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
+    let (&first, rest) = from.split_first().ok_or(NotAnEffect)?;
+    *from = rest;
+    Ok(first)
+}
+
+fn database(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
+    let db = byte(from)?;
+    if usize::from(db) < rufous_base::limits::DATABASES {
+        return Ok(db);
+    }
+    Err(NotAnEffect)
+}
+
+pub(super) fn slice<'a>(from: &mut &'a [u8], len: u64) -> Result<&'a [u8], NotAnEffect> {
+    let len = usize::try_from(len).map_err(|_| NotAnEffect)?;
+    let (head, rest) = from.split_at_checked(len).ok_or(NotAnEffect)?;
+    *from = rest;
+    Ok(head)
+}
+
+pub(super) fn word(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
+    let (head, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
+    *from = rest;
+    Ok(u64::from_le_bytes(*head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Effect<'static>> {
+        let (db, key) = (3, &b"key"[..]);
+        let long = &[7u8; 300][..];
+        vec![
+            Effect::Set {
+                db,
+                key,
+                value: b"",
+                expire_at: None,
+            },
+            Effect::Set {
+                db,
+                key: b"",
+                value: long,
+                expire_at: Some(u64::MAX),
+            },
+            Effect::SetKeep {
+                db,
+                key: long,
+                value: b"v",
+            },
+            Effect::Delete { db, key },
+            Effect::Append {
+                db,
+                key,
+                tail: b"tail",
+            },
+            Effect::Write {
+                db,
+                key,
+                at: 1 << 40,
+                bytes: b"x",
+            },
+            Effect::Expire {
+                db,
+                key,
+                at: Some(5),
+            },
+            Effect::Expire { db, key, at: None },
+            Effect::FlushDb { db: 15 },
+            Effect::SwapDb { a: 0, b: 15 },
+        ]
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_and_no_part_of_it_does() {
+        let mut all = Vec::new();
+        for effect in samples() {
+            let mut bytes = Vec::new();
+            effect.encode(&mut bytes);
+            let mut rest = &bytes[..];
+            assert_eq!(Effect::decode(&mut rest), Ok(effect));
+            assert!(rest.is_empty());
+            for cut in 0..bytes.len() {
+                assert_eq!(Effect::decode(&mut &bytes[..cut]), Err(NotAnEffect));
+            }
+            all.extend_from_slice(&bytes);
+        }
+        let mut rest = &all[..];
+        for effect in samples() {
+            assert_eq!(Effect::decode(&mut rest), Ok(effect));
+        }
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        let cases: [&[u8]; 6] = [
+            &[],
+            &[0, 0],
+            &[FLUSH_DB, 16],
+            &[SWAP_DB, 0, 16],
+            &[
+                SET, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1,
+            ],
+            &[99, 0, 0, 0],
+        ];
+        for case in cases {
+            assert_eq!(Effect::decode(&mut &case[..]), Err(NotAnEffect), "{case:?}");
+        }
+    }
+}
