@@ -84,29 +84,9 @@ impl Session<'_> {
         question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
         finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) {
-        let id = self.front.next_gather;
-        self.front.next_gather += 1;
-        let mut answers: Vec<Option<Answer>> = Vec::new();
-        answers.resize_with(self.front.kernel.placement().workers(), || None);
-        answers[self.front.id().index()] = own;
-        let Some(connection) = self.front.connection(self.conn) else {
+        let Some(id) = self.expect(others.len(), own, finish) else {
             return;
         };
-        let gather = Gather {
-            conn: self.conn,
-            seq: connection.next_seq(),
-            resp3: connection.resp3,
-            answers,
-            missing: others.len(),
-            finish: Box::new(move |front, answers, reply| {
-                let typed = answers
-                    .into_iter()
-                    .filter_map(|a| a.downcast::<T>().ok().map(|a| *a))
-                    .collect();
-                finish(front, typed, reply);
-            }),
-        };
-        self.front.gathers.insert(id, gather);
         for &worker in others {
             let question = question.clone();
             let boxed: Question = Box::new(move |front, now| Box::new(question(front, now)));
@@ -118,7 +98,39 @@ impl Session<'_> {
                 },
             ));
         }
+    }
+
+    /// Has the reply made of `missing` answers that are to come, next to that
+    /// of this worker; the number is to come with them.
+    pub(super) fn expect<T: Send + 'static>(
+        &mut self,
+        missing: usize,
+        own: Option<Answer>,
+        finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
+    ) -> Option<u64> {
+        let id = self.front.next_gather;
+        self.front.next_gather += 1;
+        let mut answers: Vec<Option<Answer>> = Vec::new();
+        answers.resize_with(self.front.kernel.placement().workers(), || None);
+        answers[self.front.id().index()] = own;
+        let connection = self.front.connection(self.conn)?;
+        let gather = Gather {
+            conn: self.conn,
+            seq: connection.next_seq(),
+            resp3: connection.resp3,
+            answers,
+            missing,
+            finish: Box::new(move |front, answers, reply| {
+                let typed = answers
+                    .into_iter()
+                    .filter_map(|a| a.downcast::<T>().ok().map(|a| *a))
+                    .collect();
+                finish(front, typed, reply);
+            }),
+        };
+        self.front.gathers.insert(id, gather);
         self.pending = true;
+        Some(id)
     }
 }
 

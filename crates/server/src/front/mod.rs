@@ -17,6 +17,7 @@
 //! - [`secret`]: what neither of them nor a monitor may show
 //! - [`monitor`]: clients that watch every command
 //! - [`figures`]: what each worker counts, for who watches the node
+//! - [`persistence`]: what commands and watchers know of durability
 //! - [`shared`], [`process`]: what all workers of a node know
 
 mod bounds;
@@ -28,6 +29,7 @@ pub mod gather;
 pub mod latency;
 pub mod monitor;
 pub mod parse;
+pub mod persistence;
 pub mod process;
 mod secret;
 pub mod session;
@@ -120,6 +122,7 @@ pub struct Front {
     /// When a browser was last turned away with a line in the log.
     http_logged_us: Option<u64>,
     pub(crate) cron: cron::Cron,
+    pub persistence: persistence::Persistence,
 }
 
 impl Front {
@@ -164,6 +167,7 @@ impl Front {
             pushes: Vec::new(),
             http_logged_us: None,
             cron: cron::Cron::default(),
+            persistence: persistence::Persistence::default(),
         };
         front.configure(config);
         front
@@ -280,6 +284,7 @@ impl Front {
             fx,
         };
         self.kernel.settle(now, &mut replies);
+        self.deliver_save_answers(fx);
         self.resume_connections(fx);
         self.wake_in_time(now, fx);
         self.kernel

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::connection::Connection;
 use super::figures::Board;
+use super::persistence::Loading;
 use super::process::Process;
 use crate::config::Config;
 
@@ -26,6 +27,7 @@ pub struct Shared {
     pub process: Process,
     /// Figures of the workers, for metrics and health.
     pub board: Board,
+    pub loading: Loading,
     /// Bytes of data by worker, and the most there ever were.
     memory: Vec<AtomicUsize>,
     memory_peak: AtomicUsize,
@@ -51,6 +53,7 @@ impl Shared {
             monitors: AtomicUsize::new(0),
             process: Process::default(),
             board: Board::new(workers),
+            loading: Loading::default(),
             memory: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             memory_peak: AtomicUsize::new(0),
             settings: Mutex::new(None),
