@@ -123,7 +123,17 @@ pub enum Backlog {
 }
 
 /// Something large to be dropped by a thread that serves nobody.
-pub type Garbage = Box<dyn Any + Send>;
+pub struct Garbage {
+    /// What dropping it frees, about.
+    pub bytes: usize,
+    pub what: Box<dyn Any + Send>,
+}
+
+impl std::fmt::Debug for Garbage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Garbage({} bytes)", self.bytes)
+    }
+}
 
 /// What an actor asks of the node rather than of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

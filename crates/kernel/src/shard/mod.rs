@@ -350,7 +350,10 @@ impl Shard {
         self.env.counters.changes += self.dbs[db].len() as u64;
         let old = std::mem::take(&mut self.dbs[db]);
         if old.len() > 0 {
-            self.env.garbage.push(Box::new(old));
+            self.env.garbage.push(Garbage {
+                bytes: old.memory().total(),
+                what: Box::new(old),
+            });
         }
     }
 
@@ -423,7 +426,11 @@ impl Shard {
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
         let mut all = std::mem::take(&mut self.env.garbage);
         if !self.env.big_values.is_empty() {
-            all.push(Box::new(std::mem::take(&mut self.env.big_values)));
+            let values = std::mem::take(&mut self.env.big_values);
+            all.push(Garbage {
+                bytes: values.iter().map(|value| value.capacity()).sum(),
+                what: Box::new(values),
+            });
         }
         all
     }
