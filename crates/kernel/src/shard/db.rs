@@ -212,7 +212,7 @@ impl Db {
         Value::Small(part)
     }
 
-    fn item(&self, handle: u32) -> Item<'_> {
+    pub(super) fn item(&self, handle: u32) -> Item<'_> {
         let slot = self.arena.get(handle);
         let head = Head::of(slot);
         Item {

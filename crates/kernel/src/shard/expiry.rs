@@ -5,7 +5,9 @@
 //! An element is a time and a hash, and stands for every record with that
 //! hash that expires then: it names no handle, so that records can move.
 
+use rufous_base::rng::Rng;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Elements of a chunk before it is cut in two.
 const CHUNK: usize = 128;
@@ -32,11 +34,20 @@ impl Due {
     }
 }
 
+#[derive(Debug)]
+struct Chunk {
+    /// Where the map has it: a lower bound of its elements, which is above
+    /// the elements of the chunk before.
+    bound: Due,
+    items: Vec<Due>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    /// By a lower bound of their elements, which is above the elements of
-    /// the chunk before. No chunk is empty.
-    chunks: BTreeMap<Due, Vec<Due>>,
+    /// The place of each chunk in `chunks`, by its bound.
+    order: BTreeMap<Due, u32>,
+    /// In any order and without gaps, so that one can be drawn. None is empty.
+    chunks: Vec<Chunk>,
     len: usize,
     capacity: usize,
 }
@@ -48,114 +59,177 @@ impl Expiry {
 
     /// Bytes allocated; the map's nodes by an estimate of their fill.
     pub(super) fn bytes(&self) -> usize {
-        let entry = size_of::<Due>() + size_of::<Vec<Due>>();
-        self.capacity * size_of::<Due>() + self.chunks.len() * entry * 3 / 2
+        let entry = size_of::<Due>() + size_of::<u32>();
+        self.capacity * size_of::<Due>()
+            + self.chunks.capacity() * size_of::<Chunk>()
+            + self.chunks.len() * entry * 3 / 2
     }
 
     /// The soonest expiry: Unix milliseconds and hash.
     pub(super) fn first(&self) -> Option<(u64, u32)> {
-        let (_, chunk) = self.chunks.first_key_value()?;
-        chunk.first().map(|due| (due.unix_ms(), due.hash))
+        let (_, &at) = self.order.first_key_value()?;
+        let due = self.chunks[at as usize].items.first();
+        due.map(|due| (due.unix_ms(), due.hash))
+    }
+
+    /// An element, each with the same probability.
+    pub(super) fn random(&self, rng: &mut Rng) -> Option<(u64, u32)> {
+        if self.chunks.is_empty() {
+            return None;
+        }
+        // Chunks are at least a quarter full but for few of them, so that a
+        // place that is free is seldom hit often.
+        let draw = |rng: &mut Rng| {
+            let chunk = &self.chunks[rng.below(self.chunks.len() as u64) as usize];
+            (chunk, rng.below(CHUNK as u64) as usize)
+        };
+        let hit = (0..64).find_map(|_| {
+            let (chunk, place) = draw(rng);
+            chunk.items.get(place)
+        });
+        let due = hit.or_else(|| draw(rng).0.items.first())?;
+        Some((due.unix_ms(), due.hash))
+    }
+
+    /// The place of the chunk where the element is, or would be.
+    fn place_of(&self, due: Due) -> Option<usize> {
+        let (_, &at) = self.order.range(..=due).next_back()?;
+        Some(at as usize)
     }
 
     pub(super) fn contains(&self, unix_ms: u64, hash: u32) -> bool {
         let due = Due::new(unix_ms, hash);
-        let chunk = self.chunks.range(..=due).next_back();
-        chunk.is_some_and(|(_, c)| c.binary_search(&due).is_ok())
+        self.place_of(due)
+            .is_some_and(|at| self.chunks[at].items.binary_search(&due).is_ok())
     }
 
     pub(super) fn insert(&mut self, unix_ms: u64, hash: u32) {
         let due = Due::new(unix_ms, hash);
-        let Some((_, chunk)) = self.chunks.range_mut(..=due).next_back() else {
+        let Some(place) = self.place_of(due) else {
             self.insert_first(due);
             return;
         };
-        let Err(at) = chunk.binary_search(&due) else {
+        let items = &mut self.chunks[place].items;
+        let Err(at) = items.binary_search(&due) else {
             return;
         };
         self.len += 1;
-        if chunk.len() < CHUNK {
-            self.capacity -= chunk.capacity();
-            chunk.insert(at, due);
-            self.capacity += chunk.capacity();
-            return;
-        }
+        self.capacity -= items.capacity();
         // In order of time, a full chunk stays full; else it is cut in the middle.
         let mut tail = Vec::new();
-        if at < CHUNK {
-            self.capacity -= chunk.capacity();
-            tail = chunk.split_off(CHUNK / 2);
-            let half = if at <= CHUNK / 2 { chunk } else { &mut tail };
-            let at = if at <= CHUNK / 2 { at } else { at - CHUNK / 2 };
-            half.insert(at, due);
-            let chunk = self.chunks.range(..=due).next_back();
-            self.capacity += chunk.map_or(0, |c| c.1.capacity());
-        } else {
+        if items.len() < CHUNK {
+            items.insert(at, due);
+        } else if at == CHUNK {
             tail.push(due);
+        } else {
+            tail = items.split_off(CHUNK / 2);
+            match at.checked_sub(CHUNK / 2) {
+                None | Some(0) => items.insert(at, due),
+                Some(at) => tail.insert(at, due),
+            }
         }
-        self.capacity += tail.capacity();
-        self.chunks.insert(tail[0], tail);
+        self.capacity += items.capacity();
+        if let Some(&bound) = tail.first() {
+            self.add_chunk(bound, tail);
+        }
     }
 
     /// Before everything there is.
     fn insert_first(&mut self, due: Due) {
-        let mut chunk = match self.chunks.first_entry() {
-            Some(first) if first.get().len() < CHUNK => first.remove(),
-            _ => Vec::new(),
-        };
-        self.capacity -= chunk.capacity();
-        chunk.insert(0, due);
-        self.capacity += chunk.capacity();
         self.len += 1;
-        self.chunks.insert(due, chunk);
+        if let Some(first) = self.order.first_entry() {
+            let at = *first.get();
+            let chunk = &mut self.chunks[at as usize];
+            if chunk.items.len() < CHUNK {
+                self.capacity -= chunk.items.capacity();
+                chunk.items.insert(0, due);
+                self.capacity += chunk.items.capacity();
+                chunk.bound = due;
+                first.remove();
+                self.order.insert(due, at);
+                return;
+            }
+        }
+        self.add_chunk(due, vec![due]);
+    }
+
+    fn add_chunk(&mut self, bound: Due, items: Vec<Due>) {
+        self.capacity += items.capacity();
+        self.order.insert(bound, self.chunks.len() as u32);
+        self.chunks.push(Chunk { bound, items });
+    }
+
+    fn drop_chunk(&mut self, at: usize) -> Vec<Due> {
+        let chunk = self.chunks.swap_remove(at);
+        self.capacity -= chunk.items.capacity();
+        self.order.remove(&chunk.bound);
+        if let Some(moved) = self.chunks.get(at) {
+            self.order.insert(moved.bound, at as u32);
+        }
+        if self.chunks.is_empty() {
+            self.chunks = Vec::new();
+        }
+        chunk.items
     }
 
     pub(super) fn remove(&mut self, unix_ms: u64, hash: u32) -> bool {
         let due = Due::new(unix_ms, hash);
-        let Some((&bound, chunk)) = self.chunks.range_mut(..=due).next_back() else {
+        let Some(place) = self.place_of(due) else {
             return false;
         };
-        let Ok(at) = chunk.binary_search(&due) else {
+        let items = &mut self.chunks[place].items;
+        let Ok(at) = items.binary_search(&due) else {
             return false;
         };
         self.len -= 1;
-        chunk.remove(at);
-        let len = chunk.len();
+        items.remove(at);
+        let len = items.len();
         if len == 0 {
-            self.capacity -= chunk.capacity();
-            self.chunks.remove(&bound);
+            self.drop_chunk(place);
         } else if len < CHUNK / 4 {
-            self.join_next(bound);
+            self.join_next(place);
         }
         true
     }
 
     /// Takes the next chunk's elements into this one where both are small.
-    fn join_next(&mut self, bound: Due) {
-        let mut both = self.chunks.range_mut(bound..);
-        let (Some((_, chunk)), Some((&next_bound, next))) = (both.next(), both.next()) else {
+    fn join_next(&mut self, place: usize) {
+        let bound = self.chunks[place].bound;
+        let after = (Bound::Excluded(bound), Bound::Unbounded);
+        let Some((_, &next)) = self.order.range(after).next() else {
             return;
         };
-        if chunk.len() + next.len() > CHUNK * 3 / 4 {
+        let next = next as usize;
+        if self.chunks[place].items.len() + self.chunks[next].items.len() > CHUNK * 3 / 4 {
             return;
         }
-        self.capacity -= chunk.capacity() + next.capacity();
-        chunk.append(next);
-        self.capacity += chunk.capacity();
-        self.chunks.remove(&next_bound);
+        let mut tail = self.drop_chunk(next);
+        // The last chunk has moved to where the next one was.
+        let place = if place == self.chunks.len() {
+            next
+        } else {
+            place
+        };
+        let items = &mut self.chunks[place].items;
+        self.capacity -= items.capacity();
+        items.append(&mut tail);
+        self.capacity += items.capacity();
     }
 
     /// Asserts the invariants of the list.
     pub(super) fn check(&self) {
         let mut last = None;
         let (mut len, mut capacity) = (0, 0);
-        for (bound, chunk) in &self.chunks {
-            assert!(!chunk.is_empty() && chunk.len() <= CHUNK);
-            assert!(*bound <= chunk[0] && last.is_none_or(|l| l < *bound));
-            assert!(chunk.is_sorted_by(|a, b| a < b));
-            last = chunk.last().copied();
-            len += chunk.len();
-            capacity += chunk.capacity();
+        assert_eq!(self.order.len(), self.chunks.len());
+        for (bound, &at) in &self.order {
+            let Chunk { bound: own, items } = &self.chunks[at as usize];
+            assert_eq!(bound, own);
+            assert!(!items.is_empty() && items.len() <= CHUNK);
+            assert!(*bound <= items[0] && last.is_none_or(|l| l < *bound));
+            assert!(items.is_sorted_by(|a, b| a < b));
+            last = items.last().copied();
+            len += items.len();
+            capacity += items.capacity();
         }
         assert_eq!((len, capacity), (self.len, self.capacity));
     }
@@ -164,7 +238,6 @@ impl Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rufous_base::rng::Rng;
     use std::collections::BTreeSet;
 
     #[test]
@@ -198,6 +271,31 @@ mod tests {
         }
         list.check();
         assert_eq!(list.bytes(), 0);
+    }
+
+    #[test]
+    fn elements_are_drawn_evenly() {
+        let mut rng = Rng::new(4);
+        let mut list = Expiry::default();
+        // Chunks of all fills: some in order, some at random, some thinned out.
+        for i in 0..1000 {
+            list.insert(i, 0);
+            list.insert(10_000 + rng.below(1 << 30), 0);
+            list.insert(1 << 40 | i, 0);
+        }
+        for i in (0..1000).filter(|i| i % 3 > 0) {
+            assert!(list.remove(1 << 40 | i, 0));
+        }
+        list.check();
+        let mut hits = BTreeMap::<u64, u32>::new();
+        for _ in 0..list.len() * 100 {
+            let (at, _) = list.random(&mut rng).expect("not empty");
+            *hits.entry(at).or_default() += 1;
+        }
+        // Poisson around 100: eight standard deviations either way.
+        assert_eq!(hits.len(), list.len());
+        assert!(hits.values().all(|&n| n > 20 && n < 180));
+        assert_eq!(Expiry::default().random(&mut rng), None);
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! - `segment`, `index`: from hash to record
 //! - `walk`: the index in the order of hashes, and at random
 //! - `expiry`: the order in which keys expire
+//! - `sample`: drawing records to be evicted
 //! - `slab`: what is too large for a record
 //! - `table`: arrays that grow without moving
 
@@ -31,6 +32,7 @@ mod expiry;
 mod index;
 pub mod policy;
 mod record;
+mod sample;
 mod segment;
 mod slab;
 mod table;
@@ -41,6 +43,7 @@ mod walk;
 mod write;
 
 pub use policy::Policy;
+pub use sample::{Drawn, Eviction};
 pub use types::{
     Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
 };

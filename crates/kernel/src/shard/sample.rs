@@ -1,0 +1,213 @@
+//! Drawing records that might be evicted, and evicting them.
+//!
+//! What is drawn names no handle, since records move: a record is found again
+//! by its hash and its access stamp, and one that was used meanwhile is not.
+
+use super::Shard;
+use super::db::{Db, Found};
+use super::record;
+use rufous_base::Now;
+use rufous_base::limits::DATABASES;
+use rufous_base::rng::Rng;
+
+/// A record as it was when it was drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    pub db: u8,
+    pub hash: u32,
+    /// The access stamp, 24 bits; see [`super::Policy`].
+    pub access: u32,
+    /// Unix milliseconds.
+    pub expire_at: Option<u64>,
+}
+
+/// What became of a record that was to be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    Evicted,
+    /// Its time had come anyway: it counts as expired.
+    Expired,
+    /// It is not there any more, or was used since.
+    Changed,
+    /// The caller keeps it.
+    Kept,
+}
+
+impl Shard {
+    /// Draws `count` records, each with the same probability whichever
+    /// database it is in; `volatile`: of those that expire.
+    pub fn draw(&self, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
+        let size = |db: &Db| match volatile {
+            true => db.expiry.len() as u64,
+            false => db.len() as u64,
+        };
+        let sizes: [u64; DATABASES] = std::array::from_fn(|db| size(&self.dbs[db]));
+        let total: u64 = sizes.iter().sum();
+        for _ in 0..count.min(total as usize) {
+            let mut at = rng.below(total);
+            let in_it = |&size: &u64| {
+                let hit = at < size;
+                at = at.saturating_sub(size);
+                hit
+            };
+            let Some(db) = sizes.iter().position(in_it) else {
+                return;
+            };
+            out.extend(self.dbs[db].draw(db, volatile, rng));
+        }
+    }
+
+    /// The record that expires next.
+    pub fn draw_soonest(&self) -> Option<Drawn> {
+        let firsts = self.dbs.iter().enumerate();
+        let firsts = firsts.filter_map(|(number, db)| Some((db.expiry.first()?, number)));
+        let ((unix_ms, hash), number) = firsts.min()?;
+        self.dbs[number].expiring_at(number, unix_ms, hash)
+    }
+
+    /// Whether there are records to draw from.
+    pub fn can_draw(&self, volatile: bool) -> bool {
+        let any = |db: &Db| match volatile {
+            true => db.expiring() > 0,
+            false => db.len() > 0,
+        };
+        self.dbs.iter().any(any)
+    }
+
+    /// Removes a record that was drawn, unless `keep` says otherwise of its key.
+    pub fn evict(&mut self, drawn: Drawn, now: Now, keep: impl FnOnce(&[u8]) -> bool) -> Eviction {
+        let db = &mut self.dbs[usize::from(drawn.db)];
+        let is_it = |handle| {
+            record::stamp(db.arena.get(handle)) == drawn.access
+                && db.expiry_of(handle) == drawn.expire_at
+        };
+        let Some((position, handle)) = db.index.find(drawn.hash, is_it) else {
+            return Eviction::Changed;
+        };
+        if keep(db.item(handle).key) {
+            return Eviction::Kept;
+        }
+        let found = Found { position, handle };
+        if drawn.expire_at.is_some_and(|at| at <= now.unix_ms()) {
+            db.expire_one(found, drawn.hash, &mut self.env);
+            return Eviction::Expired;
+        }
+        self.env.counters.changes += 1;
+        db.remove(found, drawn.hash, &mut self.env);
+        Eviction::Evicted
+    }
+}
+
+impl Db {
+    fn draw(&self, number: usize, volatile: bool, rng: &mut Rng) -> Option<Drawn> {
+        if volatile {
+            let (unix_ms, hash) = self.expiry.random(rng)?;
+            return self.expiring_at(number, unix_ms, hash);
+        }
+        let (hash, handle) = self.index.random(rng)?;
+        Some(self.drawn(number, hash, handle))
+    }
+
+    fn expiring_at(&self, number: usize, unix_ms: u64, hash: u32) -> Option<Drawn> {
+        let is_it = |handle| self.expiry_of(handle) == Some(unix_ms);
+        let (_, handle) = self.index.find(hash, is_it)?;
+        Some(self.drawn(number, hash, handle))
+    }
+
+    fn drawn(&self, number: usize, hash: u32, handle: u32) -> Drawn {
+        Drawn {
+            db: number as u8,
+            hash,
+            access: record::stamp(self.arena.get(handle)),
+            expire_at: self.expiry_of(handle),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ExpirySetting, NewValue};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const NOW: Now = Now {
+        mono_us: 7_000_000,
+        unix_us: 1_000_000_000,
+    };
+
+    fn filled() -> Shard {
+        let mut shard = Shard::new(1);
+        // 900 keys in database 0, 100 in 5; every third expires.
+        for i in 0..1000u64 {
+            let db = if i % 10 == 0 { 5 } else { 0 };
+            let name = i.to_le_bytes();
+            let key = shard.key(&name);
+            let expiry = match i % 3 {
+                0 => ExpirySetting::At(2_000_000 + i),
+                _ => ExpirySetting::Clear,
+            };
+            shard.set(db, key, NewValue::Copy(b"value"), expiry, NOW);
+        }
+        shard
+    }
+
+    #[test]
+    fn records_of_all_databases_are_drawn_evenly() {
+        let shard = filled();
+        let mut rng = Rng::new(5);
+        for (volatile, keys) in [(false, 1000), (true, 334)] {
+            let mut drawn = Vec::new();
+            shard.draw(volatile, 5, &mut rng, &mut drawn);
+            assert_eq!(drawn.len(), 5);
+            let mut hits = BTreeMap::<(u8, u32), u32>::new();
+            for _ in 0..keys * 20 {
+                drawn.clear();
+                shard.draw(volatile, 5, &mut rng, &mut drawn);
+                for d in &drawn {
+                    assert!(!volatile || d.expire_at.is_some());
+                    *hits.entry((d.db, d.hash)).or_default() += 1;
+                }
+            }
+            assert_eq!(hits.len(), keys);
+            assert!(hits.values().all(|&n| n > 20 && n < 200));
+        }
+    }
+
+    #[test]
+    fn only_what_is_as_it_was_drawn_is_evicted() {
+        let mut shard = filled();
+        let soonest = shard.draw_soonest().expect("some expire");
+        assert_eq!(soonest.expire_at, Some(2_000_000));
+        let name = 0u64.to_le_bytes();
+        let key = shard.key(&name);
+        assert_eq!(shard.evict(soonest, NOW, |k| k == name), Eviction::Kept);
+        let later = Now {
+            mono_us: 17_000_000,
+            ..NOW
+        };
+        assert!(shard.get(5, key, later).is_some());
+        assert_eq!(shard.evict(soonest, NOW, |_| false), Eviction::Changed);
+        let again = shard.draw_soonest().expect("it still is the soonest");
+        assert_ne!(again, soonest);
+        assert_eq!(shard.evict(again, NOW, |_| false), Eviction::Evicted);
+        assert!(!shard.contains(5, key, NOW));
+        let next = shard.draw_soonest().expect("more expire");
+        let after = Now {
+            unix_us: 3_000_000_000,
+            ..later
+        };
+        assert_eq!(shard.evict(next, after, |_| false), Eviction::Expired);
+        assert_eq!(shard.counters().expired, 1);
+        shard.check();
+    }
+
+    #[test]
+    fn nothing_is_drawn_where_nothing_is() {
+        let mut out = Vec::new();
+        let shard = Shard::new(1);
+        shard.draw(false, 5, &mut Rng::new(1), &mut out);
+        shard.draw(true, 5, &mut Rng::new(1), &mut out);
+        assert!(out.is_empty() && shard.draw_soonest().is_none());
+        assert!(!shard.can_draw(false) && !shard.can_draw(true));
+    }
+}
