@@ -1,11 +1,41 @@
 //! Outliving a crash: what is written to disk, and how it is read again.
 //!
 //! Pure: it makes requests to a disk and is told what became of them, never
-//! touching a file itself.
+//! touching a file itself. The bytes are drawn in docs/format.
 //!
 //! Map, in reading order:
 //! - [`effect`]: what a command did, as bytes
+//! - [`entry`]: what else stands between effects in a log
+//! - [`frame`]: entries under a checksum, the unit that is written or not
+//! - [`scan`]: frames out of a file's bytes, whatever those are
+//! - [`evidence`]: what is still readable behind a damaged place
+//! - [`file`](mod@file): names and headers of files
+//! - [`manifest`]: which files hold the data
 
 pub mod effect;
+pub mod entry;
+pub mod evidence;
+pub mod file;
+pub mod frame;
+pub mod manifest;
+pub mod scan;
 
 pub use effect::Effect;
+pub use entry::{Entry, TxnId};
+pub use evidence::{Evidence, EvidenceFinder};
+pub use file::{DataFile, FileHeader, FileKind, HeaderError};
+pub use manifest::{Manifest, ManifestError, SnapshotFile};
+pub use scan::{Bad, Frame, FrameReader, Step, Why};
+
+/// Whose a disk request is: the high byte of its id.
+pub mod ids {
+    pub const LOG: u64 = 1 << 56;
+    pub const SNAPSHOT: u64 = 2 << 56;
+    pub const LOAD: u64 = 3 << 56;
+    pub const SAVE: u64 = 4 << 56;
+
+    /// Which of them an id belongs to.
+    pub fn space(id: u64) -> u64 {
+        id & (0xFF << 56)
+    }
+}

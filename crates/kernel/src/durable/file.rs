@@ -1,0 +1,363 @@
+//! Names and headers of the files that hold frames.
+//!
+//! ```text
+//! 0       8     10    12    14    16         24    32        40     44   48        60   64
+//! | magic | ver | kind| wkr | of  | generation| run | first_seq| index| salt| zeros   | crc |
+//! ```
+//! Little endian. Magic, version and the checksum over the first 60 bytes keep
+//! their places in every version, so that a header of a newer version is told
+//! from a damaged one.
+
+use super::frame;
+use crc32fast::Hasher;
+use rufous_base::disk::FileName;
+
+/// Bytes of a file before its first frame.
+pub const HEADER_BYTES: usize = 64;
+const MAGIC: [u8; 8] = *b"\xB5Rufous\n";
+pub const VERSION: u16 = 1;
+pub const MANIFEST_VERSION: u32 = 1;
+const CRC_AT: usize = 60;
+
+pub const MANIFEST: &str = "manifest";
+/// The next manifest, until it takes the place of the old one.
+pub const MANIFEST_NEXT: &str = "manifest.next";
+/// Locked while a node uses the folder.
+pub const LOCK: &str = "lock";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    Log,
+    Snapshot,
+}
+
+impl FileKind {
+    fn code(self) -> u16 {
+        match self {
+            FileKind::Log => 1,
+            FileKind::Snapshot => 2,
+        }
+    }
+}
+
+/// What a file says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    pub kind: FileKind,
+    pub generation: u64,
+    pub worker: u16,
+    /// How many workers there were.
+    pub workers: u16,
+    /// Counts a log's segments of one generation; 0 for a snapshot.
+    pub index: u32,
+    /// Rises with every start of the node.
+    pub run: u64,
+    /// Of the first frame here. Frames from here on of earlier segments are void.
+    pub first_seq: u64,
+    /// A number that clients cannot guess.
+    pub salt: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// Nothing but zeros: made ahead, and not used.
+    Unused,
+    /// Another magic, a wrong checksum, or cut short.
+    Damaged,
+    /// Written by a newer version of the format.
+    Newer(u16),
+}
+
+impl std::fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HeaderError::Unused => f.write_str("the file was never used"),
+            HeaderError::Damaged => f.write_str("the file's header is damaged"),
+            HeaderError::Newer(version) => write!(
+                f,
+                "written by a newer version (format {version}, this one reads up to {VERSION})"
+            ),
+        }
+    }
+}
+
+impl FileHeader {
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let kind = self.kind.code();
+        let mut at = 0;
+        let mut put = |part: &[u8]| {
+            bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        };
+        put(&MAGIC);
+        put(&VERSION.to_le_bytes());
+        put(&kind.to_le_bytes());
+        put(&self.worker.to_le_bytes());
+        put(&self.workers.to_le_bytes());
+        put(&self.generation.to_le_bytes());
+        put(&self.run.to_le_bytes());
+        put(&self.first_seq.to_le_bytes());
+        put(&self.index.to_le_bytes());
+        put(&self.salt.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the header at the start of a file's bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+        let head = &bytes[..bytes.len().min(HEADER_BYTES)];
+        if head.iter().all(|&byte| byte == 0) {
+            return Err(HeaderError::Unused);
+        }
+        let Some((head, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(HeaderError::Damaged);
+        };
+        let half = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+        let int = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
+        let word = |at: usize| u64::from(int(at)) | u64::from(int(at + 4)) << 32;
+        if head[..8] != MAGIC || crc32fast::hash(&head[..CRC_AT]) != int(CRC_AT) {
+            return Err(HeaderError::Damaged);
+        }
+        if half(8) != VERSION {
+            return Err(HeaderError::Newer(half(8)));
+        }
+        let kind = match half(10) {
+            1 => FileKind::Log,
+            2 => FileKind::Snapshot,
+            _ => return Err(HeaderError::Damaged),
+        };
+        let header = Self {
+            kind,
+            worker: half(12),
+            workers: half(14),
+            generation: word(16),
+            run: word(24),
+            first_seq: word(32),
+            index: int(40),
+            salt: int(44),
+        };
+        if header.worker >= header.workers || head[48..CRC_AT].iter().any(|&byte| byte != 0) {
+            return Err(HeaderError::Damaged);
+        }
+        Ok(header)
+    }
+
+    /// What the checksums of this file's frames begin with. The same for all
+    /// segments of a generation of a worker's log: frames may move to the next.
+    pub fn frame_seed(&self) -> u32 {
+        let mut hasher = Hasher::new_with_initial(self.salt);
+        hasher.update(&self.kind.code().to_le_bytes());
+        hasher.update(&self.worker.to_le_bytes());
+        hasher.update(&self.generation.to_le_bytes());
+        hasher.finalize()
+    }
+
+    pub fn file(&self) -> DataFile {
+        let (generation, worker) = (self.generation, self.worker);
+        match self.kind {
+            FileKind::Log => DataFile::Log {
+                generation,
+                worker,
+                index: self.index,
+            },
+            FileKind::Snapshot => DataFile::Snapshot { generation, worker },
+        }
+    }
+}
+
+/// A file of frames, by its name. Names sort as the files follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DataFile {
+    Log {
+        generation: u64,
+        worker: u16,
+        index: u32,
+    },
+    Snapshot {
+        generation: u64,
+        worker: u16,
+    },
+}
+
+impl DataFile {
+    pub fn name(&self) -> FileName {
+        match self {
+            DataFile::Log {
+                generation,
+                worker,
+                index,
+            } => format!("log-{generation:010}-{worker:05}-{index:08}").into(),
+            DataFile::Snapshot { generation, worker } => {
+                format!("snap-{generation:010}-{worker:05}").into()
+            }
+        }
+    }
+
+    /// Only names that [`DataFile::name`] makes.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let kind = parts.next()?;
+        let generation = parts.next()?.parse().ok()?;
+        let worker = parts.next()?.parse().ok()?;
+        let file = match (kind, parts.next()) {
+            ("log", Some(index)) => DataFile::Log {
+                generation,
+                worker,
+                index: index.parse().ok()?,
+            },
+            ("snap", None) => DataFile::Snapshot { generation, worker },
+            _ => return None,
+        };
+        (*file.name() == *name).then_some(file)
+    }
+
+    pub fn generation(&self) -> u64 {
+        match *self {
+            DataFile::Log { generation, .. } | DataFile::Snapshot { generation, .. } => generation,
+        }
+    }
+
+    pub fn worker(&self) -> u16 {
+        match *self {
+            DataFile::Log { worker, .. } | DataFile::Snapshot { worker, .. } => worker,
+        }
+    }
+}
+
+const _: () = assert!(HEADER_BYTES > frame::HEADER_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> FileHeader {
+        FileHeader {
+            kind: FileKind::Log,
+            generation: 2,
+            worker: 3,
+            workers: 4,
+            index: 5,
+            run: 6,
+            first_seq: 7,
+            salt: 8,
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_and_damage_is_seen() {
+        let bytes = header().encode();
+        assert_eq!(FileHeader::decode(&bytes), Ok(header()));
+        for cut in 1..bytes.len() {
+            assert_eq!(FileHeader::decode(&bytes[..cut]), Err(HeaderError::Damaged));
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(FileHeader::decode(&flipped), Err(HeaderError::Damaged));
+        }
+        assert_eq!(FileHeader::decode(&[0; 100]), Err(HeaderError::Unused));
+        assert_eq!(FileHeader::decode(&[]), Err(HeaderError::Unused));
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_damage() {
+        let mut bytes = header().encode();
+        bytes[8] = 2;
+        bytes[50] = 77;
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(FileHeader::decode(&bytes), Err(HeaderError::Newer(2)));
+    }
+
+    #[test]
+    fn the_bytes_stay_as_they_are() {
+        let hex: String = header()
+            .encode()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        assert_eq!(
+            hex,
+            concat!(
+                "b55275666f75730a",
+                "0100010003000400",
+                "0200000000000000",
+                "0600000000000000",
+                "0700000000000000",
+                "0500000008000000",
+                "0000000000000000",
+                "00000000",
+                "b2e53100"
+            )
+        );
+        assert_eq!(format!("{:08x}", header().frame_seed()), "4f6e4080");
+    }
+
+    #[test]
+    fn seeds_differ_between_files_but_not_between_segments() {
+        let seed = header().frame_seed();
+        let change = |change: fn(&mut FileHeader)| {
+            let mut header = header();
+            change(&mut header);
+            header.frame_seed()
+        };
+        assert_eq!(seed, change(|h| (h.index, h.run, h.first_seq) = (9, 9, 9)));
+        assert_ne!(seed, change(|h| h.generation = 3));
+        assert_ne!(seed, change(|h| h.worker = 2));
+        assert_ne!(seed, change(|h| h.salt = 9));
+        assert_ne!(seed, change(|h| h.kind = FileKind::Snapshot));
+    }
+
+    #[test]
+    fn names_parse_and_sort() {
+        let log = |generation, worker, index| DataFile::Log {
+            generation,
+            worker,
+            index,
+        };
+        let files = [
+            log(1, 0, 2),
+            log(1, 0, 11),
+            log(1, 10, 0),
+            log(20, 2, 0),
+            DataFile::Snapshot {
+                generation: 3,
+                worker: 255,
+            },
+            DataFile::Snapshot {
+                generation: 123_456_789,
+                worker: 0,
+            },
+        ];
+        let names: Vec<FileName> = files.iter().map(DataFile::name).collect();
+        assert!(names.is_sorted());
+        assert_eq!(&*names[0], "log-0000000001-00000-00000002");
+        assert_eq!(&*names[4], "snap-0000000003-00255");
+        for (file, name) in files.iter().zip(&names) {
+            assert_eq!(DataFile::parse(name), Some(*file));
+        }
+        let huge = log(u64::MAX, u16::MAX, u32::MAX);
+        assert_eq!(DataFile::parse(&huge.name()), Some(huge));
+    }
+
+    #[test]
+    fn other_names_are_none_of_ours() {
+        for name in [
+            "",
+            "log",
+            "manifest",
+            "log-1-0-0",
+            "log-0000000001-00000",
+            "log-+000000001-00000-00000000",
+            "log-0000000001-00000-00000000-",
+            "log-0000000001-65536-00000000",
+            "snap-0000000001-00000-00000000",
+            "snap-0000000001-00000.old",
+            "Log-0000000001-00000-00000000",
+        ] {
+            assert_eq!(DataFile::parse(name), None, "{name}");
+        }
+    }
+}
