@@ -5,7 +5,8 @@
 //! who wants them waits) and answers with what they contain. Then the command
 //! runs once, on a scratch shard with just these entries, and what it changed
 //! goes back to the owners, who let go of the keys. So every command that can
-//! run on one shard is atomic over many, without code of its own.
+//! run on one shard is atomic over many, without code of its own. A transaction
+//! is several commands on one gathering (see `worker::exec`).
 //!
 //! Invariants:
 //! 1. Workers are visited in ascending order and each once: whoever waits,
@@ -20,6 +21,7 @@ use crate::batch::Batch;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::Entry;
 use rufous_base::WorkerId;
+use std::collections::BTreeMap;
 
 /// What a command does to whole databases rather than to keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +31,47 @@ pub enum NodeAction {
     SwapDb(u8, u8),
 }
 
+/// Names the watcher of keys: a connection, unique over the node.
+pub type WatchId = u64;
+
+/// A worker to be visited, and what it is to do.
+#[derive(Debug)]
+pub struct Visit {
+    pub worker: WorkerId,
+    pub scope: Scope,
+    /// For a transaction; other commands gather what they hold.
+    pub part: Option<Box<Part>>,
+}
+
+/// One worker's part of a transaction.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// What its commands name.
+    pub keys: Vec<KeyName>,
+    /// What its connection watches.
+    pub watched: Vec<KeyName>,
+    /// Answer also whether a key that this one watches was touched.
+    pub watcher: Option<WatchId>,
+}
+
 /// A command under way, at its coordinator.
 #[derive(Debug)]
 pub struct Multi {
-    /// The request itself, alone in its batch.
+    /// The request itself, alone in its batch; empty for a transaction.
     pub batch: Box<Batch>,
+    /// The embedder's number of a transaction, which it runs itself.
+    pub exec: Option<u64>,
+    /// It counts as an access to its keys.
+    pub touch: bool,
+    /// A watched key was touched.
+    pub dirty: bool,
     /// Workers still to be visited, the next one last.
-    to_visit: Vec<(WorkerId, Scope)>,
+    to_visit: Vec<Visit>,
     /// Who holds keys for it.
     pub held: Vec<(WorkerId, Ticket)>,
     pub gathered: Vec<Gathered>,
-    pub action: Option<NodeAction>,
+    /// What it does to whole databases, in order, before its writes.
+    pub actions: Vec<NodeAction>,
 }
 
 /// A key of the command with its entry before the command ran.
@@ -54,48 +86,74 @@ pub struct Gathered {
 pub type KeyWrite = (KeyName, Option<Entry>);
 
 impl Multi {
-    /// `keys` with their owners, in any order, repeats allowed.
-    pub fn on_keys(batch: Box<Batch>, keys: Vec<(WorkerId, KeyName)>) -> Self {
-        let mut by_worker = std::collections::BTreeMap::<WorkerId, Vec<KeyName>>::new();
-        for (owner, key) in keys {
-            by_worker.entry(owner).or_default().push(key);
-        }
-        let to_visit = by_worker
-            .into_iter()
-            .rev()
-            .map(|(w, keys)| (w, Scope::keys(keys)))
-            .collect();
+    fn new(batch: Box<Batch>, to_visit: Vec<Visit>) -> Self {
         Self {
+            touch: batch.requests.iter().all(|r| !r.header.no_touch),
             batch,
+            exec: None,
+            dirty: false,
             to_visit,
             held: Vec::new(),
             gathered: Vec::new(),
-            action: None,
+            actions: Vec::new(),
         }
+    }
+
+    /// `keys` with their owners, in any order, repeats allowed.
+    pub fn on_keys(batch: Box<Batch>, keys: Vec<(WorkerId, KeyName)>) -> Self {
+        let mut by_worker = BTreeMap::<WorkerId, Vec<KeyName>>::new();
+        for (owner, key) in keys {
+            by_worker.entry(owner).or_default().push(key);
+        }
+        let visit = |(worker, keys)| Visit {
+            worker,
+            scope: Scope::keys(keys),
+            part: None,
+        };
+        Self::new(batch, by_worker.into_iter().rev().map(visit).collect())
     }
 
     /// A command that concerns all data of all workers.
     pub fn on_node(batch: Box<Batch>, workers: usize, action: NodeAction) -> Self {
-        let to_visit = (0..workers)
-            .rev()
-            .map(|w| (WorkerId(w as u16), Scope::All))
-            .collect();
+        let visit = |w| Visit {
+            worker: WorkerId(w as u16),
+            scope: Scope::All,
+            part: None,
+        };
+        let mut multi = Self::new(batch, (0..workers).rev().map(visit).collect());
+        multi.actions.push(action);
+        multi
+    }
+
+    /// A transaction, by the parts of the workers concerned. `whole`: it holds
+    /// everything of each of them.
+    pub fn on_exec(exec: u64, parts: BTreeMap<WorkerId, Part>, whole: bool, touch: bool) -> Self {
+        let visit = |(worker, part): (WorkerId, Part)| Visit {
+            worker,
+            scope: match whole {
+                true => Scope::All,
+                false => Scope::keys(part.keys.iter().chain(&part.watched).cloned().collect()),
+            },
+            part: Some(Box::new(part)),
+        };
+        let visits = parts.into_iter().rev().map(visit).collect();
         Self {
-            batch,
-            to_visit,
-            held: Vec::new(),
-            gathered: Vec::new(),
-            action: Some(action),
+            exec: Some(exec),
+            touch,
+            ..Self::new(Box::default(), visits)
         }
     }
 
-    /// The next worker to visit, and what it is to hold.
-    pub fn next_visit(&mut self) -> Option<(WorkerId, Scope)> {
+    /// The next worker to visit; none once a watched key was found touched.
+    pub fn next_visit(&mut self) -> Option<Visit> {
+        if self.dirty {
+            return None;
+        }
         let visit = self.to_visit.pop();
         debug_assert!(
             visit
                 .as_ref()
-                .is_none_or(|v| self.held.iter().all(|h| h.0 < v.0)),
+                .is_none_or(|v| self.held.iter().all(|h| h.0 < v.worker)),
             "workers are visited in ascending order"
         );
         visit

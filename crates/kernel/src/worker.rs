@@ -6,11 +6,15 @@
 //! [`Completions`].
 
 mod exchange;
+mod exec;
 mod spanning;
+
+pub use exec::{ExecPlan, HeldExec};
+pub use spanning::Hold;
 
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::lock::{LockTable, Scope, Ticket};
-use crate::multi::{Gathered, KeyWrite, Multi, NodeAction};
+use crate::multi::{KeyWrite, Multi, NodeAction, Part};
 use crate::placement::Placement;
 use crate::program::{Context, Program};
 use crate::shard::{Shard, Warm};
@@ -31,18 +35,19 @@ pub enum Message {
         multi: u64,
         scope: Scope,
         touch: bool,
+        part: Option<Box<Part>>,
     },
     /// They are held; this is what they contain.
     Acquired {
         multi: u64,
         ticket: Ticket,
-        gathered: Vec<Gathered>,
+        hold: Hold,
     },
-    /// Apply these and let go.
+    /// Apply these, actions first, and let go.
     Release {
         ticket: Ticket,
         writes: Vec<KeyWrite>,
-        action: Option<NodeAction>,
+        actions: Vec<NodeAction>,
     },
 }
 
@@ -73,6 +78,7 @@ enum Work {
         multi: u64,
         coordinator: WorkerId,
         touch: bool,
+        part: Option<Box<Part>>,
     },
 }
 
@@ -84,6 +90,7 @@ pub struct Worker<P> {
     pub shard: Shard,
     /// Where commands that span workers run; empty between them.
     scratch: Shard,
+    execs: exec::Execs,
     rng: Rng,
     locks: LockTable<Work>,
     multis: BTreeMap<u64, Multi>,
@@ -112,6 +119,7 @@ impl<P: Program> Worker<P> {
             placement,
             shard: Shard::new(hash_seed),
             scratch: Shard::new(hash_seed),
+            execs: exec::Execs::new(hash_seed),
             rng: Rng::new(hash_seed ^ u64::from(id.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             locks: LockTable::default(),
             multis: BTreeMap::new(),
@@ -259,17 +267,18 @@ impl<P: Program> Worker<P> {
                     multi,
                     coordinator,
                     touch,
+                    part,
                 } => {
-                    let gathered = self.gather(ticket, touch, now);
+                    let hold = self.hold(ticket, touch, part.as_deref(), now);
                     if coordinator == self.id {
-                        self.on_acquired(now, multi, self.id, ticket, gathered, completions);
+                        self.on_acquired(now, multi, self.id, ticket, hold, completions);
                     } else {
                         self.send(
                             coordinator,
                             Message::Acquired {
                                 multi,
                                 ticket,
-                                gathered,
+                                hold,
                             },
                         );
                     }
@@ -296,6 +305,7 @@ impl<P: Program> Worker<P> {
                 multi,
                 scope,
                 touch,
+                part,
             } => {
                 self.locks.acquire(
                     scope,
@@ -303,21 +313,22 @@ impl<P: Program> Worker<P> {
                         multi,
                         coordinator: from,
                         touch,
+                        part,
                     },
                 );
             }
             Message::Acquired {
                 multi,
                 ticket,
-                gathered,
+                hold,
             } => {
-                self.on_acquired(now, multi, from, ticket, gathered, completions);
+                self.on_acquired(now, multi, from, ticket, hold, completions);
             }
             Message::Release {
                 ticket,
                 writes,
-                action,
-            } => self.on_release(now, ticket, writes, action),
+                actions,
+            } => self.on_release(now, ticket, writes, actions),
         }
         self.settle(now, completions);
     }
@@ -363,7 +374,7 @@ impl<P: Program> Worker<P> {
 
     /// Requests and commands that wait for keys or replies here.
     pub fn waiting(&self) -> usize {
-        self.locks.len() + self.multis.len()
+        self.locks.len() + self.multis.len() + self.execs.waiting()
     }
 
     fn run(&mut self, now: Now, header: &Header, args: Args<'_>, out: &mut Output) {

@@ -3,12 +3,23 @@
 
 use super::{Completions, Message, Work, Worker};
 use crate::lock::{Scope, Ticket};
-use crate::multi::{Gathered, KeyWrite, Multi, NodeAction};
+use crate::multi::{Gathered, KeyWrite, Multi, NodeAction, Part, Visit};
 use crate::program::Program;
-use crate::shard::{Entry, Key};
+use crate::shard::{Entry, Key, Shard};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
+
+/// What a worker answers that was asked to hold keys.
+#[derive(Debug)]
+pub struct Hold {
+    pub gathered: Vec<Gathered>,
+    /// The transaction's watcher found a key touched.
+    pub dirty: bool,
+}
+
+/// What changed, by owner.
+pub(super) type Writes = BTreeMap<WorkerId, Vec<KeyWrite>>;
 
 impl<P: Program> Worker<P> {
     pub(super) fn start(&mut self, multi: Multi) {
@@ -27,8 +38,13 @@ impl<P: Program> Worker<P> {
         let Some(multi) = self.multis.get_mut(&id) else {
             return true;
         };
-        let touch = multi.batch.requests.iter().all(|r| !r.header.no_touch);
-        let Some((worker, scope)) = multi.next_visit() else {
+        let touch = multi.touch;
+        let Some(Visit {
+            worker,
+            scope,
+            part,
+        }) = multi.next_visit()
+        else {
             return true;
         };
         if worker == self.id {
@@ -38,6 +54,7 @@ impl<P: Program> Worker<P> {
                     multi: id,
                     coordinator: self.id,
                     touch,
+                    part,
                 },
             );
         } else {
@@ -47,31 +64,50 @@ impl<P: Program> Worker<P> {
                     multi: id,
                     scope,
                     touch,
+                    part,
                 },
             );
         }
         false
     }
 
-    pub(super) fn gather(&mut self, ticket: Ticket, touch: bool, now: Now) -> Vec<Gathered> {
+    /// What is held, as it is now.
+    pub(super) fn hold(
+        &mut self,
+        ticket: Ticket,
+        touch: bool,
+        part: Option<&Part>,
+        now: Now,
+    ) -> Hold {
+        let dirty = part.is_some_and(|part| self.is_dirty(part, now));
+        if dirty {
+            return Hold {
+                dirty,
+                gathered: Vec::new(),
+            };
+        }
         self.shard.set_touch(touch);
-        let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else {
-            return Vec::new();
+        let keys = match (part, self.locks.scope(ticket)) {
+            (Some(part), _) => &part.keys[..],
+            (None, Some(Scope::Keys(keys))) => keys,
+            (None, _) => &[],
         };
-        keys.iter()
-            .map(|key| {
-                let name = self.shard.key(&key.1);
-                let db = usize::from(key.0);
-                // Only the access counts here; the entry is copied whole.
-                let _ = self.shard.get(db, name, now);
-                let entry = self.shard.clone_entry(db, name, now);
-                Gathered {
-                    owner: self.id,
-                    key: key.clone(),
-                    entry,
-                }
-            })
-            .collect()
+        let gathered = keys.iter().map(|key| {
+            let name = self.shard.key(&key.1);
+            let db = usize::from(key.0);
+            // Only the access counts here; the entry is copied whole.
+            let _ = self.shard.get(db, name, now);
+            let entry = self.shard.clone_entry(db, name, now);
+            Gathered {
+                owner: self.id,
+                key: key.clone(),
+                entry,
+            }
+        });
+        Hold {
+            gathered: gathered.collect(),
+            dirty,
+        }
     }
 
     pub(super) fn on_acquired(
@@ -80,7 +116,7 @@ impl<P: Program> Worker<P> {
         id: u64,
         from: WorkerId,
         ticket: Ticket,
-        gathered: Vec<Gathered>,
+        hold: Hold,
         completions: &mut impl Completions,
     ) {
         let Some(multi) = self.multis.get_mut(&id) else {
@@ -88,11 +124,15 @@ impl<P: Program> Worker<P> {
             return;
         };
         multi.held.push((from, ticket));
-        multi.gathered.extend(gathered);
+        multi.gathered.extend(hold.gathered);
+        multi.dirty |= hold.dirty;
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
         {
-            self.finish(now, multi, completions);
+            match multi.exec {
+                Some(exec) => self.ready_exec(now, exec, multi),
+                None => self.finish(now, multi, completions),
+            }
         }
     }
 
@@ -102,58 +142,49 @@ impl<P: Program> Worker<P> {
             batch,
             held,
             gathered,
-            action,
+            actions,
             ..
         } = multi;
         self.scratch.set_policy(self.shard.policy());
-        for Gathered { key, entry, .. } in &gathered {
-            if let Some(entry) = entry {
-                let name = self.scratch.key(&key.1);
-                self.scratch
-                    .insert_entry(usize::from(key.0), name, entry.clone(), now);
-            }
-        }
+        load(&mut self.scratch, &gathered, now);
         std::mem::swap(&mut self.shard, &mut self.scratch);
         let batch = self.run_batch(now, batch);
         std::mem::swap(&mut self.shard, &mut self.scratch);
 
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
-        let mut writes: BTreeMap<WorkerId, Vec<KeyWrite>> = BTreeMap::new();
-        for Gathered {
-            owner,
-            key,
-            entry: before,
-        } in gathered
-        {
-            let name = self.scratch.key(&key.1);
-            let after = self.scratch.take(usize::from(key.0), name, now);
-            if is_write && !same_entry(&before, &after) {
-                writes.entry(owner).or_default().push((key, after));
-            }
-        }
-        debug_assert!(
-            (0..DATABASES).all(|db| self.scratch.is_empty(db)),
-            "a command wrote to a key it did not name"
-        );
-        // References only: the owners still have the values themselves.
-        drop(self.scratch.take_garbage());
+        let writes = match is_write {
+            true => unload(&mut self.scratch, gathered, false, now),
+            false => discard(&mut self.scratch, &gathered, now),
+        };
+        self.scatter(now, held, writes, &actions);
+        self.on_replies(batch, completions);
+    }
+
+    /// Sends writes home and lets go of everything.
+    pub(super) fn scatter(
+        &mut self,
+        now: Now,
+        held: Vec<(WorkerId, Ticket)>,
+        mut writes: Writes,
+        actions: &[NodeAction],
+    ) {
         for (owner, ticket) in held {
             let writes = writes.remove(&owner).unwrap_or_default();
+            let actions = actions.to_vec();
             if owner == self.id {
-                self.on_release(now, ticket, writes, action);
+                self.on_release(now, ticket, writes, actions);
             } else {
                 self.send(
                     owner,
                     Message::Release {
                         ticket,
                         writes,
-                        action,
+                        actions,
                     },
                 );
             }
         }
         debug_assert!(writes.is_empty(), "writes only where keys were held");
-        self.on_replies(batch, completions);
     }
 
     pub(super) fn on_release(
@@ -161,8 +192,15 @@ impl<P: Program> Worker<P> {
         now: Now,
         ticket: Ticket,
         writes: Vec<KeyWrite>,
-        action: Option<NodeAction>,
+        actions: Vec<NodeAction>,
     ) {
+        for action in actions {
+            match action {
+                NodeAction::FlushAll => (0..DATABASES).for_each(|db| self.shard.flush(db)),
+                NodeAction::FlushDb(db) => self.shard.flush(usize::from(db)),
+                NodeAction::SwapDb(a, b) => self.shard.swap(usize::from(a), usize::from(b)),
+            }
+        }
         for ((db, bytes), entry) in writes {
             let key: Key<'_> = self.shard.key(&bytes);
             match entry {
@@ -172,16 +210,52 @@ impl<P: Program> Worker<P> {
                 }
             }
         }
-        match action {
-            Some(NodeAction::FlushAll) => {
-                (0..DATABASES).for_each(|db| self.shard.flush(db));
-            }
-            Some(NodeAction::FlushDb(db)) => self.shard.flush(usize::from(db)),
-            Some(NodeAction::SwapDb(a, b)) => self.shard.swap(usize::from(a), usize::from(b)),
-            None => {}
-        }
         self.locks.release(ticket);
     }
+}
+
+/// Puts gathered entries on a scratch shard.
+pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
+    for Gathered { key, entry, .. } in gathered {
+        if let Some(entry) = entry {
+            let name = scratch.key(&key.1);
+            scratch.insert_entry(usize::from(key.0), name, entry.clone(), now);
+        }
+    }
+}
+
+/// Takes everything from a scratch shard: what differs from what was gathered,
+/// or all of it, by owner.
+pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, now: Now) -> Writes {
+    let mut writes = Writes::new();
+    for Gathered { owner, key, entry } in gathered {
+        let name = scratch.key(&key.1);
+        let after = scratch.take(usize::from(key.0), name, now);
+        if all || !same_entry(&entry, &after) {
+            writes.entry(owner).or_default().push((key, after));
+        }
+    }
+    tidy(scratch);
+    writes
+}
+
+/// Empties a scratch shard on which nothing was written.
+pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> Writes {
+    for Gathered { key, .. } in gathered {
+        let name = scratch.key(&key.1);
+        let _ = scratch.take(usize::from(key.0), name, now);
+    }
+    tidy(scratch);
+    Writes::new()
+}
+
+fn tidy(scratch: &mut Shard) {
+    debug_assert!(
+        (0..DATABASES).all(|db| scratch.is_empty(db)),
+        "a command wrote to a key it did not name"
+    );
+    // References only: the owners still have the values themselves.
+    drop(scratch.take_garbage());
 }
 
 /// Whether a command left an entry as it was; access statistics do not count.

@@ -1,0 +1,212 @@
+//! Transactions: several commands of one client on one gathering of keys.
+//!
+//! The embedder has the list of commands, among them some that the kernel does
+//! not know. Where every key is this worker's and free, it runs them one after
+//! the other with [`Worker::run_now`], in one step. Otherwise it hands in a
+//! plan with [`Worker::hold_all`], finds the transaction at
+//! [`Worker::next_held`] once every key is held, runs its commands with
+//! [`Worker::run_held`] and ends it with [`Worker::release_held`]. In between
+//! it may wait for others as long as it likes: nobody else sees the keys.
+//!
+//! Whether a watched key was touched is asked at its owner while it is held,
+//! so that the answer still holds when the commands run.
+
+use super::Worker;
+use super::spanning::{discard, load, unload};
+use crate::batch::Header;
+use crate::lock::KeyName;
+use crate::multi::{Multi, NodeAction, Part, WatchId};
+use crate::program::Program;
+use crate::shard::Shard;
+use rufous_base::{Args, Now, Output, WorkerId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a transaction needs.
+#[derive(Debug)]
+pub struct ExecPlan {
+    /// The embedder's number for it.
+    pub exec: u64,
+    /// Keys of its commands, in any order, repeats allowed.
+    pub keys: Vec<KeyName>,
+    pub watched: Vec<KeyName>,
+    pub watcher: Option<WatchId>,
+    /// It concerns whole databases: everything of every worker is held.
+    pub whole: bool,
+    pub touch: bool,
+}
+
+/// A transaction whose keys are held.
+#[derive(Debug)]
+pub struct HeldExec {
+    /// The embedder's number for it.
+    pub exec: u64,
+    /// A watched key was touched: nothing may run.
+    pub dirty: bool,
+    multi: Multi,
+    scratch: Box<Shard>,
+    wrote: bool,
+}
+
+impl HeldExec {
+    /// Whether anything was changed so far.
+    pub fn has_changes(&self) -> bool {
+        self.wrote || !self.multi.actions.is_empty()
+    }
+}
+
+/// The transactions of a worker that are held and wait for the embedder.
+#[derive(Debug)]
+pub(super) struct Execs {
+    hash_seed: u64,
+    ready: VecDeque<HeldExec>,
+    /// Handed to the embedder and not released yet.
+    running: usize,
+    /// For the next one.
+    spare: Option<Box<Shard>>,
+}
+
+impl Execs {
+    pub(super) fn new(hash_seed: u64) -> Self {
+        Self {
+            hash_seed,
+            ready: VecDeque::new(),
+            running: 0,
+            spare: None,
+        }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.ready.len() + self.running
+    }
+}
+
+impl<P: Program> Worker<P> {
+    /// Whether nobody holds or awaits anything here.
+    pub fn is_free(&self) -> bool {
+        self.locks.is_idle()
+    }
+
+    /// Whether a key is this worker's and nobody holds or awaits it.
+    pub fn is_free_here(&self, db: u8, key: &[u8]) -> bool {
+        self.placement.owner(key) == self.id
+            && (self.locks.is_idle() || !self.locks.blocks(db, key))
+    }
+
+    /// Runs a command on this worker's data. Every key that it names, or all
+    /// data for one on whole databases, must be this worker's and free.
+    pub fn run_now(&mut self, now: Now, header: &Header, args: Args<'_>, out: &mut Output) {
+        self.run(now, header, args, out);
+    }
+
+    /// Holds everything that a transaction needs.
+    pub fn hold_all(&mut self, plan: ExecPlan) {
+        let mut parts = BTreeMap::<WorkerId, Part>::new();
+        if plan.whole {
+            let all = (0..self.placement.workers()).map(|w| (WorkerId(w as u16), Part::default()));
+            parts.extend(all);
+        }
+        for key in plan.keys {
+            let owner = self.placement.owner(&key.1);
+            parts.entry(owner).or_default().keys.push(key);
+        }
+        for key in plan.watched {
+            let part = parts.entry(self.placement.owner(&key.1)).or_default();
+            part.watcher = plan.watcher;
+            part.watched.push(key);
+        }
+        for part in parts.values_mut() {
+            part.keys.sort_unstable();
+            part.keys.dedup();
+        }
+        self.start(Multi::on_exec(plan.exec, parts, plan.whole, plan.touch));
+    }
+
+    /// The next transaction that may run.
+    pub fn next_held(&mut self) -> Option<HeldExec> {
+        let held = self.execs.ready.pop_front()?;
+        self.execs.running += 1;
+        Some(held)
+    }
+
+    /// Runs a command of a held transaction, on keys that the plan named, or
+    /// one that acts on whole databases where it holds everything.
+    pub fn run_held(
+        &mut self,
+        held: &mut HeldExec,
+        now: Now,
+        header: &Header,
+        action: Option<NodeAction>,
+        args: Args<'_>,
+        out: &mut Output,
+    ) {
+        std::mem::swap(&mut self.shard, &mut *held.scratch);
+        self.run(now, header, args, out);
+        std::mem::swap(&mut self.shard, &mut *held.scratch);
+        held.wrote |= P::is_write(header.command);
+        held.multi.actions.extend(action);
+    }
+
+    /// Sends home what a transaction changed and lets go of its keys.
+    pub fn release_held(&mut self, mut held: HeldExec, now: Now) {
+        self.execs.running -= 1;
+        let Multi {
+            held: tickets,
+            gathered,
+            actions,
+            ..
+        } = held.multi;
+        let writes = match held.wrote {
+            // What a flush or a swap left of a key need not be what the owner
+            // makes of it: then every key is told.
+            true => unload(&mut held.scratch, gathered, !actions.is_empty(), now),
+            false => discard(&mut held.scratch, &gathered, now),
+        };
+        self.execs.spare = Some(held.scratch);
+        self.scatter(now, tickets, writes, &actions);
+    }
+
+    /// Everything is held: the embedder may run the transaction.
+    pub(super) fn ready_exec(&mut self, now: Now, exec: u64, multi: Multi) {
+        let seed = self.execs.hash_seed;
+        let spare = self.execs.spare.take();
+        let mut scratch = spare.unwrap_or_else(|| Box::new(Shard::new(seed)));
+        scratch.set_policy(self.shard.policy());
+        if !multi.dirty {
+            load(&mut scratch, &multi.gathered, now);
+        }
+        self.execs.ready.push_back(HeldExec {
+            exec,
+            dirty: multi.dirty,
+            multi,
+            scratch,
+            wrote: false,
+        });
+    }
+
+    /// Whether a key was touched that the part's watcher watches here.
+    pub(super) fn is_dirty(&mut self, part: &Part, now: Now) -> bool {
+        let Some(watcher) = part.watcher else {
+            return false;
+        };
+        for (db, key) in &part.watched {
+            // Who meets an expired key removes it, and so touches it.
+            let key = self.shard.key(key);
+            let _ = self.shard.contains(usize::from(*db), key, now);
+        }
+        let _ = watcher;
+        false
+    }
+
+    /// As [`Part`] is asked at other workers: whether a key of this worker's
+    /// that `watcher` watches was touched.
+    pub fn is_dirty_here(&mut self, watcher: WatchId, watched: &[KeyName], now: Now) -> bool {
+        for (db, key) in watched {
+            if self.placement.owner(key) == self.id {
+                let key = self.shard.key(key);
+                let _ = self.shard.contains(usize::from(*db), key, now);
+            }
+        }
+        let _ = watcher;
+        false
+    }
+}
