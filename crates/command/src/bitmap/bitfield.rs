@@ -35,8 +35,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         replies_of(&replies, reply);
         return Ok(());
     }
-    let bytes = ctx.shard.grow(ctx.db, key, len as usize, ctx.now);
-    let replies: Vec<_> = ops.iter().map(|op| op.apply(bytes)).collect();
+    let writes = ops.iter().filter(|op| op.is_write());
+    let changed = writes.map(|op| (op.offset / 8) as usize..op.required_len() as usize);
+    let replies: Vec<_> = ctx
+        .shard
+        .edit((ctx.db, key), len as usize, changed, ctx.now, |bytes| {
+            ops.iter().map(|op| op.apply(bytes)).collect()
+        });
     replies_of(&replies, reply);
     Ok(())
 }

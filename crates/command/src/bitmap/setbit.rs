@@ -34,7 +34,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let old = if same {
         bit
     } else {
-        bits::setbit(ctx.shard.grow(ctx.db, key, len, ctx.now), offset, bit)
+        ctx.shard
+            .edit((ctx.db, key), len, [len - 1..len], ctx.now, |value| {
+                bits::setbit(value, offset, bit)
+            })
     };
     reply.integer(old.into());
     Ok(())

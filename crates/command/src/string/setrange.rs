@@ -34,9 +34,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     }
     let end = offset + bytes.len();
-    let value = ctx.shard.grow(ctx.db, key, end, ctx.now);
-    value[offset..end].copy_from_slice(bytes);
-    reply.count(value.len());
+    let range = offset..end;
+    let len = ctx
+        .shard
+        .edit((ctx.db, key), end, [range.clone()], ctx.now, |value| {
+            value[range].copy_from_slice(bytes);
+            value.len()
+        });
+    reply.count(len);
     Ok(())
 }
 

@@ -13,7 +13,10 @@
 //! Map, in reading order:
 //! - [`types`]: what goes in and comes out
 //! - [`policy`]: access stamps, by time or by frequency
-//! - `db`, `write`: one database; reading and walking, and writing
+//! - `db`, `write`, `account`: one database; reading and walking, writing, and
+//!   what it takes
+//! - `change`: every change, and who is told of it
+//! - `replay`: doing again what a journal says
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
 //!   pages are emptied
@@ -24,7 +27,9 @@
 //! - `slab`: what is too large for a record
 //! - `table`: arrays that grow without moving
 
+mod account;
 mod arena;
+mod change;
 mod classes;
 mod compact;
 mod db;
@@ -32,6 +37,7 @@ mod expiry;
 mod index;
 pub mod policy;
 mod record;
+mod replay;
 mod sample;
 mod segment;
 mod slab;
@@ -68,6 +74,11 @@ struct Env {
     policy: Policy,
     /// Whether reading a key changes its access stamp.
     touch: bool,
+    /// Whether anybody is to be told of changes: the one thing that the
+    /// common path asks.
+    observed: bool,
+    journaling: bool,
+    journal: Vec<u8>,
     counters: Counters,
     rng: Rng,
     garbage: Vec<Garbage>,
@@ -106,6 +117,8 @@ pub struct Shard {
     /// Where expiry and maintenance go on, so that every database has its turn.
     next_expire: usize,
     next_maintain: usize,
+    /// The time while a journal is replayed: nothing is due at 0.
+    replay_now: Now,
 }
 
 fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
@@ -120,10 +133,13 @@ impl Shard {
     pub fn new(seed: u64) -> Self {
         Self {
             seed: SharedSeed::from_u64(seed),
-            dbs: (0..DATABASES).map(|_| Db::default()).collect(),
+            dbs: (0..DATABASES).map(|db| Db::new(db as u8)).collect(),
             env: Env {
                 policy: Policy::default(),
                 touch: true,
+                observed: false,
+                journaling: false,
+                journal: Vec::new(),
                 counters: Counters::default(),
                 rng: Rng::new(seed),
                 garbage: Vec::new(),
@@ -133,6 +149,7 @@ impl Shard {
             },
             next_expire: 0,
             next_maintain: 0,
+            replay_now: Now::default(),
         }
     }
 
@@ -183,71 +200,10 @@ impl Shard {
         found.is_some()
     }
 
-    /// Sets the value; returns whether the key was there before.
-    #[inline]
-    pub fn set(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        value: NewValue<'_>,
-        expiry: ExpirySetting,
-        now: Now,
-    ) -> bool {
-        self.env.counters.changes += 1;
-        self.dbs[db].set(key, value, expiry, now, &mut self.env)
-    }
-
-    /// The value's bytes, to be changed without changing their number.
-    pub fn bytes_mut(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<&mut [u8]> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        self.env.counters.changes += 1;
-        self.dbs[db].touch(found.handle, now, &mut self.env);
-        Some(self.dbs[db].value_mut(found.handle))
-    }
-
-    /// The value's bytes after making it at least `min_len` long: zeroes
-    /// follow what was there, and a missing key is created.
-    pub fn grow(&mut self, db: usize, key: Key<'_>, min_len: usize, now: Now) -> &mut [u8] {
-        self.env.counters.changes += 1;
-        self.dbs[db].grow(key, min_len, now, &mut self.env)
-    }
-
-    /// Appends to the value, creating a missing key; returns the new length.
-    pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
-        self.env.counters.changes += 1;
-        self.dbs[db].append(key, tail, now, &mut self.env)
-    }
-
-    /// Returns whether the key was there.
-    pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
-            return false;
-        };
-        self.env.counters.changes += 1;
-        self.dbs[db].remove(found, key.hash, &mut self.env);
-        true
-    }
-
-    /// Removes the key and returns everything about it.
-    pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let db = &mut self.dbs[db];
-        let found = db.live(key, now, &mut self.env)?;
-        self.env.counters.changes += 1;
-        let entry = db.entry(found.handle);
-        db.unlink(found, key.hash);
-        Some(entry)
-    }
-
     /// Everything about the key; a big value is shared, not copied.
     pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(self.dbs[db].entry(found.handle))
-    }
-
-    /// Gives the key this value, expiry and access stamp, whatever it had before.
-    pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
-        self.env.counters.changes += 1;
-        self.dbs[db].put(key, entry, now, &mut self.env);
     }
 
     /// When the key expires (Unix milliseconds), if it is there and if it does.
@@ -256,37 +212,10 @@ impl Shard {
         Some(self.dbs[db].expiry_of(found.handle))
     }
 
-    /// Returns whether the key is there. A time that has passed is taken as
-    /// it is: the key is gone for whoever asks next.
-    pub fn set_expire_at(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        unix_ms: Option<u64>,
-        now: Now,
-    ) -> bool {
-        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
-            return false;
-        };
-        self.env.counters.changes += 1;
-        self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
-        true
-    }
-
     /// The key's access stamp, to be read through [`Shard::policy`].
     pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(record::stamp(self.dbs[db].arena.get(found.handle)))
-    }
-
-    /// Returns whether the key is there.
-    pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
-        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
-            return false;
-        };
-        let slot = self.dbs[db].arena.get_mut(found.handle);
-        record::put_stamp(slot, access & record::STAMP);
-        true
     }
 
     pub fn policy(&self) -> Policy {
@@ -346,23 +275,6 @@ impl Shard {
     /// Mean time to live of the keys that have an expiry, in milliseconds.
     pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
         self.dbs[db].avg_ttl(now.unix_ms())
-    }
-
-    /// Empties a database. Its data becomes garbage as a whole.
-    pub fn flush(&mut self, db: usize) {
-        self.env.counters.changes += self.dbs[db].len() as u64;
-        let old = std::mem::take(&mut self.dbs[db]);
-        if old.len() > 0 {
-            self.env.garbage.push(Garbage {
-                bytes: old.memory().total(),
-                what: Box::new(old),
-            });
-        }
-    }
-
-    pub fn swap(&mut self, a: usize, b: usize) {
-        self.env.counters.changes += 1;
-        self.dbs.swap(a, b);
     }
 
     /// Removes at most `budget` keys whose time has come. Returns whether

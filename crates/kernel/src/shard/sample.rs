@@ -93,6 +93,9 @@ impl Shard {
             return Eviction::Expired;
         }
         self.env.counters.changes += 1;
+        if self.env.observed {
+            db.tell_removal(handle, &mut self.env);
+        }
         db.remove(found, drawn.hash, &mut self.env);
         Eviction::Evicted
     }

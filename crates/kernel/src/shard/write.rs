@@ -60,7 +60,7 @@ impl Db {
         let slot = self.arena.get_mut(found.handle);
         let old = head.expiry(slot);
         if old.is_some_and(|at| at <= now.unix_ms()) {
-            self.expire_one(found, key.hash, env);
+            self.expire_untold(found, key.hash, env);
             self.create_with(key, value, setting, now, env);
             return false;
         }

@@ -1,5 +1,6 @@
 //! Tests of the whole shard.
 
 mod guarantees;
+mod journal;
 mod model;
 mod single;

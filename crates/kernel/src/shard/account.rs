@@ -1,0 +1,85 @@
+//! What a database takes, and whether all its parts agree.
+
+use super::classes;
+use super::db::{Db, big_bytes};
+use super::record::{self, Head};
+use super::types::{Memory, Value};
+use std::sync::Arc;
+
+impl Db {
+    pub(super) fn memory(&self) -> Memory {
+        Memory {
+            keys: self.len(),
+            index_bytes: self.index.bytes(),
+            arena_bytes: self.arena.bytes(),
+            record_bytes: self.arena.used_bytes(),
+            big_bytes: self.outside + self.bigs.bytes() + self.long_keys.bytes(),
+            expiry_bytes: self.expiry.bytes(),
+        }
+    }
+
+    /// What one record takes: its slot, its word of the index, its place in
+    /// the order of expiry, and what it keeps outside.
+    pub(super) fn memory_of(&self, handle: u32) -> usize {
+        let slot = self.arena.get(handle);
+        let head = Head::of(slot);
+        let mut bytes = slot.len() + 8;
+        if head.has_expiry() {
+            bytes += 12;
+        }
+        if head.has_long_key() {
+            bytes += self.key_of(head, slot).len() + size_of::<Option<Box<[u8]>>>();
+        }
+        if let Value::Big(value) = self.value(handle) {
+            bytes += big_bytes(value) + size_of::<Option<Arc<Vec<u8>>>>();
+        }
+        bytes
+    }
+
+    /// Asserts every invariant of the database and of its parts.
+    pub(super) fn check(&self, hash_of: impl Fn(&[u8]) -> u32) {
+        self.index.check();
+        self.arena.check();
+        self.expiry.check();
+        assert_eq!(self.index.len(), self.arena.records());
+        let (mut big, mut long) = (0, 0);
+        let values = self.bigs.iter().map(big_bytes);
+        let keys = self.long_keys.iter().map(|key| key.len());
+        assert_eq!(values.chain(keys).sum::<usize>(), self.outside);
+        let (mut expiring, mut sum) = (0, 0u128);
+        let mut handles: Vec<u32> = self.arena.handles().collect();
+        let mut pairs = Vec::new();
+        for (hash, handle) in self.index.entries() {
+            let slot = self.arena.get(handle);
+            assert!(record::is_record(slot), "the index names a free slot");
+            let head = Head::of(slot);
+            let key = self.key_of(head, slot);
+            assert_eq!(hash_of(key), hash);
+            assert_eq!(head.has_long_key(), key.len() > record::MAX_INLINE_KEY);
+            if head.has_long_key() {
+                long += 1;
+            }
+            if let Value::Big(_) = self.value(handle) {
+                big += 1;
+            }
+            let parts = (head.key_part(slot).len(), head.value_len());
+            let size = record::size(parts.0, parts.1, head.has_expiry());
+            assert_eq!(classes::slot_size(size), slot.len(), "in the wrong class");
+            if let Some(at) = head.expiry(slot) {
+                expiring += 1;
+                sum += u128::from(at);
+                pairs.push((at, hash));
+                assert!(self.expiry.contains(at, hash));
+            }
+        }
+        let mut named: Vec<u32> = self.index.entries().map(|e| e.1).collect();
+        handles.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(handles, named);
+        pairs.sort_unstable();
+        pairs.dedup();
+        assert_eq!(pairs.len(), self.expiry.len());
+        assert_eq!((big, long), (self.bigs.len(), self.long_keys.len()));
+        assert_eq!((expiring, sum), (self.expiring, self.expiry_sum));
+    }
+}

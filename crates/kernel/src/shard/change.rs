@@ -1,0 +1,271 @@
+//! Every change of a shard's data, and who is told of it: the journal, a
+//! snapshot under way, and watchers.
+//!
+//! An effect lies in the journal after those of the expiries it met: what
+//! replays the journal knows no time. Who only changes access stamps tells
+//! nobody.
+
+use super::Shard;
+use super::db::{Db, Found};
+use super::types::{Entry, ExpirySetting, Key, NewValue};
+use super::{Env, record};
+use crate::durable::effect::Effect;
+use rufous_base::{Garbage, Now};
+use std::ops::Range;
+
+impl Env {
+    /// Tells everybody who wants to know what becomes of a key.
+    pub(super) fn tell(&mut self, effect: &Effect<'_>) {
+        if self.journaling {
+            effect.encode(&mut self.journal);
+        }
+    }
+
+    /// To be called whenever somebody begins or ceases to want to know.
+    pub(super) fn update_observed(&mut self) {
+        self.observed = self.journaling;
+    }
+}
+
+impl Db {
+    /// Before a record goes.
+    pub(super) fn tell_removal(&mut self, handle: u32, env: &mut Env) {
+        let effect = Effect::Delete {
+            db: self.number,
+            key: self.item(handle).key,
+        };
+        env.tell(&effect);
+    }
+}
+
+impl Shard {
+    /// Whether changes are written to the journal; not so at first.
+    pub fn set_journaling(&mut self, on: bool) {
+        self.env.journaling = on;
+        self.env.update_observed();
+    }
+
+    /// The effects of all changes since this was last emptied, encoded.
+    #[inline]
+    pub fn journal(&mut self) -> &mut Vec<u8> {
+        &mut self.env.journal
+    }
+
+    /// Sets the value; returns whether the key was there before.
+    #[inline]
+    pub fn set(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expiry: ExpirySetting,
+        now: Now,
+    ) -> bool {
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.tell_set(db, key, value.bytes(), expiry, now);
+        }
+        self.dbs[db].set(key, value, expiry, now, &mut self.env)
+    }
+
+    #[inline(never)]
+    fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
+        // An expiry that has passed must not be kept. (Where none is kept, the
+        // removal of an expired record needs no effect of its own.)
+        if expiry == ExpirySetting::Keep {
+            self.prepare(db, key, now);
+        }
+        let (db, key) = (db as u8, key.bytes);
+        let expire_at = match expiry {
+            ExpirySetting::Keep => {
+                self.env.tell(&Effect::SetKeep { db, key, value });
+                return;
+            }
+            ExpirySetting::Clear => None,
+            ExpirySetting::At(at) => Some(at),
+        };
+        self.env.tell(&Effect::Set {
+            db,
+            key,
+            value,
+            expire_at,
+        });
+    }
+
+    /// Before the key is changed: if it has expired, it goes now.
+    fn prepare(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
+        self.dbs[db].live(key, now, &mut self.env)
+    }
+
+    /// Lets `change` alter the value's bytes after making it at least
+    /// `min_len` long: zeroes follow what was there, and a missing key is
+    /// created. `changed` are the ranges that may differ afterwards.
+    pub fn edit<R>(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        min_len: usize,
+        changed: impl IntoIterator<Item = Range<usize>>,
+        now: Now,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        self.env.counters.changes += 1;
+        if !self.env.observed {
+            return change(self.dbs[db].grow(key, min_len, now, &mut self.env));
+        }
+        let old_len = self
+            .prepare(db, key, now)
+            .map(|found| self.dbs[db].value(found.handle).bytes().len());
+        let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
+        let result = change(bytes);
+        let (db, key) = (db as u8, key.bytes);
+        let mut told = old_len;
+        for range in changed {
+            let end = range.end.min(bytes.len());
+            let at = range.start.min(end);
+            told = told.max(Some(end));
+            self.env.tell(&Effect::Write {
+                db,
+                key,
+                at: at as u64,
+                bytes: &bytes[at..end],
+            });
+        }
+        if told < Some(bytes.len()) {
+            self.env.tell(&Effect::Write {
+                db,
+                key,
+                at: bytes.len() as u64,
+                bytes: &[],
+            });
+        }
+        result
+    }
+
+    /// Appends to the value, creating a missing key; returns the new length.
+    pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.prepare(db, key, now);
+            self.env.tell(&Effect::Append {
+                db: db as u8,
+                key: key.bytes,
+                tail,
+            });
+        }
+        self.dbs[db].append(key, tail, now, &mut self.env)
+    }
+
+    /// Returns whether the key was there.
+    pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let Some(found) = self.find_to_remove(db, key, now) else {
+            return false;
+        };
+        self.dbs[db].remove(found, key.hash, &mut self.env);
+        true
+    }
+
+    /// Removes the key and returns everything about it.
+    pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let found = self.find_to_remove(db, key, now)?;
+        let db = &mut self.dbs[db];
+        let entry = db.entry(found.handle);
+        db.unlink(found, key.hash);
+        Some(entry)
+    }
+
+    fn find_to_remove(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.dbs[db].tell_removal(found.handle, &mut self.env);
+        }
+        Some(found)
+    }
+
+    /// Gives the key this value, expiry and access stamp, whatever it had before.
+    pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.prepare(db, key, now);
+            self.env.tell(&Effect::Set {
+                db: db as u8,
+                key: key.bytes,
+                value: entry.value.bytes(),
+                expire_at: entry.expire_at,
+            });
+        }
+        self.dbs[db].put(key, entry, now, &mut self.env);
+    }
+
+    /// Returns whether the key is there. A time that has passed is taken as
+    /// it is: the key is gone for whoever asks next.
+    pub fn set_expire_at(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        unix_ms: Option<u64>,
+        now: Now,
+    ) -> bool {
+        let Some(found) = self.prepare(db, key, now) else {
+            return false;
+        };
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.env.tell(&Effect::Expire {
+                db: db as u8,
+                key: key.bytes,
+                at: unix_ms,
+            });
+        }
+        self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
+        true
+    }
+
+    /// Returns whether the key is there.
+    pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
+        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
+            return false;
+        };
+        let slot = self.dbs[db].arena.get_mut(found.handle);
+        record::put_stamp(slot, access & record::STAMP);
+        true
+    }
+
+    /// Empties a database. Its data becomes garbage as a whole.
+    pub fn flush(&mut self, db: usize) {
+        let len = self.dbs[db].len();
+        self.env.counters.changes += len as u64;
+        if len > 0 {
+            self.env.tell(&Effect::FlushDb { db: db as u8 });
+        }
+        self.empty(db);
+    }
+
+    pub(super) fn empty(&mut self, db: usize) {
+        let new = Db::new(db as u8);
+        let old = std::mem::replace(&mut self.dbs[db], new);
+        if old.len() > 0 {
+            self.env.garbage.push(Garbage {
+                bytes: old.memory().total(),
+                what: Box::new(old),
+            });
+        }
+    }
+
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.env.counters.changes += 1;
+        if a != b && self.dbs[a].len() + self.dbs[b].len() > 0 {
+            self.env.tell(&Effect::SwapDb {
+                a: a as u8,
+                b: b as u8,
+            });
+        }
+        self.exchange(a, b);
+    }
+
+    pub(super) fn exchange(&mut self, a: usize, b: usize) {
+        self.dbs.swap(a, b);
+        self.dbs[a].number = a as u8;
+        self.dbs[b].number = b as u8;
+    }
+}

@@ -1,0 +1,99 @@
+//! Doing again what a journal says, into an empty shard: no clock is asked,
+//! nothing expires, and nobody is told.
+
+use super::Shard;
+use super::types::{ExpirySetting, NewValue};
+use crate::durable::effect::{Effect, NotAnEffect};
+use rufous_base::Now;
+use rufous_base::limits::MAX_BULK;
+
+/// No effect has an expiry of 0 after this, and so none is due at 0, the time
+/// of replay. Both times are long past.
+fn not_zero(at: u64) -> u64 {
+    at.max(1)
+}
+
+impl Shard {
+    /// The time that access stamps of replayed keys show. (Until it is set,
+    /// the start of the monotonic clock.)
+    pub fn set_replay_time(&mut self, now: Now) {
+        self.replay_now.mono_us = now.mono_us;
+    }
+
+    /// Does what the effect says, and no more. Refuses what no command can
+    /// have done: a value beyond the largest.
+    #[inline]
+    pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let now = self.replay_now;
+        let (db, key, value, setting) = match *effect {
+            Effect::Set {
+                db,
+                key,
+                value,
+                expire_at,
+            } => {
+                let setting = match expire_at {
+                    Some(at) => ExpirySetting::At(not_zero(at)),
+                    None => ExpirySetting::Clear,
+                };
+                (db, key, value, setting)
+            }
+            Effect::SetKeep { db, key, value } => (db, key, value, ExpirySetting::Keep),
+            _ => return self.apply_other(effect),
+        };
+        let key = self.key(key);
+        let db = &mut self.dbs[usize::from(db)];
+        db.set(key, NewValue::Copy(value), setting, now, &mut self.env);
+        self.drop_garbage();
+        Ok(())
+    }
+
+    fn apply_other(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let now = self.replay_now;
+        match *effect {
+            Effect::Set { .. } | Effect::SetKeep { .. } => {}
+            Effect::Delete { db, key } => {
+                let key = self.key(key);
+                let db = &mut self.dbs[usize::from(db)];
+                if let Some(found) = db.find(key) {
+                    db.remove(found, key.hash, &mut self.env);
+                }
+            }
+            Effect::Append { db, key, tail } => {
+                let key = self.key(key);
+                self.dbs[usize::from(db)].append(key, tail, now, &mut self.env);
+            }
+            Effect::Write { db, key, at, bytes } => {
+                let end = at.saturating_add(bytes.len() as u64);
+                if end > MAX_BULK {
+                    return Err(NotAnEffect);
+                }
+                let (at, end) = (at as usize, end as usize);
+                let key = self.key(key);
+                let value = self.dbs[usize::from(db)].grow(key, end, now, &mut self.env);
+                value[at..end].copy_from_slice(bytes);
+            }
+            Effect::Expire { db, key, at } => {
+                let key = self.key(key);
+                let db = &mut self.dbs[usize::from(db)];
+                if let Some(found) = db.find(key) {
+                    db.set_expiry(found, key, at.map(not_zero), &mut self.env);
+                }
+            }
+            Effect::FlushDb { db } => self.empty(usize::from(db)),
+            Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
+        }
+        self.drop_garbage();
+        Ok(())
+    }
+
+    /// Nobody is waiting while data is loaded, and a long log must not pile up
+    /// what it overwrites.
+    #[inline]
+    fn drop_garbage(&mut self) {
+        if !self.env.big_values.is_empty() || !self.env.garbage.is_empty() {
+            self.env.big_values.clear();
+            self.env.garbage.clear();
+        }
+    }
+}
