@@ -15,7 +15,14 @@ use std::ops::Range;
 
 impl Env {
     /// Tells everybody who wants to know what becomes of a key.
-    pub(super) fn tell(&mut self, effect: &Effect<'_>) {
+    pub(super) fn tell(&mut self, key: Key<'_>, db: u8, effect: &Effect<'_>) {
+        self.write(effect);
+        if !self.watches.is_empty() {
+            self.watches.touch((db, key.hash), key.bytes);
+        }
+    }
+
+    fn write(&mut self, effect: &Effect<'_>) {
         if self.journaling {
             effect.encode(&mut self.journal);
         }
@@ -23,18 +30,16 @@ impl Env {
 
     /// To be called whenever somebody begins or ceases to want to know.
     pub(super) fn update_observed(&mut self) {
-        self.observed = self.journaling;
+        self.observed = self.journaling || !self.watches.is_empty();
     }
 }
 
 impl Db {
     /// Before a record goes.
-    pub(super) fn tell_removal(&mut self, handle: u32, env: &mut Env) {
-        let effect = Effect::Delete {
-            db: self.number,
-            key: self.item(handle).key,
-        };
-        env.tell(&effect);
+    pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
+        let (db, bytes) = (self.number, self.item(handle).key);
+        let effect = Effect::Delete { db, key: bytes };
+        env.tell(Key { bytes, hash }, db, &effect);
     }
 }
 
@@ -75,21 +80,24 @@ impl Shard {
         if expiry == ExpirySetting::Keep {
             self.prepare(db, key, now);
         }
-        let (db, key) = (db as u8, key.bytes);
-        let expire_at = match expiry {
-            ExpirySetting::Keep => {
-                self.env.tell(&Effect::SetKeep { db, key, value });
-                return;
-            }
-            ExpirySetting::Clear => None,
-            ExpirySetting::At(at) => Some(at),
+        let db = db as u8;
+        let effect = match expiry {
+            ExpirySetting::Keep => Effect::SetKeep {
+                db,
+                key: key.bytes,
+                value,
+            },
+            ExpirySetting::Clear | ExpirySetting::At(_) => Effect::Set {
+                db,
+                key: key.bytes,
+                value,
+                expire_at: match expiry {
+                    ExpirySetting::At(at) => Some(at),
+                    ExpirySetting::Clear | ExpirySetting::Keep => None,
+                },
+            },
         };
-        self.env.tell(&Effect::Set {
-            db,
-            key,
-            value,
-            expire_at,
-        });
+        self.env.tell(key, db, &effect);
     }
 
     /// Before the key is changed: if it has expired, it goes now.
@@ -117,26 +125,24 @@ impl Shard {
             .map(|found| self.dbs[db].value(found.handle).bytes().len());
         let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
         let result = change(bytes);
-        let (db, key) = (db as u8, key.bytes);
+        let db = db as u8;
+        let mut tell = |range: Range<usize>| {
+            let effect = Effect::Write {
+                db,
+                key: key.bytes,
+                at: range.start as u64,
+                bytes: &bytes[range],
+            };
+            self.env.tell(key, db, &effect);
+        };
         let mut told = old_len;
         for range in changed {
             let end = range.end.min(bytes.len());
-            let at = range.start.min(end);
             told = told.max(Some(end));
-            self.env.tell(&Effect::Write {
-                db,
-                key,
-                at: at as u64,
-                bytes: &bytes[at..end],
-            });
+            tell(range.start.min(end)..end);
         }
         if told < Some(bytes.len()) {
-            self.env.tell(&Effect::Write {
-                db,
-                key,
-                at: bytes.len() as u64,
-                bytes: &[],
-            });
+            tell(bytes.len()..bytes.len());
         }
         result
     }
@@ -146,11 +152,13 @@ impl Shard {
         self.env.counters.changes += 1;
         if self.env.observed {
             self.prepare(db, key, now);
-            self.env.tell(&Effect::Append {
-                db: db as u8,
-                key: key.bytes,
+            let (number, bytes) = (db as u8, key.bytes);
+            let effect = Effect::Append {
+                db: number,
+                key: bytes,
                 tail,
-            });
+            };
+            self.env.tell(key, number, &effect);
         }
         self.dbs[db].append(key, tail, now, &mut self.env)
     }
@@ -177,7 +185,7 @@ impl Shard {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         self.env.counters.changes += 1;
         if self.env.observed {
-            self.dbs[db].tell_removal(found.handle, &mut self.env);
+            self.dbs[db].tell_removal(found.handle, key.hash, &mut self.env);
         }
         Some(found)
     }
@@ -187,12 +195,14 @@ impl Shard {
         self.env.counters.changes += 1;
         if self.env.observed {
             self.prepare(db, key, now);
-            self.env.tell(&Effect::Set {
-                db: db as u8,
-                key: key.bytes,
+            let (number, bytes) = (db as u8, key.bytes);
+            let effect = Effect::Set {
+                db: number,
+                key: bytes,
                 value: entry.value.bytes(),
                 expire_at: entry.expire_at,
-            });
+            };
+            self.env.tell(key, number, &effect);
         }
         self.dbs[db].put(key, entry, now, &mut self.env);
     }
@@ -211,11 +221,13 @@ impl Shard {
         };
         self.env.counters.changes += 1;
         if self.env.observed {
-            self.env.tell(&Effect::Expire {
-                db: db as u8,
-                key: key.bytes,
+            let (number, bytes) = (db as u8, key.bytes);
+            let effect = Effect::Expire {
+                db: number,
+                key: bytes,
                 at: unix_ms,
-            });
+            };
+            self.env.tell(key, number, &effect);
         }
         self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
         true
@@ -236,7 +248,8 @@ impl Shard {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;
         if len > 0 {
-            self.env.tell(&Effect::FlushDb { db: db as u8 });
+            self.env.write(&Effect::FlushDb { db: db as u8 });
+            self.touch_all(db, db, db);
         }
         self.empty(db);
     }
@@ -255,10 +268,12 @@ impl Shard {
     pub fn swap(&mut self, a: usize, b: usize) {
         self.env.counters.changes += 1;
         if a != b && self.dbs[a].len() + self.dbs[b].len() > 0 {
-            self.env.tell(&Effect::SwapDb {
+            self.env.write(&Effect::SwapDb {
                 a: a as u8,
                 b: b as u8,
             });
+            self.touch_all(a, a, b);
+            self.touch_all(b, a, b);
         }
         self.exchange(a, b);
     }

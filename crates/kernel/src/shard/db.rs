@@ -302,7 +302,7 @@ impl Db {
     #[cold]
     pub(super) fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
         if env.observed {
-            self.tell_removal(found.handle, env);
+            self.tell_removal(found.handle, hash, env);
         }
         self.expire_untold(found, hash, env);
     }

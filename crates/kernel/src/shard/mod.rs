@@ -16,6 +16,7 @@
 //! - `db`, `write`, `account`: one database; reading and walking, writing, and
 //!   what it takes
 //! - `change`: every change, and who is told of it
+//! - [`watch`](WatchId): who wants to know whether a key was touched
 //! - `replay`: doing again what a journal says
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
@@ -46,6 +47,7 @@ mod table;
 mod tests;
 pub mod types;
 mod walk;
+mod watch;
 mod write;
 
 pub use policy::Policy;
@@ -53,6 +55,7 @@ pub use sample::{Drawn, Eviction};
 pub use types::{
     Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
 };
+pub use watch::WatchId;
 
 use db::Db;
 use foldhash::SharedSeed;
@@ -63,6 +66,7 @@ use rufous_base::{Garbage, Now};
 use std::hash::Hasher;
 use std::hint::black_box;
 use std::sync::Arc;
+use watch::Watches;
 
 /// Values from this size on are dropped by another thread; handing over a
 /// smaller one costs as much as dropping it.
@@ -79,6 +83,7 @@ struct Env {
     observed: bool,
     journaling: bool,
     journal: Vec<u8>,
+    watches: Watches,
     counters: Counters,
     rng: Rng,
     garbage: Vec<Garbage>,
@@ -140,6 +145,7 @@ impl Shard {
                 observed: false,
                 journaling: false,
                 journal: Vec::new(),
+                watches: Watches::default(),
                 counters: Counters::default(),
                 rng: Rng::new(seed),
                 garbage: Vec::new(),

@@ -94,7 +94,7 @@ impl Shard {
         }
         self.env.counters.changes += 1;
         if self.env.observed {
-            db.tell_removal(handle, &mut self.env);
+            db.tell_removal(handle, drawn.hash, &mut self.env);
         }
         db.remove(found, drawn.hash, &mut self.env);
         Eviction::Evicted

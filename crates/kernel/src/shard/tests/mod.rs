@@ -4,3 +4,4 @@ mod guarantees;
 mod journal;
 mod model;
 mod single;
+mod watch;

@@ -1,0 +1,144 @@
+//! Who wants to know whether keys were touched: `WATCH`.
+//!
+//! Whatever changes a key makes its watchers dirty, and they stay so until
+//! they are forgotten; a key that was touched is let go of at once.
+
+use super::types::Key;
+use super::{Env, Shard};
+use rufous_base::Now;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whoever watches; unique among those who do at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchId(pub u64);
+
+/// Database and hash.
+type Place = (u8, u32);
+
+#[derive(Debug)]
+struct Watched {
+    key: Box<[u8]>,
+    watchers: BTreeSet<WatchId>,
+}
+
+#[derive(Debug, Default)]
+struct Watcher {
+    dirty: bool,
+    /// Where its keys are, or were until they were touched.
+    places: BTreeSet<Place>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Watches {
+    keys: BTreeMap<Place, Vec<Watched>>,
+    watchers: BTreeMap<WatchId, Watcher>,
+}
+
+impl Watches {
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    fn add(&mut self, place: Place, key: &[u8], id: WatchId) {
+        let watcher = self.watchers.entry(id).or_default();
+        if watcher.dirty {
+            return;
+        }
+        watcher.places.insert(place);
+        let keys = self.keys.entry(place).or_default();
+        if let Some(watched) = keys.iter_mut().find(|w| *w.key == *key) {
+            watched.watchers.insert(id);
+            return;
+        }
+        keys.push(Watched {
+            key: key.into(),
+            watchers: BTreeSet::from([id]),
+        });
+    }
+
+    fn forget(&mut self, id: WatchId) {
+        let watcher = self.watchers.remove(&id).unwrap_or_default();
+        for place in watcher.places {
+            let Some(keys) = self.keys.get_mut(&place) else {
+                continue;
+            };
+            keys.retain_mut(|watched| {
+                watched.watchers.remove(&id);
+                !watched.watchers.is_empty()
+            });
+            if keys.is_empty() {
+                self.keys.remove(&place);
+            }
+        }
+    }
+
+    pub(super) fn touch(&mut self, place: Place, key: &[u8]) {
+        self.touch_where(place, |watched| watched == key);
+    }
+
+    fn touch_where(&mut self, place: Place, mut is_touched: impl FnMut(&[u8]) -> bool) {
+        let Some(keys) = self.keys.get_mut(&place) else {
+            return;
+        };
+        keys.retain(|watched| {
+            if !is_touched(&watched.key) {
+                return true;
+            }
+            for id in &watched.watchers {
+                if let Some(watcher) = self.watchers.get_mut(id) {
+                    watcher.dirty = true;
+                }
+            }
+            false
+        });
+        if keys.is_empty() {
+            self.keys.remove(&place);
+        }
+    }
+
+    fn places_of(&self, db: usize) -> Vec<Place> {
+        let db = db as u8;
+        let all = self.keys.range((db, 0)..=(db, u32::MAX));
+        all.map(|(&place, _)| place).collect()
+    }
+}
+
+impl Shard {
+    /// From now on, whatever changes the key makes the watcher dirty. An
+    /// expired key is removed first: its going is no change.
+    pub fn watch(&mut self, db: usize, key: Key<'_>, id: WatchId, now: Now) {
+        let _ = self.contains(db, key, now);
+        self.env.watches.add((db as u8, key.hash), key.bytes, id);
+        self.env.update_observed();
+    }
+
+    /// Forgets the watcher, and whether it is dirty.
+    pub fn unwatch(&mut self, id: WatchId) {
+        self.env.watches.forget(id);
+        self.env.update_observed();
+    }
+
+    /// Whether a key was touched since the watcher watches it. A key whose time
+    /// has come is touched by being met: look at the watched keys first.
+    pub fn is_dirty(&self, id: WatchId) -> bool {
+        let watcher = self.env.watches.watchers.get(&id);
+        watcher.is_some_and(|watcher| watcher.dirty)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_unobserved(&self) -> bool {
+        !self.env.observed && self.env.watches.watchers.is_empty()
+    }
+
+    /// Touches the watched keys of database `db` that are in `one` or `other`.
+    pub(super) fn touch_all(&mut self, db: usize, one: usize, other: usize) {
+        let Env { watches, .. } = &mut self.env;
+        for place in watches.places_of(db) {
+            watches.touch_where(place, |bytes| {
+                let hash = place.1;
+                let is_in = |db: usize| self.dbs[db].find(Key { bytes, hash }).is_some();
+                is_in(one) || is_in(other)
+            });
+        }
+    }
+}
