@@ -1,8 +1,8 @@
 //! Finding a command by name. The server puts its own commands behind those
 //! on data in one table; ids are places in it.
 
-use crate::{Command, Ctx, Flags, Reply, Spec, bitmap, key, server, string};
-use rufous_base::Args;
+use crate::{Command, Ctx, Failure, Flags, Reply, Spec, bitmap, key, server, string};
+use rufous_base::{Args, Output};
 use rufous_kernel::{Context, Program};
 
 /// All commands on data; a command's id is its place here.
@@ -19,6 +19,9 @@ static GROUPS: [&[&Command]; 4] = [
 
 static RUNS: std::sync::LazyLock<Vec<&'static Command>> =
     std::sync::LazyLock::new(|| data_commands().collect());
+
+/// The reply to a command that may use more memory when there is no more.
+pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// The commands on data as the kernel's program.
 #[derive(Debug)]
@@ -44,6 +47,14 @@ impl Program for DataCommands {
                 false
             }
         }
+    }
+
+    fn may_grow(command: u16) -> bool {
+        RUNS[usize::from(command)].spec.flags.has(Flags::DENYOOM)
+    }
+
+    fn refuse_growth(resp3: bool, out: &mut Output) {
+        Reply::new(out, resp3).error(&Failure::from(OUT_OF_MEMORY));
     }
 
     fn is_write(command: u16) -> bool {

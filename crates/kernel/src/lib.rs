@@ -13,12 +13,14 @@
 //! - [`lock`]: keys held by commands that span workers, and who waits for them
 //! - [`multi`]: the coordinator's side of such a command
 //! - [`worker`]: all of it together, one per thread
+//! - [`evict`]: the memory limit, and which keys go at it
 //! - [`durable`]: what is written to disk, and how it is read again
 //! - [`stats`]: what is counted
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod durable;
+pub mod evict;
 pub mod lock;
 pub mod multi;
 pub mod placement;

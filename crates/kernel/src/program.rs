@@ -13,6 +13,12 @@ pub trait Program {
 
     /// Whether `command` may change the shard.
     fn is_write(command: u16) -> bool;
+
+    /// Whether `command` may make the data larger.
+    fn may_grow(command: u16) -> bool;
+
+    /// The reply to a command that may grow where there is no room.
+    fn refuse_growth(resp3: bool, out: &mut Output);
 }
 
 /// What a running command works with.

@@ -7,12 +7,14 @@
 
 mod exchange;
 mod exec;
+mod limit;
 mod spanning;
 
 pub use exec::{ExecPlan, HeldExec};
 pub use spanning::Hold;
 
 use crate::batch::{Batch, Header, ReplyRange};
+use crate::evict::{Evictor, Ledger};
 use crate::lock::{LockTable, Scope, Ticket};
 use crate::multi::{KeyWrite, Multi, NodeAction, Part};
 use crate::placement::Placement;
@@ -23,12 +25,15 @@ use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output, WorkerId};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// What workers of a node send one another.
 #[derive(Debug)]
 pub enum Message {
     Requests(Box<Batch>),
     Replies(Box<Batch>),
+    /// The sender may not evict what it needs: evict here, if you can.
+    MakeRoom,
     /// Hold these keys for a command of the sender's.
     /// `touch`: it counts as an access to them.
     Acquire {
@@ -108,6 +113,7 @@ pub struct Worker<P> {
     /// Commands run since the clock was last looked at.
     unaccounted: Vec<u16>,
     warm: Vec<Warm>,
+    evictor: Evictor,
     program: PhantomData<P>,
 }
 
@@ -130,6 +136,11 @@ impl<P: Program> Worker<P> {
             stats: vec![CommandStats::default(); commands],
             unaccounted: Vec::new(),
             warm: Vec::new(),
+            evictor: Evictor::new(
+                Arc::new(Ledger::new(placement.workers())),
+                id.index(),
+                hash_seed,
+            ),
             program: PhantomData,
         }
     }
@@ -178,7 +189,7 @@ impl<P: Program> Worker<P> {
             self.park(scope, header, args, self.id);
             return Submitted::Pending;
         }
-        self.run(now, header, args, out);
+        self.run_if_room(now, header, args, out);
         Submitted::Done
     }
 
@@ -210,7 +221,7 @@ impl<P: Program> Worker<P> {
                     .iter()
                     .any(|&(db, i)| self.locks.blocks(db, args.get(i as usize)));
             if free {
-                self.run(now, header, args, out);
+                self.run_if_room(now, header, args, out);
                 return Submitted::Done;
             }
             let names = keys
@@ -219,6 +230,10 @@ impl<P: Program> Worker<P> {
                 .collect();
             self.park(Scope::keys(names), header, args, self.id);
             return Submitted::Barrier;
+        }
+        if !self.admits(now, header.command) {
+            self.refuse_growth(header, out);
+            return Submitted::Done;
         }
         let owned = keys
             .iter()
@@ -259,7 +274,7 @@ impl<P: Program> Worker<P> {
         while let Some((ticket, work)) = self.locks.next_granted() {
             match work {
                 Work::Run { batch, origin } => {
-                    let batch = self.run_batch(now, batch);
+                    let batch = self.run_batch(now, batch, Self::run_if_room);
                     self.locks.release(ticket);
                     self.answer(origin, batch, completions);
                 }
@@ -301,6 +316,7 @@ impl<P: Program> Worker<P> {
                 self.send(from, Message::Replies(batch));
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
+            Message::MakeRoom => self.on_make_room(now),
             Message::Acquire {
                 multi,
                 scope,

@@ -107,6 +107,14 @@ impl Program for TestProgram {
         true
     }
 
+    fn may_grow(command: u16) -> bool {
+        Self::is_write(command)
+    }
+
+    fn refuse_growth(_: bool, out: &mut Output) {
+        out.bytes.extend_from_slice(b"no room");
+    }
+
     fn is_write(command: u16) -> bool {
         command != READ
     }

@@ -62,6 +62,12 @@ impl Policy {
         minutes(now) << 8 | (counter + u32::from(grows))
     }
 
+    /// Time since the last access, in the clock's own steps; meaningless with LFU.
+    #[inline]
+    pub fn idle(&self, stamp: u32, now: Now) -> u32 {
+        seconds(now).wrapping_sub(stamp) & STAMP
+    }
+
     /// Seconds since the last access; meaningless with LFU.
     pub fn idle_s(&self, stamp: u32, now: Now) -> u32 {
         seconds(now).wrapping_sub(stamp) & STAMP

@@ -4,7 +4,7 @@ use super::{Completions, Message, Work, Worker};
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::lock::Scope;
 use crate::program::Program;
-use rufous_base::{Args, Now, WorkerId};
+use rufous_base::{Args, Now, Output, WorkerId};
 
 /// Batches kept for reuse.
 const POOLED_BATCHES: usize = 16;
@@ -76,7 +76,7 @@ impl<P: Program> Worker<P> {
                 let scope = Scope::keys(vec![(header.db, args.get(key).into())]);
                 self.park(scope, &header, args, from);
             } else {
-                self.run(now, &header, args, out);
+                self.run_if_room(now, &header, args, out);
             }
             let end = batch.replies.mark();
             batch.requests[index].reply = ReplyRange {
@@ -97,11 +97,16 @@ impl<P: Program> Worker<P> {
         self.recycle(batch);
     }
 
-    pub(super) fn run_batch(&mut self, now: Now, mut batch: Box<Batch>) -> Box<Batch> {
+    pub(super) fn run_batch(
+        &mut self,
+        now: Now,
+        mut batch: Box<Batch>,
+        mut run: impl FnMut(&mut Self, Now, &Header, Args<'_>, &mut Output),
+    ) -> Box<Batch> {
         for index in 0..batch.requests.len() {
             let (header, args, out) = batch.parts(index);
             let start = out.mark();
-            self.run(now, &header, args, out);
+            run(self, now, &header, args, out);
             let end = batch.replies.mark();
             batch.requests[index].reply = ReplyRange {
                 start,

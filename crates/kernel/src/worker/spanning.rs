@@ -148,7 +148,7 @@ impl<P: Program> Worker<P> {
         self.scratch.set_policy(self.shard.policy());
         load(&mut self.scratch, &gathered, now);
         std::mem::swap(&mut self.shard, &mut self.scratch);
-        let batch = self.run_batch(now, batch);
+        let batch = self.run_batch(now, batch, Self::run);
         std::mem::swap(&mut self.shard, &mut self.scratch);
 
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
@@ -211,6 +211,7 @@ impl<P: Program> Worker<P> {
             }
         }
         self.locks.release(ticket);
+        self.make_room(now);
     }
 }
 

@@ -1,0 +1,319 @@
+//! The memory limit: which keys go when the node's data has grown beyond it.
+//!
+//! Each worker publishes what its data is charged with ([`Ledger`]) and may
+//! use what the others leave of the limit. A command that may grow makes room
+//! before it runs, with work in proportion to what has grown; what a lowered
+//! limit or other workers ask for goes in bounded slices, at ticks. While
+//! another worker is above its share of the limit and can evict, one below its
+//! own share keeps its keys and asks that worker to make room.
+//!
+//! Published charges are read and written once per step, not per command: the
+//! limit can be exceeded by what all workers add within one step, and by the
+//! one command that crosses it.
+//!
+//! - [`ledger`]: what workers know of one another
+//! - [`choice`]: finding the key that is worth least
+
+pub mod choice;
+pub mod ledger;
+#[cfg(test)]
+mod tests;
+
+pub use choice::{By, Choice};
+pub use ledger::Ledger;
+
+use crate::shard::{Eviction, Shard};
+use choice::Pool;
+use rufous_base::Now;
+use rufous_base::rng::Rng;
+use std::sync::Arc;
+
+/// Keys that one command evicts at most, unless data grew by much.
+const COMMAND_KEYS: usize = 64;
+/// Keys that one slice at a tick evicts.
+const SLICE_KEYS: usize = 256;
+/// Growth that has not been paid back by evicting as much may be so large a
+/// part of the limit; beyond it, commands evict however long it takes.
+const OWED_SHARE: usize = 8;
+
+/// The settings of the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Of the whole node; 0: no limit.
+    pub bytes: usize,
+    /// `None`: nothing is evicted.
+    pub choice: Option<Choice>,
+    /// Keys that are compared for each one that is evicted.
+    pub samples: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            choice: None,
+            samples: 5,
+        }
+    }
+}
+
+/// What a worker counts of evictions. Never goes down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub evicted: u64,
+    /// Commands refused because there was no room.
+    pub refused: u64,
+}
+
+/// Whether a command may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Enough,
+    /// There is too much, and nothing that this worker may evict.
+    None,
+}
+
+/// One worker's part in keeping to the limit.
+#[derive(Debug)]
+pub struct Evictor {
+    ledger: Arc<Ledger>,
+    worker: usize,
+    settings: Settings,
+    /// Whether there is a limit: all that the common path asks.
+    armed: bool,
+    /// What the others leave of the limit, as of this step.
+    left: usize,
+    /// What this worker need not go below.
+    target: usize,
+    /// Another worker can evict.
+    others_can: bool,
+    /// Another worker asked for room, which is to be made below the share too.
+    asked: bool,
+    /// This worker is to ask the others.
+    asks: bool,
+    pool: Pool,
+    /// The charge at the last look, to see what has grown since.
+    seen: usize,
+    /// Bytes that commands have to evict, because so much (and half as much
+    /// again) has grown.
+    owed: usize,
+    rng: Rng,
+    counters: Counters,
+}
+
+impl Evictor {
+    /// A worker of a node with that ledger.
+    pub fn new(ledger: Arc<Ledger>, worker: usize, seed: u64) -> Self {
+        Self {
+            ledger,
+            worker,
+            settings: Settings::default(),
+            armed: false,
+            left: usize::MAX,
+            target: usize::MAX,
+            others_can: false,
+            asked: false,
+            asks: false,
+            pool: Pool::default(),
+            seen: 0,
+            owed: 0,
+            rng: Rng::new(seed ^ 0x45_7669_6374),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The ledger that it shares with the node's other workers.
+    pub fn set_ledger(&mut self, ledger: Arc<Ledger>) {
+        self.ledger = ledger;
+    }
+
+    pub fn configure(&mut self, settings: Settings, shard: &Shard) {
+        if settings.choice != self.settings.choice {
+            self.pool.clear();
+        }
+        self.settings = settings;
+        self.armed = settings.bytes > 0;
+        self.owed = 0;
+        self.seen = charge(shard);
+        self.publish(shard);
+        self.look();
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    #[inline(always)]
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// Reads what the others have published. To be called when a step begins,
+    /// where there is a limit.
+    pub fn look(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let share = self.settings.bytes / self.ledger.workers();
+        let others = self.ledger.others(self.worker, share);
+        self.others_can = others.can_evict;
+        self.left = self.settings.bytes.saturating_sub(others.charge);
+        self.target = self.left;
+        if others.above_share_can && !self.asked {
+            self.target = share
+                .min(self.left.saturating_add(self.loan()))
+                .max(self.left);
+        }
+    }
+
+    /// Tells the others. To be called when a step ends, before its messages leave.
+    pub fn publish(&mut self, shard: &Shard) {
+        let can = self
+            .settings
+            .choice
+            .is_some_and(|choice| self.armed && shard.can_draw(choice.volatile));
+        self.ledger.publish(self.worker, charge(shard), can);
+    }
+
+    /// Whether the others are to be asked for room ([`Evictor::on_asked`]);
+    /// true once.
+    pub fn take_asks(&mut self) -> bool {
+        std::mem::take(&mut self.asks)
+    }
+
+    /// Another worker has no room and nothing to evict, or is below its share.
+    pub fn on_asked(&mut self) {
+        self.asked = self.armed;
+        self.look();
+    }
+
+    /// Makes room before a command that may grow. `keep` is asked of every
+    /// key that would go.
+    pub fn make_room(
+        &mut self,
+        shard: &mut Shard,
+        now: Now,
+        keep: impl FnMut(u8, &[u8]) -> bool,
+    ) -> Room {
+        let used = charge(shard);
+        let grown = used.saturating_sub(self.seen);
+        self.seen = used;
+        if used <= self.left {
+            self.owed = 0;
+            return Room::Enough;
+        }
+        self.make_room_slowly(shard, used, grown, now, keep)
+    }
+
+    #[cold]
+    fn make_room_slowly(
+        &mut self,
+        shard: &mut Shard,
+        used: usize,
+        grown: usize,
+        now: Now,
+        keep: impl FnMut(u8, &[u8]) -> bool,
+    ) -> Room {
+        if used <= self.target {
+            self.asks = true;
+            return Room::Enough;
+        }
+        self.owed += grown + grown / 2;
+        // Small values are many keys for each byte that a large one needs.
+        let keys = COMMAND_KEYS + grown / 1024;
+        let most_owed = (self.settings.bytes / OWED_SHARE).max(1 << 20);
+        let floor = used.saturating_sub(self.owed.saturating_sub(most_owed));
+        let any = self.evict(shard, now, keep, |evicted, used| {
+            evicted >= keys && used <= floor
+        });
+        let after = charge(shard);
+        self.owed = self.owed.saturating_sub(used.saturating_sub(after));
+        self.seen = after;
+        if after <= self.target {
+            self.owed = 0;
+            return Room::Enough;
+        }
+        if any {
+            return Room::Enough;
+        }
+        if self.others_can && after <= self.left.saturating_add(self.loan()) {
+            self.asks = true;
+            return Room::Enough;
+        }
+        self.counters.refused += 1;
+        Room::None
+    }
+
+    /// How far this worker may go beyond what is left while another makes room.
+    fn loan(&self) -> usize {
+        self.settings.bytes / OWED_SHARE / self.ledger.workers()
+    }
+
+    /// Evicts a bounded slice where there is too much. True where there is
+    /// more to do.
+    pub fn step(
+        &mut self,
+        shard: &mut Shard,
+        now: Now,
+        keep: impl FnMut(u8, &[u8]) -> bool,
+    ) -> bool {
+        self.look();
+        if !self.armed || charge(shard) <= self.target {
+            self.asked = false;
+            return false;
+        }
+        let any = self.evict(shard, now, keep, |evicted, _| evicted >= SLICE_KEYS);
+        let used = charge(shard);
+        self.owed = self.owed.saturating_sub(self.seen.saturating_sub(used));
+        self.seen = self.seen.min(used);
+        let more = any && used > self.target;
+        self.asked &= more;
+        more
+    }
+
+    /// Evicts until there is room, nothing is left, or `enough` says so of the
+    /// keys evicted and the charge. Returns whether any was.
+    fn evict(
+        &mut self,
+        shard: &mut Shard,
+        now: Now,
+        mut keep: impl FnMut(u8, &[u8]) -> bool,
+        enough: impl Fn(usize, usize) -> bool,
+    ) -> bool {
+        let Some(choice) = self.settings.choice else {
+            return false;
+        };
+        let (mut evicted, mut in_vain) = (0, 0);
+        let samples = self.settings.samples.max(1);
+        loop {
+            let used = charge(shard);
+            if used <= self.target || enough(evicted, used) {
+                return evicted > 0;
+            }
+            let drawn = self.pool.best(choice, shard, samples, now, &mut self.rng);
+            let Some(drawn) = drawn else {
+                return evicted > 0;
+            };
+            match shard.evict(drawn, now, |key| keep(drawn.db, key)) {
+                Eviction::Evicted => {
+                    evicted += 1;
+                    self.counters.evicted += 1;
+                }
+                Eviction::Expired => evicted += 1,
+                // A key that is kept is kept for moments only, and others are drawn.
+                Eviction::Changed | Eviction::Kept => {
+                    in_vain += 1;
+                    if in_vain > 256 + 4 * evicted {
+                        return evicted > 0;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a shard counts for, of the limit.
+fn charge(shard: &Shard) -> usize {
+    let memory = shard.memory();
+    memory.index_bytes + memory.record_bytes + memory.big_bytes + memory.expiry_bytes
+}

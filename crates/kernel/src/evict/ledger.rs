@@ -1,0 +1,75 @@
+//! What the workers of a node know of one another's memory.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// One place per worker, each written by its worker alone, without locks or
+/// read-modify-write. A reader sees a moment of each, not of all at once.
+#[derive(Debug)]
+pub struct Ledger {
+    places: Box<[Place]>,
+}
+
+/// A cache line of its own, so that a worker that publishes does not take
+/// away those that others write.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Place {
+    charge: AtomicUsize,
+    can_evict: AtomicBool,
+}
+
+/// All workers but one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Others {
+    pub(super) charge: usize,
+    /// One of them can evict.
+    pub(super) can_evict: bool,
+    /// One of them is above its share and can evict.
+    pub(super) above_share_can: bool,
+}
+
+impl Ledger {
+    pub fn new(workers: usize) -> Self {
+        Self {
+            places: (0..workers.max(1)).map(|_| Place::default()).collect(),
+        }
+    }
+
+    pub fn workers(&self) -> usize {
+        self.places.len()
+    }
+
+    /// What all workers are charged with together.
+    pub fn total(&self) -> usize {
+        self.places
+            .iter()
+            .map(|place| place.charge.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    pub(super) fn publish(&self, worker: usize, charge: usize, can_evict: bool) {
+        let place = &self.places[worker];
+        // A line that does not change stays in the caches of its readers.
+        if place.charge.load(Ordering::Relaxed) != charge {
+            place.charge.store(charge, Ordering::Relaxed);
+        }
+        if place.can_evict.load(Ordering::Relaxed) != can_evict {
+            place.can_evict.store(can_evict, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn others(&self, worker: usize, share: usize) -> Others {
+        let mut all = Others::default();
+        for (number, place) in self.places.iter().enumerate() {
+            if number == worker {
+                continue;
+            }
+            let charge = place.charge.load(Ordering::Relaxed);
+            let can = place.can_evict.load(Ordering::Relaxed);
+            all.charge += charge;
+            all.can_evict |= can;
+            all.above_share_can |= can && charge > share;
+        }
+        all
+    }
+}

@@ -1,0 +1,109 @@
+//! The worker's side of the memory limit; see [`crate::evict`].
+
+use super::{Message, Worker};
+use crate::batch::Header;
+use crate::evict::{self, Ledger, Room, Settings};
+use crate::program::Program;
+use rufous_base::{Args, Now, Output, WorkerId};
+use std::sync::Arc;
+
+impl<P: Program> Worker<P> {
+    /// Gives all workers of a node their common ledger, before anything runs.
+    pub fn set_ledger(&mut self, ledger: Arc<Ledger>) {
+        self.evictor.set_ledger(ledger);
+    }
+
+    pub fn set_limit(&mut self, settings: Settings) {
+        self.evictor.configure(settings, &self.shard);
+    }
+
+    pub fn evictions(&self) -> evict::Counters {
+        self.evictor.counters()
+    }
+
+    /// To be called when a step begins: how much there is room for.
+    #[inline]
+    pub fn look_at_limit(&mut self) {
+        if self.evictor.is_armed() {
+            self.evictor.look();
+        }
+    }
+
+    /// To be called when a step ends, before its messages are taken.
+    #[inline]
+    pub fn publish_charge(&mut self) {
+        if self.evictor.is_armed() {
+            self.evictor.publish(&self.shard);
+            if self.evictor.take_asks() {
+                self.ask_for_room();
+            }
+        }
+    }
+
+    /// Evicts a bounded slice where the node has too much and this worker is
+    /// to evict. True where there is more to do.
+    pub fn evict_step(&mut self, now: Now) -> bool {
+        if !self.evictor.is_armed() {
+            return false;
+        }
+        let locks = &self.locks;
+        self.evictor.step(&mut self.shard, now, |db, key| {
+            !locks.is_idle() && locks.blocks(db, key)
+        })
+    }
+
+    /// Makes room, with bounded work, if `command` may grow. False where
+    /// there is none: then the command must not run. Also for a command that
+    /// is only queued as yet, for whichever keys.
+    #[inline]
+    pub fn admits(&mut self, now: Now, command: u16) -> bool {
+        !self.evictor.is_armed() || !P::may_grow(command) || self.make_room(now) == Room::Enough
+    }
+
+    /// Runs a command, unless it may grow and there is no room.
+    #[inline]
+    pub(super) fn run_if_room(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        out: &mut Output,
+    ) {
+        if !self.admits(now, header.command) {
+            return self.refuse_growth(header, out);
+        }
+        self.run(now, header, args, out);
+    }
+
+    #[cold]
+    pub(super) fn refuse_growth(&mut self, header: &Header, out: &mut Output) {
+        self.stats[usize::from(header.command)].rejected += 1;
+        P::refuse_growth(header.resp3, out);
+    }
+
+    /// Keys that are held for a command stay as they are until it is through.
+    #[inline(never)]
+    pub(super) fn make_room(&mut self, now: Now) -> Room {
+        if !self.evictor.is_armed() {
+            return Room::Enough;
+        }
+        let locks = &self.locks;
+        self.evictor.make_room(&mut self.shard, now, |db, key| {
+            !locks.is_idle() && locks.blocks(db, key)
+        })
+    }
+
+    pub(super) fn on_make_room(&mut self, now: Now) {
+        self.evictor.on_asked();
+        self.evict_step(now);
+    }
+
+    #[cold]
+    fn ask_for_room(&mut self) {
+        for worker in 0..self.placement.workers() as u16 {
+            if WorkerId(worker) != self.id {
+                self.outgoing.push((WorkerId(worker), Message::MakeRoom));
+            }
+        }
+    }
+}
