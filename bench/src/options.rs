@@ -69,7 +69,7 @@ impl RufousOptions {
                 tried.join(" or ")
             );
         };
-        let words = "server --port {port} --workers {workers} --dir {dir}";
+        let words = "server --port {port} --workers {workers} --dir {dir} --appendonly no --save=";
         let mut spec = ServerSpec::new(RUFOUS, &format!("{words} {}", self.rufous_args));
         spec.words.insert(0, binary.display().to_string());
         Ok(spec)

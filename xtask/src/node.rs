@@ -156,6 +156,7 @@ impl Node {
         command
             .args(["server", "--port", &port.to_string(), "--dir"])
             .arg(&directory)
+            .args(["--appendonly", "no", "--save", ""])
             .stdin(Stdio::null());
         println!("$ {}", line(&command));
         let child = command.spawn().context("cannot start the server")?;

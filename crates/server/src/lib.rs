@@ -21,7 +21,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // No address: only this process reaches the node.
-//! let config = Config { workers: 2, bind: Vec::new(), ..Config::default() };
+//! let config = Config { workers: 2, bind: Vec::new(), ..Config::in_memory() };
 //! let node = Node::start(&config)?;
 //! let mut client = node.connect()?;
 //! assert_eq!(client.call(&["SET", "greeting", "hello"])?, Reply::Simple(b"OK".to_vec()));

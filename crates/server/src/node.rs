@@ -42,6 +42,7 @@ impl Node {
     pub fn start(config: &Config) -> Result<Node, NodeError> {
         let config = Config {
             maxclients: possible_clients(config.maxclients)?,
+            folder: config.wants_folder(),
             ..config.clone()
         };
         let mut random = [0u8; 28];
@@ -205,7 +206,7 @@ mod tests {
         Config {
             bind: bind.iter().map(|a| (*a).to_owned()).collect(),
             port: 7,
-            ..Config::default()
+            ..Config::in_memory()
         }
     }
 
@@ -234,7 +235,7 @@ mod tests {
             let config = Config {
                 protected_mode,
                 requirepass: password.into(),
-                ..Config::default()
+                ..Config::in_memory()
             };
             let info = ConnInfo {
                 peer: String::new(),

@@ -76,7 +76,7 @@ impl Target {
     fn words(&self, port: u16, directory: &Path) -> Result<Vec<String>> {
         let line = match self {
             Self::Rufous => format!(
-                "{} server --port {{port}} --dir {{dir}}",
+                "{} server --port {{port}} --dir {{dir}} --appendonly no --save=",
                 project::server_binary().display()
             ),
             Self::Reference => format!(

@@ -84,8 +84,8 @@ fn argument(option: &'static options::StartOption) -> Arg {
         .value_name(option.value)
         .help_heading(option.group.title())
         .help(format!("{help}{default}"));
-    if option.name == "bind" {
-        // As Redis has it: several behind one --bind.
+    if matches!(option.name, "bind" | "save") {
+        // As Redis has it: several behind one --bind, and one --save after another.
         return arg.num_args(1..).action(ArgAction::Append);
     }
     let arg = arg.allow_hyphen_values(true).action(ArgAction::Set);
@@ -159,6 +159,7 @@ mod tests {
             "t --appendonly no --save=",
             &[("appendonly", "no"), ("save", "")],
         );
+        check("t --save 60 1 --save 5 100", &[("save", "60 1 5 100")]);
         check("t --loglevel WARNING", &[("loglevel", "WARNING")]);
     }
 

@@ -48,8 +48,10 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
         .warnings
         .iter()
         .for_each(|warning| tracing::warn!("{warning}"));
-    std::fs::create_dir_all(&config.dir)
-        .with_context(|| format!("cannot make the directory '{}'", config.dir))?;
+    if config.wants_folder() {
+        std::fs::create_dir_all(&config.dir)
+            .with_context(|| format!("cannot make the data folder '{}'", config.dir))?;
+    }
     let admin = admin_listener(effective)?;
     let node = Node::start(config).map_err(explain)?;
     let handle = node.handle();

@@ -1,14 +1,20 @@
 //! Settings of a server: what they are called, mean and default to.
 //!
 //! - [`params`]: each of them by name, as text
+//! - [`durability`]: those of logs and snapshots
+//! - [`values`]: values as text
 //! - [`options`]: how they can be given when a server starts
 //! - [`file`]: reading them from a TOML file
 //! - [`sources`]: defaults, file, environment and command line put together
 
+pub mod durability;
 pub mod file;
 pub mod options;
 pub mod params;
 pub mod sources;
+pub mod values;
+
+pub use durability::{AppendFsync, SavePoint};
 
 /// Everything that can be set. Names follow Redis where Redis has the setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +33,23 @@ pub struct Config {
     pub workers: usize,
     /// Pin each worker to a core, where there are enough.
     pub pin: bool,
+    /// The folder of logs and snapshots.
     pub dir: String,
+    /// Whether there is such a folder; without it data is kept in memory alone.
+    /// No setting: see [`Config::wants_folder`].
+    pub folder: bool,
+    /// Every change is logged.
+    pub appendonly: bool,
+    pub appendfsync: AppendFsync,
+    /// When snapshots are taken by themselves: as soon as one of them is met.
+    pub save: Vec<SavePoint>,
+    /// A snapshot follows when the log has grown by so much since the last; 0: never.
+    pub auto_aof_rewrite_percentage: u64,
+    pub auto_aof_rewrite_min_size: u64,
+    /// Bytes of one file of the log.
+    pub log_segment_size: u64,
+    /// Writes are refused while the last snapshot by itself failed.
+    pub stop_writes_on_bgsave_error: bool,
     /// Empty: no password.
     pub requirepass: String,
     pub maxclients: usize,
@@ -141,7 +163,15 @@ impl Default for Config {
             tcp_keepalive_s: 300,
             workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
             pin: true,
-            dir: ".".into(),
+            dir: "rufous-data".into(),
+            folder: true,
+            appendonly: true,
+            appendfsync: AppendFsync::Everysec,
+            save: SavePoint::DEFAULT.to_vec(),
+            auto_aof_rewrite_percentage: 100,
+            auto_aof_rewrite_min_size: 64 << 20,
+            log_segment_size: 64 << 20,
+            stop_writes_on_bgsave_error: true,
             requirepass: String::new(),
             maxclients: 10_000,
             protected_mode: true,
@@ -164,6 +194,26 @@ impl Default for Config {
 }
 
 impl Config {
+    /// As the default, but without any files: for tests, and for programs that
+    /// want a node inside themselves as a cache.
+    pub fn in_memory() -> Self {
+        Self {
+            folder: false,
+            appendonly: false,
+            save: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a node with these settings needs its data folder: where it is to
+    /// write there, and where there is one that may hold data.
+    pub fn wants_folder(&self) -> bool {
+        self.folder
+            && (self.appendonly
+                || !self.save.is_empty()
+                || std::path::Path::new(&self.dir).is_dir())
+    }
+
     /// How accesses to keys are recorded.
     pub fn access_policy(&self) -> rufous_kernel::shard::Policy {
         rufous_kernel::shard::Policy {

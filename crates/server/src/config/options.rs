@@ -3,8 +3,9 @@
 //!
 //! What a setting is and how it can change later is in [`params`](super::params).
 
-use super::params::{self, Set, integer, named, parse_yes_no};
-use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy};
+use super::params::{self, Set};
+use super::values::{integer, named, parse_yes_no};
+use super::{AppendFsync, Config, LogFormat, LogLevel, MaxmemoryPolicy};
 use rufous_base::limits::MAX_WORKERS;
 
 /// Settings that belong together in help and examples.
@@ -13,6 +14,7 @@ pub enum Group {
     Network,
     Clients,
     Node,
+    Durability,
     Data,
     Watching,
     Logs,
@@ -25,6 +27,7 @@ impl Group {
             Group::Network => "Where to listen",
             Group::Clients => "Clients",
             Group::Node => "Threads and files",
+            Group::Durability => "What outlives a crash",
             Group::Data => "Data",
             Group::Watching => "Slow commands",
             Group::Logs => "Logs",
@@ -85,6 +88,13 @@ pub static OPTIONS: &[StartOption] = &[
     fixed(Group::Node, "workers", "COUNT|auto", set_workers),
     fixed(Group::Node, "pin", "yes|no", set_pin),
     fixed(Group::Node, "dir", "PATH", set_dir),
+    option(Group::Durability, "appendonly", "yes|no"),
+    option(Group::Durability, "appendfsync", "always|everysec|no"),
+    option(Group::Durability, "save", "\"SECONDS CHANGES ...\""),
+    option(Group::Durability, "auto-aof-rewrite-percentage", "PERCENT"),
+    option(Group::Durability, "auto-aof-rewrite-min-size", "BYTES"),
+    option(Group::Durability, "log-segment-size", "BYTES"),
+    option(Group::Durability, "stop-writes-on-bgsave-error", "yes|no"),
     option(Group::Data, "maxmemory", "BYTES"),
     option(Group::Data, "maxmemory-policy", "POLICY"),
     option(Group::Data, "lfu-log-factor", "NUMBER"),
@@ -113,6 +123,7 @@ pub fn setter(name: &str) -> Option<Set> {
 /// The values among which one has to be chosen.
 pub fn choices(name: &str) -> Vec<&'static str> {
     match name {
+        "appendfsync" => AppendFsync::ALL.iter().map(|(_, name)| *name).collect(),
         "loglevel" => LogLevel::ALL.iter().map(|(_, name)| *name).collect(),
         "maxmemory-policy" => MaxmemoryPolicy::ALL.iter().map(|(_, name)| *name).collect(),
         _ => Vec::new(),
@@ -251,7 +262,8 @@ fn set_admin_bind(config: &mut Config, value: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::params::{PARAMS, name_of};
+    use crate::config::params::PARAMS;
+    use crate::config::values::name_of;
 
     #[test]
     fn every_option_is_a_setting_that_takes_what_it_shows() {

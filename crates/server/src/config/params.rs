@@ -1,11 +1,13 @@
 //! Settings by name, as text: what `CONFIG GET` shows and `CONFIG SET` takes.
 //!
 //! Some are no settings here but facts that clients ask for under a setting's
-//! name (`save`, `appendonly`, `databases`): they can be "set" to what they are.
+//! name (`databases`, `rdbchecksum`): they can be "set" to what they are.
 
-use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy};
+use super::values::{
+    constant, integer, memory, name_of, named, parse_memory, parse_yes_no, yes_no,
+};
+use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, durability};
 use rufous_base::limits;
-use std::ops::RangeInclusive;
 
 /// Changes a setting; the error says what a value has to look like.
 pub type Set = fn(&mut Config, &str) -> Result<(), String>;
@@ -33,12 +35,13 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "The port for metrics and health over HTTP; 0: none.",
     },
-    Param {
-        name: "appendonly",
-        get: |_| "no".into(),
-        set: Some(|_, value| constant(value, "no", "data is kept in memory alone")),
-        help: "Whether every change is logged to disk: data is kept in memory alone.",
-    },
+    durability::AOF_LOAD_TRUNCATED,
+    durability::AOF_USE_RDB_PREAMBLE,
+    durability::APPENDFILENAME,
+    durability::APPENDFSYNC,
+    durability::APPENDONLY,
+    durability::AUTO_AOF_REWRITE_MIN_SIZE,
+    durability::AUTO_AOF_REWRITE_PERCENTAGE,
     Param {
         name: "bind",
         get: |config| config.bind.join(" "),
@@ -72,11 +75,12 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "Numbered databases.",
     },
+    durability::DBFILENAME,
     Param {
         name: "dir",
         get: |config| config.dir.clone(),
         set: None,
-        help: "Where files go.",
+        help: "The folder of logs and snapshots; made where it is missing.",
     },
     Param {
         name: "hz",
@@ -129,6 +133,7 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "Lines of text, or one JSON object per line.",
     },
+    durability::LOG_SEGMENT_SIZE,
     Param {
         name: "logfile",
         get: |config| config.logfile.clone(),
@@ -172,6 +177,7 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Which keys are evicted, and whether recency or frequency of use is recorded.",
     },
+    durability::NO_APPENDFSYNC_ON_REWRITE,
     Param {
         name: "pin",
         get: |config| yes_no(config.pin),
@@ -202,6 +208,8 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Bytes of the longest argument.",
     },
+    durability::RDBCHECKSUM,
+    durability::RDBCOMPRESSION,
     Param {
         name: "requirepass",
         get: |config| config.requirepass.clone(),
@@ -211,12 +219,7 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "The password of clients; empty: none.",
     },
-    Param {
-        name: "save",
-        get: |_| String::new(),
-        set: Some(|_, value| constant(value, "", "data is kept in memory alone")),
-        help: "When snapshots are taken: never.",
-    },
+    durability::SAVE,
     Param {
         name: "slowlog-log-slower-than",
         get: |config| config.slowlog_log_slower_than.to_string(),
@@ -235,6 +238,7 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "How many slow commands are kept.",
     },
+    durability::STOP_WRITES_ON_BGSAVE_ERROR,
     Param {
         name: "tcp-backlog",
         get: |config| config.tcp_backlog.to_string(),
@@ -290,86 +294,6 @@ pub fn is_secret(name: &[u8]) -> bool {
         .any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
 }
 
-fn constant(value: &str, only: &str, why: &str) -> Result<(), String> {
-    if value.eq_ignore_ascii_case(only) {
-        Ok(())
-    } else {
-        Err(format!("it can only be '{only}': {why}"))
-    }
-}
-
-pub(super) fn name_of<T: Copy + PartialEq>(all: &[(T, &'static str)], value: T) -> String {
-    all.iter()
-        .find(|(known, _)| *known == value)
-        .map_or_else(String::new, |(_, name)| (*name).into())
-}
-
-pub(super) fn named<T: Copy>(all: &[(T, &'static str)], name: &str) -> Result<T, String> {
-    let found = all
-        .iter()
-        .find(|(_, known)| known.eq_ignore_ascii_case(name));
-    found.map(|(value, _)| *value).ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|(_, name)| *name).collect();
-        format!(
-            "argument(s) must be one of the following: {}",
-            names.join(", ")
-        )
-    })
-}
-
-pub(super) fn integer(value: &str, range: RangeInclusive<i64>) -> Result<i64, String> {
-    let number: i64 = value
-        .parse()
-        .map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
-    if range.contains(&number) {
-        return Ok(number);
-    }
-    Err(format!(
-        "argument must be between {} and {} inclusive",
-        range.start(),
-        range.end()
-    ))
-}
-
-fn memory(value: &str, min: u64, max: u64) -> Result<u64, String> {
-    let bytes = parse_memory(value).ok_or("argument must be a memory value")?;
-    if (min..=max).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(format!(
-        "argument must be between {min} and {max} inclusive"
-    ))
-}
-
-/// A number of bytes with an optional unit: `k`, `m` and `g` count in
-/// thousands, `kb`, `mb` and `gb` in 1024s.
-pub fn parse_memory(text: &str) -> Option<u64> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let unit: u64 = match text[digits..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" => 1_000,
-        "kb" => 1 << 10,
-        "m" => 1_000_000,
-        "mb" => 1 << 20,
-        "g" => 1_000_000_000,
-        "gb" => 1 << 30,
-        _ => return None,
-    };
-    text[..digits].parse::<u64>().ok()?.checked_mul(unit)
-}
-
-fn yes_no(value: bool) -> String {
-    if value { "yes" } else { "no" }.into()
-}
-
-pub(super) fn parse_yes_no(value: &str) -> Result<bool, String> {
-    match value {
-        v if v.eq_ignore_ascii_case("yes") => Ok(true),
-        v if v.eq_ignore_ascii_case("no") => Ok(false),
-        _ => Err("argument must be 'yes' or 'no'".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,23 +322,5 @@ mod tests {
             );
             assert_eq!(changed, config, "{}", param.name);
         }
-    }
-
-    #[test]
-    fn memory_units() {
-        let check = |text, bytes| assert_eq!(parse_memory(text), bytes, "{text}");
-        check("0", Some(0));
-        check("100b", Some(100));
-        check("1k", Some(1000));
-        check("1kb", Some(1024));
-        check("100MB", Some(100 << 20));
-        check("1g", Some(1_000_000_000));
-        check("1Gb", Some(1 << 30));
-        check("", None);
-        check("gb", None);
-        check("-1", None);
-        check("1.5gb", None);
-        check("100mb1", None);
-        check("99999999999gb", None);
     }
 }

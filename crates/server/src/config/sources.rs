@@ -353,7 +353,7 @@ mod tests {
         let command_line = [
             ("workers", "0"),
             ("requirepass", "x"),
-            ("appendonly", "yes"),
+            ("rdbchecksum", "no"),
             ("databases", "7"),
         ];
         check_wrong(
@@ -362,7 +362,7 @@ mod tests {
                 "environment RUFOUS_PIN: pin = 'perhaps': argument must be 'yes' or 'no'",
                 "environment RUFOUS_PORT: port = 'tcp://10.0.0.1:6379': argument couldn't be parsed into an integer (Kubernetes sets this variable for a service called rufous: set enableServiceLinks to false)",
                 "command line: workers = '0': argument must be between 1 and 256 inclusive",
-                "command line: appendonly = 'yes': it can only be 'no': data is kept in memory alone",
+                "command line: rdbchecksum = 'no': it can only be 'yes': everything on disk has a checksum",
                 "command line: databases = '7': it can only be '16'",
             ],
         );

@@ -43,7 +43,7 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(workers: usize) -> Rig {
-        Rig::with_config(workers, Config::default())
+        Rig::with_config(workers, Config::in_memory())
     }
 
     pub(crate) fn with_config(workers: usize, config: Config) -> Rig {

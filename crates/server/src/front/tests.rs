@@ -249,7 +249,7 @@ fn input_without_end_ends_the_connection() {
         1,
         Config {
             client_query_buffer_limit: 1 << 20,
-            ..Config::default()
+            ..Config::in_memory()
         },
     );
     let client = rig.connect(0);

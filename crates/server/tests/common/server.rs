@@ -42,6 +42,8 @@ impl Server {
             .arg("bash");
         command.arg(env!("CARGO_BIN_EXE_rufous")).arg("server");
         command.args(["--bind", "127.0.0.1", "--workers", "2", "--admin-port", "0"]);
+        // What these tests are about; those on durability say otherwise.
+        command.args(["--appendonly", "no", "--save", ""]);
         command
             .args(["--port", &port.to_string(), "--pin", "no"])
             .arg("--dir")

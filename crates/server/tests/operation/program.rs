@@ -21,6 +21,15 @@ pub(crate) fn program(args: &[&str]) -> Command {
     command
 }
 
+/// A node without a data folder: it leaves the working directory alone.
+pub(crate) fn in_memory(args: &[&str]) -> Command {
+    let mut command = program(args);
+    command
+        .env("RUFOUS_APPENDONLY", "no")
+        .env("RUFOUS_SAVE", "");
+    command
+}
+
 /// Runs the program to its end.
 pub(crate) fn run(command: &mut Command) -> Output {
     command.output().expect("the program runs")
@@ -74,7 +83,7 @@ impl Node {
     fn try_start(more: &[&str]) -> Option<Node> {
         let (port, admin) = (free_port(), free_port());
         let dir = tempfile::tempdir().expect("a directory");
-        let mut command = program(&["server", "--workers", "2", "--pin", "no"]);
+        let mut command = in_memory(&["server", "--workers", "2", "--pin", "no"]);
         command.args([
             "--port",
             &port.to_string(),

@@ -2,7 +2,8 @@
 //! what it tells about itself over HTTP, and whom it lets in.
 
 use crate::program::{
-    Client, Node, bulk, eventually, free_port, http_get, program, run, simple, stderr, stdout,
+    Client, Node, bulk, eventually, free_port, http_get, in_memory, program, run, simple, stderr,
+    stdout,
 };
 use rufous_resp::Reply;
 use std::collections::BTreeMap;
@@ -143,7 +144,7 @@ fn logs_are_objects_where_that_is_asked_for_and_their_level_changes() {
 fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let output = run(&mut program(&[
+    let output = run(&mut in_memory(&[
         "server",
         "--port",
         &port,
@@ -157,7 +158,7 @@ fn a_port_that_is_taken_is_named() {
             && text.contains("--port"),
         "{text}"
     );
-    let output = run(&mut program(&[
+    let output = run(&mut in_memory(&[
         "server",
         "--port",
         &free_port().to_string(),
@@ -174,7 +175,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[test]
 fn a_terminal_or_nothing_at_all_gets_a_banner() {
-    let mut node = program(&[]);
+    let mut node = in_memory(&[]);
     let port = free_port().to_string();
     node.env("RUFOUS_PORT", &port)
         .env("RUFOUS_ADMIN_PORT", "0")
@@ -425,7 +426,7 @@ fn protected_mode_turns_other_machines_away() {
 ip addr add 10.231.0.1/32 dev lo && ip addr add 10.231.0.2/32 dev lo
 ip route replace local 10.231.0.1 dev lo table local src 10.231.0.2";
     const CONVERSE: &str = r#"
-"$PROGRAM" server --port 7000 --bind 0.0.0.0 --workers 1 --admin-port 0 --loglevel nothing & node=$!
+"$PROGRAM" server --port 7000 --bind 0.0.0.0 --workers 1 --admin-port 0 --loglevel nothing --appendonly no --save '' & node=$!
 trap 'kill $node' EXIT
 for i in $(seq 300); do (exec 5<>/dev/tcp/127.0.0.1/7000) 2>/dev/null && break; sleep 0.1; done
 exec 5<>/dev/tcp/10.231.0.1/7000; timeout 30 cat <&5
@@ -455,8 +456,7 @@ exec 6<>/dev/tcp/127.0.0.1/7000; printf 'PING\r\nQUIT\r\n' >&6; timeout 30 cat <
 /// A node that may open so many files, without metrics.
 fn with_files(files: u32, port: u16) -> Command {
     let mut command = Command::new("bash");
-    let script =
-        r#"ulimit -n "$FILES" && exec "$PROGRAM" server --port "$PORT" --workers 1 --admin-port 0"#;
+    let script = r#"ulimit -n "$FILES" && exec "$PROGRAM" server --port "$PORT" --workers 1 --admin-port 0 --appendonly no --save ''"#;
     command.args(["-c", script]).env("FILES", files.to_string());
     command
         .env("PROGRAM", env!("CARGO_BIN_EXE_rufous"))

@@ -211,7 +211,13 @@ mod tests {
         check(
             "CONFIG SET appendonly yes",
             "appendonly",
-            "it can only be 'no': data is kept in memory alone",
+            "the server was started without a data folder",
+        );
+        check("CONFIG SET save 60", "save", "Invalid save parameters");
+        check(
+            "CONFIG SET rdbchecksum no",
+            "rdbchecksum",
+            "it can only be 'yes': everything on disk has a checksum",
         );
         rig.check(
             "CONFIG SET maxmemory",
