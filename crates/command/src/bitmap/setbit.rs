@@ -35,7 +35,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         bit
     } else {
         ctx.shard
-            .edit((ctx.db, key), len, [len - 1..len], ctx.now, |value| {
+            .edit((ctx.db, key), len, Some(len - 1..len), ctx.now, |value| {
                 bits::setbit(value, offset, bit)
             })
     };

@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let range = offset..end;
     let len = ctx
         .shard
-        .edit((ctx.db, key), end, [range.clone()], ctx.now, |value| {
+        .edit((ctx.db, key), end, Some(range.clone()), ctx.now, |value| {
             value[range].copy_from_slice(bytes);
             value.len()
         });

@@ -52,6 +52,8 @@ impl Db {
         for (hash, handle) in self.index.entries() {
             let slot = self.arena.get(handle);
             assert!(record::is_record(slot), "the index names a free slot");
+            let is_ahead = self.walk.is_some_and(|cursor| hash >= cursor);
+            assert!(is_ahead || record::parity(slot) == self.parity);
             let head = Head::of(slot);
             let key = self.key_of(head, slot);
             assert_eq!(hash_of(key), hash);

@@ -10,7 +10,7 @@ use super::db::{Db, Found};
 use super::types::{Entry, ExpirySetting, Key, NewValue};
 use super::{Env, record};
 use crate::durable::effect::Effect;
-use rufous_base::{Garbage, Now};
+use rufous_base::Now;
 use std::ops::Range;
 
 impl Env {
@@ -30,13 +30,14 @@ impl Env {
 
     /// To be called whenever somebody begins or ceases to want to know.
     pub(super) fn update_observed(&mut self) {
-        self.observed = self.journaling || !self.watches.is_empty();
+        self.observed = self.journaling || self.snapshot.capturing || !self.watches.is_empty();
     }
 }
 
 impl Db {
     /// Before a record goes.
     pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
+        self.capture(handle, &mut env.snapshot);
         let (db, bytes) = (self.number, self.item(handle).key);
         let effect = Effect::Delete { db, key: bytes };
         env.tell(Key { bytes, hash }, db, &effect);
@@ -77,7 +78,7 @@ impl Shard {
     fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
         // An expiry that has passed must not be kept. (Where none is kept, the
         // removal of an expired record needs no effect of its own.)
-        if expiry == ExpirySetting::Keep {
+        if expiry == ExpirySetting::Keep || self.env.snapshot.capturing {
             self.prepare(db, key, now);
         }
         let db = db as u8;
@@ -100,9 +101,12 @@ impl Shard {
         self.env.tell(key, db, &effect);
     }
 
-    /// Before the key is changed: if it has expired, it goes now.
+    /// Before the key is changed: if it has expired, it goes now, and if not,
+    /// a snapshot under way gets it as it is.
     fn prepare(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
-        self.dbs[db].live(key, now, &mut self.env)
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        self.dbs[db].capture(found.handle, &mut self.env.snapshot);
+        Some(found)
     }
 
     /// Lets `change` alter the value's bytes after making it at least
@@ -252,17 +256,6 @@ impl Shard {
             self.touch_all(db, db, db);
         }
         self.empty(db);
-    }
-
-    pub(super) fn empty(&mut self, db: usize) {
-        let new = Db::new(db as u8);
-        let old = std::mem::replace(&mut self.dbs[db], new);
-        if old.len() > 0 {
-            self.env.garbage.push(Garbage {
-                bytes: old.memory().total(),
-                what: Box::new(old),
-            });
-        }
     }
 
     pub fn swap(&mut self, a: usize, b: usize) {

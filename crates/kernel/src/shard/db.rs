@@ -5,7 +5,9 @@
 //! Invariants:
 //! 1. The index and the arena hold the same records.
 //! 2. Each number in a record is in use in its slab, by that record alone.
-//! 3. `expiry` has exactly the (time, hash) pairs of the records that expire.
+//! 3. Records have the database's parity, but for those that a walk of a
+//!    snapshot has yet to come to.
+//! 4. `expiry` has exactly the (time, hash) pairs of the records that expire.
 
 use super::Env;
 use super::arena::Arena;
@@ -22,6 +24,12 @@ use std::sync::Arc;
 pub(super) struct Db {
     /// By which it is selected.
     pub(super) number: u8,
+    /// That of its records, but for those which a snapshot still has to write.
+    pub(super) parity: u8,
+    /// Its number at the last cut.
+    pub(super) cut: u8,
+    /// The hash from which on there may be records of the other parity.
+    pub(super) walk: Option<u32>,
     pub(super) index: Index,
     pub(super) arena: Arena,
     pub(super) bigs: Slab<Arc<Vec<u8>>>,
@@ -64,9 +72,10 @@ pub(super) fn big_bytes(value: &Arc<Vec<u8>>) -> usize {
 }
 
 impl Db {
-    pub(super) fn new(number: u8) -> Self {
+    pub(super) fn new(number: u8, parity: u8) -> Self {
         Self {
             number,
+            parity,
             ..Self::default()
         }
     }

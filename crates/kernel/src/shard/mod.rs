@@ -17,6 +17,7 @@
 //!   what it takes
 //! - `change`: every change, and who is told of it
 //! - [`watch`](WatchId): who wants to know whether a key was touched
+//! - `snapshot`: all data as of an instant, while commands go on
 //! - `replay`: doing again what a journal says
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
@@ -42,6 +43,7 @@ mod replay;
 mod sample;
 mod segment;
 mod slab;
+mod snapshot;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -52,6 +54,7 @@ mod write;
 
 pub use policy::Policy;
 pub use sample::{Drawn, Eviction};
+pub use snapshot::SnapshotProgress;
 pub use types::{
     Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
 };
@@ -63,6 +66,7 @@ use foldhash::quality::FoldHasher;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
+use snapshot::Snapshot;
 use std::hash::Hasher;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -84,6 +88,7 @@ struct Env {
     journaling: bool,
     journal: Vec<u8>,
     watches: Watches,
+    snapshot: Snapshot,
     counters: Counters,
     rng: Rng,
     garbage: Vec<Garbage>,
@@ -138,7 +143,7 @@ impl Shard {
     pub fn new(seed: u64) -> Self {
         Self {
             seed: SharedSeed::from_u64(seed),
-            dbs: (0..DATABASES).map(|db| Db::new(db as u8)).collect(),
+            dbs: (0..DATABASES).map(|db| Db::new(db as u8, 0)).collect(),
             env: Env {
                 policy: Policy::default(),
                 touch: true,
@@ -146,6 +151,7 @@ impl Shard {
                 journaling: false,
                 journal: Vec::new(),
                 watches: Watches::default(),
+                snapshot: Snapshot::default(),
                 counters: Counters::default(),
                 rng: Rng::new(seed),
                 garbage: Vec::new(),

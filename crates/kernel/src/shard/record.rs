@@ -1,7 +1,8 @@
 //! How a record lies in its slot.
 //!
 //! ```text
-//! byte 0      flags: kind (bits 0-3, never 0 in a record), has expiry, key elsewhere
+//! byte 0      flags: kind (bits 0-3, never 0 in a record), has expiry, key
+//!             elsewhere, parity (see snapshot.rs)
 //! bytes 1-3   access stamp, little endian: seconds, or Redis's LFU pair
 //! varint      bytes of the key part
 //! varint      bytes of the value part
@@ -21,6 +22,8 @@ const KIND: u8 = 0x0F;
 const HAS_EXPIRY: u8 = 0x10;
 /// The key part is a number in the slab of long keys.
 pub(super) const LONG_KEY: u8 = 0x20;
+/// Compared with the database's, it says whether a snapshot has the record.
+pub(super) const PARITY: u8 = 0x40;
 
 /// Keys longer than this are kept outside of the record, so that even with
 /// the shortest value a record fits its largest slot.
@@ -157,7 +160,7 @@ impl Head {
 /// Everything that makes up a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
-    /// Kind, and [`LONG_KEY`] where it applies.
+    /// Kind and parity, and [`LONG_KEY`] where it applies.
     pub(super) flags: u8,
     pub(super) stamp: u32,
     pub(super) expiry: Option<u64>,
@@ -214,6 +217,15 @@ pub(super) fn put_stamp(slot: &mut [u8], value: u32) {
 fn first_word(slot: &[u8]) -> u32 {
     slot.first_chunk()
         .map_or(0, |&bytes| u32::from_le_bytes(bytes))
+}
+
+#[inline]
+pub(super) fn parity(slot: &[u8]) -> u8 {
+    slot[0] & PARITY
+}
+
+pub(super) fn put_parity(slot: &mut [u8], parity: u8) {
+    slot[0] = slot[0] & !PARITY | parity;
 }
 
 /// Whether the slot holds a record at all.

@@ -24,6 +24,7 @@ impl Shard {
     /// have done: a value beyond the largest.
     #[inline]
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        debug_assert!(!self.is_snapshotting(), "nobody is told");
         let now = self.replay_now;
         let (db, key, value, setting) = match *effect {
             Effect::Set {

@@ -136,7 +136,7 @@ impl Db {
             (BIG, &big[..])
         };
         let parts = Parts {
-            flags: flags | kind,
+            flags: flags | kind | self.parity,
             stamp,
             expiry,
             key: key_part,
@@ -187,7 +187,7 @@ impl Db {
         self.rewrite(
             found,
             Parts {
-                flags: flags | kind,
+                flags: flags | kind | self.parity,
                 stamp,
                 expiry,
                 key: key_part,
@@ -331,7 +331,7 @@ impl Db {
             value.resize(len, 0);
         }
         let parts = Parts {
-            flags: key_flag | kind,
+            flags: key_flag | kind | self.parity,
             stamp,
             expiry,
             key: key_part,

@@ -137,7 +137,7 @@ fn each_change_is_one_effect() {
     assert_eq!(told(&mut shard), encoded(&[expire]));
     shard.set(db, key, NewValue::Copy(b"4"), ExpirySetting::Clear, at(70));
     assert_eq!(told(&mut shard), encoded(&[set(b"4", None)]));
-    shard.edit((db, key), 3, [2..3], at(71), |bytes| bytes[2] = b'!');
+    shard.edit((db, key), 3, Some(2..3), at(71), |bytes| bytes[2] = b'!');
     let write = Effect::Write {
         db: number,
         key: name,

@@ -4,4 +4,5 @@ mod guarantees;
 mod journal;
 mod model;
 mod single;
+mod snapshot;
 mod watch;

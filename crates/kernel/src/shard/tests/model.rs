@@ -317,7 +317,7 @@ impl Pair {
         let last = item.value.len().max(1) - 1;
         let changed = if fill % 2 == 0 { 0..0 } else { last..last + 1 };
         self.shard
-            .edit((self.db, key), len, [changed.clone()], now, |bytes| {
+            .edit((self.db, key), len, Some(changed.clone()), now, |bytes| {
                 assert_eq!(bytes, item.value);
                 if let Some(last) = bytes.last_mut()
                     && !changed.is_empty()

@@ -17,7 +17,7 @@ fn a_value_still_being_read_is_not_changed_under_its_reader() {
     );
     let entry = shard.clone_entry(0, key, now).expect("just set");
     shard.append(0, key, b"more", now);
-    shard.edit((0, key), 0, [0..1], now, |bytes| bytes[0] = 9);
+    shard.edit((0, key), 0, Some(0..1), now, |bytes| bytes[0] = 9);
     assert_eq!(entry.value.bytes(), [1; 10_000]);
     let changed = shard.get(0, key, now).expect("there").bytes();
     assert_eq!((changed.len(), changed[0], changed[1]), (10_004, 9, 1));

@@ -52,7 +52,7 @@ fn every_change_of_a_key_touches_it_and_nothing_else_does() {
         assert!(touches(there, |s| s.edit(
             (0, key(s)),
             0,
-            [0..0],
+            Some(0..0),
             at(1),
             |_| ()
         )));

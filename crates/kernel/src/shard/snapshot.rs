@@ -1,0 +1,272 @@
+//! All data as of an instant, the cut, written out in small steps while
+//! commands go on.
+//!
+//! Every record has a bit, its parity, which the cut reverses for the whole
+//! shard: a record with the parity of before is still to be written. A walk
+//! writes such records and sets the bit; whoever is about to change or remove
+//! one has it written first, so that it goes out as it was. New records get
+//! the new parity, and are left alone. So nothing is kept for a key but the
+//! bit, and each record of the cut is written exactly once.
+//!
+//! A database that is flushed before the walk is through with it is set aside,
+//! and walked there; its number is the one it had at the cut.
+//!
+//! Where a snapshot is given up, the walk goes on without writing, until all
+//! records have the same parity again.
+
+use super::Shard;
+use super::db::Db;
+use super::record::{self, PARITY};
+use crate::durable::effect::Effect;
+use rufous_base::Garbage;
+use std::hint::black_box;
+
+/// What looking at a record costs of a step's budget, apart from its bytes:
+/// waiting for the memory takes about as long as copying so many.
+const LOOK: usize = 64;
+/// Likewise the index, for each batch of records.
+const COLLECT: usize = 512;
+const BATCH: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    /// Whether records of the cut must be written before they change.
+    pub(super) capturing: bool,
+    /// Records written because they were about to change.
+    pending: Vec<u8>,
+    /// Databases that were flushed.
+    frozen: Vec<Db>,
+    written: u64,
+    expected: u64,
+}
+
+/// How far a snapshot is, in keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotProgress {
+    pub written: u64,
+    pub expected: u64,
+}
+
+/// Where a step's records go, and what is left of its budget.
+struct Sink<'a> {
+    /// `None` where nobody wants them.
+    out: Option<&'a mut Vec<u8>>,
+    entries: Vec<(u32, u32)>,
+    left: usize,
+    written: u64,
+}
+
+impl Sink<'_> {
+    fn spend(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+}
+
+impl Db {
+    /// Before a record changes or goes: if it belongs to the cut, it is written.
+    #[inline]
+    pub(super) fn capture(&mut self, handle: u32, snapshot: &mut Snapshot) {
+        if snapshot.capturing && record::parity(self.arena.get(handle)) != self.parity {
+            self.write_out(handle, &mut snapshot.pending);
+            snapshot.written += 1;
+        }
+    }
+
+    fn write_out(&mut self, handle: u32, out: &mut Vec<u8>) {
+        let item = self.item(handle);
+        let effect = Effect::Set {
+            db: self.cut,
+            key: item.key,
+            value: item.value.bytes(),
+            expire_at: item.expire_at,
+        };
+        effect.encode(out);
+        record::put_parity(self.arena.get_mut(handle), self.parity);
+    }
+
+    /// Walks over the next few records. Where the budget ends it among them,
+    /// it comes to all of them again: what is done has the new parity.
+    fn walk_on(&mut self, sink: &mut Sink<'_>) {
+        let Some(cursor) = self.walk else {
+            return;
+        };
+        let count = (sink.left / LOOK).clamp(1, BATCH);
+        let mut entries = std::mem::take(&mut sink.entries);
+        let next = self.index.collect(cursor, count, &mut entries);
+        sink.spend(COLLECT);
+        let warm = entries.iter().map(|&(_, handle)| self.arena.warm(handle));
+        black_box(warm.sum::<u64>());
+        let mut written = 0;
+        let mut done = true;
+        for &(_, handle) in &entries {
+            sink.spend(LOOK);
+            if record::parity(self.arena.get(handle)) == self.parity {
+                continue;
+            }
+            // One at least, or there would be no end.
+            if written > 0 && sink.left == 0 {
+                done = false;
+                break;
+            }
+            written += 1;
+            match &mut sink.out {
+                Some(out) => {
+                    let before = out.len();
+                    self.write_out(handle, out);
+                    let bytes = out.len() - before;
+                    sink.spend(bytes);
+                }
+                None => record::put_parity(self.arena.get_mut(handle), self.parity),
+            }
+        }
+        if done {
+            self.walk = next;
+        }
+        sink.written += written;
+        sink.entries = entries;
+    }
+}
+
+impl Shard {
+    /// Makes this instant the cut. Whatever snapshot was under way is given up,
+    /// and what is left of its walk is done here: ask
+    /// [`Shard::is_unwinding`] before, where that may take too long.
+    pub fn begin_snapshot(&mut self) {
+        self.abort_snapshot();
+        while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
+        for db in &mut self.dbs {
+            db.parity ^= PARITY;
+            db.cut = db.number;
+            db.walk = (db.len() > 0).then_some(0);
+        }
+        self.env.snapshot = Snapshot {
+            capturing: true,
+            expected: self.dbs.iter().map(|db| db.len() as u64).sum(),
+            ..Snapshot::default()
+        };
+        self.env.update_observed();
+    }
+
+    /// Appends records of the cut to `out`, as `Set` effects: all that were
+    /// written since the last step because they were about to change, then
+    /// what the walk finds, until `budget` bytes are used up (or one record is
+    /// written); a record that is only looked at counts as 64 bytes. Returns
+    /// whether there may be more; if not, the snapshot is complete. After
+    /// [`Shard::abort_snapshot`] it has to be called likewise, and writes nothing.
+    pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
+        let snapshot = &mut self.env.snapshot;
+        let mut left = budget.saturating_sub(snapshot.pending.len());
+        if out.is_empty() && !snapshot.pending.is_empty() {
+            std::mem::swap(out, &mut snapshot.pending);
+        } else {
+            out.append(&mut snapshot.pending);
+        }
+        // One batch of the walk may follow in any case: it must come to an end
+        // even where writers use up every budget.
+        left = left.max(1);
+        let mut sink = Sink {
+            out: snapshot.capturing.then_some(out),
+            entries: std::mem::take(&mut self.env.entries),
+            left,
+            written: 0,
+        };
+        let mut more = true;
+        while more && sink.left > 0 {
+            more = self.walk_on(&mut sink);
+        }
+        let (written, entries) = (sink.written, sink.entries);
+        self.env.entries = entries;
+        self.env.snapshot.written += written;
+        if !more {
+            self.env.snapshot.capturing = false;
+            self.env.snapshot.pending = Vec::new();
+            self.env.update_observed();
+        }
+        more
+    }
+
+    fn walk_on(&mut self, sink: &mut Sink<'_>) -> bool {
+        if let Some(mut db) = self.env.snapshot.frozen.pop() {
+            db.walk_on(sink);
+            if db.walk.is_some() {
+                self.env.snapshot.frozen.push(db);
+            } else {
+                self.env.throw_db(db);
+            }
+            return true;
+        }
+        match self.dbs.iter_mut().find(|db| db.walk.is_some()) {
+            Some(db) => {
+                db.walk_on(sink);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a snapshot is under way.
+    pub fn is_snapshotting(&self) -> bool {
+        self.env.snapshot.capturing
+    }
+
+    /// Whether a snapshot was given up and [`Shard::snapshot_step`] still has
+    /// to go over what it left.
+    pub fn is_unwinding(&self) -> bool {
+        !self.env.snapshot.capturing && self.dbs.iter().any(|db| db.walk.is_some())
+    }
+
+    /// Gives the snapshot up, if there is one.
+    pub fn abort_snapshot(&mut self) {
+        self.env.snapshot.capturing = false;
+        self.env.snapshot.pending = Vec::new();
+        for db in std::mem::take(&mut self.env.snapshot.frozen) {
+            self.env.throw_db(db);
+        }
+        self.env.update_observed();
+    }
+
+    /// Of the snapshot under way, or of the last one.
+    pub fn snapshot_progress(&self) -> SnapshotProgress {
+        SnapshotProgress {
+            written: self.env.snapshot.written,
+            expected: self.env.snapshot.expected,
+        }
+    }
+
+    /// Bytes of records written because they were about to change, which the
+    /// next step will hand out: where they pile up, steps should come sooner.
+    #[inline]
+    pub fn snapshot_backlog_bytes(&self) -> usize {
+        self.env.snapshot.pending.len()
+    }
+
+    /// What the snapshot keeps in memory besides the data: its backlog, and
+    /// databases that were flushed.
+    pub fn snapshot_bytes(&self) -> usize {
+        let snapshot = &self.env.snapshot;
+        let frozen = snapshot.frozen.iter().map(|db| db.memory().total());
+        snapshot.pending.capacity() + frozen.sum::<usize>()
+    }
+
+    /// A new database in the place of one that was flushed.
+    pub(super) fn empty(&mut self, db: usize) {
+        let new = Db::new(db as u8, self.dbs[db].parity);
+        let old = std::mem::replace(&mut self.dbs[db], new);
+        if self.env.snapshot.capturing && old.walk.is_some() {
+            self.env.snapshot.frozen.push(old);
+        } else {
+            self.env.throw_db(old);
+        }
+    }
+}
+
+impl super::Env {
+    fn throw_db(&mut self, db: Db) {
+        if db.len() > 0 {
+            self.garbage.push(Garbage {
+                bytes: db.memory().total(),
+                what: Box::new(db),
+            });
+        }
+    }
+}
