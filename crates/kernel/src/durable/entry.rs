@@ -30,7 +30,7 @@ pub enum Entry<'a> {
     Done {
         txn: TxnId,
     },
-    /// The node was stopped in order: nothing follows in this log.
+    /// The node was stopped in order: this run wrote nothing more.
     CleanEnd,
     /// A snapshot is whole: so many keys, in so many frames before this one.
     SnapshotEnd {

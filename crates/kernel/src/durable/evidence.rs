@@ -71,8 +71,13 @@ struct Candidate {
 impl EvidenceFinder {
     /// The frame numbered `seq` is bad, at `offset` of the file with this header.
     pub fn new(header: &FileHeader, file_bytes: u64, offset: u64, seq: u64) -> Self {
+        Self::with_seed(header.frame_seed(), file_bytes, offset, seq)
+    }
+
+    /// Likewise, where the header itself cannot be read ([`super::file::frame_seed`]).
+    pub fn with_seed(seed: u32, file_bytes: u64, offset: u64, seq: u64) -> Self {
         Self {
-            seed: header.frame_seed(),
+            seed,
             after: seq,
             file_bytes,
             tail: Vec::new(),

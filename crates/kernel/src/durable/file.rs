@@ -54,7 +54,7 @@ pub struct FileHeader {
     pub run: u64,
     /// Of the first frame here. Frames from here on of earlier segments are void.
     pub first_seq: u64,
-    /// A number that clients cannot guess.
+    /// A number that clients cannot guess: [`salt`].
     pub salt: u32,
 }
 
@@ -147,11 +147,7 @@ impl FileHeader {
     /// What the checksums of this file's frames begin with. The same for all
     /// segments of a generation of a worker's log: frames may move to the next.
     pub fn frame_seed(&self) -> u32 {
-        let mut hasher = Hasher::new_with_initial(self.salt);
-        hasher.update(&self.kind.code().to_le_bytes());
-        hasher.update(&self.worker.to_le_bytes());
-        hasher.update(&self.generation.to_le_bytes());
-        hasher.finalize()
+        frame_seed(self.salt, self.kind, self.generation, self.worker)
     }
 
     pub fn file(&self) -> DataFile {
@@ -165,6 +161,22 @@ impl FileHeader {
             FileKind::Snapshot => DataFile::Snapshot { generation, worker },
         }
     }
+}
+
+/// [`FileHeader::frame_seed`], also where the header cannot be read.
+pub fn frame_seed(salt: u32, kind: FileKind, generation: u64, worker: u16) -> u32 {
+    let mut hasher = Hasher::new_with_initial(salt);
+    hasher.update(&kind.code().to_le_bytes());
+    hasher.update(&worker.to_le_bytes());
+    hasher.update(&generation.to_le_bytes());
+    hasher.finalize()
+}
+
+/// The salt of all files of a node with this hash seed, which it does not give away.
+pub fn salt(hash_seed: u64) -> u32 {
+    let mut hasher = Hasher::new_with_initial(0x5275_666F);
+    hasher.update(&hash_seed.to_le_bytes());
+    hasher.finalize()
 }
 
 /// A file of frames, by its name. Names sort as the files follow one another.
@@ -293,6 +305,7 @@ mod tests {
             )
         );
         assert_eq!(format!("{:08x}", header().frame_seed()), "4f6e4080");
+        assert_eq!(format!("{:08x}", salt(0x0123_4567_89AB_CDEF)), "bcaa2956");
     }
 
     #[test]

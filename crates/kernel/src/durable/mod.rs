@@ -11,19 +11,24 @@
 //! - [`evidence`]: what is still readable behind a damaged place
 //! - [`file`](mod@file): names and headers of files
 //! - [`manifest`]: which files hold the data
+//! - [`log`]: writes frames, and says how far they are committed
 
 pub mod effect;
 pub mod entry;
 pub mod evidence;
 pub mod file;
 pub mod frame;
+pub mod log;
 pub mod manifest;
 pub mod scan;
+#[cfg(test)]
+mod testing;
 
 pub use effect::Effect;
 pub use entry::{Entry, TxnId};
 pub use evidence::{Evidence, EvidenceFinder};
 pub use file::{DataFile, FileHeader, FileKind, HeaderError};
+pub use log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
 pub use manifest::{Manifest, ManifestError, SnapshotFile};
 pub use scan::{Bad, Frame, FrameReader, Step, Why};
 

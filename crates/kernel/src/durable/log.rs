@@ -1,0 +1,384 @@
+//! The log of one worker: takes frames, has them written in order, and says
+//! how far they are committed.
+//!
+//! A state machine: [`LogWriter::append`] collects, [`LogWriter::poll`] asks
+//! the disk for what is to be done now and [`LogWriter::on_done`] takes its
+//! answers; call `poll` after either of the others, and at
+//! [`LogWriter::wake_at_us`].
+//!
+//! What it holds to:
+//! 1. One write is under way; what comes meanwhile forms the next (group commit).
+//! 2. A frame is committed when it is written (`everysec`, `no`) or when it and
+//!    all before it are synced (`always`). Frames are committed in order, over
+//!    segments and generations.
+//! 3. A frame says only of others that they are synced if they are.
+//! 4. A segment is written to when its name and its room outlive the power.
+//! 5. A frame is kept until it is committed. A write that failed is tried again
+//!    each second; a segment whose sync failed is given up, and frames that are
+//!    not committed go to the next one.
+
+mod flow;
+mod segments;
+#[cfg(test)]
+mod tests;
+
+use super::file::{FileHeader, FileKind};
+use super::frame;
+use super::ids;
+use flow::{BATCH_BYTES, Batch, Flight, SyncFlight};
+use rufous_base::disk::{DiskDone, DiskRequest};
+use rufous_base::time::Now;
+use segments::Segments;
+use std::collections::VecDeque;
+
+/// When frames are synced, and what a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fsync {
+    /// Before anything is answered.
+    Always,
+    /// Once a second, while answers go on.
+    EverySec,
+    /// When the system likes to; and when a segment is full.
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    pub fsync: Fsync,
+    /// A segment is left for the next at about this size.
+    pub segment_bytes: u64,
+}
+
+/// Whose log it is; goes into each segment's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub worker: u16,
+    pub workers: u16,
+    /// Rises with every start.
+    pub run: u64,
+    /// [`super::file::salt`] of the node's hash seed.
+    pub salt: u32,
+}
+
+/// What became of an answer of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    Fine,
+    /// Frames that are not committed may stay so for long, and may yet be
+    /// found after a crash: nobody who waits for one can be answered.
+    Failed,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogGauges {
+    pub bytes_written: u64,
+    pub writes: u64,
+    pub syncs: u64,
+    pub failures: u64,
+    /// How long the last sync, or the last write with one, took.
+    pub last_sync_us: u64,
+    /// Frames that are not committed.
+    pub pending_bytes: u64,
+    /// Bytes of the current generation, those that wait included.
+    pub generation_bytes: u64,
+}
+
+const SECOND_US: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// Everything is to be written and synced, then the mark.
+    Frames,
+    Mark,
+    Closed,
+}
+
+#[derive(Debug)]
+pub struct LogWriter {
+    config: LogConfig,
+    identity: Identity,
+    /// Of frames to come, and the seed of their checksums.
+    generation: u64,
+    seed: u32,
+    appended: u64,
+    committed: u64,
+    batches: VecDeque<Batch>,
+    spare: Vec<Vec<u8>>,
+    flight: Option<Flight>,
+    sync_flight: Option<SyncFlight>,
+    last_sync_at_us: Option<u64>,
+    /// Nothing is written before this.
+    retry_at_us: u64,
+    segments: Segments,
+    /// Why writing fails, while it does.
+    trouble: Option<String>,
+    /// Why frames may be lost, while they may.
+    lost: Option<String>,
+    /// Where generations began that no snapshot in the manifest covers.
+    cuts: Vec<(u64, u64)>,
+    /// Frames of earlier generations are in a snapshot.
+    covered: u64,
+    closing: Closing,
+    next_id: u64,
+    gauges: LogGauges,
+}
+
+impl LogWriter {
+    /// A log that takes frames after [`LogWriter::start`].
+    pub fn new(config: LogConfig, identity: Identity) -> Self {
+        Self {
+            config,
+            identity,
+            generation: 0,
+            seed: 0,
+            appended: 0,
+            committed: 0,
+            batches: VecDeque::new(),
+            spare: Vec::new(),
+            flight: None,
+            sync_flight: None,
+            last_sync_at_us: None,
+            retry_at_us: 0,
+            segments: Segments::new(identity.worker, config.segment_bytes),
+            trouble: None,
+            lost: None,
+            cuts: Vec::new(),
+            covered: 0,
+            closing: Closing::No,
+            next_id: ids::LOG,
+            gauges: LogGauges::default(),
+        }
+    }
+
+    /// Goes on with a generation in its segment `index`, which is not there
+    /// yet, with frame `seq`. All frames before that are synced.
+    pub fn start(&mut self, generation: u64, index: u32, seq: u64) {
+        debug_assert!(self.batches.is_empty() && self.flight.is_none());
+        self.appended = seq;
+        self.committed = seq;
+        self.segments.start(generation, index, seq);
+        self.enter(generation);
+    }
+
+    /// Adds a frame; gives its number.
+    pub fn append(&mut self, payload: &[u8]) -> u64 {
+        debug_assert!(matches!(self.closing, Closing::No), "the log is closed");
+        self.push(payload)
+    }
+
+    fn push(&mut self, payload: &[u8]) -> u64 {
+        let (seq, generation) = (self.appended, self.generation);
+        let full = |batch: &Batch| {
+            batch.generation != generation || batch.bytes.len() + payload.len() > BATCH_BYTES
+        };
+        if self.batches.back().is_none_or(full) {
+            self.batches.push_back(Batch {
+                generation,
+                first_seq: seq,
+                end_seq: seq,
+                bytes: self.spare.pop().unwrap_or_default(),
+            });
+        }
+        let synced = self.segments.synced();
+        if let Some(batch) = self.batches.back_mut() {
+            let before = batch.bytes.len();
+            frame::encode(&mut batch.bytes, self.seed, seq, synced, payload);
+            batch.end_seq = seq + 1;
+            let bytes = (batch.bytes.len() - before) as u64;
+            self.gauges.pending_bytes += bytes;
+            self.gauges.generation_bytes += bytes;
+        }
+        self.appended = seq + 1;
+        seq
+    }
+
+    /// Frames below this number have been appended.
+    pub fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    /// Frames below this number are committed. Never goes down.
+    pub fn committed(&self) -> u64 {
+        self.committed
+    }
+
+    /// Frames below this number are known to be synced, or are in a snapshot
+    /// that is. Never goes down.
+    pub fn synced(&self) -> u64 {
+        self.segments.synced()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub fn fsync(&self) -> Fsync {
+        self.config.fsync
+    }
+
+    /// For frames that are written from now on.
+    pub fn set_fsync(&mut self, fsync: Fsync) {
+        self.config.fsync = fsync;
+    }
+
+    /// Makes the first segment of a generation to come, so that frames need
+    /// not wait for it.
+    pub fn prepare_generation(&mut self, generation: u64) {
+        debug_assert!(generation > self.generation);
+        self.segments.prepare(generation);
+    }
+
+    /// The cut: frames appended from now on belong to this generation.
+    pub fn begin_generation(&mut self, generation: u64) {
+        debug_assert!(generation > self.generation);
+        self.segments.prepare(generation);
+        self.cuts.push((generation, self.appended));
+        self.enter(generation);
+    }
+
+    fn enter(&mut self, generation: u64) {
+        self.generation = generation;
+        self.seed = self.header(generation, 0, 0).frame_seed();
+        self.gauges.generation_bytes = 0;
+    }
+
+    /// Whether a segment of the newest generation is there: what
+    /// [`LogWriter::prepare_generation`] or [`LogWriter::begin_generation`] asked
+    /// for. A manifest may name only generations that are.
+    pub fn generation_ready(&self, generation: u64) -> bool {
+        self.segments.is_ready(generation)
+    }
+
+    /// A snapshot of this generation is in the manifest: it holds what went
+    /// before it in the log, also what is not written yet.
+    pub fn snapshot_installed(&mut self, generation: u64) {
+        let Some(&(_, seq)) = self.cuts.iter().find(|cut| cut.0 == generation) else {
+            return;
+        };
+        self.cuts.retain(|cut| cut.0 > generation);
+        self.covered = generation;
+        let pending = &mut self.gauges.pending_bytes;
+        self.batches.retain(|batch| {
+            let keep = batch.generation >= generation;
+            if !keep {
+                *pending -= batch.bytes.len() as u64;
+            }
+            keep
+        });
+        self.segments.forget_before(generation, seq);
+        self.committed = self.committed.max(seq);
+        self.settle();
+        if self.batches.is_empty() {
+            self.trouble = None;
+        }
+        if !self.segments.has_lost() {
+            self.lost = None;
+        }
+    }
+
+    /// Why writes must be refused: a full or failing disk, or frames that may
+    /// be lost until there is a new snapshot.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref().or(self.lost.as_deref())
+    }
+
+    /// Frames that were committed may be lost with the power: only a snapshot
+    /// of a new generation brings safety back.
+    pub fn needs_snapshot(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    pub fn gauges(&self) -> LogGauges {
+        self.gauges
+    }
+
+    /// Writes and syncs everything, and a mark that the log was ended in order.
+    pub fn close(&mut self) {
+        if self.closing == Closing::No {
+            self.closing = Closing::Frames;
+        }
+    }
+
+    /// Whether that is done. A disk that fails may keep it waiting for ever.
+    pub fn is_closed(&self) -> bool {
+        self.closing == Closing::Closed
+    }
+
+    /// When to call [`LogWriter::poll`] at the latest.
+    pub fn wake_at_us(&self) -> Option<u64> {
+        let waits = !self.batches.is_empty() && self.flight.is_none();
+        let retry = (waits && self.trouble.is_some()).then_some(self.retry_at_us);
+        let sync = match self.sync_flight {
+            None if self.segments.is_dirty() => self.sync_due_us(),
+            _ => None,
+        };
+        let wakes = [retry, sync, self.segments.retry_at_us()];
+        wakes.into_iter().flatten().min()
+    }
+
+    /// Asks for what is to be done now.
+    pub fn poll(&mut self, now: Now, out: &mut Vec<DiskRequest>) {
+        self.poll_close();
+        self.poll_write(now, out);
+        let generations = (self.oldest_generation(), self.generation);
+        self.segments.poll(now, generations, &mut self.next_id, out);
+        self.poll_sync(now, out);
+    }
+
+    /// Takes the disk's answer to a request of this log.
+    pub fn on_done(&mut self, now: Now, done: DiskDone) -> Outcome {
+        if self
+            .flight
+            .as_ref()
+            .is_some_and(|flight| flight.id == done.id)
+        {
+            return match self.flight.take() {
+                Some(flight) => self.on_written(now, flight, done.result),
+                None => Outcome::Fine,
+            };
+        }
+        if let Some(sync) = self.sync_flight.take_if(|sync| sync.id == done.id) {
+            self.on_synced(now, &sync, done.result);
+            return Outcome::Fine;
+        }
+        let Err(error) = self.segments.on_done(now, done) else {
+            return Outcome::Fine;
+        };
+        self.gauges.failures += 1;
+        // Only where frames wait for the segment.
+        if self.flight.is_some()
+            || self.batches.is_empty()
+            || self.segments.can_write(self.oldest_generation())
+        {
+            return Outcome::Fine;
+        }
+        self.fail(now, &error)
+    }
+
+    fn oldest_generation(&self) -> u64 {
+        let flight = self.flight.as_ref().map(|flight| flight.generation);
+        let batch = self.batches.front().map(|batch| batch.generation);
+        flight.or(batch).unwrap_or(self.generation)
+    }
+
+    fn header(&self, generation: u64, index: u32, first_seq: u64) -> FileHeader {
+        FileHeader {
+            kind: FileKind::Log,
+            generation,
+            worker: self.identity.worker,
+            workers: self.identity.workers,
+            index,
+            run: self.identity.run,
+            first_seq,
+            salt: self.identity.salt,
+        }
+    }
+
+    fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}

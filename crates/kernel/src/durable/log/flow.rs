@@ -1,0 +1,272 @@
+//! The way of frames to the disk: writes, syncs, and what happens when they fail.
+
+use super::super::entry;
+use super::{Closing, Fsync, LogWriter, Outcome, SECOND_US};
+use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileName, Lane};
+use rufous_base::time::Now;
+
+/// Frames are collected in buffers of about this size; one is written at a time.
+pub(super) const BATCH_BYTES: usize = 2 << 20;
+/// Larger buffers are not kept.
+pub(super) const KEEP_BYTES: usize = 2 * BATCH_BYTES;
+
+/// Frames of one generation that are written together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) generation: u64,
+    pub(super) first_seq: u64,
+    pub(super) end_seq: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The write under way. The disk has the bytes, and gives them back.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: u64,
+    pub(super) generation: u64,
+    pub(super) first_seq: u64,
+    pub(super) end_seq: u64,
+    /// A segment's header in front of the frames.
+    pub(super) header: usize,
+    pub(super) bytes: usize,
+    pub(super) sync: bool,
+    pub(super) started_us: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct SyncFlight {
+    pub(super) id: u64,
+    pub(super) file: FileName,
+    /// Frames below were written when it was asked for.
+    pub(super) covers: u64,
+    pub(super) started_us: u64,
+}
+
+impl LogWriter {
+    pub(super) fn poll_write(&mut self, now: Now, out: &mut Vec<DiskRequest>) {
+        if self.flight.is_some() || now.mono_us < self.retry_at_us {
+            return;
+        }
+        let Some(batch) = self.batches.front() else {
+            return;
+        };
+        let (generation, first_seq) = (batch.generation, batch.first_seq);
+        let Some(segment) = self
+            .segments
+            .for_write(generation, first_seq, batch.bytes.len())
+        else {
+            return;
+        };
+        let (file, at, index, used) = (
+            segment.file.clone(),
+            segment.bytes,
+            segment.index,
+            segment.is_used(),
+        );
+        let Some(mut batch) = self.batches.pop_front() else {
+            return;
+        };
+        let mut header = 0;
+        if !used {
+            let bytes = self.header(generation, index, first_seq).encode();
+            header = bytes.len();
+            batch.bytes.splice(..0, bytes);
+        }
+        let sync = self.config.fsync == Fsync::Always || self.closing == Closing::Mark;
+        let id = self.id();
+        self.flight = Some(Flight {
+            id,
+            generation,
+            first_seq,
+            end_seq: batch.end_seq,
+            header,
+            bytes: batch.bytes.len(),
+            sync,
+            started_us: now.mono_us,
+        });
+        let bytes = batch.bytes;
+        let op = DiskOp::Write {
+            file,
+            at,
+            bytes,
+            sync,
+        };
+        let lane = Lane::Log;
+        out.push(DiskRequest { id, lane, op });
+    }
+
+    pub(super) fn on_written(
+        &mut self,
+        now: Now,
+        flight: Flight,
+        result: Result<DiskReply, DiskError>,
+    ) -> Outcome {
+        if flight.generation < self.covered {
+            self.gauges.pending_bytes -= (flight.bytes - flight.header) as u64;
+            return Outcome::Fine;
+        }
+        match result {
+            Ok(reply) => {
+                let bytes = match reply {
+                    DiskReply::Wrote(bytes) => bytes,
+                    _ => Vec::new(),
+                };
+                self.gauges.writes += 1;
+                self.gauges.bytes_written += flight.bytes as u64;
+                let Some(segment) = self.segments.current() else {
+                    // Given up while it was written: nothing in it is trusted.
+                    self.take_back(flight, bytes);
+                    return Outcome::Fine;
+                };
+                segment.wrote(flight.bytes as u64, flight.end_seq);
+                if flight.sync {
+                    segment.synced(flight.end_seq);
+                    self.count_sync(now, flight.started_us);
+                } else {
+                    self.committed = self.committed.max(flight.end_seq);
+                }
+                self.gauges.pending_bytes -= (flight.bytes - flight.header) as u64;
+                self.trouble = None;
+                self.settle();
+                self.recycle(bytes);
+                Outcome::Fine
+            }
+            Err(mut error) => {
+                self.gauges.failures += 1;
+                let bytes = std::mem::take(&mut error.bytes);
+                self.take_back(flight, bytes);
+                match error.kind {
+                    DiskErrorKind::Sync => self.give_up(None, &error),
+                    // Somebody has removed it: not even what was synced is there.
+                    DiskErrorKind::NotFound => {
+                        self.segments.lose();
+                        self.give_up(None, &error);
+                    }
+                    // The place may be bad, and another one better.
+                    DiskErrorKind::Io => self.segments.leave(),
+                    DiskErrorKind::Full | DiskErrorKind::Denied => {}
+                }
+                self.fail(now, &error)
+            }
+        }
+    }
+
+    /// Puts frames that were not committed back in front.
+    fn take_back(&mut self, flight: Flight, mut bytes: Vec<u8>) {
+        debug_assert_eq!(bytes.len(), flight.bytes, "the disk gives back what it got");
+        bytes.drain(..flight.header.min(bytes.len()));
+        self.batches.push_front(Batch {
+            generation: flight.generation,
+            first_seq: flight.first_seq,
+            end_seq: flight.end_seq,
+            bytes,
+        });
+    }
+
+    pub(super) fn fail(&mut self, now: Now, error: &DiskError) -> Outcome {
+        self.retry_at_us = now.mono_us + SECOND_US;
+        self.trouble = Some(format!("the log cannot be written: {error}"));
+        Outcome::Failed
+    }
+
+    /// Never trusts a segment again (the current one, if `None`).
+    fn give_up(&mut self, file: Option<&FileName>, error: &DiskError) {
+        self.segments.give_up(file);
+        if self.segments.has_lost() {
+            self.lost = Some(format!(
+                "the log could not be synced ({error}), and a snapshot is not yet written"
+            ));
+        }
+        self.settle();
+    }
+
+    /// What is synced may now be committed, too.
+    pub(super) fn settle(&mut self) {
+        self.segments.settle();
+        self.committed = self.committed.max(self.segments.synced());
+    }
+
+    fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < 2 && bytes.capacity() <= KEEP_BYTES {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    fn count_sync(&mut self, now: Now, started_us: u64) {
+        self.gauges.syncs += 1;
+        self.gauges.last_sync_us = now.mono_us.saturating_sub(started_us);
+    }
+
+    /// When frames in the current segment are to be synced.
+    pub(super) fn sync_due_us(&self) -> Option<u64> {
+        if self.closing != Closing::No || self.config.fsync == Fsync::Always {
+            return Some(0);
+        }
+        let last = self.last_sync_at_us;
+        (self.config.fsync == Fsync::EverySec).then(|| last.map_or(0, |last| last + SECOND_US))
+    }
+
+    pub(super) fn poll_sync(&mut self, now: Now, out: &mut Vec<DiskRequest>) {
+        // With `always`, the write under way syncs what is before it in the file.
+        let covered = self.flight.as_ref().is_some_and(|flight| flight.sync);
+        let due = !covered && self.sync_due_us().is_some_and(|due| due <= now.mono_us);
+        if self.sync_flight.is_some() {
+            return;
+        }
+        let Some((file, covers)) = self.segments.to_sync(due) else {
+            return;
+        };
+        let id = self.id();
+        self.last_sync_at_us = Some(now.mono_us);
+        self.sync_flight = Some(SyncFlight {
+            id,
+            file: file.clone(),
+            covers,
+            started_us: now.mono_us,
+        });
+        let (lane, op) = (Lane::Sync, DiskOp::Sync { file });
+        out.push(DiskRequest { id, lane, op });
+    }
+
+    pub(super) fn on_synced(
+        &mut self,
+        now: Now,
+        sync: &SyncFlight,
+        result: Result<DiskReply, DiskError>,
+    ) {
+        match result {
+            Ok(_) => {
+                if let Some(segment) = self.segments.named(&sync.file) {
+                    segment.synced(sync.covers);
+                }
+                self.count_sync(now, sync.started_us);
+                self.settle();
+            }
+            Err(error) => {
+                self.gauges.failures += 1;
+                self.give_up(Some(&sync.file), &error);
+            }
+        }
+    }
+
+    pub(super) fn poll_close(&mut self) {
+        if !self.batches.is_empty() || self.flight.is_some() {
+            return;
+        }
+        match self.closing {
+            // It cannot be said that all is well.
+            Closing::Frames | Closing::Mark if self.segments.has_lost() => {
+                self.closing = Closing::Closed;
+            }
+            Closing::Frames if self.synced() == self.appended => {
+                let mut mark = Vec::new();
+                entry::put_clean_end(&mut mark);
+                self.push(&mark);
+                self.closing = Closing::Mark;
+            }
+            Closing::Mark if self.synced() == self.appended => self.closing = Closing::Closed,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The segments of a log: those being written and synced, and those made ahead.
+//!
+//! Segments stand in the order in which frames go through them. One that is
+//! left stays until all of its frames are synced, so that what is known to be
+//! synced is always the log's beginning.
+
+use super::super::file::DataFile;
+use super::SECOND_US;
+use rufous_base::disk::{DiskDone, DiskError, DiskErrorKind, DiskOp, DiskRequest, FileName, Lane};
+use rufous_base::time::Now;
+use std::collections::VecDeque;
+
+/// A file that frames are, or were, written to.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) file: FileName,
+    pub(super) generation: u64,
+    pub(super) index: u32,
+    /// Where the next write goes.
+    pub(super) bytes: u64,
+    first_seq: u64,
+    /// Frames below are written here or before.
+    end_seq: u64,
+    /// Frames below are synced, as far as they are here.
+    synced_seq: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Nothing more is written to it.
+    Left,
+    /// Nor will it be synced: a sync has failed.
+    GivenUp,
+}
+
+impl Segment {
+    /// Whether its header is written.
+    pub(super) fn is_used(&self) -> bool {
+        self.bytes > 0
+    }
+
+    pub(super) fn wrote(&mut self, bytes: u64, end_seq: u64) {
+        self.bytes += bytes;
+        self.end_seq = end_seq;
+    }
+
+    pub(super) fn synced(&mut self, covers: u64) {
+        if self.state != State::GivenUp {
+            self.synced_seq = self.synced_seq.max(covers.min(self.end_seq));
+        }
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.state != State::GivenUp && self.synced_seq < self.end_seq
+    }
+}
+
+/// A segment on its way: made, with its room and its name synced.
+#[derive(Debug)]
+struct Ahead {
+    file: FileName,
+    generation: u64,
+    index: u32,
+    /// The first of the requests' ids, and how many are not answered.
+    id: u64,
+    waits: u64,
+    error: Option<DiskError>,
+}
+
+/// Create, sync, sync names.
+const STEPS: u64 = 3;
+
+#[derive(Debug)]
+struct Counter {
+    generation: u64,
+    next_index: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Segments {
+    segment_bytes: u64,
+    worker: u16,
+    /// Oldest first; the last may be open.
+    list: VecDeque<Segment>,
+    /// Frames below are synced.
+    synced: u64,
+    /// Generations that are or will be written to, oldest first.
+    counters: Vec<Counter>,
+    ahead: Vec<Ahead>,
+    removes: Vec<FileName>,
+    /// Nothing is made before this.
+    retry_at_us: u64,
+    blocked: bool,
+    /// There was no room for a whole segment.
+    scarce: bool,
+}
+
+impl Segments {
+    pub(super) fn new(worker: u16, segment_bytes: u64) -> Self {
+        Self {
+            segment_bytes,
+            worker,
+            list: VecDeque::new(),
+            synced: 0,
+            counters: Vec::new(),
+            ahead: Vec::new(),
+            removes: Vec::new(),
+            retry_at_us: 0,
+            blocked: false,
+            scarce: false,
+        }
+    }
+
+    pub(super) fn start(&mut self, generation: u64, index: u32, seq: u64) {
+        self.synced = seq;
+        self.counters.push(Counter {
+            generation,
+            next_index: index,
+        });
+    }
+
+    pub(super) fn prepare(&mut self, generation: u64) {
+        if self
+            .counters
+            .iter()
+            .all(|counter| counter.generation != generation)
+        {
+            self.counters.push(Counter {
+                generation,
+                next_index: 0,
+            });
+        }
+    }
+
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// What is being written to.
+    pub(super) fn current(&mut self) -> Option<&mut Segment> {
+        self.list
+            .back_mut()
+            .filter(|segment| segment.state == State::Open)
+    }
+
+    pub(super) fn named(&mut self, file: &FileName) -> Option<&mut Segment> {
+        self.list.iter_mut().find(|segment| segment.file == *file)
+    }
+
+    fn is_open(&self, generation: u64) -> bool {
+        let last = self.list.back();
+        last.is_some_and(|last| last.state == State::Open && last.generation == generation)
+    }
+
+    fn ready(&self, generation: u64) -> Option<usize> {
+        let ready = |ahead: &Ahead| ahead.generation == generation && ahead.waits == 0;
+        self.ahead.iter().position(ready)
+    }
+
+    pub(super) fn can_write(&self, generation: u64) -> bool {
+        self.is_open(generation) || self.ready(generation).is_some()
+    }
+
+    /// Whether there is a segment of this generation that outlives the power.
+    pub(super) fn is_ready(&self, generation: u64) -> bool {
+        let has = |segment: &Segment| segment.generation == generation;
+        self.list.iter().any(has) || self.ready(generation).is_some()
+    }
+
+    /// Where frames from `first_seq` on go: into the segment at hand, or the
+    /// next where that is full. None where there is none yet.
+    pub(super) fn for_write(
+        &mut self,
+        generation: u64,
+        first_seq: u64,
+        bytes: usize,
+    ) -> Option<&Segment> {
+        let open = self.is_open(generation);
+        let full = self.list.back().is_some_and(|segment| {
+            segment.is_used() && segment.bytes + bytes as u64 > self.segment_bytes
+        });
+        if !open || full {
+            match self.ready(generation) {
+                Some(next) => {
+                    let ahead = self.ahead.remove(next);
+                    self.leave();
+                    self.list.push_back(Segment {
+                        file: ahead.file,
+                        generation,
+                        index: ahead.index,
+                        bytes: 0,
+                        first_seq,
+                        end_seq: first_seq,
+                        synced_seq: first_seq,
+                        state: State::Open,
+                    });
+                }
+                // Better too large than too late.
+                None if open => {}
+                None => return None,
+            }
+        }
+        self.list.back()
+    }
+
+    /// Writes no more to the segment at hand.
+    pub(super) fn leave(&mut self) {
+        if let Some(current) = self.current() {
+            current.state = State::Left;
+        }
+        self.settle();
+    }
+
+    /// Never trusts a segment again: that of this name, or the one at hand.
+    pub(super) fn give_up(&mut self, file: Option<&FileName>) {
+        let segment = match file {
+            Some(file) => self.named(file),
+            None => self.current(),
+        };
+        if let Some(segment) = segment {
+            segment.state = State::GivenUp;
+        }
+        self.settle();
+    }
+
+    /// The file at hand is not there any more.
+    pub(super) fn lose(&mut self) {
+        if let Some(current) = self.current() {
+            current.synced_seq = current.first_seq;
+        }
+        self.give_up(None);
+    }
+
+    /// Whether frames that were written may be lost.
+    pub(super) fn has_lost(&self) -> bool {
+        let lost = |s: &Segment| s.state == State::GivenUp && s.synced_seq < s.end_seq;
+        self.list.iter().any(lost)
+    }
+
+    /// Works out what is synced from the beginning on.
+    pub(super) fn settle(&mut self) {
+        while let Some(first) = self.list.front() {
+            self.synced = self.synced.max(first.synced_seq);
+            if first.state == State::Open || first.synced_seq < first.end_seq {
+                return;
+            }
+            self.list.pop_front();
+        }
+    }
+
+    /// Frames below `seq`, those of earlier generations, are in a snapshot.
+    pub(super) fn forget_before(&mut self, generation: u64, seq: u64) {
+        self.list.retain(|segment| segment.generation >= generation);
+        self.counters
+            .retain(|counter| counter.generation >= generation);
+        self.synced = self.synced.max(seq);
+        self.settle();
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        self.list.iter().any(Segment::is_dirty)
+    }
+
+    /// The file to sync next, and the frames that this covers. The segment at
+    /// hand only where it is due; others at once.
+    pub(super) fn to_sync(&self, due: bool) -> Option<(FileName, u64)> {
+        let wanted = |s: &&Segment| s.is_dirty() && (due || s.state == State::Left);
+        let segment = self.list.iter().find(wanted)?;
+        Some((segment.file.clone(), segment.end_seq))
+    }
+
+    pub(super) fn retry_at_us(&self) -> Option<u64> {
+        self.blocked.then_some(self.retry_at_us)
+    }
+
+    /// Makes segments that will be needed: frames of generations `oldest` to
+    /// `newest` are to be written, and more of `newest` will come.
+    pub(super) fn poll(
+        &mut self,
+        now: Now,
+        (oldest, newest): (u64, u64),
+        next_id: &mut u64,
+        out: &mut Vec<DiskRequest>,
+    ) {
+        self.counters.retain(|counter| counter.generation >= oldest);
+        let removes = &mut self.removes;
+        self.ahead.retain(|ahead| {
+            let keep = ahead.generation >= oldest || ahead.waits > 0;
+            if !keep {
+                removes.push(ahead.file.clone());
+            }
+            keep
+        });
+        for file in self.removes.drain(..) {
+            *next_id += 1;
+            out.push(bulk(*next_id, DiskOp::Remove { file }));
+        }
+        self.blocked = false;
+        for counter in 0..self.counters.len() {
+            let generation = self.counters[counter].generation;
+            let half = self
+                .list
+                .back()
+                .is_some_and(|last| last.bytes >= self.segment_bytes / 2);
+            let wanted = !self.is_open(generation) || (half && generation == newest);
+            if !wanted
+                || self
+                    .ahead
+                    .iter()
+                    .any(|ahead| ahead.generation == generation)
+            {
+                continue;
+            }
+            if now.mono_us < self.retry_at_us {
+                self.blocked = true;
+                continue;
+            }
+            let index = self.counters[counter].next_index;
+            self.counters[counter].next_index += 1;
+            self.make(generation, index, next_id, out);
+        }
+    }
+
+    fn make(&mut self, generation: u64, index: u32, next_id: &mut u64, out: &mut Vec<DiskRequest>) {
+        let worker = self.worker;
+        let file = DataFile::Log {
+            generation,
+            worker,
+            index,
+        }
+        .name();
+        let id = *next_id + 1;
+        *next_id += STEPS;
+        let create = DiskOp::Create {
+            file: file.clone(),
+            reserve: if self.scarce { 0 } else { self.segment_bytes },
+        };
+        out.push(bulk(id, create));
+        out.push(bulk(id + 1, DiskOp::Sync { file: file.clone() }));
+        out.push(bulk(id + 2, DiskOp::SyncNames));
+        self.ahead.push(Ahead {
+            file,
+            generation,
+            index,
+            id,
+            waits: STEPS,
+            error: None,
+        });
+    }
+
+    /// Fails where a segment could not be made.
+    pub(super) fn on_done(&mut self, now: Now, done: DiskDone) -> Result<(), DiskError> {
+        let steps = |ahead: &Ahead| (ahead.id..ahead.id + STEPS).contains(&done.id);
+        let Some(at) = self.ahead.iter().position(steps) else {
+            return Ok(());
+        };
+        let ahead = &mut self.ahead[at];
+        ahead.waits -= 1;
+        if let Err(error) = done.result {
+            ahead.error.get_or_insert(error);
+        }
+        if ahead.waits > 0 {
+            return Ok(());
+        }
+        let Some(error) = ahead.error.take() else {
+            self.scarce = false;
+            return Ok(());
+        };
+        // Its name is not used again: who knows what has become of the file.
+        let ahead = self.ahead.remove(at);
+        self.removes.push(ahead.file);
+        if error.kind == DiskErrorKind::Full && !self.scarce {
+            self.scarce = true;
+            return Ok(());
+        }
+        self.retry_at_us = now.mono_us + SECOND_US;
+        Err(error)
+    }
+}
+
+fn bulk(id: u64, op: DiskOp) -> DiskRequest {
+    let lane = Lane::Bulk;
+    DiskRequest { id, lane, op }
+}
