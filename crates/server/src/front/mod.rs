@@ -234,6 +234,7 @@ impl Front {
     }
 
     fn on_closed(&mut self, id: ConnId) {
+        self.release_pins(id);
         if let Some(place) = self.connections.get_mut(id.index())
             && place.as_ref().is_some_and(|c| c.id == id)
         {

@@ -9,7 +9,7 @@
 use super::gather::Answer;
 use super::session::Session;
 use super::{Front, Message};
-use rufous_base::{Effects, Now, WorkerId};
+use rufous_base::{ConnId, Effects, Now, WorkerId};
 use rufous_command::Reply;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -245,7 +245,8 @@ pub struct Pinned {
 pub struct Asked {
     pub order: SaveOrder,
     from: WorkerId,
-    gather: u64,
+    /// `None`: nobody waits for the answer.
+    gather: Option<u64>,
 }
 
 /// What a front keeps for this module.
@@ -259,6 +260,8 @@ pub struct Persistence {
     orders: VecDeque<Asked>,
     /// For commands of this worker.
     answers: Vec<(u64, SaveAnswer)>,
+    /// Which connection of this worker's keeps which pins.
+    pins: Vec<(ConnId, u64)>,
 }
 
 impl Session<'_> {
@@ -269,7 +272,6 @@ impl Session<'_> {
         order: SaveOrder,
         finish: impl FnOnce(&mut Front, SaveAnswer, &mut Reply<'_>) + Send + 'static,
     ) {
-        let from = self.front.id();
         let finish = move |front: &mut Front, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
             if let Some(answer) = answers.into_iter().next() {
                 finish(front, answer, reply);
@@ -278,19 +280,7 @@ impl Session<'_> {
         let Some(gather) = self.expect(1, None, finish) else {
             return;
         };
-        let asked = Asked {
-            order,
-            from,
-            gather,
-        };
-        if from == COORDINATOR {
-            self.front.persistence.orders.push_back(asked);
-        } else {
-            self.front
-                .tell(COORDINATOR, move |front: &mut Front, _: Now| {
-                    front.persistence.orders.push_back(asked);
-                });
-        }
+        self.front.send_order(order, Some(gather));
     }
 }
 
@@ -303,17 +293,64 @@ impl Front {
 
     /// Answers an order.
     pub fn answer_save(&mut self, asked: Asked, answer: SaveAnswer) {
+        let Some(gather) = asked.gather else {
+            return;
+        };
         if asked.from == self.id() {
-            self.persistence.answers.push((asked.gather, answer));
+            self.persistence.answers.push((gather, answer));
         } else {
             let answer: Answer = Box::new(answer);
-            self.outgoing.push((
-                asked.from,
-                Message::Answered {
-                    gather: asked.gather,
-                    answer,
-                },
-            ));
+            self.outgoing
+                .push((asked.from, Message::Answered { gather, answer }));
+        }
+    }
+
+    fn send_order(&mut self, order: SaveOrder, gather: Option<u64>) {
+        let from = self.id();
+        let asked = Asked {
+            order,
+            from,
+            gather,
+        };
+        if from == COORDINATOR {
+            self.persistence.orders.push_back(asked);
+        } else {
+            self.tell(COORDINATOR, move |front: &mut Front, _: Now| {
+                front.persistence.orders.push_back(asked);
+            });
+        }
+    }
+
+    /// When the last snapshot was installed, or the node started.
+    pub(crate) fn last_save_time_s(&self) -> u64 {
+        match self.persistence.info.node.last_save_time_s {
+            0 => self.shared.started_unix_us / 1_000_000,
+            seconds => seconds,
+        }
+    }
+
+    /// A pin belongs to a connection, and goes with it.
+    pub(crate) fn keep_pin(&mut self, conn: ConnId, id: u64) {
+        if self.connection(conn).is_some() {
+            self.persistence.pins.push((conn, id));
+        } else {
+            self.send_order(SaveOrder::Unpin(id), None);
+        }
+    }
+
+    pub(crate) fn forget_pin(&mut self, id: u64) {
+        self.persistence.pins.retain(|(_, pin)| *pin != id);
+    }
+
+    /// Lets go of what a connection kept that is gone.
+    pub(super) fn release_pins(&mut self, conn: ConnId) {
+        let of_it = self
+            .persistence
+            .pins
+            .extract_if(.., |(owner, _)| *owner == conn);
+        let ids: Vec<u64> = of_it.map(|(_, id)| id).collect();
+        for id in ids {
+            self.send_order(SaveOrder::Unpin(id), None);
         }
     }
 

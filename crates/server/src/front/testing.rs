@@ -115,6 +115,15 @@ impl Rig {
         self.links[client.0].closed.is_some()
     }
 
+    /// The client goes away.
+    pub(crate) fn close(&mut self, client: Client) {
+        let link = &mut self.links[client.0];
+        let (worker, conn) = (link.worker, link.id);
+        link.closed = Some(Close::Now);
+        self.step(worker, Input::Closed { conn }, &[]);
+        self.settle();
+    }
+
     /// What the client has received since the last call.
     pub(crate) fn take(&mut self, client: Client) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.links[client.0].received)).into_owned()

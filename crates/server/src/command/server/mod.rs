@@ -2,6 +2,9 @@
 
 use crate::command::SessionCommand;
 
+pub mod backup;
+pub mod bgrewriteaof;
+pub mod bgsave;
 pub mod command;
 pub mod config;
 pub mod dbsize;
@@ -10,6 +13,7 @@ pub mod flush;
 pub mod function;
 pub mod info;
 pub mod keys;
+pub mod lastsave;
 pub mod latency;
 pub mod lolwut;
 pub mod memory;
@@ -17,6 +21,7 @@ pub mod monitor;
 pub mod object;
 pub mod randomkey;
 pub mod role;
+pub mod save;
 pub mod scan;
 pub mod shutdown;
 pub mod slowlog;
@@ -35,4 +40,12 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &object::HELP,
     &randomkey::RANDOMKEY,
     &scan::SCAN,
+    &save::SAVE,
+    &bgsave::BGSAVE,
+    &bgrewriteaof::BGREWRITEAOF,
+    &lastsave::LASTSAVE,
+    &backup::BACKUP,
+    &backup::PIN,
+    &backup::UNPIN,
+    &backup::HELP,
 ];

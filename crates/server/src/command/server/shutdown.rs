@@ -1,6 +1,9 @@
-//! SHUTDOWN: stops the node.
+//! SHUTDOWN: stops the node, after a snapshot where one is wanted or where
+//! nothing else would keep the data.
 
+use super::save::refuse;
 use crate::command::SessionCommand;
+use crate::front::persistence::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::{Args, NodeEffect};
 use rufous_command::options::is;
@@ -45,17 +48,31 @@ fn run(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(
         // A node that stops takes no requests any more.
         return Err(Failure::from("ERR No shutdown in progress."));
     }
-    if save && !force {
-        return Err(Failure::from(
-            "ERR Data is kept in memory alone and cannot be saved. Use SHUTDOWN NOSAVE to stop and lose it.",
-        ));
+    let config = &session.front.config;
+    // With a log nothing is missing on disk that a snapshot could add.
+    let unlogged = config.folder && !config.appendonly && !config.save.is_empty();
+    if !save && (nosave || !unlogged) {
+        session.front.node.push(NodeEffect::Shutdown);
+        return Ok(());
     }
-    session.front.node.push(NodeEffect::Shutdown);
+    session.order_save(SaveOrder::BeforeStop, move |front, answer, reply| {
+        if force || answer == SaveAnswer::Saved {
+            front.node.push(NodeEffect::Shutdown);
+            return;
+        }
+        tracing::error!(
+            ?answer,
+            "not stopping: data could not be saved; SHUTDOWN FORCE stops all the same"
+        );
+        refuse(&answer, "ERR Errors trying to SHUTDOWN. Check logs.", reply);
+    });
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::config::Config;
+    use crate::front::persistence::{SaveAnswer, SaveOrder};
     use crate::front::testing::Rig;
     use rufous_base::NodeEffect;
 
@@ -65,6 +82,67 @@ mod tests {
             let mut rig = Rig::new(2);
             rig.check(request, "");
             assert_eq!(rig.node_effects, [NodeEffect::Shutdown]);
+        }
+    }
+
+    /// A node with a data folder, whose orders the test answers.
+    fn with_folder(workers: usize, appendonly: bool, save: bool) -> Rig {
+        let config = Config::default();
+        let save = if save {
+            config.save.clone()
+        } else {
+            Vec::new()
+        };
+        let config = Config {
+            appendonly,
+            save,
+            ..config
+        };
+        let mut rig = Rig::with_config(workers, config);
+        rig.fronts[0].persistence.takes_orders = true;
+        rig
+    }
+
+    #[test]
+    fn what_no_log_has_is_saved_before() {
+        for (appendonly, save, request, saves) in [
+            (true, true, "SHUTDOWN", false),
+            (true, true, "SHUTDOWN SAVE", true),
+            (false, true, "SHUTDOWN", true),
+            (false, true, "SHUTDOWN NOSAVE", false),
+            (false, false, "SHUTDOWN", false),
+            (false, false, "SHUTDOWN SAVE", true),
+        ] {
+            let mut rig = with_folder(2, appendonly, save);
+            let client = rig.connect(1);
+            rig.send(client, format!("{request}\r\n").as_bytes());
+            let asked = rig.fronts[0].take_save_orders().pop_front();
+            assert_eq!(asked.is_some(), saves, "{request} {appendonly} {save}");
+            if let Some(asked) = asked {
+                assert_eq!(asked.order, SaveOrder::BeforeStop);
+                assert_eq!(rig.node_effects, []);
+                rig.fronts[0].answer_save(asked, SaveAnswer::Saved);
+                rig.advance_ms(100);
+            }
+            assert_eq!(rig.node_effects, [NodeEffect::Shutdown], "{request}");
+        }
+    }
+
+    #[test]
+    fn a_save_that_fails_stops_only_where_forced() {
+        for (request, expected) in [
+            ("SHUTDOWN SAVE", "-ERR no room\r\n"),
+            ("SHUTDOWN SAVE FORCE", ""),
+        ] {
+            let mut rig = with_folder(1, true, true);
+            let client = rig.connect(0);
+            rig.send(client, format!("{request}\r\n").as_bytes());
+            let mut orders = rig.fronts[0].take_save_orders();
+            let asked = orders.pop_front().expect("an order");
+            rig.fronts[0].answer_save(asked, SaveAnswer::Failed("no room".into()));
+            rig.advance_ms(100);
+            assert_eq!(rig.take(client), expected);
+            assert_eq!(rig.node_effects.is_empty(), !expected.is_empty());
         }
     }
 
