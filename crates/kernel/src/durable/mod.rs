@@ -12,6 +12,7 @@
 //! - [`file`](mod@file): names and headers of files
 //! - [`manifest`]: which files hold the data
 //! - [`log`]: writes frames, and says how far they are committed
+//! - [`snapshot`]: writes all of a shard's data into a file
 
 pub mod effect;
 pub mod entry;
@@ -21,6 +22,7 @@ pub mod frame;
 pub mod log;
 pub mod manifest;
 pub mod scan;
+pub mod snapshot;
 #[cfg(test)]
 mod testing;
 
@@ -31,6 +33,7 @@ pub use file::{DataFile, FileHeader, FileKind, HeaderError};
 pub use log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
 pub use manifest::{Manifest, ManifestError, SnapshotFile};
 pub use scan::{Bad, Frame, FrameReader, Step, Why};
+pub use snapshot::{SnapshotState, SnapshotWriter};
 
 /// Whose a disk request is: the high byte of its id.
 pub mod ids {
