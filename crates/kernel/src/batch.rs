@@ -80,6 +80,15 @@ impl Batch {
         });
     }
 
+    /// Makes it the answer to one request whose arguments were elsewhere.
+    pub fn push_reply(&mut self, header: Header, reply: Output) {
+        self.push(header, Args::new(&[], &[], &mut []));
+        self.replies = reply;
+        if let Some(request) = self.requests.last_mut() {
+            request.reply.end = self.replies.mark();
+        }
+    }
+
     /// The arguments of request `index`, and where replies go.
     pub fn parts(&mut self, index: usize) -> (Header, Args<'_>, &mut Output) {
         let request = self.requests[index];

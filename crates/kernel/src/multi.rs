@@ -19,7 +19,7 @@
 
 use crate::batch::Batch;
 use crate::lock::{KeyName, Scope, Ticket};
-use crate::shard::Entry;
+use crate::shard::{Entry, WatchId};
 use rufous_base::WorkerId;
 use std::collections::BTreeMap;
 
@@ -30,9 +30,6 @@ pub enum NodeAction {
     FlushDb(u8),
     SwapDb(u8, u8),
 }
-
-/// Names the watcher of keys: a connection, unique over the node.
-pub type WatchId = u64;
 
 /// A worker to be visited, and what it is to do.
 #[derive(Debug)]

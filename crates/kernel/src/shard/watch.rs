@@ -125,6 +125,11 @@ impl Shard {
         watcher.is_some_and(|watcher| watcher.dirty)
     }
 
+    /// How many watch keys or were made dirty since.
+    pub fn watchers(&self) -> usize {
+        self.env.watches.watchers.len()
+    }
+
     #[cfg(test)]
     pub(super) fn is_unobserved(&self) -> bool {
         !self.env.observed && self.env.watches.watchers.is_empty()

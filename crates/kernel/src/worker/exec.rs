@@ -11,13 +11,13 @@
 //! Whether a watched key was touched is asked at its owner while it is held,
 //! so that the answer still holds when the commands run.
 
-use super::Worker;
+use super::{Completions, Worker};
 use super::spanning::{discard, load, unload};
-use crate::batch::Header;
+use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
-use crate::multi::{Multi, NodeAction, Part, WatchId};
+use crate::multi::{Multi, NodeAction, Part};
 use crate::program::Program;
-use crate::shard::Shard;
+use crate::shard::{Shard, WatchId};
 use rufous_base::{Args, Now, Output, WorkerId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -146,8 +146,16 @@ impl<P: Program> Worker<P> {
         held.multi.actions.extend(action);
     }
 
-    /// Sends home what a transaction changed and lets go of its keys.
-    pub fn release_held(&mut self, mut held: HeldExec, now: Now) {
+    /// Sends home what a transaction changed, lets go of its keys, and hands
+    /// out its reply (all of `reply`) as that of a command would be.
+    pub fn release_held(
+        &mut self,
+        mut held: HeldExec,
+        now: Now,
+        header: &Header,
+        reply: Output,
+        completions: &mut impl Completions,
+    ) {
         self.execs.running -= 1;
         let Multi {
             held: tickets,
@@ -162,7 +170,9 @@ impl<P: Program> Worker<P> {
             false => discard(&mut held.scratch, &gathered, now),
         };
         self.execs.spare = Some(held.scratch);
-        self.scatter(now, tickets, writes, &actions);
+        let mut replies = Box::<Batch>::default();
+        replies.push_reply(*header, reply);
+        self.scatter(now, tickets, writes, &actions, replies, completions);
     }
 
     /// Everything is held: the embedder may run the transaction.
@@ -193,8 +203,7 @@ impl<P: Program> Worker<P> {
             let key = self.shard.key(key);
             let _ = self.shard.contains(usize::from(*db), key, now);
         }
-        let _ = watcher;
-        false
+        self.shard.is_dirty(watcher)
     }
 
     /// As [`Part`] is asked at other workers: whether a key of this worker's
@@ -206,7 +215,6 @@ impl<P: Program> Worker<P> {
                 let _ = self.shard.contains(usize::from(*db), key, now);
             }
         }
-        let _ = watcher;
-        false
+        self.shard.is_dirty(watcher)
     }
 }

@@ -2,6 +2,7 @@
 //! and coordinating its own. See [`crate::multi`] for the whole.
 
 use super::{Completions, Message, Work, Worker};
+use crate::batch::Batch;
 use crate::lock::{Scope, Ticket};
 use crate::multi::{Gathered, KeyWrite, Multi, NodeAction, Part, Visit};
 use crate::program::Program;
@@ -156,17 +157,18 @@ impl<P: Program> Worker<P> {
             true => unload(&mut self.scratch, gathered, false, now),
             false => discard(&mut self.scratch, &gathered, now),
         };
-        self.scatter(now, held, writes, &actions);
-        self.on_replies(batch, completions);
+        self.scatter(now, held, writes, &actions, batch, completions);
     }
 
-    /// Sends writes home and lets go of everything.
+    /// Sends writes home, lets go of everything and hands out the replies.
     pub(super) fn scatter(
         &mut self,
         now: Now,
         held: Vec<(WorkerId, Ticket)>,
         mut writes: Writes,
         actions: &[NodeAction],
+        replies: Box<Batch>,
+        completions: &mut impl Completions,
     ) {
         for (owner, ticket) in held {
             let writes = writes.remove(&owner).unwrap_or_default();
@@ -185,6 +187,7 @@ impl<P: Program> Worker<P> {
             }
         }
         debug_assert!(writes.is_empty(), "writes only where keys were held");
+        self.on_replies(replies, completions);
     }
 
     pub(super) fn on_release(

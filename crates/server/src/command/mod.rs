@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 pub mod connection;
 mod help;
 pub mod server;
+pub mod transaction;
 
 /// A command on the connection or the server.
 pub struct SessionCommand {
@@ -69,9 +70,10 @@ impl Deref for CommandTable {
     }
 }
 
-static SESSION_GROUPS: [&[&SessionCommand]; 9] = [
+static SESSION_GROUPS: [&[&SessionCommand]; 10] = [
     connection::COMMANDS,
     server::COMMANDS,
+    transaction::COMMANDS,
     server::command::COMMANDS,
     server::config::COMMANDS,
     server::slowlog::COMMANDS,

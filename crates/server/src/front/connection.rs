@@ -1,5 +1,6 @@
 //! What is known of one client connection.
 
+use super::transaction::Transaction;
 use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, WorkerId};
 use rufous_command::Table;
 use rufous_kernel::Batch;
@@ -80,6 +81,7 @@ pub struct Connection {
     /// What the driver was told last.
     pub(super) backlog: Backlog,
     pub last_command: Option<u16>,
+    pub transaction: Transaction,
     pub commands: u64,
 
     pub parser: RequestParser,
@@ -122,6 +124,7 @@ impl Connection {
             unsent: 0,
             backlog: Backlog::default(),
             last_command: None,
+            transaction: Transaction::default(),
             commands: 0,
             parser: RequestParser::new(),
             held: Vec::new(),

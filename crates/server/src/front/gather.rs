@@ -25,6 +25,8 @@ type Finish = Box<dyn FnOnce(&mut Front, Vec<Answer>, &mut Reply<'_>) + Send>;
 pub(crate) struct Gather {
     conn: ConnId,
     seq: u32,
+    /// The transaction that waits for it.
+    exec: Option<u64>,
     resp3: bool,
     answers: Vec<Option<Answer>>,
     missing: usize,
@@ -77,7 +79,7 @@ impl Session<'_> {
         );
     }
 
-    fn ask<T: Send + 'static>(
+    pub(super) fn ask<T: Send + 'static>(
         &mut self,
         others: &[WorkerId],
         own: Option<Answer>,
@@ -113,10 +115,12 @@ impl Session<'_> {
         let mut answers: Vec<Option<Answer>> = Vec::new();
         answers.resize_with(self.front.kernel.placement().workers(), || None);
         answers[self.front.id().index()] = own;
+        let exec = self.exec;
         let connection = self.front.connection(self.conn)?;
         let gather = Gather {
             conn: self.conn,
             seq: connection.next_seq(),
+            exec,
             resp3: connection.resp3,
             answers,
             missing,
@@ -163,6 +167,10 @@ impl Front {
         let mut out = Output::default();
         let answers = gather.answers.into_iter().flatten().collect();
         (gather.finish)(self, answers, &mut Reply::new(&mut out, gather.resp3));
+        if let Some(exec) = gather.exec {
+            self.transactions.answer(exec, out);
+            return;
+        }
         self.counters.note_reply(&out.bytes);
         let Some(connection) = super::find(&mut self.connections, gather.conn) else {
             return;

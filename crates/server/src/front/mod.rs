@@ -10,6 +10,7 @@
 //! - [`turn`]: running them
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
+//! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`
 //! - [`session`]: what commands on connections and the server work with
 //! - [`bounds`]: what one connection may occupy
 //! - [`closing`]: ending connections
@@ -39,6 +40,7 @@ pub mod slow;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod transaction;
 pub mod turn;
 
 use crate::command::CommandTable;
@@ -95,6 +97,7 @@ pub struct Front {
     resumed: Vec<ConnId>,
     lookahead: Lookahead,
     gathers: BTreeMap<u64, Gather>,
+    pub(crate) transactions: transaction::Transactions,
     next_gather: u64,
     batch_started_us: u64,
     stopping: bool,
@@ -146,6 +149,7 @@ impl Front {
             resumed: Vec::new(),
             lookahead: Lookahead::default(),
             gathers: BTreeMap::new(),
+            transactions: transaction::Transactions::default(),
             next_gather: 0,
             batch_started_us: 0,
             stopping: false,
@@ -240,6 +244,7 @@ impl Front {
         {
             if let Some(connection) = place.take() {
                 self.counters.suspended -= usize::from(connection.suspended.is_some());
+                self.end_watches_of(&connection);
                 if connection.monitor {
                     self.shared.monitors_changed(-1);
                 }
@@ -279,13 +284,9 @@ impl Front {
 
     /// Collects what the step left behind.
     fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let mut replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            fx,
-        };
-        self.kernel.settle(now, &mut replies);
+        self.settle_kernel(now, fx);
         self.deliver_save_answers(fx);
+        self.run_transactions(now, fx);
         self.resume_connections(fx);
         self.wake_in_time(now, fx);
         self.kernel
@@ -315,6 +316,16 @@ impl Front {
             self.stopped = true;
             fx.node.push(NodeEffect::Stopped);
         }
+    }
+
+    /// Lets the kernel run what became free to run.
+    fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let mut replies = Replies {
+            connections: &mut self.connections,
+            counters: &mut self.counters,
+            fx,
+        };
+        self.kernel.settle(now, &mut replies);
     }
 
     /// Whether nothing is under way.

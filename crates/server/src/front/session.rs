@@ -12,6 +12,8 @@ pub struct Session<'a> {
     pub now: Now,
     /// The reply will come later; set by [`Session::ask_all`] and the like.
     pub(super) pending: bool,
+    /// The transaction that the request is part of, while that is run.
+    pub(super) exec: Option<u64>,
 }
 
 impl Session<'_> {
@@ -44,14 +46,15 @@ impl Pause {
     }
 
     /// Whether a command has to wait. What ends a pause never does.
-    pub fn holds_back(&self, spec: &Spec) -> bool {
+    /// `flags` are the command's, and of what it will run.
+    pub fn holds_back(&self, spec: &Spec, flags: Flags) -> bool {
         if spec.flags.has(Flags::ADMIN)
             || spec.name.starts_with("client|")
             || spec.name == "config|resetstat"
         {
             return false;
         }
-        !self.writes_only || spec.flags.has(Flags::WRITE)
+        !self.writes_only || flags.has(Flags::WRITE)
     }
 }
 

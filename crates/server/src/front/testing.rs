@@ -7,6 +7,7 @@
 use super::{Front, Message};
 use crate::config::Config;
 use crate::front::shared::Shared;
+use rufous_base::rng::Rng;
 use rufous_base::{
     Actor, Args, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
 };
@@ -193,6 +194,36 @@ impl Rig {
         };
         self.step(to.index(), Input::Message { from, message }, &[]);
         true
+    }
+
+    /// Delivers one of the messages that may arrive next: those from one worker
+    /// to another keep their order. False where none waits.
+    pub(crate) fn deliver_any(&mut self, rng: &mut Rng) -> bool {
+        let mut pairs = Vec::new();
+        let mut firsts = Vec::new();
+        for (index, (from, to, _)) in self.messages.iter().enumerate() {
+            if !pairs.contains(&(*from, *to)) {
+                pairs.push((*from, *to));
+                firsts.push(index);
+            }
+        }
+        if firsts.is_empty() {
+            return false;
+        }
+        let index = firsts[rng.below(firsts.len() as u64) as usize];
+        if let Some((from, to, message)) = self.messages.remove(index) {
+            self.step(to.index(), Input::Message { from, message }, &[]);
+        }
+        true
+    }
+
+    /// The client goes away.
+    pub(crate) fn disconnect(&mut self, client: Client) {
+        let link = &mut self.links[client.0];
+        link.closed = Some(Close::Now);
+        let (worker, conn) = (link.worker, link.id);
+        self.step(worker, Input::Closed { conn }, &[]);
+        self.settle();
     }
 
     /// Delivers messages until none is left, and what clients sent meanwhile.

@@ -11,31 +11,30 @@
 //! Where a watched key lives, its owner keeps who watches it, and is asked
 //! while it holds the key. Every end of a transaction ends the watches.
 
+mod plan;
+mod run;
+#[cfg(test)]
+mod tests;
+
 use super::connection::Connection;
 use super::session::Session;
-use super::{Front, Message, Replies, closing, find, monitor};
-use crate::command::{Dispatch, SessionRun};
-use rufous_base::limits::OUTPUT_HARD_LIMIT;
-use rufous_base::{Args, ConnId, Effects, Now, Output};
+use super::{Front, find};
+use rufous_base::{Args, ConnId, Now, Output};
 use rufous_command::{Failure, Flags, Reply, Spec, options};
+use rufous_kernel::Batch;
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
-use rufous_kernel::multi::NodeAction;
 use rufous_kernel::shard::WatchId;
-use rufous_kernel::worker::{ExecPlan, HeldExec};
-use rufous_kernel::Batch;
-use std::collections::BTreeSet;
+use run::Running;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-const TOO_LARGE: Failure = Failure(std::borrow::Cow::Borrowed(
+const TOO_LARGE: Failure = Failure(Cow::Borrowed(
     "ERR the transaction is larger than client-query-buffer-limit allows",
 ));
-const WATCHES_TOO_MUCH: Failure = Failure(std::borrow::Cow::Borrowed(
+const WATCHES_TOO_MUCH: Failure = Failure(Cow::Borrowed(
     "ERR the watched keys are larger than client-query-buffer-limit allows",
 ));
-const CHANGED_BEFORE: Failure = Failure(std::borrow::Cow::Borrowed(
-    "ERR a question about all keys can't follow a change in the same transaction on a node with several workers",
-));
-
 /// Offsets in a batch count in 32 bits.
 const LARGEST_QUEUE: usize = 1 << 31;
 
@@ -51,6 +50,8 @@ pub struct Transaction {
     bytes: usize,
     /// The flags of all queued commands together.
     flags: u32,
+    /// The database that the queued commands have selected.
+    db: Option<u8>,
     pub watched: BTreeSet<KeyName>,
     watched_bytes: usize,
 }
@@ -104,26 +105,10 @@ impl Connection {
     }
 }
 
-/// A transaction that is being run.
-#[derive(Debug)]
-pub(crate) struct Running {
-    header: Header,
-    batch: Box<Batch>,
-    /// The first command that has not run.
-    next: usize,
-    /// The reply so far, where it was not made in one step.
-    out: Output,
-    /// The reply grew beyond all bounds and was thrown away.
-    too_much: bool,
-    held: Option<HeldExec>,
-    watcher: WatchId,
-    watched: Vec<KeyName>,
-}
-
 /// What `EXEC` and others need of the transactions under way.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
-    running: std::collections::BTreeMap<u64, Running>,
+    running: BTreeMap<u64, Running>,
     next: u64,
     /// Answers to commands within them that had to ask other workers.
     answers: Vec<(u64, Output)>,
@@ -142,7 +127,7 @@ impl Front {
     /// Keeps a command for `EXEC`.
     pub(super) fn queue(
         &mut self,
-        header: Header,
+        mut header: Header,
         spec: &Spec,
         args: Args<'_>,
         reply: &mut Reply<'_>,
@@ -165,6 +150,10 @@ impl Front {
                 return reply.error(&TOO_LARGE);
             }
             transaction.flags |= spec.flags.0;
+            header.db = transaction.db.unwrap_or(header.db);
+            if spec.name == "select" {
+                transaction.db = options::database(args.get(1)).ok().or(transaction.db);
+            }
             let queued = transaction
                 .queued
                 .get_or_insert_with(|| spare.take().unwrap_or_default());
@@ -206,6 +195,11 @@ impl Front {
         self.end_watches(watcher, ended.watched.iter());
     }
 
+    /// A connection ends.
+    pub(super) fn end_watches_of(&mut self, connection: &Connection) {
+        self.end_watches(connection.watcher(), connection.transaction.watched.iter());
+    }
+
     /// Tells the owners of keys that they are not watched any more.
     pub(super) fn end_watches<'k>(
         &mut self,
@@ -223,227 +217,16 @@ impl Front {
         }
     }
 
-    /// Goes on with transactions whose keys are held by now, or whose
-    /// questions are answered.
-    pub(super) fn run_transactions(&mut self, now: Now, fx: &mut Effects<Message>) {
-        loop {
-            if let Some(held) = self.kernel.next_held() {
-                self.start_held(now, held, fx);
-            } else if !self.transactions.answers.is_empty() {
-                for (exec, reply) in std::mem::take(&mut self.transactions.answers) {
-                    self.go_on(now, exec, &reply, fx);
-                }
-            } else {
-                return;
-            }
-            self.settle_kernel(now, fx);
-        }
-    }
-
-    fn start_held(&mut self, now: Now, held: HeldExec, fx: &mut Effects<Message>) {
-        let exec = held.exec;
-        let Some(mut running) = self.transactions.running.remove(&exec) else {
-            debug_assert!(false, "keys held for a transaction that is not under way");
-            return;
-        };
-        let mut out = Output::default();
-        let dirty = held.dirty;
-        running.held = Some(held);
-        if dirty {
-            let resp3 = self.connection(running.header.conn).is_some_and(|c| c.resp3);
-            Reply::new(&mut out, resp3).null_array();
-            running.batch.requests.clear();
-        } else {
-            Reply::new(&mut out, false).array(running.batch.requests.len());
-        }
-        self.run_on(now, exec, running, out, fx);
-    }
-
-    fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {
-        let Some(mut running) = self.transactions.running.remove(&exec) else {
-            // It did not wait for this answer.
-            return;
-        };
-        let mut out = std::mem::take(&mut running.out);
-        self.counters.note_reply(&reply.bytes);
-        out.append_range(reply, (0, 0), reply.mark());
-        self.run_on(now, exec, running, out, fx);
-    }
-
-    fn run_on(
+    fn watch_here<'k>(
         &mut self,
+        watcher: WatchId,
+        keys: impl Iterator<Item = &'k KeyName>,
         now: Now,
-        exec: u64,
-        mut running: Running,
-        mut out: Output,
-        fx: &mut Effects<Message>,
     ) {
-        if self.run_list(now, exec, &mut running, &mut out) {
-            self.finish_late(now, running, out, fx);
-        } else {
-            running.out = out;
-            self.transactions.running.insert(exec, running);
+        for (db, bytes) in keys {
+            let key = self.kernel.shard.key(bytes);
+            self.kernel.shard.watch(usize::from(*db), key, watcher, now);
         }
-    }
-
-    /// Ends a transaction whose reply was promised.
-    fn finish_late(
-        &mut self,
-        now: Now,
-        mut running: Running,
-        out: Output,
-        fx: &mut Effects<Message>,
-    ) {
-        let held = running.held.take();
-        let header = running.header;
-        self.finish_running(now, running);
-        if let Some(held) = held {
-            let mut replies = Replies {
-                connections: &mut self.connections,
-                counters: &mut self.counters,
-                fx,
-            };
-            self.kernel
-                .release_held(held, now, &header, out, &mut replies);
-            return;
-        }
-        let Some(connection) = find(&mut self.connections, header.conn) else {
-            return;
-        };
-        let start = fx.output.mark();
-        connection.complete(header.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        fx.write(header.conn, start);
-        closing::close_if_last(connection, fx);
-    }
-
-    /// What follows the last command.
-    fn finish_running(&mut self, now: Now, running: Running) {
-        let conn = running.header.conn;
-        self.end_watches(running.watcher, running.watched.iter());
-        self.transactions.keep(running.batch);
-        if running.too_much {
-            self.close_now(conn);
-        }
-        let spec = self.table.spec(running.header.command);
-        if self.shared.has_monitors() {
-            let args = Args::new(b"exec", &[(0, 4)], &mut []);
-            self.feed_monitors(now, conn, spec, &args);
-        }
-    }
-
-    /// Runs commands until the last, or until one has to wait for other
-    /// workers: then false.
-    fn run_list(&mut self, now: Now, exec: u64, running: &mut Running, out: &mut Output) -> bool {
-        while running.next < running.batch.requests.len() {
-            let (mut header, args, _) = running.batch.parts(running.next);
-            running.next += 1;
-            header.seq = running.header.seq;
-            if let Some(connection) = self.connection(header.conn) {
-                header.db = connection.db;
-                header.resp3 = connection.resp3;
-                header.no_touch = connection.no_touch;
-            }
-            let start = out.mark();
-            if !self.run_queued(now, exec, &header, running.held.as_mut(), args, out) {
-                return false;
-            }
-            if out.bytes.get(start.0) == Some(&b'-') {
-                self.counters.note_reply(&out.bytes[start.0..]);
-            }
-            if out.bytes.len() > OUTPUT_HARD_LIMIT {
-                // What has begun runs to its end, but nobody could take this.
-                running.too_much = true;
-            }
-            if running.too_much {
-                *out = Output::default();
-            }
-        }
-        true
-    }
-
-    fn run_queued(
-        &mut self,
-        now: Now,
-        exec: u64,
-        header: &Header,
-        held: Option<&mut HeldExec>,
-        args: Args<'_>,
-        out: &mut Output,
-    ) -> bool {
-        let spec = self.table.spec(header.command);
-        if self.shared.has_monitors() && monitor::shows(spec) {
-            self.feed_monitors(now, header.conn, spec, &args);
-        }
-        if let Some(connection) = self.connection(header.conn) {
-            connection.commands += 1;
-            connection.last_command = Some(header.command);
-        }
-        let action = match self.table.dispatch(header.command) {
-            Dispatch::Key | Dispatch::Keys => None,
-            Dispatch::Node(action) => match action(&args, header.db) {
-                Ok(action) => Some(action),
-                Err(failure) => {
-                    Reply::new(out, header.resp3).error(&failure);
-                    self.kernel.note(header.command, false);
-                    return true;
-                }
-            },
-            Dispatch::Session(run) => {
-                let changed = held.is_some_and(|held| held.has_changes());
-                let several = self.kernel.placement().workers() > 1;
-                let refused = match spec.name {
-                    "monitor" => Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into()),
-                    _ if changed && several && looks_at_all_keys(spec) => Some(CHANGED_BEFORE),
-                    _ => None,
-                };
-                return match refused {
-                    Some(failure) => {
-                        Reply::new(out, header.resp3).error(&failure);
-                        self.kernel.note(header.command, false);
-                        true
-                    }
-                    None => self.run_queued_session(now, exec, header, run, args, out),
-                };
-            }
-        };
-        match held {
-            Some(held) => self
-                .kernel
-                .run_held(held, now, header, action, args, out),
-            None => self.kernel.run_now(now, header, args, out),
-        }
-        true
-    }
-
-    /// Runs a command that is not on data. False where its reply comes later.
-    fn run_queued_session(
-        &mut self,
-        now: Now,
-        exec: u64,
-        header: &Header,
-        run: SessionRun,
-        args: Args<'_>,
-        out: &mut Output,
-    ) -> bool {
-        let start = out.mark();
-        let pending = self.call_session(now, header, Some(exec), run, args, out);
-        if !pending {
-            if out.mark() == start {
-                // `CLIENT REPLY` says nothing; the list needs an element.
-                Reply::new(out, header.resp3).ok();
-            }
-            return true;
-        }
-        if matches!(
-            self.table.spec(header.command).name,
-            "bgsave" | "bgrewriteaof"
-        ) {
-            // It begins by holding everything: waiting for it would be waiting
-            // for this transaction itself.
-            Reply::new(out, header.resp3).simple("Background saving scheduled");
-            return true;
-        }
-        false
     }
 }
 
@@ -535,88 +318,5 @@ impl Session<'_> {
         let watched = std::mem::take(&mut connection.transaction.watched);
         self.front.end_watches(watcher, watched.iter());
         Ok(())
-    }
-
-    /// `EXEC`.
-    pub(crate) fn exec(&mut self, command: u16, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        let now = self.now;
-        let connection = self.connection()?;
-        if !connection.transaction.open {
-            return Err("ERR EXEC without MULTI".into());
-        }
-        if connection.transaction.aborted {
-            self.front.end_transaction(self.conn);
-            return Err("EXECABORT Transaction discarded because of previous errors.".into());
-        }
-        let taken = std::mem::take(&mut connection.transaction);
-        let header = Header {
-            conn: connection.id,
-            seq: connection.next_seq(),
-            command,
-            db: connection.db,
-            resp3: connection.resp3,
-            no_touch: connection.no_touch,
-            key: 0,
-            hash: 0,
-        };
-        let running = Running {
-            header,
-            batch: taken.queued.unwrap_or_default(),
-            next: 0,
-            out: Output::default(),
-            too_much: false,
-            held: None,
-            watcher: connection.watcher(),
-            watched: taken.watched.into_iter().collect(),
-        };
-        self.pending = self.front.run_transaction(now, running, reply);
-        Ok(())
-    }
-}
-
-impl Front {
-    fn watch_here<'k>(
-        &mut self,
-        watcher: WatchId,
-        keys: impl Iterator<Item = &'k KeyName>,
-        now: Now,
-    ) {
-        for (db, bytes) in keys {
-            let key = self.kernel.shard.key(bytes);
-            self.kernel.shard.watch(usize::from(*db), key, watcher, now);
-        }
-    }
-
-    /// Runs a transaction, or begins to. True where the reply comes later.
-    fn run_transaction(
-        &mut self,
-        now: Now,
-        mut running: Running,
-        reply: &mut Reply<'_>,
-    ) -> bool {
-        let exec = self.transactions.next;
-        self.transactions.next += 1;
-        if let Some(plan) = self.plan(exec, &mut running) {
-            self.transactions.running.insert(exec, running);
-            self.kernel.hold_all(plan);
-            return true;
-        }
-        let watched = &running.watched;
-        if !watched.is_empty() && self.kernel.is_dirty_here(running.watcher, watched, now) {
-            reply.null_array();
-            self.finish_running(now, running);
-            return false;
-        }
-        let start = reply.out.mark();
-        reply.array(running.batch.requests.len());
-        let before = match running.batch.requests.is_empty() {
-            true => Output::default(),
-            // So that a bound on this reply does not see those before it.
-            false => std::mem::take(reply.out),
-        };
-        let mut out = Output::default();
-        out.append_range(&before, start, before.mark());
-        let done = self.run_list(now, exec, &mut running, &mut out);
-        todo(done, before)
     }
 }

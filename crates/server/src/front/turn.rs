@@ -8,7 +8,7 @@ use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
 use crate::command::Dispatch;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
-use rufous_base::{Args, ConnId, Effects, Now};
+use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
 
@@ -223,12 +223,18 @@ impl Front {
             );
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
-        if self.pause.is_active() && self.pause.holds_back(spec) && !connection.info.is_internal {
+        if self.pause.is_active()
+            && self
+                .pause
+                .holds_back(spec, connection.flags_with_queued(spec))
+            && !connection.info.is_internal
+        {
             connection.defer_first(args);
             self.suspend(request.conn, Suspended::Paused, fx);
             return;
         }
-        connection.commands += 1;
+        let queues = connection.queues(spec);
+        connection.commands += u64::from(!queues);
         connection.last_command = Some(id);
         let header = Header {
             conn: request.conn,
@@ -240,7 +246,13 @@ impl Front {
             key: request.keys.first().map_or(0, |k| k.arg as u8),
             hash: request.keys.first().map_or(0, |k| k.hash),
         };
-        if self.shared.has_monitors() && monitor::shows(spec) {
+        if queues {
+            let mut reply = Reply::new(&mut fx.output, header.resp3);
+            self.queue(header, spec, args, &mut reply);
+            return self.finish_request(request.conn, mark, Submitted::Done, fx);
+        }
+        // A transaction is shown after what it consists of.
+        if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
         }
         let submitted = self.submit(now, &request, &header, args, fx);
@@ -282,25 +294,35 @@ impl Front {
                     Submitted::Done
                 }
             },
-            Dispatch::Session(run) => self.run_session(now, header, run, args.reborrow(), fx),
+            Dispatch::Session(run) => {
+                let args = args.reborrow();
+                match self.run_session(now, header, None, run, args, &mut fx.output) {
+                    true => Submitted::Barrier,
+                    false => Submitted::Done,
+                }
+            }
         }
     }
 
-    fn run_session(
+    /// Runs a command on the connection or the server. True where its reply
+    /// comes later: to the transaction `exec`, if it is part of one.
+    pub(super) fn run_session(
         &mut self,
         now: Now,
         header: &Header,
+        exec: Option<u64>,
         run: crate::command::SessionRun,
         args: Args<'_>,
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let mark = fx.output.mark();
-        let mut reply = Reply::new(&mut fx.output, header.resp3);
+        out: &mut Output,
+    ) -> bool {
+        let mark = out.mark();
+        let mut reply = Reply::new(out, header.resp3);
         let mut session = Session {
             front: self,
             conn: header.conn,
             now,
             pending: false,
+            exec,
         };
         let result = run(&mut session, args, &mut reply);
         let pending = session.pending;
@@ -310,11 +332,7 @@ impl Front {
         }
         self.kernel.note(header.command, result.is_ok());
         self.renew_backlog(header.conn);
-        if pending {
-            Submitted::Barrier
-        } else {
-            Submitted::Done
-        }
+        pending
     }
 
     /// Puts the reply, written since `mark` or still to come, in its place.
@@ -411,6 +429,12 @@ impl Front {
     }
 
     fn refuse(&mut self, request: &Request<'_>, failure: &Failure, fx: &mut Effects<Message>) {
+        let spec = match request.what {
+            What::Command(id) | What::WrongArity(id) => Some(self.table.spec(id)),
+            What::Unknown | What::UnknownSub(_) | What::Malformed(_) => None,
+        };
+        let aborted = self.refused_in_transaction(request.conn, spec, failure);
+        let failure = aborted.as_ref().unwrap_or(failure);
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
@@ -486,7 +510,7 @@ impl Connection {
     }
 
     /// Moves the reply written since `mark` behind those that are awaited.
-    fn put_late(&mut self, mark: (usize, usize), out: &mut rufous_base::Output) {
+    fn put_late(&mut self, mark: (usize, usize), out: &mut Output) {
         let start = self.late.mark();
         self.late.append_range(out, mark, out.mark());
         out.truncate(mark);

@@ -20,6 +20,7 @@ pub static RESET: SessionCommand = SessionCommand {
     ),
     run: |session, _, reply| {
         let open = session.front.config.requirepass.is_empty();
+        session.front.end_transaction(session.conn);
         let connection = session.connection()?;
         let id = connection.id;
         let monitored = std::mem::take(&mut connection.monitor);

@@ -25,12 +25,19 @@ pub(crate) fn describe(connection: &Connection, table: &Table, now: Now) -> Stri
     );
     let _ = write!(
         line,
-        " sub=0 psub=0 ssub=0 multi=-1 qbuf={} qbuf-free={} argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={}",
+        " sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={}",
+        if connection.transaction.open {
+            connection.transaction.len() as i64
+        } else {
+            -1
+        },
+        connection.transaction.watched.len(),
         waiting,
         input.saturating_sub(waiting),
+        connection.transaction.bytes(),
         connection.slots.len(),
         output,
-        size_of::<Connection>() + input + output,
+        size_of::<Connection>() + input + connection.transaction.bytes() + output,
     );
     let _ = write!(
         line,
@@ -55,6 +62,7 @@ fn text(name: &[u8]) -> &str {
 fn flags(connection: &Connection) -> String {
     let all = [
         (connection.monitor, 'O'),
+        (connection.transaction.open, 'x'),
         (connection.suspended == Some(Suspended::Paused), 'b'),
         (connection.closing, 'c'),
         (!connection.info.peer.contains(':'), 'U'),

@@ -148,7 +148,7 @@ mod tests {
             .filter_map(|f| f.split_once('='))
             .map(|f| f.0)
             .collect();
-        let expected = "id addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name lib-ver";
+        let expected = "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name lib-ver";
         assert_eq!(names.join(" "), expected);
         assert!(
             body.starts_with("id=1 addr=127.0.0.1:")

@@ -24,6 +24,9 @@ pub(crate) struct Figures {
     pub(crate) clients: usize,
     /// Held back by `CLIENT PAUSE`.
     pub(crate) paused: usize,
+    /// Connections that watch keys, and how many they watch.
+    pub(crate) watching: usize,
+    pub(crate) watched: usize,
     pub(crate) longest_input: usize,
     pub(crate) longest_output: usize,
     pub(crate) memory: Usage,
@@ -48,6 +51,11 @@ impl Figures {
                 .clients()
                 .filter(|c| c.suspended == Some(Suspended::Paused))
                 .count(),
+            watching: front
+                .clients()
+                .filter(|c| !c.transaction.watched.is_empty())
+                .count(),
+            watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
             longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
             longest_output: front
                 .clients()
@@ -82,6 +90,8 @@ impl Figures {
         for one in workers {
             all.clients += one.clients;
             all.paused += one.paused;
+            all.watching += one.watching;
+            all.watched += one.watched;
             all.longest_input = all.longest_input.max(one.longest_input);
             all.longest_output = all.longest_output.max(one.longest_output);
             all.memory.add(one.memory);

@@ -95,6 +95,8 @@ fn clients(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "blocked_clients", all.paused);
     field(out, "paused_clients", all.paused);
     field(out, "tracking_clients", 0);
+    field(out, "watching_clients", all.watching);
+    field(out, "total_watched_keys", all.watched);
     field(out, "clients_in_timeout_table", 0);
 }
 

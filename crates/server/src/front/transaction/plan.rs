@@ -1,0 +1,118 @@
+//! What a transaction has to hold before it runs.
+
+use super::super::Front;
+use super::run::Running;
+use crate::command::Dispatch;
+use rufous_command::Spec;
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::multi::NodeAction;
+use rufous_kernel::worker::ExecPlan;
+
+/// Whether a command's reply depends on data that it does not name.
+pub(super) fn looks_at_all_keys(spec: &Spec) -> bool {
+    matches!(spec.name, "dbsize" | "keys" | "scan" | "randomkey")
+}
+
+/// Whether a command on the connection or the server never asks other workers.
+fn stays_here(spec: &Spec) -> bool {
+    const NAMES: [&str; 14] = [
+        "ping",
+        "echo",
+        "select",
+        "time",
+        "auth",
+        "hello",
+        "lolwut",
+        "role",
+        "config|get",
+        "client|id",
+        "client|getname",
+        "client|setname",
+        "client|setinfo",
+        "object|help",
+    ];
+    NAMES.contains(&spec.name)
+}
+
+/// What the commands of a transaction need.
+#[derive(Default)]
+struct Needs {
+    keys: Vec<KeyName>,
+    /// Databases that change places.
+    swapped: Vec<u8>,
+    /// Some command concerns whole databases.
+    whole: bool,
+    /// Some command may ask other workers.
+    asks: bool,
+}
+
+impl Front {
+    /// What to hold, or nothing where the transaction can run right away.
+    pub(super) fn plan(&self, exec: u64, running: &mut Running) -> Option<ExecPlan> {
+        if self.kernel.placement().workers() == 1 && self.kernel.is_free() {
+            return None;
+        }
+        let mut needs = self.needs(running);
+        let concerned = || needs.keys.iter().chain(&running.watched);
+        let free = concerned().all(|(db, key)| self.kernel.is_free_here(*db, key));
+        let alone = needs.asks && concerned().next().is_some();
+        if free && !needs.whole && !alone {
+            return None;
+        }
+        needs.follow_swaps();
+        Some(ExecPlan {
+            exec,
+            keys: needs.keys,
+            watched: running.watched.clone(),
+            watcher: Some(running.watcher),
+            whole: needs.whole,
+            touch: !running.header.no_touch,
+        })
+    }
+
+    fn needs(&self, running: &mut Running) -> Needs {
+        let mut needs = Needs::default();
+        let mut found = Vec::new();
+        for index in 0..running.batch.requests.len() {
+            let (header, args, _) = running.batch.parts(index);
+            let spec = self.table.spec(header.command);
+            match self.table.dispatch(header.command) {
+                Dispatch::Key | Dispatch::Keys => {
+                    found.clear();
+                    spec.keys.find(&args, header.db, &mut found);
+                    let named = found
+                        .iter()
+                        .map(|&(db, arg)| (db, args.get(arg as usize).into()));
+                    needs.keys.extend(named);
+                }
+                Dispatch::Node(action) => {
+                    needs.whole = true;
+                    if let Ok(NodeAction::SwapDb(a, b)) = action(&args, header.db) {
+                        needs.swapped.extend([a, b]);
+                    }
+                }
+                Dispatch::Session(_) => {
+                    needs.whole |= looks_at_all_keys(spec);
+                    needs.asks |= !stays_here(spec);
+                }
+            }
+        }
+        needs
+    }
+}
+
+impl Needs {
+    /// A key of a database that changes its place is at one of the others
+    /// before or after: all of these are needed to know which.
+    fn follow_swaps(&mut self) {
+        self.swapped.sort_unstable();
+        self.swapped.dedup();
+        let moved: Vec<_> = self
+            .keys
+            .iter()
+            .filter(|(db, _)| self.swapped.contains(db))
+            .flat_map(|(_, key)| self.swapped.iter().map(|db| (*db, key.clone())))
+            .collect();
+        self.keys.extend(moved);
+    }
+}

@@ -1,0 +1,334 @@
+//! Running a transaction's commands, in one step or in several.
+
+use super::super::closing;
+use super::super::session::Session;
+use super::super::{Front, Message, Replies, find, monitor};
+use super::plan::looks_at_all_keys;
+use crate::command::{Dispatch, SessionRun};
+use rufous_base::limits::OUTPUT_HARD_LIMIT;
+use rufous_base::{Args, Effects, Now, Output};
+use rufous_command::{Failure, Reply};
+use rufous_kernel::Batch;
+use rufous_kernel::batch::Header;
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::shard::WatchId;
+use rufous_kernel::worker::HeldExec;
+use std::borrow::Cow;
+
+const CHANGED_BEFORE: Failure = Failure(Cow::Borrowed(
+    "ERR a question about all keys can't follow a change in the same transaction on a node with several workers",
+));
+
+/// A transaction that is being run.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(super) header: Header,
+    pub(super) batch: Box<Batch>,
+    /// The first command that has not run.
+    next: usize,
+    /// The reply so far, where it was not made in one step.
+    out: Output,
+    /// The reply grew beyond all bounds and was thrown away.
+    too_much: bool,
+    held: Option<HeldExec>,
+    pub(super) watcher: WatchId,
+    pub(super) watched: Vec<KeyName>,
+}
+
+impl Session<'_> {
+    /// `EXEC`.
+    pub(crate) fn exec(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        let now = self.now;
+        let command = self.front.table.find(b"exec").unwrap_or_default();
+        let connection = self.connection()?;
+        if !connection.transaction.open {
+            return Err("ERR EXEC without MULTI".into());
+        }
+        if connection.transaction.aborted {
+            self.front.end_transaction(self.conn);
+            return Err("EXECABORT Transaction discarded because of previous errors.".into());
+        }
+        let taken = std::mem::take(&mut connection.transaction);
+        let header = Header {
+            conn: connection.id,
+            seq: connection.next_seq(),
+            command,
+            db: connection.db,
+            resp3: connection.resp3,
+            no_touch: connection.no_touch,
+            key: 0,
+            hash: 0,
+        };
+        let running = Running {
+            header,
+            batch: taken.queued.unwrap_or_default(),
+            next: 0,
+            out: Output::default(),
+            too_much: false,
+            held: None,
+            watcher: connection.watcher(),
+            watched: taken.watched.into_iter().collect(),
+        };
+        self.pending = self.front.run_transaction(now, running, reply);
+        Ok(())
+    }
+}
+
+impl Front {
+    /// Runs a transaction, or begins to. True where the reply comes later.
+    fn run_transaction(&mut self, now: Now, mut running: Running, reply: &mut Reply<'_>) -> bool {
+        let exec = self.transactions.next;
+        self.transactions.next += 1;
+        if let Some(plan) = self.plan(exec, &mut running) {
+            self.transactions.running.insert(exec, running);
+            self.kernel.hold_all(plan);
+            return true;
+        }
+        let watched = &running.watched;
+        if !watched.is_empty() && self.kernel.is_dirty_here(running.watcher, watched, now) {
+            reply.null_array();
+            self.finish_running(now, running);
+            return false;
+        }
+        let start = reply.out.mark();
+        reply.array(running.batch.requests.len());
+        if self.run_list(now, exec, &mut running, start, reply.out) {
+            self.finish_running(now, running);
+            return false;
+        }
+        running.out.append_range(reply.out, start, reply.out.mark());
+        reply.out.truncate(start);
+        self.transactions.running.insert(exec, running);
+        true
+    }
+
+    /// Goes on with transactions whose keys are held by now, or whose
+    /// questions are answered.
+    pub(in crate::front) fn run_transactions(&mut self, now: Now, fx: &mut Effects<Message>) {
+        loop {
+            if let Some(held) = self.kernel.next_held() {
+                self.start_held(now, held, fx);
+            } else if !self.transactions.answers.is_empty() {
+                for (exec, reply) in std::mem::take(&mut self.transactions.answers) {
+                    self.go_on(now, exec, &reply, fx);
+                }
+            } else {
+                return;
+            }
+            self.settle_kernel(now, fx);
+        }
+    }
+
+    fn start_held(&mut self, now: Now, held: HeldExec, fx: &mut Effects<Message>) {
+        let exec = held.exec;
+        let Some(mut running) = self.transactions.running.remove(&exec) else {
+            debug_assert!(false, "keys held for a transaction that is not under way");
+            return;
+        };
+        let mut out = Output::default();
+        let dirty = held.dirty;
+        running.held = Some(held);
+        if dirty {
+            let resp3 = self
+                .connection(running.header.conn)
+                .is_some_and(|c| c.resp3);
+            Reply::new(&mut out, resp3).null_array();
+            running.batch.requests.clear();
+        } else {
+            Reply::new(&mut out, false).array(running.batch.requests.len());
+        }
+        self.run_on(now, exec, running, out, fx);
+    }
+
+    fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {
+        let Some(mut running) = self.transactions.running.remove(&exec) else {
+            // It did not wait for this answer.
+            return;
+        };
+        let mut out = std::mem::take(&mut running.out);
+        self.counters.note_reply(&reply.bytes);
+        out.append_range(reply, (0, 0), reply.mark());
+        self.run_on(now, exec, running, out, fx);
+    }
+
+    fn run_on(
+        &mut self,
+        now: Now,
+        exec: u64,
+        mut running: Running,
+        mut out: Output,
+        fx: &mut Effects<Message>,
+    ) {
+        if self.run_list(now, exec, &mut running, (0, 0), &mut out) {
+            self.finish_late(now, running, out, fx);
+        } else {
+            running.out = out;
+            self.transactions.running.insert(exec, running);
+        }
+    }
+
+    /// Ends a transaction whose reply was promised.
+    fn finish_late(
+        &mut self,
+        now: Now,
+        mut running: Running,
+        out: Output,
+        fx: &mut Effects<Message>,
+    ) {
+        let held = running.held.take();
+        let header = running.header;
+        self.finish_running(now, running);
+        if let Some(held) = held {
+            let mut replies = Replies {
+                connections: &mut self.connections,
+                counters: &mut self.counters,
+                fx,
+            };
+            self.kernel
+                .release_held(held, now, &header, out, &mut replies);
+            return;
+        }
+        let Some(connection) = find(&mut self.connections, header.conn) else {
+            return;
+        };
+        let start = fx.output.mark();
+        connection.complete(header.seq, &out, (0, 0), out.mark(), &mut fx.output);
+        fx.write(header.conn, start);
+        closing::close_if_last(connection, fx);
+    }
+
+    /// What follows the last command.
+    fn finish_running(&mut self, now: Now, running: Running) {
+        let conn = running.header.conn;
+        self.end_watches(running.watcher, running.watched.iter());
+        self.transactions.keep(running.batch);
+        if running.too_much {
+            self.close_now(conn);
+        }
+        let spec = self.table.spec(running.header.command);
+        if self.shared.has_monitors() {
+            let args = Args::new(b"exec", &[(0, 4)], &mut []);
+            self.feed_monitors(now, conn, spec, &args);
+        }
+    }
+
+    /// Runs commands until the last, or until one has to wait for other
+    /// workers: then false. The reply begins at `from`.
+    fn run_list(
+        &mut self,
+        now: Now,
+        exec: u64,
+        running: &mut Running,
+        from: (usize, usize),
+        out: &mut Output,
+    ) -> bool {
+        while running.next < running.batch.requests.len() {
+            let (mut header, args, _) = running.batch.parts(running.next);
+            running.next += 1;
+            header.seq = running.header.seq;
+            if let Some(connection) = self.connection(header.conn) {
+                header.db = connection.db;
+                header.resp3 = connection.resp3;
+                header.no_touch = connection.no_touch;
+            }
+            let start = out.mark();
+            if !self.run_queued(now, exec, &header, running.held.as_mut(), args, out) {
+                return false;
+            }
+            if out.bytes.get(start.0) == Some(&b'-') {
+                self.counters.note_reply(&out.bytes[start.0..]);
+            }
+            if out.bytes.len() - from.0 > OUTPUT_HARD_LIMIT {
+                // What has begun runs to its end, but nobody could take this.
+                running.too_much = true;
+            }
+            if running.too_much {
+                out.truncate(from);
+            }
+        }
+        true
+    }
+
+    fn run_queued(
+        &mut self,
+        now: Now,
+        exec: u64,
+        header: &Header,
+        held: Option<&mut HeldExec>,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let spec = self.table.spec(header.command);
+        if self.shared.has_monitors() && monitor::shows(spec) {
+            self.feed_monitors(now, header.conn, spec, &args);
+        }
+        if let Some(connection) = self.connection(header.conn) {
+            connection.commands += 1;
+            connection.last_command = Some(header.command);
+        }
+        let action = match self.table.dispatch(header.command) {
+            Dispatch::Key | Dispatch::Keys => None,
+            Dispatch::Node(action) => match action(&args, header.db) {
+                Ok(action) => Some(action),
+                Err(failure) => {
+                    Reply::new(out, header.resp3).error(&failure);
+                    self.kernel.note(header.command, false);
+                    return true;
+                }
+            },
+            Dispatch::Session(run) => {
+                let changed = held.is_some_and(|held| held.has_changes());
+                let several = self.kernel.placement().workers() > 1;
+                let refused = match spec.name {
+                    "monitor" => Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into()),
+                    _ if changed && several && looks_at_all_keys(spec) => Some(CHANGED_BEFORE),
+                    _ => None,
+                };
+                return match refused {
+                    Some(failure) => {
+                        Reply::new(out, header.resp3).error(&failure);
+                        self.kernel.note(header.command, false);
+                        true
+                    }
+                    None => self.run_queued_session(now, exec, header, run, args, out),
+                };
+            }
+        };
+        match held {
+            Some(held) => self.kernel.run_held(held, now, header, action, args, out),
+            None => self.kernel.run_now(now, header, args, out),
+        }
+        true
+    }
+
+    /// Runs a command that is not on data. False where its reply comes later.
+    fn run_queued_session(
+        &mut self,
+        now: Now,
+        exec: u64,
+        header: &Header,
+        run: SessionRun,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let start = out.mark();
+        let pending = self.run_session(now, header, Some(exec), run, args, out);
+        if !pending {
+            if out.mark() == start {
+                // `CLIENT REPLY` says nothing; the list needs an element.
+                Reply::new(out, header.resp3).ok();
+            }
+            return true;
+        }
+        if matches!(
+            self.table.spec(header.command).name,
+            "bgsave" | "bgrewriteaof"
+        ) {
+            // It begins by holding everything: waiting for it would be waiting
+            // for this transaction itself.
+            Reply::new(out, header.resp3).simple("Background saving scheduled");
+            return true;
+        }
+        false
+    }
+}
