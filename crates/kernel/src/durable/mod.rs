@@ -11,6 +11,8 @@
 //! - [`evidence`]: what is still readable behind a damaged place
 //! - [`file`](mod@file): names and headers of files
 //! - [`manifest`]: which files hold the data
+//! - [`load`]: a start: what the files hold, into a shard
+//! - [`resolve`]: which commands over several workers are whole
 //! - [`log`]: writes frames, and says how far they are committed
 //! - [`snapshot`]: writes all of a shard's data into a file
 
@@ -19,8 +21,10 @@ pub mod entry;
 pub mod evidence;
 pub mod file;
 pub mod frame;
+pub mod load;
 pub mod log;
 pub mod manifest;
+pub mod resolve;
 pub mod scan;
 pub mod snapshot;
 #[cfg(test)]
@@ -30,8 +34,10 @@ pub use effect::Effect;
 pub use entry::{Entry, TxnId};
 pub use evidence::{Evidence, EvidenceFinder};
 pub use file::{DataFile, FileHeader, FileKind, HeaderError};
+pub use load::{Damage, Folder, Loaded, Loader, LogSummary, Plan, Stage};
 pub use log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
 pub use manifest::{Manifest, ManifestError, SnapshotFile};
+pub use resolve::Verdict;
 pub use scan::{Bad, Frame, FrameReader, Step, Why};
 pub use snapshot::{SnapshotState, SnapshotWriter};
 

@@ -1,0 +1,202 @@
+//! Applying what counts of a log, and taking away the rest of it.
+
+use super::super::entry::{Entry, TxnId, entries};
+use super::super::file::{self, FileHeader};
+use super::super::frame;
+use super::super::resolve::Verdict;
+use super::super::scan::{FrameReader, Step};
+use super::pass::{Pass, Span, Target};
+use super::segments::{Segment, SegmentState};
+use super::Damage;
+use super::log::Scanned;
+use rufous_base::disk::FileName;
+use std::collections::HashSet;
+
+/// The second pass over a log.
+#[derive(Debug)]
+pub(in super::super) struct ApplyPass {
+    segments: Vec<Segment>,
+    /// Which segments have frames that count, and where those end.
+    spans: Vec<(usize, u64)>,
+    reader: Option<FrameReader>,
+    /// The first frame that does not count.
+    end: u64,
+    skip: HashSet<TxnId>,
+    /// Frames and bytes behind a cut forced by commands that are not whole.
+    pub(in super::super) cut: (u64, u64),
+    pub(in super::super) frames: u64,
+    /// The last segment that is kept, and where it ends.
+    last: Option<(usize, u64)>,
+    broken: bool,
+}
+
+impl ApplyPass {
+    pub(in super::super) fn new(
+        scanned: Scanned,
+        verdict: Verdict,
+    ) -> Self {
+        let Scanned {
+            summary,
+            segments,
+            ends,
+            usable,
+        } = scanned;
+        let end = verdict.cut.map_or(summary.end, |cut| cut.min(summary.end));
+        let content = file::HEADER_BYTES as u64;
+        let mut spans = Vec::new();
+        let mut last = None;
+        let mut bytes_cut = 0;
+        for (at, (segment, offset)) in segments.iter().zip(ends).enumerate().take(usable) {
+            let Some(header) = segment.header() else {
+                continue;
+            };
+            if header.first_seq > end {
+                bytes_cut += offset - content;
+                continue;
+            }
+            last = Some((at, content));
+            if offset > content {
+                spans.push((at, offset));
+            }
+        }
+        Self {
+            segments,
+            spans,
+            reader: None,
+            end,
+            skip: verdict.skip,
+            cut: (summary.end - end, bytes_cut),
+            frames: 0,
+            last,
+            broken: summary.broken.is_some(),
+        }
+    }
+
+    /// The number of the frame that comes next in this log.
+    pub(in super::super) fn next_seq(&self) -> u64 {
+        self.end
+    }
+
+    /// The header of the last segment that is kept.
+    pub(in super::super) fn last_header(&self) -> Option<&FileHeader> {
+        self.last.and_then(|(at, _)| self.segments[at].header())
+    }
+
+    fn frames(&mut self, span: usize, target: &mut dyn Target) -> Result<(), Damage> {
+        let (at, _) = self.spans[span];
+        let segment = &self.segments[at];
+        let file = &segment.file.file;
+        let Some(reader) = &mut self.reader else {
+            return Ok(());
+        };
+        while reader.next_seq() < segment.limit {
+            let found = match reader.next() {
+                Step::Frame(found) => found,
+                Step::NeedMore | Step::End { .. } => break,
+                Step::Bad(bad) => {
+                    let what = "it is not what it was a moment ago";
+                    return Err(Damage::new(file, bad.offset, what.into()));
+                }
+            };
+            let bytes = frame::HEADER_BYTES as u64 + found.payload.len() as u64;
+            if found.seq >= self.end {
+                self.cut.1 += bytes;
+                continue;
+            }
+            if apply(found.payload, &self.skip, target).is_err() {
+                let what = "it cannot be applied";
+                return Err(Damage::new(file, found.offset, what.into()));
+            }
+            self.frames += 1;
+            if let Some((last, end)) = &mut self.last
+                && *last == at
+            {
+                *end = found.offset + bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be done to the files, in order, after the pass: each step
+    /// leaves a log of which the same would be loaded.
+    pub(in super::super) fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let first_gone = self.last.map_or(0, |(at, _)| at + 1);
+        // From the end on: a gap would be taken for damage.
+        for segment in self.segments[first_gone..].iter().rev() {
+            changes.push(Change::Remove(segment.file.file.clone()));
+        }
+        // What another number of workers began is in nobody's way, but must not stay.
+        for segment in &self.segments[..first_gone] {
+            if matches!(segment.state, SegmentState::Foreign(_)) {
+                changes.push(Change::Remove(segment.file.file.clone()));
+            }
+        }
+        if let Some((at, end)) = self.last
+            && (self.broken || self.cut.0 > 0)
+        {
+            let file = self.segments[at].file.file.clone();
+            changes.push(Change::Truncate(file, end));
+        }
+        for segment in &self.segments[..first_gone] {
+            if segment.header().is_some() {
+                changes.push(Change::Sync(segment.file.file.clone()));
+            }
+        }
+        changes
+    }
+}
+
+/// A change of files; it lasts before the next one is begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Change {
+    Remove(FileName),
+    Truncate(FileName, u64),
+    Sync(FileName),
+}
+
+fn apply(payload: &[u8], skip: &HashSet<TxnId>, target: &mut dyn Target) -> Result<(), ()> {
+    for entry in entries(payload) {
+        match entry.map_err(|_| ())? {
+            Entry::Effect(effect) => target.apply(&effect).map_err(|_| ())?,
+            Entry::Piece { txn, .. } if skip.contains(&txn) => {}
+            Entry::Piece { effects, .. } => {
+                for effect in effects.iter() {
+                    let effect = effect.map_err(|_| ())?;
+                    target.apply(&effect).map_err(|_| ())?;
+                }
+            }
+            Entry::Done { .. } | Entry::CleanEnd => {}
+            Entry::SnapshotEnd { .. } => return Err(()),
+        }
+    }
+    Ok(())
+}
+
+impl Pass for ApplyPass {
+    fn spans(&self) -> Vec<Span> {
+        let spans = self.spans.iter().map(|(at, end)| Span {
+            file: self.segments[*at].file.file.clone(),
+            from: file::HEADER_BYTES as u64,
+            to: *end,
+        });
+        spans.collect()
+    }
+
+    fn feed(&mut self, span: usize, bytes: &[u8], target: &mut dyn Target) -> Result<(), Damage> {
+        let (at, end) = self.spans[span];
+        if self.reader.is_none() {
+            let header = self.segments[at].header();
+            self.reader = header.map(|header| FrameReader::new(header, end));
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.feed(bytes);
+        }
+        self.frames(span, target)
+    }
+
+    fn end(&mut self, _: usize) -> Result<(), Damage> {
+        self.reader = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,443 @@
+//! What of one log counts: its frames up to the first that is not whole.
+//!
+//! Frames are numbered over all segments and generations, so a gap is seen
+//! wherever it is. Behind the first frame that is missing or bad everything is
+//! given up; unless it is known that this frame had been synced. Then
+//! something that was kept has been lost, and a person has to decide. Proofs:
+//! - a later frame says so of it (what is known to be synced when it is written);
+//! - a later segment of a later run begins behind it: before a node serves, it
+//!   syncs what it has loaded;
+//! - damage that no loss of power leaves: see [`super::segments`], and frames
+//!   that are whole and senseless.
+
+use super::super::entry::{Entry, entries};
+use super::super::evidence::EvidenceFinder;
+use super::super::file::{self, FileHeader, FileKind};
+use super::super::frame;
+use super::super::resolve::Parts;
+use super::super::scan::{FrameReader, Step};
+use super::pass::{Pass, Span, Target, is_possible};
+use super::plan::Plan;
+use super::segments::{Segment, SegmentState};
+use super::Damage;
+use rufous_base::disk::FileName;
+
+/// The first frame that does not count, and what lies behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Break {
+    pub file: FileName,
+    pub offset: u64,
+    pub seq: u64,
+    pub why: String,
+    /// Whole frames behind it.
+    pub frames: u64,
+    /// Bytes behind it, without zeros at the ends of files.
+    pub bytes: u64,
+    /// Why it must have been on disk; `None`: power was lost before it was.
+    pub proof: Option<String>,
+}
+
+/// What one pass over a log has found.
+#[derive(Clone, Debug, Default)]
+pub struct LogSummary {
+    /// Commands over several workers, of the frames that count.
+    pub parts: Parts,
+    /// Frames from `start` up to `end` count.
+    pub start: u64,
+    pub end: u64,
+    pub broken: Option<Break>,
+    /// The highest run of a segment.
+    pub run: u64,
+    /// Whether the last frame notes that the node was stopped in order.
+    pub clean: bool,
+    /// Whether there is a file of the log at all.
+    pub present: bool,
+}
+
+impl LogSummary {
+    pub fn frames(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// What stops a start.
+    pub fn corruption(&self) -> Option<Damage> {
+        let broken = self.broken.as_ref()?;
+        let proof = broken.proof.as_ref()?;
+        let what = format!("{} (frame {}), and {proof}", broken.why, broken.seq);
+        Some(Damage::new(&broken.file, broken.offset, what))
+    }
+}
+
+/// One pass over all segments of a log.
+#[derive(Debug)]
+pub(in super::super) struct LogPass {
+    segments: Vec<Segment>,
+    /// Where the frames that count end in each segment.
+    ends: Vec<u64>,
+    model: FileHeader,
+    mode: Mode,
+    /// The number of the frame that comes next.
+    next: Option<u64>,
+    usable: Option<usize>,
+    summary: LogSummary,
+}
+
+/// What a pass over a log leaves for the one that applies it.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Scanned {
+    pub(in super::super) summary: LogSummary,
+    pub(in super::super) segments: Vec<Segment>,
+    /// Where the frames that count end in each segment.
+    pub(super) ends: Vec<u64>,
+    /// So many segments, from the first on, may be kept.
+    pub(super) usable: usize,
+}
+
+#[derive(Debug)]
+enum Mode {
+    Frames(FrameReader),
+    /// Void, or nothing to be told of it.
+    Ignore,
+    /// Only zeros are expected, from this offset on.
+    Zeros(u64),
+    /// Behind a break: proofs are looked for.
+    Hunt {
+        finder: EvidenceFinder,
+        at: u64,
+        written: u64,
+        from: u64,
+    },
+}
+
+impl LogPass {
+    pub(in super::super) fn new(plan: &Plan, segments: Vec<Segment>) -> Self {
+        let run = segments.iter().filter_map(Segment::header).map(|h| h.run);
+        Self {
+            summary: LogSummary {
+                run: run.max().unwrap_or(0),
+                present: !segments.is_empty(),
+                ..LogSummary::default()
+            },
+            ends: Vec::with_capacity(segments.len()),
+            segments,
+            model: FileHeader {
+                kind: FileKind::Log,
+                generation: 0,
+                worker: plan.partition,
+                workers: plan.workers,
+                index: 0,
+                run: 0,
+                first_seq: 0,
+                salt: plan.salt,
+            },
+            mode: Mode::Ignore,
+            next: None,
+            usable: None,
+        }
+    }
+
+    /// After the pass.
+    pub(in super::super) fn finish(mut self) -> Scanned {
+        self.summary.end = self.next.unwrap_or(self.summary.start);
+        // A frame that makes no sense may have been taken down in part.
+        self.summary.parts.cut(self.summary.end);
+        Scanned {
+            usable: self.usable.unwrap_or(self.segments.len()),
+            summary: self.summary,
+            segments: self.segments,
+            ends: self.ends,
+        }
+    }
+
+    fn start(&mut self, at: usize) {
+        let content = file::HEADER_BYTES as u64;
+        self.ends.push(content);
+        if let Some(gap) = self.gap(at) {
+            self.give_up(at, 0, &gap, Some("segments before it are never removed"));
+        }
+        let segment = &self.segments[at];
+        let bytes = segment.file.bytes;
+        if self.summary.broken.is_some() {
+            self.mode = self.hunt(at, content.min(bytes));
+            self.note_run(at);
+            return;
+        }
+        match segment.state.clone() {
+            SegmentState::Good(header) => self.start_good(at, header),
+            SegmentState::Unused | SegmentState::Foreign(_) => self.mode = Mode::Zeros(content),
+            SegmentState::Torn => {
+                self.give_up(at, 0, "the header was written in part", None);
+                self.mode = self.hunt(at, content.min(bytes));
+            }
+            SegmentState::Damaged(why) => {
+                self.give_up(at, 0, &why, Some("that is not how power fails"));
+                self.mode = self.hunt(at, content.min(bytes));
+            }
+        }
+    }
+
+    fn start_good(&mut self, at: usize, header: FileHeader) {
+        let limit = self.segments[at].limit;
+        let next = *self.next.get_or_insert_with(|| {
+            // A later segment may have taken over all of the first.
+            self.summary.start = header.first_seq.min(limit);
+            self.summary.start
+        });
+        if header.first_seq > next {
+            let why = format!("frames before {} are missing", header.first_seq);
+            self.give_up(at, 0, &why, None);
+            self.mode = self.hunt(at, file::HEADER_BYTES as u64);
+            self.note_run(at);
+        } else if header.first_seq >= limit {
+            self.mode = Mode::Ignore;
+        } else {
+            self.mode = Mode::Frames(FrameReader::new(&header, self.segments[at].file.bytes));
+        }
+    }
+
+    /// Whether a segment between this one and the one before is missing.
+    fn gap(&self, at: usize) -> Option<String> {
+        if self.summary.broken.is_some() || self.is_foreign(at) {
+            return None;
+        }
+        let this = &self.segments[at].file;
+        let before = (0..at).rev().find(|i| !self.is_foreign(*i));
+        let before = before.map(|i| &self.segments[i].file);
+        let expected = match before {
+            Some(before) if before.generation == this.generation => before.index + 1,
+            _ => 0,
+        };
+        (this.index != expected).then(|| {
+            format!("segment {expected} of generation {} is missing", this.generation)
+        })
+    }
+
+    fn is_foreign(&self, at: usize) -> bool {
+        matches!(self.segments[at].state, SegmentState::Foreign(_))
+    }
+
+    /// A header to look for frames with: that of the segment, or of another
+    /// one that begins its checksums alike, or one as it should be.
+    fn header_for(&self, at: usize) -> FileHeader {
+        let this = &self.segments[at];
+        if let Some(header) = this.header() {
+            return *header;
+        }
+        let generation = this.file.generation;
+        let alike = self.segments.iter().filter_map(Segment::header);
+        let alike = alike.copied().find(|h| h.generation == generation);
+        alike.unwrap_or(FileHeader {
+            generation,
+            ..self.model
+        })
+    }
+
+    fn hunt(&self, at: usize, offset: u64) -> Mode {
+        let segment = &self.segments[at];
+        let seq = self.summary.broken.as_ref().map_or(0, |b| b.seq);
+        let seq = segment.header().map_or(seq, |h| seq.max(h.first_seq.saturating_sub(1)));
+        let header = self.header_for(at);
+        Mode::Hunt {
+            finder: EvidenceFinder::new(&header, segment.file.bytes, offset, seq),
+            at: offset,
+            written: offset,
+            from: offset,
+        }
+    }
+
+    fn give_up(&mut self, at: usize, offset: u64, why: &str, proof: Option<&str>) {
+        if self.summary.broken.is_none() {
+            // Without its header, or out of its place, a segment is none.
+            self.usable = Some(if offset == 0 { at } else { at + 1 });
+            self.summary.broken = Some(Break {
+                file: self.segments[at].file.file.clone(),
+                offset,
+                seq: self.next.unwrap_or(0),
+                why: why.to_owned(),
+                frames: 0,
+                bytes: 0,
+                proof: proof.map(str::to_owned),
+            });
+        }
+    }
+
+    fn prove(&mut self, proof: impl FnOnce() -> String) {
+        if let Some(broken) = &mut self.summary.broken {
+            broken.proof.get_or_insert_with(proof);
+        }
+    }
+
+    /// A later run proves what it found.
+    fn note_run(&mut self, at: usize) {
+        let Some(header) = self.segments[at].header().copied() else {
+            return;
+        };
+        let earlier = self.segments[..at].iter().filter_map(Segment::header);
+        let run = earlier.map(|h| h.run).max().unwrap_or(header.run);
+        let seq = self.summary.broken.as_ref().map_or(u64::MAX, |b| b.seq);
+        if header.run > run && header.first_seq > seq {
+            let file = self.segments[at].file.file.clone();
+            self.prove(|| format!("a later start of the node found it ({file})"));
+        }
+    }
+
+    fn frames(&mut self, at: usize) {
+        let limit = self.segments[at].limit;
+        let Mode::Frames(reader) = &mut self.mode else {
+            return;
+        };
+        let bad = loop {
+            if reader.next_seq() >= limit {
+                self.mode = Mode::Ignore;
+                return;
+            }
+            match reader.next() {
+                Step::Frame(found) => {
+                    let clean = note(&mut self.summary.parts, found.seq, found.payload);
+                    let Ok(clean) = clean else {
+                        break (found.offset, "it holds what no log does".to_owned(), true);
+                    };
+                    self.summary.clean = clean;
+                    let bytes = frame::HEADER_BYTES as u64 + found.payload.len() as u64;
+                    self.ends[at] = found.offset + bytes;
+                    self.next = Some(found.seq + 1);
+                }
+                Step::NeedMore | Step::End { .. } => return,
+                Step::Bad(bad) => break (bad.offset, bad.why.to_string(), false),
+            }
+        };
+        let (offset, why, senseless) = bad;
+        let rest = reader.rest().to_vec();
+        let rest_at = reader.fed() - rest.len() as u64;
+        let proof = senseless.then_some("its checksum is right");
+        self.give_up(at, offset, &why, proof);
+        self.mode = self.hunt(at, rest_at);
+        if let Mode::Hunt { from, .. } = &mut self.mode {
+            *from = offset;
+        }
+        self.look(&rest);
+    }
+
+    /// Looks for proofs in bytes behind a break.
+    fn look(&mut self, bytes: &[u8]) {
+        let Mode::Hunt {
+            finder,
+            at,
+            written,
+            ..
+        } = &mut self.mode
+        else {
+            return;
+        };
+        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+            *written = *at + last as u64 + 1;
+        }
+        *at += bytes.len() as u64;
+        finder.feed(bytes);
+    }
+
+    fn zeros(&mut self, at: usize, bytes: &[u8]) -> Result<(), Damage> {
+        let Mode::Zeros(offset) = &mut self.mode else {
+            return Ok(());
+        };
+        let here = *offset;
+        *offset += bytes.len() as u64;
+        let Some(first) = bytes.iter().position(|byte| *byte != 0) else {
+            return Ok(());
+        };
+        if let SegmentState::Foreign(header) = &self.segments[at].state {
+            let what = format!("it was written by {} workers, and other files are not", header.workers);
+            return Err(Damage::new(&self.segments[at].file.file, here + first as u64, what));
+        }
+        self.give_up(at, 0, "the header is missing", None);
+        self.mode = self.hunt(at, here);
+        self.look(bytes);
+        Ok(())
+    }
+}
+
+/// Takes down what a frame's entries say of commands over several workers;
+/// returns whether it ends a log.
+fn note(parts: &mut Parts, seq: u64, payload: &[u8]) -> Result<bool, ()> {
+    let mut clean = false;
+    for entry in entries(payload) {
+        match entry.map_err(|_| ())? {
+            Entry::Effect(effect) if is_possible(&effect) => clean = false,
+            Entry::Piece {
+                txn,
+                participants,
+                effects,
+            } => {
+                if !effects.iter().all(|effect| effect.is_ok_and(|e| is_possible(&e))) {
+                    return Err(());
+                }
+                parts.piece(txn, participants.iter(), seq);
+                clean = false;
+            }
+            Entry::Done { txn } => {
+                parts.done(txn, seq);
+                clean = false;
+            }
+            Entry::CleanEnd => clean = true,
+            Entry::Effect(_) | Entry::SnapshotEnd { .. } => return Err(()),
+        }
+    }
+    Ok(clean)
+}
+
+impl Pass for LogPass {
+    fn spans(&self) -> Vec<Span> {
+        let content = file::HEADER_BYTES as u64;
+        let segments = self.segments.iter().map(|segment| Span {
+            file: segment.file.file.clone(),
+            from: content.min(segment.file.bytes),
+            to: segment.file.bytes,
+        });
+        segments.collect()
+    }
+
+    fn feed(&mut self, at: usize, bytes: &[u8], _: &mut dyn Target) -> Result<(), Damage> {
+        while self.ends.len() <= at {
+            self.start(self.ends.len());
+        }
+        match &mut self.mode {
+            Mode::Ignore => {}
+            Mode::Zeros(_) => self.zeros(at, bytes)?,
+            Mode::Hunt { .. } => self.look(bytes),
+            Mode::Frames(reader) => {
+                reader.feed(bytes);
+                self.frames(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, at: usize) -> Result<(), Damage> {
+        let nowhere = &mut super::pass::Nowhere;
+        // A file with nothing behind its header is a break or an end, too.
+        self.feed(at, &[], nowhere)?;
+        let Mode::Hunt {
+            finder,
+            written,
+            from,
+            ..
+        } = &self.mode
+        else {
+            return Ok(());
+        };
+        let found = finder.found();
+        let bytes = written.saturating_sub(*from);
+        if let Some(broken) = &mut self.summary.broken {
+            broken.frames += found.frames;
+            broken.bytes += bytes;
+            let proven = found.proves(broken.seq);
+            let file = self.segments[at].file.file.clone();
+            if proven && let Some(offset) = found.first_offset {
+                self.prove(|| {
+                    format!("frames behind it say that it had been synced ({file}, from byte {offset})")
+                });
+            }
+        }
+        Ok(())
+    }
+}

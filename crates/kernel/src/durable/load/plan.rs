@@ -1,0 +1,136 @@
+//! Which files hold the data: what the manifest says, and what is there.
+
+use super::super::file::{DataFile, LOCK, MANIFEST, MANIFEST_NEXT, salt};
+use super::super::manifest::{Manifest, ManifestError, SnapshotFile};
+use super::Damage;
+use rufous_base::disk::{FileInfo, FileName};
+
+/// The files of one partition: one worker of the last run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub partition: u16,
+    /// How many partitions there are.
+    pub workers: u16,
+    /// Of the headers of its files.
+    pub salt: u32,
+    pub snapshot: Option<SnapshotPlan>,
+    pub segments: Vec<SegmentFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotPlan {
+    /// As the manifest has it.
+    pub named: SnapshotFile,
+    /// The size of what is there, if anything is.
+    pub found: Option<u64>,
+}
+
+/// A file of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentFile {
+    pub file: FileName,
+    pub generation: u64,
+    pub index: u32,
+    pub bytes: u64,
+}
+
+/// A data folder, by the names of its files and its manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// `None`: nothing was ever stored here.
+    pub manifest: Option<Manifest>,
+    /// One per partition.
+    pub plans: Vec<Plan>,
+    /// Left over from a snapshot that was not finished, or replaced by one
+    /// that was: they hold nothing that counts.
+    pub strays: Vec<FileName>,
+}
+
+impl Folder {
+    /// `manifest` are the bytes of the file of that name, if there is one.
+    pub fn new(files: &[FileInfo], manifest: Option<&[u8]>) -> Result<Self, Damage> {
+        let Some(bytes) = manifest else {
+            return Self::without_manifest(files);
+        };
+        match Manifest::decode(bytes) {
+            Ok(manifest) => Ok(Self::with_manifest(files, manifest)),
+            Err(error @ ManifestError::Newer(_)) => {
+                Err(Damage::newer(&FileName::from(MANIFEST), error))
+            }
+            Err(error) => Err(Damage::manifest(error.to_string())),
+        }
+    }
+
+    fn without_manifest(files: &[FileInfo]) -> Result<Self, Damage> {
+        if let Some(other) = files.iter().find(|f| DataFile::parse(&f.file).is_some()) {
+            let what = format!("missing, although there are files of data ({})", other.file);
+            return Err(Damage::manifest(what));
+        }
+        let strays = files.iter().filter(|info| *info.file == *MANIFEST_NEXT);
+        Ok(Self {
+            manifest: None,
+            plans: Vec::new(),
+            strays: strays.map(|info| info.file.clone()).collect(),
+        })
+    }
+
+    pub(in super::super) fn with_manifest(files: &[FileInfo], manifest: Manifest) -> Self {
+        let mut plans: Vec<Plan> = (0..manifest.workers)
+            .map(|partition| Plan {
+                partition,
+                workers: manifest.workers,
+                salt: salt(manifest.hash_seed),
+                snapshot: None,
+                segments: Vec::new(),
+            })
+            .collect();
+        for named in &manifest.snapshots {
+            let found = files.iter().find(|info| info.file == named.file);
+            if let Some(plan) = plans.get_mut(usize::from(named.worker)) {
+                plan.snapshot = Some(SnapshotPlan {
+                    named: named.clone(),
+                    found: found.map(|info| info.bytes),
+                });
+            }
+        }
+        let mut strays = Vec::new();
+        for info in files {
+            let name = &*info.file;
+            if name == MANIFEST || name == LOCK {
+                continue;
+            }
+            let plan = match DataFile::parse(name) {
+                Some(file) => plans.get_mut(usize::from(file.worker())).zip(Some(file)),
+                None if name == MANIFEST_NEXT => None,
+                // Not ours.
+                None => continue,
+            };
+            match plan {
+                Some((
+                    plan,
+                    DataFile::Log {
+                        generation, index, ..
+                    },
+                )) if generation >= manifest.logs_from => {
+                    plan.segments.push(SegmentFile {
+                        file: info.file.clone(),
+                        generation,
+                        index,
+                        bytes: info.bytes,
+                    });
+                }
+                Some((plan, DataFile::Snapshot { .. }))
+                    if (plan.snapshot.iter()).any(|s| s.named.file == info.file) => {}
+                _ => strays.push(info.file.clone()),
+            }
+        }
+        for plan in &mut plans {
+            plan.segments.sort_by_key(|s| (s.generation, s.index));
+        }
+        Self {
+            manifest: Some(manifest),
+            plans,
+            strays,
+        }
+    }
+}

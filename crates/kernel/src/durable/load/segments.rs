@@ -1,0 +1,123 @@
+//! The segments of one log: what their headers say of each other.
+//!
+//! A segment was made, and its name made to last, before the one before it was
+//! full; its header was written with its first frames. So after power was lost
+//! a segment can be zeros, or end within its header; but a header that is
+//! there and wrong, or a segment that is not there, was damaged.
+
+use super::super::file::{self, DataFile, FileHeader, HeaderError};
+use super::pass::{Pass, Span, Target};
+use super::plan::{Plan, SegmentFile};
+use super::Damage;
+
+/// A segment and what is known of it before its frames are read.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Segment {
+    pub(in super::super) file: SegmentFile,
+    pub(in super::super) state: SegmentState,
+    /// Frames from this one on are void: a later segment has them.
+    pub(super) limit: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(in super::super) enum SegmentState {
+    Good(FileHeader),
+    /// Zeros where the header should be.
+    Unused,
+    /// The header was written in part.
+    Torn,
+    /// Why nothing in it can be trusted.
+    Damaged(String),
+    /// From a start with another number of workers that never served.
+    Foreign(FileHeader),
+}
+
+impl Segment {
+    pub(in super::super) fn header(&self) -> Option<&FileHeader> {
+        match &self.state {
+            SegmentState::Good(header) => Some(header),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the header of each segment.
+#[derive(Debug)]
+pub(in super::super) struct HeadersPass {
+    plan: Plan,
+    heads: Vec<Vec<u8>>,
+}
+
+impl HeadersPass {
+    pub(in super::super) fn new(plan: &Plan) -> Self {
+        Self {
+            heads: vec![Vec::new(); plan.segments.len()],
+            plan: plan.clone(),
+        }
+    }
+
+    /// After the pass.
+    pub(in super::super) fn segments(self) -> Result<Vec<Segment>, Damage> {
+        let mut segments = Vec::new();
+        for (file, head) in self.plan.segments.iter().zip(&self.heads) {
+            segments.push(Segment {
+                file: file.clone(),
+                state: state(&self.plan, file, head)?,
+                limit: u64::MAX,
+            });
+        }
+        let mut limit = u64::MAX;
+        for segment in segments.iter_mut().rev() {
+            segment.limit = limit;
+            if let Some(header) = segment.header() {
+                limit = limit.min(header.first_seq);
+            }
+        }
+        Ok(segments)
+    }
+}
+
+fn state(plan: &Plan, file: &SegmentFile, head: &[u8]) -> Result<SegmentState, Damage> {
+    let header = match FileHeader::decode(head) {
+        Ok(header) => header,
+        Err(HeaderError::Unused) => return Ok(SegmentState::Unused),
+        Err(error @ HeaderError::Newer(_)) => return Err(Damage::newer(&file.file, error)),
+        Err(error @ HeaderError::Damaged) => {
+            let written = head.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+            let whole = head.len() == file::HEADER_BYTES && written > file::HEADER_BYTES - 4;
+            return Ok(match whole {
+                true => SegmentState::Damaged(error.to_string()),
+                false => SegmentState::Torn,
+            });
+        }
+    };
+    if DataFile::parse(&file.file) != Some(header.file()) {
+        let what = format!("its header is that of {}", header.file().name());
+        return Ok(SegmentState::Damaged(what));
+    }
+    if header.workers != plan.workers {
+        return Ok(SegmentState::Foreign(header));
+    }
+    Ok(SegmentState::Good(header))
+}
+
+impl Pass for HeadersPass {
+    fn spans(&self) -> Vec<Span> {
+        let segments = self.plan.segments.iter();
+        let head = |segment: &SegmentFile| Span {
+            file: segment.file.clone(),
+            from: 0,
+            to: segment.bytes.min(file::HEADER_BYTES as u64),
+        };
+        segments.map(head).collect()
+    }
+
+    fn feed(&mut self, span: usize, bytes: &[u8], _: &mut dyn Target) -> Result<(), Damage> {
+        self.heads[span].extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end(&mut self, _: usize) -> Result<(), Damage> {
+        Ok(())
+    }
+}
