@@ -50,7 +50,9 @@ impl Program for DataCommands {
     }
 
     fn may_grow(command: u16) -> bool {
-        RUNS[usize::from(command)].spec.flags.has(Flags::DENYOOM)
+        // Commands of the server are asked about as well; none of them grows data.
+        let run = RUNS.get(usize::from(command));
+        run.is_some_and(|run| run.spec.flags.has(Flags::DENYOOM))
     }
 
     fn refuse_growth(resp3: bool, out: &mut Output) {

@@ -284,13 +284,18 @@ impl Evictor {
             return false;
         };
         let (mut evicted, mut in_vain) = (0, 0);
+        let mut some_due = true;
         let samples = self.settings.samples.max(1);
         loop {
             let used = charge(shard);
             if used <= self.target || enough(evicted, used) {
                 return evicted > 0;
             }
-            let drawn = self.pool.best(choice, shard, samples, now, &mut self.rng);
+            // What has expired and was not met yet goes before everything else.
+            let due = some_due.then(|| shard.draw_soonest()).flatten();
+            let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
+            some_due &= due.is_some() && in_vain == 0;
+            let drawn = due.or_else(|| self.pool.best(choice, shard, samples, now, &mut self.rng));
             let Some(drawn) = drawn else {
                 return evicted > 0;
             };
@@ -314,6 +319,5 @@ impl Evictor {
 
 /// What a shard counts for, of the limit.
 fn charge(shard: &Shard) -> usize {
-    let memory = shard.memory();
-    memory.index_bytes + memory.record_bytes + memory.big_bytes + memory.expiry_bytes
+    shard.memory().charged()
 }

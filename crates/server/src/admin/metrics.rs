@@ -262,6 +262,20 @@ fn of_data(out: &mut Exposition, figures: &Figures) {
     for (worker, of) in known(figures) {
         family.sample(&[("worker", &worker)], of.shard.expired);
     }
+    let mut family = out.counter(
+        "rufous_evicted_keys_total",
+        "Keys removed because of maxmemory.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.evictions.evicted);
+    }
+    let mut family = out.counter(
+        "rufous_out_of_memory_total",
+        "Commands refused because of maxmemory.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.evictions.refused);
+    }
     let mut family = out.counter("rufous_keyspace_hits_total", "Reads that found their key.");
     for (worker, of) in known(figures) {
         family.sample(&[("worker", &worker)], of.shard.hits);

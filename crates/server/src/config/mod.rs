@@ -16,6 +16,8 @@ pub mod values;
 
 pub use durability::{AppendFsync, SavePoint};
 
+use rufous_kernel::evict::{self, By, Choice};
+
 /// Everything that can be set. Names follow Redis where Redis has the setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -65,7 +67,11 @@ pub struct Config {
     pub slowlog_max_len: usize,
     /// Commands that take at least so many milliseconds are noted; 0: off.
     pub latency_monitor_threshold_ms: u64,
+    /// Bytes of data of the whole node; 0: no limit.
+    pub maxmemory: u64,
     pub maxmemory_policy: MaxmemoryPolicy,
+    /// Keys that are compared for each one that is evicted.
+    pub maxmemory_samples: usize,
     /// See `Policy::log_factor`.
     pub lfu_log_factor: u32,
     /// See `Policy::decay_minutes`.
@@ -144,6 +150,21 @@ impl MaxmemoryPolicy {
             .map_or("", |(_, name)| name)
     }
 
+    /// Which keys go; `None`: none do.
+    pub fn choice(self) -> Option<Choice> {
+        let (volatile, by) = match self {
+            MaxmemoryPolicy::NoEviction => return None,
+            MaxmemoryPolicy::AllKeysLru => (false, By::Recency),
+            MaxmemoryPolicy::AllKeysLfu => (false, By::Frequency),
+            MaxmemoryPolicy::AllKeysRandom => (false, By::Random),
+            MaxmemoryPolicy::VolatileLru => (true, By::Recency),
+            MaxmemoryPolicy::VolatileLfu => (true, By::Frequency),
+            MaxmemoryPolicy::VolatileRandom => (true, By::Random),
+            MaxmemoryPolicy::VolatileTtl => (true, By::Expiry),
+        };
+        Some(Choice { volatile, by })
+    }
+
     pub fn is_lfu(self) -> bool {
         matches!(
             self,
@@ -181,7 +202,9 @@ impl Default for Config {
             slowlog_log_slower_than: 10_000,
             slowlog_max_len: 128,
             latency_monitor_threshold_ms: 0,
+            maxmemory: 0,
             maxmemory_policy: MaxmemoryPolicy::NoEviction,
+            maxmemory_samples: 5,
             lfu_log_factor: 10,
             lfu_decay_time: 1,
             loglevel: LogLevel::Notice,
@@ -220,6 +243,15 @@ impl Config {
             lfu: self.maxmemory_policy.is_lfu(),
             log_factor: self.lfu_log_factor,
             decay_minutes: self.lfu_decay_time,
+        }
+    }
+
+    /// The memory limit as workers keep to it.
+    pub fn memory_limit(&self) -> evict::Settings {
+        evict::Settings {
+            bytes: usize::try_from(self.maxmemory).unwrap_or(usize::MAX),
+            choice: self.maxmemory_policy.choice(),
+            samples: self.maxmemory_samples,
         }
     }
 

@@ -97,6 +97,7 @@ pub static OPTIONS: &[StartOption] = &[
     option(Group::Durability, "stop-writes-on-bgsave-error", "yes|no"),
     option(Group::Data, "maxmemory", "BYTES"),
     option(Group::Data, "maxmemory-policy", "POLICY"),
+    option(Group::Data, "maxmemory-samples", "COUNT"),
     option(Group::Data, "lfu-log-factor", "NUMBER"),
     option(Group::Data, "lfu-decay-time", "MINUTES"),
     option(Group::Watching, "slowlog-log-slower-than", "MICROSECONDS"),

@@ -3,9 +3,7 @@
 //! Some are no settings here but facts that clients ask for under a setting's
 //! name (`databases`, `rdbchecksum`): they can be "set" to what they are.
 
-use super::values::{
-    constant, integer, memory, name_of, named, parse_memory, parse_yes_no, yes_no,
-};
+use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
 use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, durability};
 use rufous_base::limits;
 
@@ -160,13 +158,12 @@ pub static PARAMS: &[Param] = &[
     },
     Param {
         name: "maxmemory",
-        get: |_| "0".into(),
-        set: Some(|_, value| match parse_memory(value) {
-            Some(0) => Ok(()),
-            Some(_) => Err("there is no limit to memory yet, and so it can only be 0".into()),
-            None => Err("argument must be a memory value".into()),
+        get: |config| config.maxmemory.to_string(),
+        set: Some(|config, value| {
+            config.maxmemory = memory(value, 0, u64::MAX)?;
+            Ok(())
         }),
-        help: "Bytes of memory from which keys are evicted; 0: no limit.",
+        help: "Bytes of data from which keys are evicted; 0: no limit.",
     },
     Param {
         name: "maxmemory-policy",
@@ -178,6 +175,15 @@ pub static PARAMS: &[Param] = &[
         help: "Which keys are evicted, and whether recency or frequency of use is recorded.",
     },
     durability::NO_APPENDFSYNC_ON_REWRITE,
+    Param {
+        name: "maxmemory-samples",
+        get: |config| config.maxmemory_samples.to_string(),
+        set: Some(|config, value| {
+            config.maxmemory_samples = integer(value, 1..=64)? as usize;
+            Ok(())
+        }),
+        help: "Keys that are compared for each one that is evicted.",
+    },
     Param {
         name: "pin",
         get: |config| yes_no(config.pin),

@@ -1,5 +1,5 @@
-//! What happens between requests: keys expire, memory is tidied, clients that
-//! say nothing for too long are dropped.
+//! What happens between requests: keys expire and are evicted, memory is
+//! tidied, clients that say nothing for too long are dropped.
 
 use super::{Front, Message};
 use rufous_base::{Effects, Now};
@@ -41,11 +41,12 @@ impl Front {
             self.pause.end();
         }
         let expiring = self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
-        // Expiry makes the holes that tidying fills: one after the other.
-        let tidying = !expiring && self.kernel.maintain_step(MAINTAIN_BUDGET);
+        let evicting = self.kernel.evict_step(now);
+        // Both make the holes that tidying fills: one after the other.
+        let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);
         self.drop_idle_clients(now);
         self.sample(now);
-        let period = match (expiring, tidying) {
+        let period = match (expiring || evicting, tidying) {
             (true, _) => 0,
             (false, true) => TIDY_PERIOD_US,
             (false, false) => PERIOD_US,

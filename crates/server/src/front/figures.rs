@@ -8,6 +8,7 @@
 use super::Front;
 use super::shared::Counters;
 use rufous_base::limits::DATABASES;
+use rufous_kernel::evict;
 use rufous_kernel::shard::{Counters as ShardCounters, Memory};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,7 @@ pub struct WorkerFigures {
     pub commands: Vec<CommandFigures>,
     pub counters: Counters,
     pub shard: ShardCounters,
+    pub evictions: evict::Counters,
     pub memory: Memory,
     pub keys: [usize; DATABASES],
     /// Of the keys, those that expire at some time.
@@ -122,6 +124,7 @@ impl Front {
             commands: commands.collect(),
             counters: self.counters.clone(),
             shard: shard.counters(),
+            evictions: self.kernel.evictions(),
             memory: shard.memory(),
             keys: std::array::from_fn(|db| shard.len(db)),
             expiring: std::array::from_fn(|db| shard.expiring_len(db)),

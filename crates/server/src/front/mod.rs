@@ -28,6 +28,8 @@ pub mod cron;
 pub mod figures;
 pub mod gather;
 pub mod latency;
+#[cfg(test)]
+mod maxmemory_tests;
 pub mod monitor;
 pub mod parse;
 pub mod persistence;
@@ -110,6 +112,8 @@ pub struct Front {
     pub(crate) stall_us: u64,
     /// What the shard had counted when statistics were last reset.
     pub(crate) shard_base: rufous_kernel::shard::Counters,
+    /// Likewise of evictions.
+    pub(crate) evict_base: rufous_kernel::evict::Counters,
     warm: Vec<Warm>,
     /// Effects of session commands, carried over at the end of the step.
     pub(crate) closes: Vec<(ConnId, Close)>,
@@ -160,6 +164,7 @@ impl Front {
             latency: latency::LatencyLog::default(),
             stall_us: 0,
             shard_base: rufous_kernel::shard::Counters::default(),
+            evict_base: rufous_kernel::evict::Counters::default(),
             warm: Vec::new(),
             closes: Vec::new(),
             node: Vec::new(),
@@ -173,6 +178,7 @@ impl Front {
             cron: cron::Cron::default(),
             persistence: persistence::Persistence::default(),
         };
+        front.kernel.set_ledger(Arc::clone(&front.shared.ledger));
         front.configure(config);
         front
     }
@@ -187,6 +193,7 @@ impl Front {
             config.latency_monitor_threshold_ms,
         );
         self.kernel.shard.set_policy(config.access_policy());
+        self.kernel.set_limit(config.memory_limit());
         if config.requirepass.is_empty() {
             self.connections
                 .iter_mut()
@@ -289,6 +296,7 @@ impl Front {
         self.run_transactions(now, fx);
         self.resume_connections(fx);
         self.wake_in_time(now, fx);
+        self.kernel.publish_charge();
         self.kernel
             .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         fx.messages.append(&mut self.outgoing);
@@ -366,6 +374,7 @@ impl Actor for Front {
 
     fn step(&mut self, now: Now, input: Input<'_, Message>, fx: &mut Effects<Message>) {
         self.account(now);
+        self.kernel.look_at_limit();
         match input {
             Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
             Input::Received { bytes, reads } => {

@@ -1,5 +1,6 @@
 //! What all workers of a node know, and what each of them counts.
 
+use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +29,8 @@ pub struct Shared {
     /// Figures of the workers, for metrics and health.
     pub board: Board,
     pub loading: Loading,
+    /// What the data of each worker is charged with, of `maxmemory`.
+    pub ledger: Arc<Ledger>,
     /// Bytes of data by worker, and the most there ever were.
     memory: Vec<AtomicUsize>,
     memory_peak: AtomicUsize,
@@ -54,6 +57,7 @@ impl Shared {
             process: Process::default(),
             board: Board::new(workers),
             loading: Loading::default(),
+            ledger: Arc::new(Ledger::new(workers)),
             memory: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             memory_peak: AtomicUsize::new(0),
             settings: Mutex::new(None),

@@ -33,6 +33,7 @@ fn reset(front: &mut Front) {
         ..Counters::default()
     };
     front.shard_base = front.kernel.shard.counters();
+    front.evict_base = front.kernel.evictions();
 }
 
 #[cfg(test)]

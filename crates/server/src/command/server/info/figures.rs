@@ -34,6 +34,7 @@ pub(crate) struct Figures {
     pub(crate) commands: Vec<CommandStats>,
     pub(crate) per_second: u64,
     pub(crate) expired: u64,
+    pub(crate) evicted: u64,
     pub(crate) changes: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
@@ -67,6 +68,7 @@ impl Figures {
             commands: front.kernel.stats().to_vec(),
             per_second: front.commands_per_second(),
             expired: counted.expired - front.shard_base.expired,
+            evicted: front.kernel.evictions().evicted - front.evict_base.evicted,
             changes: counted.changes,
             hits: counted.hits - front.shard_base.hits,
             misses: counted.misses - front.shard_base.misses,
@@ -98,6 +100,7 @@ impl Figures {
             all.counters.merge(&one.counters);
             all.per_second += one.per_second;
             all.expired += one.expired;
+            all.evicted += one.evicted;
             all.changes += one.changes;
             all.hits += one.hits;
             all.misses += one.misses;

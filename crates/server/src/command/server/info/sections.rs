@@ -124,7 +124,7 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
         ("used_memory_rss", rss),
         ("used_memory_peak", peak),
         ("total_system_memory", system),
-        ("maxmemory", 0),
+        ("maxmemory", front.config.maxmemory as usize),
     ];
     for (name, bytes) in sizes {
         field(out, name, bytes);
@@ -160,8 +160,13 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     };
     field(out, "mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     field(out, "mem_fragmentation_bytes", rss as i64 - used as i64);
+    let counted = all.memory.data.charged();
+    field(out, "mem_not_counted_for_evict", used - counted);
+    field(out, "mem_replication_backlog", 0);
+    field(out, "mem_total_replication_buffers", 0);
     field(out, "mem_clients_slaves", 0);
     field(out, "mem_clients_normal", all.memory.clients);
+    field(out, "mem_cluster_links", 0);
     field(out, "mem_aof_buffer", 0);
     field(out, "mem_allocator", "mimalloc");
 }
@@ -203,7 +208,7 @@ fn stats(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "sync_partial_ok", 0);
     field(out, "sync_partial_err", 0);
     field(out, "expired_keys", all.expired);
-    field(out, "evicted_keys", 0);
+    field(out, "evicted_keys", all.evicted);
     field(out, "evicted_clients", 0);
     field(out, "keyspace_hits", all.hits);
     field(out, "keyspace_misses", all.misses);
