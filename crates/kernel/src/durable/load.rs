@@ -23,7 +23,6 @@ pub mod plan;
 mod segments;
 mod snapshot;
 #[cfg(test)]
-#[path = "load_tests.rs"]
 mod tests;
 
 pub use damage::{Damage, DamageKind};
@@ -220,7 +219,9 @@ impl Loader {
     pub fn poll(&mut self, out: &mut Vec<DiskRequest>) {
         loop {
             match &mut self.phase {
-                Phase::Scanned(_) | Phase::Finished(_) | Phase::Failed(_) | Phase::Between => return,
+                Phase::Scanned(_) | Phase::Finished(_) | Phase::Failed(_) | Phase::Between => {
+                    return;
+                }
                 Phase::Tidy(tidy) => {
                     let next = tidy.left.front().filter(|_| !tidy.asked);
                     if let Some(step) = next {
@@ -330,7 +331,10 @@ impl Loader {
                     None => Ok(Phase::Scanned(Box::new(scanned))),
                 }
             }
-            Phase::Apply(apply) => Ok(Phase::Tidy(Box::new(Tidy::new(&apply, self.loaded_by(&apply))))),
+            Phase::Apply(apply) => Ok(Phase::Tidy(Box::new(Tidy::new(
+                &apply,
+                self.loaded_by(&apply),
+            )))),
             other => Ok(other),
         }
     }

@@ -117,7 +117,8 @@ impl History {
     fn is_whole(&self, id: usize, cuts: &[usize]) -> bool {
         self.commands[id].parts.iter().all(|(worker, _)| {
             let log = &self.logs[*worker][..cuts[*worker]];
-            log.iter().any(|e| matches!(e, Event::Piece(i, _) if *i == id))
+            log.iter()
+                .any(|e| matches!(e, Event::Piece(i, _) if *i == id))
         })
     }
 
@@ -194,7 +195,11 @@ fn check(history: &History, kept: &[usize]) -> (usize, usize) {
             assert!(!ends, "{:?}: {cuts:?} rather than {other:?}", history.logs);
         }
     });
-    let cut = cuts.iter().zip(kept).filter(|(cut, kept)| cut < kept).count();
+    let cut = cuts
+        .iter()
+        .zip(kept)
+        .filter(|(cut, kept)| cut < kept)
+        .count();
     (skipped, cut)
 }
 
@@ -222,7 +227,9 @@ fn longer_histories_with_some_losses() {
         let history = History::random(&mut rng, 2 + round % 3, 60);
         for _ in 0..3 {
             let lens = history.logs.iter().map(Vec::len);
-            let kept: Vec<usize> = lens.map(|len| len - below(&mut rng, len.min(9) + 1)).collect();
+            let kept: Vec<usize> = lens
+                .map(|len| len - below(&mut rng, len.min(9) + 1))
+                .collect();
             cut += check(&history, &kept).1;
         }
     }
@@ -231,7 +238,11 @@ fn longer_histories_with_some_losses() {
 
 #[test]
 fn a_loss_takes_others_with_it() {
-    let id = |n| TxnId { run: 1, worker: 0, n };
+    let id = |n| TxnId {
+        run: 1,
+        worker: 0,
+        n,
+    };
     // 0 lost its piece of command 1, of which 1 holds the end; behind that lay
     // a piece of command 2, of which 2 holds the end; before it, one of 3.
     let lost = Parts::default();

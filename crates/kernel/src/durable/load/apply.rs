@@ -5,10 +5,10 @@ use super::super::file::{self, FileHeader};
 use super::super::frame;
 use super::super::resolve::Verdict;
 use super::super::scan::{FrameReader, Step};
-use super::pass::{Pass, Span, Target};
-use super::segments::{Segment, SegmentState};
 use super::Damage;
 use super::log::Scanned;
+use super::pass::{Pass, Span, Target};
+use super::segments::{Segment, SegmentState};
 use rufous_base::disk::FileName;
 use std::collections::HashSet;
 
@@ -31,10 +31,7 @@ pub(in super::super) struct ApplyPass {
 }
 
 impl ApplyPass {
-    pub(in super::super) fn new(
-        scanned: Scanned,
-        verdict: Verdict,
-    ) -> Self {
+    pub(in super::super) fn new(scanned: Scanned, verdict: Verdict) -> Self {
         let Scanned {
             summary,
             segments,

@@ -16,10 +16,10 @@ use super::super::file::{self, FileHeader, FileKind};
 use super::super::frame;
 use super::super::resolve::Parts;
 use super::super::scan::{FrameReader, Step};
+use super::Damage;
 use super::pass::{Pass, Span, Target, is_possible};
 use super::plan::Plan;
 use super::segments::{Segment, SegmentState};
-use super::Damage;
 use rufous_base::disk::FileName;
 
 /// The first frame that does not count, and what lies behind it.
@@ -208,7 +208,10 @@ impl LogPass {
             _ => 0,
         };
         (this.index != expected).then(|| {
-            format!("segment {expected} of generation {} is missing", this.generation)
+            format!(
+                "segment {expected} of generation {} is missing",
+                this.generation
+            )
         })
     }
 
@@ -235,7 +238,9 @@ impl LogPass {
     fn hunt(&self, at: usize, offset: u64) -> Mode {
         let segment = &self.segments[at];
         let seq = self.summary.broken.as_ref().map_or(0, |b| b.seq);
-        let seq = segment.header().map_or(seq, |h| seq.max(h.first_seq.saturating_sub(1)));
+        let seq = segment
+            .header()
+            .map_or(seq, |h| seq.max(h.first_seq.saturating_sub(1)));
         let header = self.header_for(at);
         Mode::Hunt {
             finder: EvidenceFinder::new(&header, segment.file.bytes, offset, seq),
@@ -346,8 +351,15 @@ impl LogPass {
             return Ok(());
         };
         if let SegmentState::Foreign(header) = &self.segments[at].state {
-            let what = format!("it was written by {} workers, and other files are not", header.workers);
-            return Err(Damage::new(&self.segments[at].file.file, here + first as u64, what));
+            let what = format!(
+                "it was written by {} workers, and other files are not",
+                header.workers
+            );
+            return Err(Damage::new(
+                &self.segments[at].file.file,
+                here + first as u64,
+                what,
+            ));
         }
         self.give_up(at, 0, "the header is missing", None);
         self.mode = self.hunt(at, here);
@@ -368,7 +380,10 @@ fn note(parts: &mut Parts, seq: u64, payload: &[u8]) -> Result<bool, ()> {
                 participants,
                 effects,
             } => {
-                if !effects.iter().all(|effect| effect.is_ok_and(|e| is_possible(&e))) {
+                if !effects
+                    .iter()
+                    .all(|effect| effect.is_ok_and(|e| is_possible(&e)))
+                {
                     return Err(());
                 }
                 parts.piece(txn, participants.iter(), seq);
@@ -434,7 +449,9 @@ impl Pass for LogPass {
             let file = self.segments[at].file.file.clone();
             if proven && let Some(offset) = found.first_offset {
                 self.prove(|| {
-                    format!("frames behind it say that it had been synced ({file}, from byte {offset})")
+                    format!(
+                        "frames behind it say that it had been synced ({file}, from byte {offset})"
+                    )
                 });
             }
         }

@@ -48,6 +48,10 @@ pub(in super::super) struct Nowhere;
 
 impl Target for Nowhere {
     fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
-        if is_possible(effect) { Ok(()) } else { Err(NotAnEffect) }
+        if is_possible(effect) {
+            Ok(())
+        } else {
+            Err(NotAnEffect)
+        }
     }
 }

@@ -6,9 +6,9 @@
 //! there and wrong, or a segment that is not there, was damaged.
 
 use super::super::file::{self, DataFile, FileHeader, HeaderError};
+use super::Damage;
 use super::pass::{Pass, Span, Target};
 use super::plan::{Plan, SegmentFile};
-use super::Damage;
 
 /// A segment and what is known of it before its frames are read.
 #[derive(Clone, Debug)]
@@ -83,7 +83,10 @@ fn state(plan: &Plan, file: &SegmentFile, head: &[u8]) -> Result<SegmentState, D
         Err(HeaderError::Unused) => return Ok(SegmentState::Unused),
         Err(error @ HeaderError::Newer(_)) => return Err(Damage::newer(&file.file, error)),
         Err(error @ HeaderError::Damaged) => {
-            let written = head.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+            let written = head
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map_or(0, |at| at + 1);
             let whole = head.len() == file::HEADER_BYTES && written > file::HEADER_BYTES - 4;
             return Ok(match whole {
                 true => SegmentState::Damaged(error.to_string()),

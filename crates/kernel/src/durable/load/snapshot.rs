@@ -1,12 +1,12 @@
 //! Reading one snapshot: a key per effect, and an end mark that says how many.
 
+use super::super::effect::Effect;
 use super::super::entry::{Entry, entries};
 use super::super::file::{self, DataFile, FileHeader, FileKind, HeaderError};
 use super::super::scan::{FrameReader, Step};
-use super::super::effect::Effect;
+use super::Damage;
 use super::pass::{Pass, Span, Target};
 use super::plan::{Plan, SnapshotPlan};
-use super::Damage;
 use crc32fast::Hasher;
 use rufous_base::disk::FileName;
 
@@ -168,7 +168,10 @@ impl Pass for SnapshotPass {
         }
         let named = &self.plan.named;
         if self.keys != named.keys {
-            let what = format!("it has {} keys, the manifest says {}", self.keys, named.keys);
+            let what = format!(
+                "it has {} keys, the manifest says {}",
+                self.keys, named.keys
+            );
             return Err(self.damage(None, what));
         }
         if self.crc.clone().finalize() != named.crc {

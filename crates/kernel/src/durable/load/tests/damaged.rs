@@ -1,0 +1,182 @@
+//! Files that are damaged, missing or cut short.
+
+use super::*;
+
+#[test]
+fn a_torn_tail_is_cut() {
+    let mut log = Log::new(0, 1);
+    log.set("a").set("b").sync().set("c");
+    let two = log.bytes.len();
+    log.set("d").set("e");
+    for flip in two..log.bytes.len() {
+        let mut disk = disk(1);
+        let name = log.store(&mut disk);
+        disk.files.get_mut(&name).unwrap()[flip] ^= 1;
+        let start = start_twice(&mut disk);
+        let keys: &[&str] = match flip - two < (log.bytes.len() - two) / 2 {
+            true => &["a", "b", "c"],
+            false => &["a", "b", "c", "d"],
+        };
+        assert_eq!(start.keys[0], keys);
+        let torn = start.loaded[0].torn.clone().expect("torn");
+        assert_eq!(torn.frames, 4 - keys.len() as u64);
+        assert!(torn.bytes > 0 && torn.bytes <= (log.bytes.len() - two) as u64);
+    }
+}
+
+#[test]
+fn a_corrupt_middle_stops_the_start() {
+    let mut log = Log::new(0, 1);
+    log.set("a").set("b").set("c").sync().set("d");
+    let last = log.bytes.len();
+    log.set("e");
+    for flip in HEADER_BYTES..log.bytes.len() {
+        let mut disk = disk(1);
+        let name = log.store(&mut disk);
+        let before = disk.files.clone();
+        disk.files.get_mut(&name).unwrap()[flip] ^= 0x80;
+        let frame = (flip - HEADER_BYTES) / ((last - HEADER_BYTES) / 4);
+        if frame < 3 {
+            let damage = refused(&mut disk);
+            assert_eq!(&*damage.file, name);
+            let at = HEADER_BYTES + frame * ((last - HEADER_BYTES) / 4);
+            assert_eq!(damage.offset, Some(at as u64), "{damage}");
+            let ops = &disk.ops;
+            assert!(ops.iter().all(|op| matches!(op, DiskOp::Read { .. })));
+            assert_eq!(disk.files.len(), before.len());
+        } else {
+            start_twice(&mut disk);
+        }
+    }
+}
+
+#[test]
+fn headers_that_are_damaged_stop_the_start() {
+    let mut log = Log::new(0, 1);
+    for flip in 0..HEADER_BYTES {
+        let mut disk = disk(1);
+        let name = log.store(&mut disk);
+        disk.files.get_mut(&name).unwrap()[flip] ^= 0x10;
+        assert_eq!(&*refused(&mut disk).file, name);
+    }
+    // Cut short by a loss of power, they are no loss.
+    for cut in 0..HEADER_BYTES - 4 {
+        let mut disk = disk(1);
+        let name = log.store(&mut disk);
+        disk.files.get_mut(&name).unwrap()[cut..].fill(0);
+        start_twice(&mut disk);
+    }
+    let mut disk = disk(1);
+    let name = log.set("x").store(&mut disk);
+    let bytes = disk.files.get_mut(&name).unwrap();
+    bytes[8..10].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
+    bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(refused(&mut disk).kind, DamageKind::Newer);
+}
+
+#[test]
+fn a_gap_between_segments_is_a_tail_unless_it_was_synced() {
+    // The last frame of the first generation is lost, those of the second are not.
+    for (sync, run) in [(false, 1), (true, 1), (false, 2)] {
+        let mut disk = disk(1);
+        let mut log = Log::new(0, 1);
+        log.set("a");
+        let kept = log.bytes.len();
+        log.set("b");
+        let first = log.name();
+        log.next(&mut disk, |h| {
+            (h.generation, h.index, h.run) = (2, 0, run);
+        });
+        if sync {
+            log.sync();
+        }
+        let second = log.set("c").set("d").store(&mut disk);
+        disk.files.get_mut(&first).unwrap()[kept..].fill(0);
+        if sync || run == 2 {
+            let damage = refused(&mut disk);
+            assert_eq!(&*damage.file, second, "{damage}");
+            continue;
+        }
+        let start = start_twice(&mut disk);
+        assert_eq!(start.keys, [["a"]]);
+        assert_eq!(start.loaded[0].torn.as_ref().map(|t| t.frames), Some(2));
+        assert!(!disk.files.contains_key(&second));
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_stops_the_start() {
+    for missing in 0..2 {
+        let mut disk = disk(1);
+        let mut log = Log::new(0, 1);
+        let mut names = Vec::new();
+        for key in ["a", "b", "c"] {
+            names.push(log.set(key).name());
+            log.next(&mut disk, |_| {});
+        }
+        disk.files.remove(&names[missing]);
+        let damage = refused(&mut disk);
+        assert_eq!(&*damage.file, names[missing + 1], "{damage}");
+    }
+    // All of one worker's log, while the other has something.
+    let mut disk = disk(2);
+    Log::new(1, 2).set("a").store(&mut disk);
+    assert_eq!(&*refused(&mut disk).file, Log::new(0, 2).name());
+}
+
+#[test]
+fn every_byte_of_a_snapshot_counts() {
+    let mut disk = disk(1);
+    let name = with_snapshot(&mut disk, &["a", "b", "c"]);
+    let whole = disk.files[&name].clone();
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        disk.files.insert(name.clone(), flipped);
+        assert_eq!(&*refused(&mut disk).file, name);
+        disk.files.insert(name.clone(), whole[..at].to_vec());
+        assert_eq!(&*refused(&mut disk).file, name);
+    }
+    let mut longer = whole.clone();
+    longer.push(0);
+    disk.files.insert(name.clone(), longer);
+    assert_eq!(&*refused(&mut disk).file, name);
+    disk.files.remove(&name);
+    assert!(refused(&mut disk).to_string().contains("missing"));
+    disk.files.insert(name, whole);
+    assert_eq!(start_twice(&mut disk).keys, [["a", "b", "c"]]);
+}
+
+#[test]
+fn a_manifest_that_is_wrong_stops_the_start() {
+    let mut whole = disk(1);
+    Log::new(0, 1).set("a").store(&mut whole);
+    let bytes = whole.files[MANIFEST].clone();
+    for at in 0..bytes.len() {
+        let mut disk = whole.clone();
+        disk.files.get_mut(MANIFEST).unwrap()[at] ^= 1;
+        assert_eq!(&*refused(&mut disk).file, MANIFEST);
+        disk.files.get_mut(MANIFEST).unwrap().truncate(at);
+        assert_eq!(&*refused(&mut disk).file, MANIFEST);
+    }
+    whole.files.remove(MANIFEST);
+    assert!(refused(&mut whole).to_string().contains("missing"));
+}
+
+#[test]
+fn a_disk_that_fails_to_read_says_so() {
+    let mut disk = disk(1);
+    let name = Log::new(0, 1).set("a").store(&mut disk);
+    let mut loader = Loader::new(disk.folder().expect("fine").plans.remove(0));
+    disk.files.remove(&name);
+    drive(&mut loader, &mut disk, &mut Shard::new(1));
+    let Stage::Failed(damage) = loader.stage() else {
+        panic!("{:?}", loader.stage());
+    };
+    assert_eq!(damage.kind, DamageKind::Disk);
+    assert_eq!(
+        damage.to_string(),
+        format!("{name}: cannot read it: no such file")
+    );
+}

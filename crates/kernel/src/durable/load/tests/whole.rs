@@ -1,0 +1,140 @@
+//! Files as a node leaves them, however it ended.
+
+use super::*;
+
+#[test]
+fn snapshot_and_log_make_the_data() {
+    let mut disk = disk(1);
+    with_snapshot(&mut disk, &["a", "b", "c"]);
+    let mut log = Log::new(0, 1);
+    let mut delete = Vec::new();
+    Effect::Delete { db: 0, key: b"b" }.encode(&mut delete);
+    log.set("d").frame(&delete).next(&mut disk, |_| {});
+    log.set("e")
+        .next(&mut disk, |h| (h.generation, h.index) = (2, 0));
+    let name = log.set("f").store(&mut disk);
+    let start = start_twice(&mut disk);
+    assert_eq!(start.keys, [["a", "c", "d", "e", "f"]]);
+    let loaded = &start.loaded[0];
+    assert_eq!((loaded.keys, loaded.frames, loaded.next_seq), (3, 4, 4));
+    assert_eq!(loaded.last.map(|h| h.file().name().to_string()), Some(name));
+    // What was read outlives the power before anything is served.
+    let synced = disk
+        .ops
+        .iter()
+        .filter(|op| matches!(op, DiskOp::Sync { .. }));
+    assert_eq!(synced.count(), 3);
+}
+
+#[test]
+fn nothing_stored_yet_is_fine() {
+    let folder = Disk::default().folder().expect("an empty folder");
+    assert!(folder.manifest.is_none() && folder.plans.is_empty());
+    let start = start_twice(&mut disk(2));
+    assert_eq!(start.keys, [[""; 0], [""; 0]]);
+    assert_eq!(start.loaded[0].last, None);
+}
+
+#[test]
+fn frames_taken_over_by_a_later_segment_are_void() {
+    let mut disk = disk(1);
+    let mut log = Log::new(0, 1);
+    log.set("a").set("b").set("old").set("older");
+    log.next(&mut disk, |h| h.first_seq = 2);
+    log.set("c").next(&mut disk, |_| {});
+    log.set("d").store(&mut disk);
+    let start = start_twice(&mut disk);
+    assert_eq!(start.keys, [["a", "b", "c", "d"]]);
+    assert_eq!(start.loaded[0].next_seq, 4);
+}
+
+#[test]
+fn segments_made_ahead_are_no_gap() {
+    let mut disk = disk(1);
+    let mut log = Log::new(0, 1);
+    log.set("a").next(&mut disk, |_| {});
+    disk.files.insert(log.name(), vec![0; 300]);
+    log.header.index = 9;
+    log.header.generation = 2;
+    log.header.index = 0;
+    log.bytes = log.header.encode().to_vec();
+    let second = log.set("b").store(&mut disk);
+    log.header.index = 1;
+    let unused = log.name();
+    disk.files.insert(unused.clone(), Vec::new());
+    let start = start_twice(&mut disk);
+    assert_eq!(start.keys, [["a", "b"]]);
+    assert!(disk.files.contains_key(&second) && !disk.files.contains_key(&unused));
+}
+
+#[test]
+fn commands_over_workers_are_whole_or_not_there() {
+    let mut disk = disk(2);
+    let mut first = Log::new(0, 2);
+    first.piece(1, "x1").done(1).piece(2, "x2").set("a");
+    first.store(&mut disk);
+    let mut second = Log::new(1, 2);
+    second.piece(1, "y1").set("b");
+    second.store(&mut disk);
+    let start = start_twice(&mut disk);
+    assert_eq!(start.keys[0], ["a", "x1"]);
+    assert_eq!(start.keys[1], ["b", "y1"]);
+    assert_eq!((start.loaded[0].skipped, start.loaded[1].skipped), (1, 0));
+}
+
+#[test]
+fn what_followed_a_command_that_was_lost_is_lost() {
+    let mut disk = disk(2);
+    let mut first = Log::new(0, 2);
+    first.set("a").piece(1, "x1").set("b").done(1).set("c");
+    first.next(&mut disk, |_| {}).set("d");
+    let gone = first.store(&mut disk);
+    let mut second = Log::new(1, 2);
+    second.set("e").store(&mut disk);
+    let start = start_twice(&mut disk);
+    assert_eq!(start.keys[0], ["a", "b"]);
+    assert_eq!(start.keys[1], ["e"]);
+    assert_eq!(start.loaded[0].cut.0, 3);
+    assert_eq!(start.loaded[0].next_seq, 3);
+    assert!(!disk.files.contains_key(&gone));
+}
+
+#[test]
+fn what_other_numbers_of_workers_began_is_taken_away() {
+    let mut disk = disk(1);
+    let mut log = Log::new(0, 1);
+    log.set("a").store(&mut disk);
+    let mut other = Log::new(0, 3);
+    other.header.generation = 2;
+    other.bytes = other.header.encode().to_vec();
+    let name = other.store(&mut disk);
+    assert_eq!(start_twice(&mut disk).keys, [["a"]]);
+    assert!(!disk.files.contains_key(&name));
+    other.set("b").store(&mut disk);
+    assert_eq!(&*refused(&mut disk).file, name);
+}
+
+#[test]
+fn leftovers_are_strays() {
+    let mut disk = disk(1);
+    let mut log = Log::new(0, 1);
+    log.set("a").store(&mut disk);
+    let old = DataFile::Log {
+        generation: 0,
+        worker: 0,
+        index: 3,
+    };
+    let unfinished = DataFile::Snapshot {
+        generation: 2,
+        worker: 0,
+    };
+    for file in [old, unfinished] {
+        disk.files.insert(file.name().to_string(), vec![1; 10]);
+    }
+    disk.files.insert("manifest.next".into(), Vec::new());
+    disk.files.insert("notes.txt".into(), Vec::new());
+    disk.files.insert("lock".into(), Vec::new());
+    let strays = disk.folder().expect("fine").strays;
+    let strays: Vec<&str> = strays.iter().map(|name| &**name).collect();
+    assert_eq!(strays, [&*old.name(), "manifest.next", &*unfinished.name()]);
+}
