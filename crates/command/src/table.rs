@@ -59,9 +59,20 @@ impl Program for DataCommands {
         Reply::new(out, resp3).error(&Failure::from(OUT_OF_MEMORY));
     }
 
+    fn refuse_write(why: &str, resp3: bool, out: &mut Output) {
+        Reply::new(out, resp3).error(&Failure::from(unwritable(why)));
+    }
+
     fn is_write(command: u16) -> bool {
         RUNS[usize::from(command)].spec.flags.has(Flags::WRITE)
     }
+}
+
+/// The reply to a write while the log cannot be written.
+pub fn unwritable(why: &str) -> String {
+    format!(
+        "MISCONF Errors writing to the AOF file: {why}. Writes are refused until it can be written again; reads go on."
+    )
 }
 
 /// Commands by name.

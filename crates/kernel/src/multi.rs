@@ -14,10 +14,15 @@
 //! 2. Between the first hold and the last nothing is changed; every entry read
 //!    is still the owner's when the command runs.
 //! 3. A worker lets go only with the command's writes applied.
+//! 4. Where there is a log and several workers have writes, each logs its part
+//!    as a piece and lets go only when all pieces are committed; who lets go
+//!    logs that first. So nothing that follows from the command is logged
+//!    anywhere before all of the command is.
 //!
 //! Linear transactions take this module's place [Warp §2.2].
 
 use crate::batch::Batch;
+use crate::durable::TxnId;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
 use rufous_base::WorkerId;
@@ -29,6 +34,41 @@ pub enum NodeAction {
     FlushAll,
     FlushDb(u8),
     SwapDb(u8, u8),
+    /// A new generation of logs begins, with a snapshot if so asked.
+    Cut {
+        generation: u64,
+        snapshot: bool,
+    },
+}
+
+/// What is to follow when a worker has applied its part of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// Let go; nobody waits.
+    LetGo,
+    /// Let go, and tell the coordinator when it is committed.
+    Tell { multi: u64 },
+    /// Tell the coordinator, and hold on until it says that all of them are.
+    Hold { multi: u64, piece: PieceOf },
+}
+
+/// A command over several workers, as their logs name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PieceOf {
+    pub txn: TxnId,
+    /// Everybody who logs a piece.
+    pub participants: Vec<u16>,
+}
+
+/// A command that has run, whose writes are not yet committed everywhere.
+#[derive(Debug)]
+pub struct Committing {
+    pub replies: Box<Batch>,
+    /// Workers that have not told yet that they have committed.
+    pub missing: usize,
+    pub txn: Option<TxnId>,
+    /// Who holds on until told otherwise.
+    pub held: Vec<(WorkerId, Ticket)>,
 }
 
 /// A worker to be visited, and what it is to do.

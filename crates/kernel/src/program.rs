@@ -19,6 +19,10 @@ pub trait Program {
 
     /// The reply to a command that may grow where there is no room.
     fn refuse_growth(resp3: bool, out: &mut Output);
+
+    /// The reply to a command that may change the shard while changes cannot
+    /// be logged; `why` is what the disk says.
+    fn refuse_write(why: &str, resp3: bool, out: &mut Output);
 }
 
 /// What a running command works with.

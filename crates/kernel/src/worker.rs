@@ -5,18 +5,25 @@
 //! with a [`Header`], and is told of replies that come later through
 //! [`Completions`].
 
+pub mod durability;
 mod exchange;
 mod exec;
 mod limit;
+mod loading;
+mod saving;
 mod spanning;
 
+pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
-pub use spanning::Hold;
+pub use loading::LoadPlan;
+pub use saving::SaveRefused;
+pub use spanning::{Hold, Release};
 
 use crate::batch::{Batch, Header, ReplyRange};
+use crate::durable::{Note, TxnId};
 use crate::evict::{Evictor, Ledger};
 use crate::lock::{LockTable, Scope, Ticket};
-use crate::multi::{KeyWrite, Multi, NodeAction, Part};
+use crate::multi::{Committing, Multi, NodeAction, Part};
 use crate::placement::Placement;
 use crate::program::{Context, Program};
 use crate::shard::{Shard, Warm};
@@ -48,12 +55,19 @@ pub enum Message {
         ticket: Ticket,
         hold: Hold,
     },
-    /// Apply these, actions first, and let go.
-    Release {
-        ticket: Ticket,
-        writes: Vec<KeyWrite>,
-        actions: Vec<NodeAction>,
+    /// Apply these.
+    Release(Release),
+    /// A part of the receiver's command is committed.
+    Committed {
+        multi: u64,
     },
+    /// All of it is: let go.
+    Unlock {
+        ticket: Ticket,
+        txn: TxnId,
+    },
+    /// Of loading and saving.
+    Note(Box<Note>),
 }
 
 /// Where replies go that were not ready when the request was submitted.
@@ -99,6 +113,8 @@ pub struct Worker<P> {
     rng: Rng,
     locks: LockTable<Work>,
     multis: BTreeMap<u64, Multi>,
+    committing: BTreeMap<u64, Committing>,
+    durable: durability::Durability,
     next_multi: u64,
     /// Requests collected for each other worker.
     #[expect(
@@ -129,6 +145,8 @@ impl<P: Program> Worker<P> {
             rng: Rng::new(hash_seed ^ u64::from(id.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             locks: LockTable::default(),
             multis: BTreeMap::new(),
+            committing: BTreeMap::new(),
+            durable: durability::Durability::new(hash_seed),
             next_multi: 0,
             outbox: (0..placement.workers()).map(|_| Box::default()).collect(),
             pool: Vec::new(),
@@ -189,7 +207,7 @@ impl<P: Program> Worker<P> {
             self.park(scope, header, args, self.id);
             return Submitted::Pending;
         }
-        self.run_if_room(now, header, args, out);
+        self.run_if_allowed(now, header, args, out);
         Submitted::Done
     }
 
@@ -221,7 +239,7 @@ impl<P: Program> Worker<P> {
                     .iter()
                     .any(|&(db, i)| self.locks.blocks(db, args.get(i as usize)));
             if free {
-                self.run_if_room(now, header, args, out);
+                self.run_if_allowed(now, header, args, out);
                 return Submitted::Done;
             }
             let names = keys
@@ -231,8 +249,7 @@ impl<P: Program> Worker<P> {
             self.park(Scope::keys(names), header, args, self.id);
             return Submitted::Barrier;
         }
-        if !self.admits(now, header.command) {
-            self.refuse_growth(header, out);
+        if !self.may_run(now, header, out) {
             return Submitted::Done;
         }
         let owned = keys
@@ -256,6 +273,9 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) -> Submitted {
+        if !self.may_run(now, header, out) {
+            return Submitted::Done;
+        }
         if self.placement.workers() == 1 && self.locks.is_idle() {
             self.run(now, header, args, out);
             return Submitted::Done;
@@ -274,9 +294,9 @@ impl<P: Program> Worker<P> {
         while let Some((ticket, work)) = self.locks.next_granted() {
             match work {
                 Work::Run { batch, origin } => {
-                    let batch = self.run_batch(now, batch, Self::run_if_room);
+                    let batch = self.run_batch(now, batch, Self::run_if_allowed);
                     self.locks.release(ticket);
-                    self.answer(origin, batch, completions);
+                    self.answer(now, origin, batch, completions);
                 }
                 Work::Hold {
                     multi,
@@ -285,18 +305,12 @@ impl<P: Program> Worker<P> {
                     part,
                 } => {
                     let hold = self.hold(ticket, touch, part.as_deref(), now);
-                    if coordinator == self.id {
-                        self.on_acquired(now, multi, self.id, ticket, hold, completions);
-                    } else {
-                        self.send(
-                            coordinator,
-                            Message::Acquired {
-                                multi,
-                                ticket,
-                                hold,
-                            },
-                        );
-                    }
+                    let acquired = Message::Acquired {
+                        multi,
+                        ticket,
+                        hold,
+                    };
+                    self.send_committed(now, coordinator, acquired, completions);
                 }
             }
         }
@@ -310,10 +324,21 @@ impl<P: Program> Worker<P> {
         message: Message,
         completions: &mut impl Completions,
     ) {
+        self.take(now, from, message, completions);
+        self.settle(now, completions);
+    }
+
+    fn take(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        message: Message,
+        completions: &mut impl Completions,
+    ) {
         match message {
             Message::Requests(batch) => {
                 let batch = self.on_requests(now, from, batch);
-                self.send(from, Message::Replies(batch));
+                self.send_committed(now, from, Message::Replies(batch), completions);
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
             Message::MakeRoom => self.on_make_room(now),
@@ -340,13 +365,12 @@ impl<P: Program> Worker<P> {
             } => {
                 self.on_acquired(now, multi, from, ticket, hold, completions);
             }
-            Message::Release {
-                ticket,
-                writes,
-                actions,
-            } => self.on_release(now, ticket, writes, actions),
+            Message::Release(release) => self.on_release(now, from, release, completions),
+            Message::Committed { multi } => self.on_committed(multi, completions),
+            Message::Unlock { ticket, txn } => self.on_unlock(ticket, txn),
+            Message::Note(note) => self.on_note(now, from, *note, completions),
         }
-        self.settle(now, completions);
+        self.end_long_frame();
     }
 
     /// Messages for other workers, requests collected since the last call included.
@@ -390,7 +414,7 @@ impl<P: Program> Worker<P> {
 
     /// Requests and commands that wait for keys or replies here.
     pub fn waiting(&self) -> usize {
-        self.locks.len() + self.multis.len() + self.execs.waiting()
+        self.locks.len() + self.multis.len() + self.committing.len() + self.execs.waiting()
     }
 
     fn run(&mut self, now: Now, header: &Header, args: Args<'_>, out: &mut Output) {

@@ -111,6 +111,10 @@ impl Program for TestProgram {
         Self::is_write(command)
     }
 
+    fn refuse_write(_: &str, _: bool, out: &mut Output) {
+        out.bytes.extend_from_slice(b"unwritable");
+    }
+
     fn refuse_growth(_: bool, out: &mut Output) {
         out.bytes.extend_from_slice(b"no room");
     }

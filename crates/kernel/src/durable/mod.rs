@@ -14,6 +14,8 @@
 //! - [`load`]: a start: what the files hold, into a shard
 //! - [`resolve`]: which commands over several workers are whole
 //! - [`log`]: writes frames, and says how far they are committed
+//! - [`keeper`]: when to save, and which files are needed
+//! - [`note`]: what workers tell one another of loading and saving
 //! - [`snapshot`]: writes all of a shard's data into a file
 
 pub mod effect;
@@ -21,9 +23,11 @@ pub mod entry;
 pub mod evidence;
 pub mod file;
 pub mod frame;
+pub mod keeper;
 pub mod load;
 pub mod log;
 pub mod manifest;
+pub mod note;
 pub mod resolve;
 pub mod scan;
 pub mod snapshot;
@@ -37,6 +41,7 @@ pub use file::{DataFile, FileHeader, FileKind, HeaderError};
 pub use load::{Damage, Folder, Loaded, Loader, LogSummary, Plan, Stage};
 pub use log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
 pub use manifest::{Manifest, ManifestError, SnapshotFile};
+pub use note::{Event, Note};
 pub use resolve::Verdict;
 pub use scan::{Bad, Frame, FrameReader, Step, Why};
 pub use snapshot::{SnapshotState, SnapshotWriter};

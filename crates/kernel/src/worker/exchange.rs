@@ -76,7 +76,7 @@ impl<P: Program> Worker<P> {
                 let scope = Scope::keys(vec![(header.db, args.get(key).into())]);
                 self.park(scope, &header, args, from);
             } else {
-                self.run_if_room(now, &header, args, out);
+                self.run_if_allowed(now, &header, args, out);
             }
             let end = batch.replies.mark();
             batch.requests[index].reply = ReplyRange {
@@ -119,6 +119,7 @@ impl<P: Program> Worker<P> {
 
     pub(super) fn answer(
         &mut self,
+        now: Now,
         origin: WorkerId,
         batch: Box<Batch>,
         completions: &mut impl Completions,
@@ -126,7 +127,7 @@ impl<P: Program> Worker<P> {
         if origin == self.id {
             self.on_replies(batch, completions);
         } else {
-            self.send(origin, Message::Replies(batch));
+            self.send_committed(now, origin, Message::Replies(batch), completions);
         }
     }
 }

@@ -11,8 +11,8 @@
 //! Whether a watched key was touched is asked at its owner while it is held,
 //! so that the answer still holds when the commands run.
 
-use super::{Completions, Worker};
 use super::spanning::{discard, load, unload};
+use super::{Completions, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
 use crate::multi::{Multi, NodeAction, Part};

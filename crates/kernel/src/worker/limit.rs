@@ -60,23 +60,43 @@ impl<P: Program> Worker<P> {
         !self.evictor.is_armed() || !P::may_grow(command) || self.make_room(now) == Room::Enough
     }
 
-    /// Runs a command, unless it may grow and there is no room.
+    /// Whether a command may run now; where not, the refusal is its reply.
     #[inline]
-    pub(super) fn run_if_room(
+    pub(super) fn may_run(&mut self, now: Now, header: &Header, out: &mut Output) -> bool {
+        if self.refuses_writes().is_some() && P::is_write(header.command) {
+            self.refuse_write(header, out);
+            return false;
+        }
+        if !self.admits(now, header.command) {
+            self.refuse_growth(header, out);
+            return false;
+        }
+        true
+    }
+
+    /// Runs a command, unless it has to be refused.
+    #[inline]
+    pub(super) fn run_if_allowed(
         &mut self,
         now: Now,
         header: &Header,
         args: Args<'_>,
         out: &mut Output,
     ) {
-        if !self.admits(now, header.command) {
-            return self.refuse_growth(header, out);
+        if self.may_run(now, header, out) {
+            self.run(now, header, args, out);
         }
-        self.run(now, header, args, out);
     }
 
     #[cold]
-    pub(super) fn refuse_growth(&mut self, header: &Header, out: &mut Output) {
+    fn refuse_write(&mut self, header: &Header, out: &mut Output) {
+        self.stats[usize::from(header.command)].rejected += 1;
+        let why = self.refuses_writes().unwrap_or_default();
+        P::refuse_write(why, header.resp3, out);
+    }
+
+    #[cold]
+    fn refuse_growth(&mut self, header: &Header, out: &mut Output) {
         self.stats[usize::from(header.command)].rejected += 1;
         P::refuse_growth(header.resp3, out);
     }

@@ -3,8 +3,11 @@
 
 use super::{Completions, Message, Work, Worker};
 use crate::batch::Batch;
+use crate::durable::{TxnId, entry};
 use crate::lock::{Scope, Ticket};
-use crate::multi::{Gathered, KeyWrite, Multi, NodeAction, Part, Visit};
+use crate::multi::{
+    Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Visit,
+};
 use crate::program::Program;
 use crate::shard::{Entry, Key, Shard};
 use rufous_base::limits::DATABASES;
@@ -17,6 +20,15 @@ pub struct Hold {
     pub gathered: Vec<Gathered>,
     /// The transaction's watcher found a key touched.
     pub dirty: bool,
+}
+
+/// A worker's part in a command that has run: actions first, then writes.
+#[derive(Debug)]
+pub struct Release {
+    ticket: Ticket,
+    writes: Vec<KeyWrite>,
+    actions: Vec<NodeAction>,
+    finish: Finish,
 }
 
 /// What changed, by owner.
@@ -160,7 +172,8 @@ impl<P: Program> Worker<P> {
         self.scatter(now, held, writes, &actions, batch, completions);
     }
 
-    /// Sends writes home, lets go of everything and hands out the replies.
+    /// Sends writes home, lets go of everything and hands out the replies:
+    /// where there is a log, once the writes are committed there.
     pub(super) fn scatter(
         &mut self,
         now: Now,
@@ -170,38 +183,100 @@ impl<P: Program> Worker<P> {
         replies: Box<Batch>,
         completions: &mut impl Completions,
     ) {
+        let writers = self.writers(&held, &writes, actions);
+        let multi = self.next_multi;
+        self.next_multi += 1;
+        let piece = (writers.len() > 1).then(|| PieceOf {
+            txn: self.durable.next_txn(self.id),
+            participants: writers.iter().map(|w| w.0).collect(),
+        });
+        let mut committing = Committing {
+            replies,
+            missing: writers.len(),
+            txn: piece.as_ref().map(|p| p.txn),
+            held: Vec::new(),
+        };
+        let mut releases = Vec::new();
         for (owner, ticket) in held {
-            let writes = writes.remove(&owner).unwrap_or_default();
-            let actions = actions.to_vec();
-            if owner == self.id {
-                self.on_release(now, ticket, writes, actions);
-            } else {
-                self.send(
-                    owner,
-                    Message::Release {
-                        ticket,
-                        writes,
-                        actions,
-                    },
-                );
-            }
+            let finish = match &piece {
+                _ if !writers.contains(&owner) => Finish::LetGo,
+                None => Finish::Tell { multi },
+                Some(piece) => {
+                    committing.held.push((owner, ticket));
+                    let piece = piece.clone();
+                    Finish::Hold { multi, piece }
+                }
+            };
+            let release = Release {
+                ticket,
+                writes: writes.remove(&owner).unwrap_or_default(),
+                actions: actions.to_vec(),
+                finish,
+            };
+            releases.push((owner, release));
         }
         debug_assert!(writes.is_empty(), "writes only where keys were held");
-        self.on_replies(replies, completions);
+        let done = match committing.missing {
+            0 => Some(committing.replies),
+            _ => {
+                self.committing.insert(multi, committing);
+                None
+            }
+        };
+        for (owner, release) in releases {
+            if owner == self.id {
+                self.on_release(now, self.id, release, completions);
+            } else {
+                self.send(owner, Message::Release(release));
+            }
+        }
+        if let Some(replies) = done {
+            self.on_replies(replies, completions);
+        }
+    }
+
+    /// Who has something to log, in order.
+    fn writers(
+        &self,
+        held: &[(WorkerId, Ticket)],
+        writes: &Writes,
+        actions: &[NodeAction],
+    ) -> Vec<WorkerId> {
+        if !self.durable.logs() {
+            return Vec::new();
+        }
+        let is_cut = |action: &NodeAction| matches!(action, NodeAction::Cut { .. });
+        if actions.iter().all(is_cut) {
+            return writes.keys().copied().collect();
+        }
+        let mut all: Vec<WorkerId> = held.iter().map(|h| h.0).collect();
+        all.sort_unstable();
+        all
     }
 
     pub(super) fn on_release(
         &mut self,
         now: Now,
-        ticket: Ticket,
-        writes: Vec<KeyWrite>,
-        actions: Vec<NodeAction>,
+        coordinator: WorkerId,
+        release: Release,
+        completions: &mut impl Completions,
     ) {
+        let Release {
+            ticket,
+            writes,
+            actions,
+            finish,
+        } = release;
+        let start = self.shard.journal().len();
         for action in actions {
             match action {
                 NodeAction::FlushAll => (0..DATABASES).for_each(|db| self.shard.flush(db)),
                 NodeAction::FlushDb(db) => self.shard.flush(usize::from(db)),
                 NodeAction::SwapDb(a, b) => self.shard.swap(usize::from(a), usize::from(b)),
+                NodeAction::Cut {
+                    generation,
+                    snapshot,
+                } => self.cut(generation, snapshot),
             }
         }
         for ((db, bytes), entry) in writes {
@@ -213,8 +288,56 @@ impl<P: Program> Worker<P> {
                 }
             }
         }
-        self.locks.release(ticket);
+        let multi = match finish {
+            Finish::LetGo => {
+                self.locks.release(ticket);
+                None
+            }
+            Finish::Tell { multi } => {
+                self.locks.release(ticket);
+                Some(multi)
+            }
+            Finish::Hold { multi, piece } => {
+                let journal = self.shard.journal();
+                let effects = journal.split_off(start);
+                entry::put_piece(journal, piece.txn, &piece.participants, &effects);
+                Some(multi)
+            }
+        };
+        // What it evicts is no part of the command.
         self.make_room(now);
+        let Some(multi) = multi else { return };
+        self.send_committed(now, coordinator, Message::Committed { multi }, completions);
+    }
+
+    /// A worker has committed its part.
+    pub(super) fn on_committed(&mut self, multi: u64, completions: &mut impl Completions) {
+        let Some(committing) = self.committing.get_mut(&multi) else {
+            debug_assert!(false, "committed, but not under way");
+            return;
+        };
+        committing.missing -= 1;
+        if committing.missing > 0 {
+            return;
+        }
+        let Some(committing) = self.committing.remove(&multi) else {
+            return;
+        };
+        self.on_replies(committing.replies, completions);
+        let Some(txn) = committing.txn else { return };
+        for (owner, ticket) in committing.held {
+            if owner == self.id {
+                self.on_unlock(ticket, txn);
+            } else {
+                self.send(owner, Message::Unlock { ticket, txn });
+            }
+        }
+    }
+
+    /// All parts of a command are committed: what follows from it may be logged.
+    pub(super) fn on_unlock(&mut self, ticket: Ticket, txn: TxnId) {
+        entry::put_done(self.shard.journal(), txn);
+        self.locks.release(ticket);
     }
 }
 

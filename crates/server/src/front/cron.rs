@@ -35,13 +35,27 @@ struct Sample {
     per_second: u64,
 }
 
+impl Cron {
+    /// When the next tick comes.
+    pub(super) fn wake_us(&self) -> u64 {
+        self.wake_us
+    }
+
+    pub(super) fn set_wake_us(&mut self, at: u64) {
+        self.wake_us = at;
+    }
+}
+
 impl Front {
     pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.pause.is_active() && now.mono_us >= self.pause.until_us {
             self.pause.end();
         }
-        let expiring = self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
-        let evicting = self.kernel.evict_step(now);
+        // Before the log has begun nothing may change.
+        let may_change = !self.durability.loading;
+        let expiring =
+            may_change && self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
+        let evicting = may_change && self.kernel.evict_step(now);
         // Both make the holes that tidying fills: one after the other.
         let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);
         self.drop_idle_clients(now);
@@ -52,6 +66,7 @@ impl Front {
             (false, false) => PERIOD_US,
         };
         self.publish_memory();
+        self.tick_durability(now, fx);
         self.answer_board();
         self.cron.wake_us = now.mono_us + period;
         fx.wake_at_us = Some(self.cron.wake_us);

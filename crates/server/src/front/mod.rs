@@ -18,6 +18,7 @@
 //! - [`secret`]: what neither of them nor a monitor may show
 //! - [`monitor`]: clients that watch every command
 //! - [`figures`]: what each worker counts, for who watches the node
+//! - [`durability`]: replies wait for the log, requests for loading
 //! - [`persistence`]: what commands and watchers know of durability
 //! - [`shared`], [`process`]: what all workers of a node know
 
@@ -25,6 +26,7 @@ mod bounds;
 pub mod closing;
 pub mod connection;
 pub mod cron;
+mod durability;
 pub mod figures;
 pub mod gather;
 pub mod latency;
@@ -130,6 +132,7 @@ pub struct Front {
     http_logged_us: Option<u64>,
     pub(crate) cron: cron::Cron,
     pub persistence: persistence::Persistence,
+    durability: durability::Durability,
 }
 
 impl Front {
@@ -177,6 +180,7 @@ impl Front {
             http_logged_us: None,
             cron: cron::Cron::default(),
             persistence: persistence::Persistence::default(),
+            durability: durability::Durability::default(),
         };
         front.kernel.set_ledger(Arc::clone(&front.shared.ledger));
         front.configure(config);
@@ -201,6 +205,7 @@ impl Front {
                 .for_each(|c| c.authenticated = true);
             self.renew_backlogs();
         }
+        self.configure_durability(&config);
         self.config = config;
     }
 
@@ -320,7 +325,8 @@ impl Front {
         }
         fx.closes.append(&mut self.closes);
         fx.more = more;
-        if self.stopping && !self.stopped && !fx.more && self.is_quiet() {
+        if self.stopping && !self.stopped && !fx.more && self.is_quiet() && self.close_durably(now)
+        {
             self.stopped = true;
             fx.node.push(NodeEffect::Stopped);
         }
@@ -375,6 +381,7 @@ impl Actor for Front {
     fn step(&mut self, now: Now, input: Input<'_, Message>, fx: &mut Effects<Message>) {
         self.account(now);
         self.kernel.look_at_limit();
+        self.begin_durability(now);
         match input {
             Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
             Input::Received { bytes, reads } => {
@@ -390,10 +397,14 @@ impl Actor for Front {
             Input::Ended { conn } => self.ended.push(conn),
             Input::Closed { conn } => self.on_closed(conn),
             Input::Tick => self.on_tick(now, fx),
-            Input::Disk(_) => debug_assert!(false, "an answer from a disk that nobody asked"),
+            Input::Disk(done) => self.on_disk(now, done, fx),
             Input::Stop => self.stopping = true,
         }
         self.finish_step(now, fx);
+    }
+
+    fn end_turn(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.end_turn_durably(now, fx);
     }
 }
 

@@ -4,7 +4,7 @@ use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::connection::Connection;
 use super::figures::Board;
@@ -37,6 +37,8 @@ pub struct Shared {
     /// The settings in force; none until the first change. Workers keep their
     /// own reference, so that only `CONFIG SET` comes here.
     settings: Mutex<Option<Arc<Config>>>,
+    /// Why the node could not start.
+    start_error: OnceLock<String>,
 }
 
 impl Shared {
@@ -61,6 +63,7 @@ impl Shared {
             memory: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             memory_peak: AtomicUsize::new(0),
             settings: Mutex::new(None),
+            start_error: OnceLock::new(),
         }
     }
 
@@ -90,6 +93,15 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The node cannot start. True for the first who says so.
+    pub fn refuse_start(&self, why: &str) -> bool {
+        self.start_error.set(why.to_owned()).is_ok()
+    }
+
+    pub fn start_error(&self) -> Option<&str> {
+        self.start_error.get().map(String::as_str)
     }
 
     /// Tells how much memory the data of a worker takes.

@@ -210,6 +210,7 @@ impl Front {
             }
         };
         let spec = self.table.spec(id);
+        let loading = self.refuses_while_loading(spec);
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
@@ -221,6 +222,12 @@ impl Front {
                 &Failure::from("NOAUTH Authentication required."),
                 fx,
             );
+            return self.finish_request(request.conn, mark, Submitted::Done, fx);
+        }
+        if loading {
+            let failure = self.loading_failure();
+            self.kernel.stats_mut()[usize::from(id)].rejected += 1;
+            self.refuse(&request, &failure, fx);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
         if self.pause.is_active()

@@ -1,0 +1,82 @@
+//! What workers tell one another of loading and saving.
+
+use super::keeper::{Pinned, Saved, Usage};
+use super::load::{Loaded, LogSummary};
+use super::resolve::Verdict;
+use crate::lock::KeyName;
+use crate::shard::Entry;
+use crate::worker::LoadPlan;
+use std::sync::Arc;
+
+/// To worker 0 unless it says otherwise.
+#[derive(Debug)]
+pub enum Note {
+    /// To all: load this.
+    Plan(Arc<LoadPlan>),
+    /// A partition's logs have been looked through.
+    Scanned {
+        partition: u16,
+        summary: LogSummary,
+    },
+    /// To all: what counts, by partition.
+    Resolved {
+        verdicts: Arc<Vec<Verdict>>,
+        run: u64,
+    },
+    /// A worker has loaded all of its partitions. `is_new`: there were none.
+    Loaded {
+        is_new: bool,
+    },
+    /// To one worker: keys that it owns now.
+    Keys(Vec<(KeyName, Entry)>),
+    /// To all: no more keys come from the sender.
+    NoMoreKeys,
+    /// To all: serve.
+    Serve,
+    /// To all: the node cannot start.
+    Unloadable(Arc<str>),
+    /// A worker's part of a save is on disk, or cannot be.
+    Saved {
+        generation: u64,
+        saved: Saved,
+    },
+    /// To all: how a save ended.
+    SaveEnded(Result<u64, Arc<str>>),
+    /// The sender's log before this generation is synced.
+    Sealed {
+        generation: u64,
+    },
+    Usage(Usage),
+    /// What was synced is lost at the sender; only a save makes up for it.
+    SaveNow,
+    /// To all: the sender's log cannot be written, or can again.
+    Trouble(Option<Arc<str>>),
+}
+
+/// What the embedder is told of loading and saving.
+#[derive(Debug)]
+pub enum Event {
+    /// This worker has so much to read.
+    LoadPlanned {
+        bytes: u64,
+    },
+    LoadProgress {
+        bytes: u64,
+    },
+    /// One of this worker's partitions.
+    Loaded(Loaded),
+    Serving,
+    /// The node cannot start.
+    Unloadable(Arc<str>),
+    SaveEnded(Result<u64, Arc<str>>),
+    /// At worker 0: every log before this generation is synced.
+    Sealed {
+        generation: u64,
+        pinned: Result<Pinned, String>,
+    },
+    /// This worker's log cannot be written, or can again.
+    Trouble(Option<Arc<str>>),
+    /// What was appended may not be committed for long: nobody who waits for
+    /// it can be answered.
+    Uncommitted,
+}

@@ -1,0 +1,425 @@
+//! The worker's part in outliving a crash: what its shard's journal holds goes
+//! to the log, and whatever tells others of it waits until it is committed.
+//!
+//! Invariants:
+//! 1. A reply or a message that tells of this worker's data leaves only when
+//!    every frame appended before it is committed: replies of the worker's own
+//!    connections by the driver's gate, messages by [`Worker::send_committed`].
+//! 2. Frames end between commands.
+//! 3. While the log cannot be written no command changes anything; reads go
+//!    on, and may show what was changed just before and is not committed yet.
+
+use super::loading::{Heard, Stage};
+use super::saving::Snapshotting;
+use super::{Completions, Message, Worker};
+use crate::durable::file::salt;
+use crate::durable::keeper::{Keeper, Schedule};
+use crate::durable::log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
+use crate::durable::{Event, Note, TxnId, ids};
+use crate::program::Program;
+use rufous_base::disk::{DiskDone, DiskRequest};
+use rufous_base::{Now, WorkerId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A frame is ended between two commands once it is so long.
+const FRAME_BYTES: usize = 1 << 20;
+
+/// What the embedder wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether changes are logged.
+    pub log: bool,
+    pub fsync: Fsync,
+    pub segment_bytes: u64,
+    pub schedule: Schedule,
+}
+
+/// What a worker keeps for durability.
+#[derive(Debug)]
+pub struct Durability {
+    pub(super) settings: Settings,
+    pub(super) hash_seed: u64,
+    pub(super) stage: Stage,
+    pub(super) heard: Heard,
+    /// The worker is ready but for its log; whether there was no data before.
+    pub(super) ready: Option<bool>,
+    /// Senders that had no more keys before this worker could take note.
+    pub(super) early_ends: usize,
+    pub(super) log: Option<LogWriter>,
+    /// Rises with every start of the node.
+    pub(super) run: u64,
+    next_txn: u64,
+    /// Messages that wait until the log has committed this much.
+    held: VecDeque<(u64, WorkerId, Message)>,
+    pub(super) requests: Vec<DiskRequest>,
+    pub(super) events: Vec<Event>,
+    pub(super) snapshot: Option<Snapshotting>,
+    /// Reused: what one slice of it has written.
+    pub(super) slice: Vec<u8>,
+    /// At worker 0.
+    pub(super) keeper: Option<Keeper>,
+    pub(super) changes_at_cut: u64,
+    pub(super) log_bytes_at_cut: u64,
+    pub(super) usage_told_us: u64,
+    /// A cut whose logs are to be synced, and how much of them.
+    pub(super) sealing: VecDeque<(u64, u64)>,
+    /// At worker 0: workers that have sealed it.
+    pub(super) sealed: BTreeMap<u64, usize>,
+    /// Which logs cannot be written, and why.
+    troubles: BTreeMap<WorkerId, Arc<str>>,
+    closing: bool,
+}
+
+/// What a worker counts of durability.
+#[derive(Clone, Debug, Default)]
+pub struct DurableFigures {
+    pub logs: bool,
+    pub log: LogGauges,
+    pub changes_since_save: u64,
+    pub snapshot_keys_done: u64,
+    pub snapshot_keys_total: u64,
+    pub snapshot_bytes: u64,
+    /// At worker 0 only, as all that follows.
+    pub base_bytes: u64,
+    pub generation: u64,
+    pub last_save_unix_ms: u64,
+    pub pins: u64,
+}
+
+impl Durability {
+    pub(super) fn new(hash_seed: u64) -> Self {
+        Self {
+            settings: Settings {
+                log: false,
+                fsync: Fsync::EverySec,
+                segment_bytes: 64 << 20,
+                schedule: Schedule::default(),
+            },
+            hash_seed,
+            stage: Stage::Serving,
+            heard: Heard::default(),
+            ready: None,
+            early_ends: 0,
+            log: None,
+            run: 0,
+            next_txn: 0,
+            held: VecDeque::new(),
+            requests: Vec::new(),
+            events: Vec::new(),
+            snapshot: None,
+            slice: Vec::new(),
+            keeper: None,
+            changes_at_cut: 0,
+            log_bytes_at_cut: 0,
+            usage_told_us: 0,
+            sealing: VecDeque::new(),
+            sealed: BTreeMap::new(),
+            troubles: BTreeMap::new(),
+            closing: false,
+        }
+    }
+
+    /// Whether commands are logged.
+    pub(super) fn logs(&self) -> bool {
+        self.log.is_some()
+    }
+
+    pub(super) fn identity(&self, worker: WorkerId, workers: usize) -> Identity {
+        Identity {
+            worker: worker.0,
+            workers: workers as u16,
+            run: self.run,
+            salt: salt(self.hash_seed),
+        }
+    }
+
+    pub(super) fn next_txn(&mut self, worker: WorkerId) -> TxnId {
+        self.next_txn += 1;
+        TxnId {
+            run: self.run,
+            worker: worker.0,
+            n: self.next_txn,
+        }
+    }
+}
+
+impl<P: Program> Worker<P> {
+    /// Loads what is on disk; nobody is to be served before
+    /// [`Event::Serving`]. Without this call the data is kept in memory alone.
+    pub fn begin(&mut self, settings: Settings) {
+        self.durable.settings = settings;
+        self.begin_loading();
+    }
+
+    /// Takes over settings. Logging that is switched on begins with the next
+    /// save, which the embedder asks for.
+    pub fn configure_durability(&mut self, settings: Settings) {
+        if let Some(log) = &mut self.durable.log {
+            log.set_fsync(settings.fsync);
+        }
+        if !settings.log && self.durable.log.is_some() {
+            self.end_frame();
+            self.shard.set_journaling(false);
+            self.durable.closing = true;
+        }
+        if let Some(keeper) = &mut self.durable.keeper {
+            keeper.schedule = settings.schedule.clone();
+        }
+        self.durable.settings = settings;
+    }
+
+    /// Whether logging was switched on and waits for a save to begin.
+    pub fn wants_log(&self) -> bool {
+        self.durable.settings.log && !self.durable.logs()
+    }
+
+    /// `salt`: of earlier segments of this generation.
+    pub(super) fn start_log(&mut self, generation: u64, index: u32, seq: u64, salt: Option<u32>) {
+        let settings = &self.durable.settings;
+        if !settings.log {
+            return;
+        }
+        let config = LogConfig {
+            fsync: settings.fsync,
+            segment_bytes: settings.segment_bytes,
+        };
+        let mut identity = self.durable.identity(self.id, self.placement.workers());
+        identity.salt = salt.unwrap_or(identity.salt);
+        let mut log = LogWriter::new(config, identity);
+        log.start(generation, index, seq);
+        self.durable.log = Some(log);
+        self.shard.set_journaling(true);
+    }
+
+    /// What has to be committed for everything that happened so far.
+    fn position(&mut self) -> u64 {
+        let open = !self.durable.closing && !self.shard.journal().is_empty();
+        let log = self.durable.log.as_ref();
+        log.map_or(0, |l| l.appended() + u64::from(open))
+    }
+
+    fn committed(&self) -> u64 {
+        self.durable.log.as_ref().map_or(0, LogWriter::committed)
+    }
+
+    /// Sends it once the log has committed what happened so far; `to` may be
+    /// this worker.
+    pub(super) fn send_committed(
+        &mut self,
+        now: Now,
+        to: WorkerId,
+        message: Message,
+        completions: &mut impl Completions,
+    ) {
+        let position = self.position();
+        if self.committed() < position && !self.is_in_trouble() {
+            self.durable.held.push_back((position, to, message));
+        } else if to == self.id {
+            self.take(now, to, message, completions);
+        } else {
+            self.send(to, message);
+        }
+    }
+
+    /// Ends the open frame where it has become long. Call it between commands.
+    pub fn end_long_frame(&mut self) {
+        if self.shard.journal().len() > FRAME_BYTES {
+            self.end_frame();
+        }
+    }
+
+    pub(super) fn end_frame(&mut self) {
+        let journal = self.shard.journal();
+        if journal.is_empty() {
+            return;
+        }
+        if let Some(log) = &mut self.durable.log
+            && !self.durable.closing
+        {
+            log.append(journal);
+        }
+        journal.clear();
+        if journal.capacity() > 4 * FRAME_BYTES {
+            *journal = Vec::new();
+        }
+    }
+
+    /// Ends a turn: what it changed goes to the log. Returns what its replies
+    /// wait for.
+    pub fn end_turn(&mut self, now: Now) -> Option<u64> {
+        self.end_frame();
+        let log = self.durable.log.as_mut()?;
+        if self.durable.closing {
+            log.close();
+        }
+        log.poll(now, &mut self.durable.requests);
+        let appended = log.appended();
+        let waits = log.committed() < appended && !self.is_in_trouble();
+        waits.then_some(appended)
+    }
+
+    /// Gates up to this have been passed.
+    pub fn passed(&self) -> u64 {
+        self.committed()
+    }
+
+    /// When [`Worker::end_turn`] is to be called at the latest.
+    pub fn durability_wake_us(&self) -> Option<u64> {
+        self.durable.log.as_ref().and_then(LogWriter::wake_at_us)
+    }
+
+    /// Requests to the disk since the last call.
+    pub fn take_disk_requests(&mut self, to: &mut Vec<DiskRequest>) {
+        to.append(&mut self.durable.requests);
+    }
+
+    pub fn take_durable_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.durable.events)
+    }
+
+    /// The disk has answered.
+    pub fn on_disk(&mut self, now: Now, done: DiskDone, completions: &mut impl Completions) {
+        match ids::space(done.id) {
+            ids::LOG => self.on_log_disk(now, done, completions),
+            ids::SNAPSHOT => self.on_snapshot_disk(now, done, completions),
+            ids::LOAD => self.on_load_disk(now, done, completions),
+            _ if matches!(self.durable.stage, Stage::Finding { .. }) => {
+                self.on_found(now, done, completions);
+            }
+            _ => self.on_keeper_disk(now, done, completions),
+        }
+        self.settle(now, completions);
+    }
+
+    fn on_log_disk(&mut self, now: Now, done: DiskDone, completions: &mut impl Completions) {
+        let Some(log) = &mut self.durable.log else {
+            return;
+        };
+        if log.on_done(now, done) == Outcome::Failed {
+            self.durable.events.push(Event::Uncommitted);
+        }
+        log.poll(now, &mut self.durable.requests);
+        self.note_trouble(now, completions);
+        self.send_held(now, completions);
+        self.note_sealed(now, completions);
+        self.note_saved(now, completions);
+        self.note_ready(now, completions);
+    }
+
+    fn send_held(&mut self, now: Now, completions: &mut impl Completions) {
+        let committed = self.committed();
+        while let Some(&(position, ..)) = self.durable.held.front()
+            && position <= committed
+            && let Some((_, to, message)) = self.durable.held.pop_front()
+        {
+            if to == self.id {
+                self.take(now, to, message, completions);
+            } else {
+                self.send(to, message);
+            }
+        }
+    }
+
+    /// Tells everybody where this log has ceased or begun again to be written.
+    fn note_trouble(&mut self, now: Now, completions: &mut impl Completions) {
+        let text = self.durable.log.as_ref().and_then(LogWriter::trouble);
+        let told = self.durable.troubles.get(&self.id);
+        if text == told.map(|t| &**t) {
+            return;
+        }
+        let text = text.map(Arc::<str>::from);
+        self.durable.events.push(Event::Trouble(text.clone()));
+        self.tell_all(now, || Note::Trouble(text.clone()), completions);
+    }
+
+    fn is_in_trouble(&self) -> bool {
+        self.durable.troubles.contains_key(&self.id)
+    }
+
+    pub(super) fn on_trouble(&mut self, from: WorkerId, text: Option<Arc<str>>) {
+        match text {
+            Some(text) => self.durable.troubles.insert(from, text),
+            None => self.durable.troubles.remove(&from),
+        };
+    }
+
+    /// Why nothing may be changed now.
+    #[inline]
+    pub fn refuses_writes(&self) -> Option<&str> {
+        if self.durable.troubles.is_empty() {
+            return None;
+        }
+        self.durable.troubles.values().next().map(|t| &**t)
+    }
+
+    /// Brings the log to its end. True once it is on disk, or where there is none.
+    pub fn close_log(&mut self, now: Now) -> bool {
+        self.end_frame();
+        let Some(log) = &mut self.durable.log else {
+            return true;
+        };
+        self.durable.closing = true;
+        log.close();
+        log.poll(now, &mut self.durable.requests);
+        log.is_closed()
+    }
+
+    pub fn durable_figures(&self) -> DurableFigures {
+        let mut figures = DurableFigures {
+            logs: self.durable.logs(),
+            changes_since_save: self.changes_since_save(),
+            ..DurableFigures::default()
+        };
+        if let Some(log) = &self.durable.log {
+            figures.log = log.gauges();
+        }
+        if let Some(snapshot) = &self.durable.snapshot {
+            let progress = self.shard.snapshot_progress();
+            figures.snapshot_keys_done = progress.written;
+            figures.snapshot_keys_total = progress.expected;
+            figures.snapshot_bytes = snapshot.bytes();
+        }
+        if let Some(keeper) = &self.durable.keeper {
+            figures.base_bytes = keeper.status.snapshot_bytes;
+            figures.generation = keeper.manifest().generation;
+            figures.last_save_unix_ms = keeper.status.last_save_unix_ms;
+            figures.pins = keeper.pins() as u64;
+        }
+        figures
+    }
+
+    pub(super) fn on_note(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        note: Note,
+        completions: &mut impl Completions,
+    ) {
+        match note {
+            Note::Plan(plan) => self.on_plan(now, plan, completions),
+            Note::Scanned { partition, summary } => {
+                self.on_scanned(now, partition, summary, completions);
+            }
+            Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
+            Note::Loaded { is_new } => self.on_loaded(now, is_new, completions),
+            Note::Keys(keys) => self.on_keys(keys),
+            Note::NoMoreKeys => self.on_no_more_keys(),
+            Note::Serve => self.on_serve(),
+            Note::Unloadable(text) => self.on_unloadable(text),
+            Note::Saved { generation, saved } => self.on_saved(now, generation, saved, completions),
+            Note::SaveEnded(ended) => self.on_save_ended(ended),
+            Note::Sealed { generation } => self.on_sealed(generation),
+            Note::Usage(usage) => {
+                if let Some(keeper) = &mut self.durable.keeper {
+                    keeper.used(from.index(), usage);
+                }
+            }
+            Note::SaveNow => {
+                // Refused only where one is under way, which is as good.
+                let _ = self.begin_save(now);
+            }
+            Note::Trouble(text) => self.on_trouble(from, text),
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! Loading at start: worker 0 reads the manifest and plans; every worker loads
+//! its partitions, side by side.
+//!
+//! 1. A partition is what one worker of the earlier run had. First the logs of
+//!    all partitions are looked through; worker 0 then decides what counts of
+//!    commands over several workers (see [`crate::durable::resolve`]).
+//! 2. Each worker loads its partitions. Where there are as many workers as
+//!    before, a partition is the worker's shard. Else its keys go to their
+//!    owners, and a snapshot of the new layout replaces the old files.
+//! 3. Every worker starts its log before worker 0 says that the node serves:
+//!    no command runs anywhere without being logged.
+
+use super::{Completions, Worker};
+use crate::durable::keeper::Keeper;
+use crate::durable::load::{self, Folder, Loader, LogSummary, judge};
+use crate::durable::resolve::Verdict;
+use crate::durable::{DataFile, Event, Manifest, Note, ids, manifest};
+use crate::program::Program;
+use crate::shard::Shard;
+use rufous_base::disk::{
+    DiskDone, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileInfo, FileName, Lane,
+};
+use rufous_base::limits::DATABASES;
+use rufous_base::{Now, WorkerId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Keys that travel to their owners in one message.
+const KEYS_PER_MESSAGE: usize = 1024;
+
+const READ_MANIFEST: u64 = ids::SAVE | 1 << 40;
+const LIST_FILES: u64 = ids::SAVE | 2 << 40;
+
+/// What is to be loaded, as worker 0 tells everybody.
+#[derive(Debug)]
+pub struct LoadPlan {
+    pub folder: Folder,
+    /// The highest generation that there is a file of.
+    pub generation: u64,
+    /// Where the new layout begins, if the number of workers has changed.
+    pub rewrite: Option<u64>,
+}
+
+/// How far loading has come.
+#[derive(Debug, Default)]
+pub(super) enum Stage {
+    /// Nothing to load, or loaded.
+    #[default]
+    Serving,
+    /// For worker 0 to plan, or to say that the node serves.
+    Waiting,
+    /// At worker 0: what it finds.
+    Finding {
+        manifest: Option<Option<Vec<u8>>>,
+        files: Option<Vec<FileInfo>>,
+    },
+    Loading(Box<Loading>),
+    /// Keys go to their owners, or wait to be saved.
+    Moving {
+        generation: u64,
+        /// Workers that may send more.
+        senders: usize,
+    },
+    Failed,
+}
+
+/// A worker's partitions.
+#[derive(Debug)]
+pub(super) struct Loading {
+    plan: Arc<LoadPlan>,
+    parts: Vec<Part>,
+    /// Which of them reads.
+    at: usize,
+    verdicts: Option<Arc<Vec<Verdict>>>,
+    told_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Part {
+    loader: Loader,
+    /// Where it goes, unless into the worker's own shard.
+    staging: Option<Box<Shard>>,
+}
+
+/// What worker 0 has heard of the others.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    summaries: BTreeMap<u16, LogSummary>,
+    loaded: usize,
+}
+
+impl<P: Program> Worker<P> {
+    /// Whether requests may run.
+    pub fn is_serving(&self) -> bool {
+        matches!(self.durable.stage, Stage::Serving)
+    }
+
+    pub(super) fn begin_loading(&mut self) {
+        if self.id.0 != 0 {
+            self.durable.stage = Stage::Waiting;
+            return;
+        }
+        self.durable.stage = Stage::Finding {
+            manifest: None,
+            files: None,
+        };
+        let read = DiskOp::Read {
+            file: FileName::from(crate::durable::file::MANIFEST),
+            at: 0,
+            bytes: manifest::MOST_BYTES + 1,
+        };
+        for (id, op) in [(READ_MANIFEST, read), (LIST_FILES, DiskOp::List)] {
+            let lane = Lane::Bulk;
+            self.durable.requests.push(DiskRequest { id, lane, op });
+        }
+    }
+
+    /// An answer that worker 0 needs before it can plan.
+    pub(super) fn on_found(
+        &mut self,
+        now: Now,
+        done: DiskDone,
+        completions: &mut impl Completions,
+    ) {
+        let Stage::Finding { manifest, files } = &mut self.durable.stage else {
+            return;
+        };
+        match done.result {
+            Ok(DiskReply::Read(bytes)) => *manifest = Some(Some(bytes)),
+            Ok(DiskReply::Files(found)) => *files = Some(found),
+            Err(error) if done.id == READ_MANIFEST && error.kind == DiskErrorKind::NotFound => {
+                *manifest = Some(None);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let text = format!("cannot read the data folder: {error}");
+                return self.cannot_load(now, &text, completions);
+            }
+        }
+        if let (Some(manifest), Some(files)) = (manifest.take_if(|_| files.is_some()), files) {
+            let files = std::mem::take(files);
+            self.plan(now, manifest, files, completions);
+        }
+    }
+
+    fn plan(
+        &mut self,
+        now: Now,
+        manifest: Option<Vec<u8>>,
+        files: Vec<FileInfo>,
+        completions: &mut impl Completions,
+    ) {
+        let highest = highest_generation(&files);
+        let (used, unused) = continued(files, manifest.as_deref());
+        let folder = match Folder::new(&used, manifest.as_deref()) {
+            Ok(folder) => folder,
+            Err(damage) => return self.cannot_load(now, &damage.to_string(), completions),
+        };
+        for file in folder.strays.iter().chain(&unused) {
+            self.remove_file(file.clone());
+        }
+        let workers = self.placement.workers();
+        let generation = highest_generation(&used).max(1);
+        let moves = folder
+            .manifest
+            .as_ref()
+            .is_some_and(|m| usize::from(m.workers) != workers);
+        let logs_from = folder.manifest.as_ref().map_or(0, |m| m.logs_from);
+        let plan = Arc::new(LoadPlan {
+            generation: generation.max(logs_from),
+            // A gap, so that files of the new layout never continue the old one.
+            rewrite: moves.then_some(highest.max(logs_from) + 2),
+            folder,
+        });
+        self.tell_all(now, || Note::Plan(Arc::clone(&plan)), completions);
+    }
+
+    fn remove_file(&mut self, file: FileName) {
+        self.durable.requests.push(DiskRequest {
+            id: ids::SAVE | 3 << 40,
+            lane: Lane::Bulk,
+            op: DiskOp::Remove { file },
+        });
+    }
+
+    pub(super) fn on_plan(
+        &mut self,
+        now: Now,
+        plan: Arc<LoadPlan>,
+        completions: &mut impl Completions,
+    ) {
+        let workers = self.placement.workers();
+        let plans = plan.folder.plans.iter();
+        let mine = plans.filter(|p| usize::from(p.partition) % workers == self.id.index());
+        let seed = self.durable.hash_seed;
+        let parts: Vec<_> = mine
+            .map(|p| Part {
+                loader: Loader::new(p.clone()),
+                staging: plan.rewrite.map(|_| Box::new(Shard::new(seed))),
+            })
+            .collect();
+        let bytes = parts.iter().map(|p| p.loader.progress().1).sum();
+        self.durable.events.push(Event::LoadPlanned { bytes });
+        self.durable.stage = Stage::Loading(Box::new(Loading {
+            plan,
+            parts,
+            at: 0,
+            verdicts: None,
+            told_bytes: 0,
+        }));
+        self.load_on(now, completions);
+    }
+
+    /// The disk has answered a loader.
+    pub(super) fn on_load_disk(
+        &mut self,
+        now: Now,
+        done: DiskDone,
+        completions: &mut impl Completions,
+    ) {
+        let Stage::Loading(loading) = &mut self.durable.stage else {
+            return;
+        };
+        let Some(part) = loading.parts.get_mut(loading.at) else {
+            return;
+        };
+        let shard = part.staging.as_deref_mut().unwrap_or(&mut self.shard);
+        part.loader.on_done(now, done, shard);
+        let done_bytes = loading.parts.iter().map(|p| p.loader.progress().0).sum();
+        let bytes = u64::saturating_sub(done_bytes, loading.told_bytes);
+        loading.told_bytes += bytes;
+        self.durable.events.push(Event::LoadProgress { bytes });
+        self.load_on(now, completions);
+    }
+
+    /// Goes on as far as it can without the disk or the others.
+    fn load_on(&mut self, now: Now, completions: &mut impl Completions) {
+        loop {
+            let Stage::Loading(loading) = &mut self.durable.stage else {
+                return;
+            };
+            let Some(part) = loading.parts.get_mut(loading.at) else {
+                if loading.verdicts.is_some() {
+                    self.loaded(now, completions);
+                } else if loading.plan.folder.plans.is_empty() && self.id.0 == 0 {
+                    self.resolve(now, completions);
+                }
+                return;
+            };
+            let partition = part.loader.plan().partition;
+            part.loader.poll(&mut self.durable.requests);
+            match part.loader.stage() {
+                load::Stage::Failed(damage) => {
+                    let text = damage.to_string();
+                    return self.cannot_load(now, &text, completions);
+                }
+                load::Stage::Scanned if loading.verdicts.is_none() => {
+                    let summary = part.loader.summary().clone();
+                    loading.at += 1;
+                    let note = Note::Scanned { partition, summary };
+                    self.tell(now, WorkerId(0), note, completions);
+                }
+                load::Stage::Scanned => {
+                    let verdicts = loading.verdicts.as_ref();
+                    let verdict = verdicts.and_then(|v| v.get(usize::from(partition)));
+                    part.loader.resolve(verdict.cloned().unwrap_or_default());
+                }
+                load::Stage::Finished => {
+                    let loaded = part.loader.loaded().cloned();
+                    let staging = part.staging.take();
+                    loading.at += 1;
+                    self.durable.events.extend(loaded.map(Event::Loaded));
+                    if let Some(staging) = staging {
+                        self.move_keys(now, staging, completions);
+                    }
+                }
+                load::Stage::Scanning | load::Stage::Applying => return,
+            }
+        }
+    }
+
+    /// At worker 0: a partition's logs have been looked through.
+    pub(super) fn on_scanned(
+        &mut self,
+        now: Now,
+        partition: u16,
+        summary: LogSummary,
+        completions: &mut impl Completions,
+    ) {
+        self.durable.heard.summaries.insert(partition, summary);
+        let Stage::Loading(loading) = &self.durable.stage else {
+            return;
+        };
+        if self.durable.heard.summaries.len() == loading.plan.folder.plans.len() {
+            self.resolve(now, completions);
+        }
+    }
+
+    fn resolve(&mut self, now: Now, completions: &mut impl Completions) {
+        let Stage::Loading(loading) = &self.durable.stage else {
+            return;
+        };
+        let plan = Arc::clone(&loading.plan);
+        let summaries = std::mem::take(&mut self.durable.heard.summaries);
+        let all: Vec<_> = summaries.values().collect();
+        let verdicts = match judge(&plan.folder.plans, &all) {
+            Ok(verdicts) => Arc::new(verdicts),
+            Err(damage) => return self.cannot_load(now, &damage.to_string(), completions),
+        };
+        let stored = plan.folder.manifest.as_ref().map_or(0, |m| m.run);
+        let runs = summaries.values().map(|s| s.run);
+        let run = runs.max().unwrap_or(0).max(stored) + 1;
+        let mut keeper = self.new_keeper(now, &plan, run);
+        if let Some(generation) = plan.rewrite {
+            keeper.begin(generation, now);
+        }
+        self.durable.keeper = Some(keeper);
+        let note = || Note::Resolved {
+            verdicts: Arc::clone(&verdicts),
+            run,
+        };
+        self.tell_all(now, note, completions);
+    }
+
+    pub(super) fn on_resolved(
+        &mut self,
+        now: Now,
+        verdicts: Arc<Vec<Verdict>>,
+        run: u64,
+        completions: &mut impl Completions,
+    ) {
+        self.durable.run = run;
+        let Stage::Loading(loading) = &mut self.durable.stage else {
+            return;
+        };
+        loading.verdicts = Some(verdicts);
+        loading.at = 0;
+        self.load_on(now, completions);
+    }
+
+    /// Sends the keys of a partition to their owners.
+    fn move_keys(&mut self, now: Now, mut staging: Box<Shard>, completions: &mut impl Completions) {
+        // Nothing is due at the beginning of time.
+        let never = Now::default();
+        for db in 0..DATABASES {
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                let mut names = Vec::new();
+                cursor = staging.scan(db, at, KEYS_PER_MESSAGE, never, &mut |item| {
+                    names.push(item.key.to_vec());
+                });
+                let mut by_owner = BTreeMap::<WorkerId, Vec<_>>::new();
+                for name in names {
+                    let key = staging.key(&name);
+                    if let Some(entry) = staging.clone_entry(db, key, never) {
+                        let owner = self.placement.owner(&name);
+                        let name = (db as u8, name.into_boxed_slice());
+                        by_owner.entry(owner).or_default().push((name, entry));
+                    }
+                }
+                for (owner, keys) in by_owner {
+                    self.tell(now, owner, Note::Keys(keys), completions);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_keys(&mut self, keys: Vec<(crate::lock::KeyName, crate::shard::Entry)>) {
+        for ((db, name), entry) in keys {
+            let key = self.shard.key(&name);
+            self.shard
+                .insert_entry(usize::from(db), key, entry, Now::default());
+        }
+    }
+
+    /// All partitions of this worker are loaded.
+    fn loaded(&mut self, now: Now, completions: &mut impl Completions) {
+        let stage = std::mem::replace(&mut self.durable.stage, Stage::Waiting);
+        let Stage::Loading(loading) = stage else {
+            return;
+        };
+        let plan = &loading.plan;
+        if let Some(generation) = plan.rewrite {
+            self.durable.stage = Stage::Moving {
+                generation,
+                senders: self.placement.workers(),
+            };
+            let early = std::mem::take(&mut self.durable.early_ends);
+            self.tell_all(now, || Note::NoMoreKeys, completions);
+            for _ in 0..early {
+                self.on_no_more_keys();
+            }
+            return;
+        }
+        let loaded = loading.parts.first().and_then(|p| p.loader.loaded());
+        let last = loaded.and_then(|l| l.last.as_ref());
+        let (index, salt) = match last {
+            Some(last) if last.generation == plan.generation => (last.index + 1, Some(last.salt)),
+            _ => (0, None),
+        };
+        let seq = loaded.map_or(0, |l| l.next_seq);
+        self.start_log(plan.generation, index, seq, salt);
+        let is_new = plan.folder.manifest.is_none();
+        self.durable.ready = Some(is_new);
+        self.note_ready(now, completions);
+    }
+
+    /// Tells worker 0 that this one may be served, once its log can take frames.
+    pub(super) fn note_ready(&mut self, now: Now, completions: &mut impl Completions) {
+        let Some(is_new) = self.durable.ready else {
+            return;
+        };
+        if let Some(log) = &self.durable.log
+            && !log.generation_ready(log.generation())
+        {
+            return;
+        }
+        self.durable.ready = None;
+        self.tell(now, WorkerId(0), Note::Loaded { is_new }, completions);
+    }
+
+    /// A worker has sent all keys that are not its own.
+    pub(super) fn on_no_more_keys(&mut self) {
+        let Stage::Moving {
+            generation,
+            senders,
+        } = &mut self.durable.stage
+        else {
+            // It was faster than this one.
+            self.durable.early_ends += 1;
+            return;
+        };
+        *senders -= 1;
+        if *senders > 0 {
+            return;
+        }
+        let generation = *generation;
+        self.durable.stage = Stage::Waiting;
+        self.start_log(generation, 0, 0, None);
+        self.begin_snapshot(generation);
+    }
+
+    fn new_keeper(&self, now: Now, plan: &LoadPlan, run: u64) -> Keeper {
+        let workers = self.placement.workers();
+        let generation = plan.rewrite.unwrap_or(plan.generation);
+        let first = Manifest {
+            generation: 0,
+            logs_from: generation,
+            workers: workers as u16,
+            hash_seed: self.durable.hash_seed,
+            run,
+            saved_ms: now.unix_ms(),
+            snapshots: Vec::new(),
+        };
+        let manifest = plan.folder.manifest.clone().unwrap_or(first);
+        let manifest = Manifest { run, ..manifest };
+        let mut keeper = Keeper::new(manifest, workers, generation, now);
+        keeper.schedule = self.durable.settings.schedule.clone();
+        keeper
+    }
+
+    /// At worker 0: a worker is ready.
+    pub(super) fn on_loaded(&mut self, now: Now, is_new: bool, completions: &mut impl Completions) {
+        self.durable.heard.loaded += 1;
+        if self.durable.heard.loaded < self.placement.workers() {
+            return;
+        }
+        match &mut self.durable.keeper {
+            Some(keeper) if is_new => {
+                let first = keeper.manifest().clone();
+                keeper.install(first, &mut self.durable.requests);
+            }
+            _ => self.tell_all(now, || Note::Serve, completions),
+        }
+    }
+
+    /// At worker 0: the manifest that serving needs is on disk, or cannot be.
+    pub(super) fn on_first_manifest(
+        &mut self,
+        now: Now,
+        ended: Result<u64, Arc<str>>,
+        completions: &mut impl Completions,
+    ) {
+        match ended {
+            Ok(_) => self.tell_all(now, || Note::Serve, completions),
+            Err(text) => self.cannot_load(now, &text, completions),
+        }
+    }
+
+    pub(super) fn on_serve(&mut self) {
+        self.durable.stage = Stage::Serving;
+        self.durable.changes_at_cut = self.shard.counters().changes;
+        self.durable.events.push(Event::Serving);
+    }
+
+    /// The node cannot start.
+    fn cannot_load(&mut self, now: Now, text: &str, completions: &mut impl Completions) {
+        let text = Arc::<str>::from(text);
+        self.tell_all(now, || Note::Unloadable(Arc::clone(&text)), completions);
+    }
+
+    pub(super) fn on_unloadable(&mut self, text: Arc<str>) {
+        self.durable.stage = Stage::Failed;
+        self.durable.events.push(Event::Unloadable(text));
+    }
+}
+
+fn highest_generation(files: &[FileInfo]) -> u64 {
+    let generations = files
+        .iter()
+        .filter_map(|f| Some(DataFile::parse(&f.file)?.generation()));
+    generations.max().unwrap_or(0)
+}
+
+/// The files that continue one another from the manifest's generation on, and
+/// the others: logs after a gap do not continue what was before it.
+fn continued(files: Vec<FileInfo>, manifest: Option<&[u8]>) -> (Vec<FileInfo>, Vec<FileName>) {
+    let Some(Ok(manifest)) = manifest.map(Manifest::decode) else {
+        return (files, Vec::new());
+    };
+    let log = |f: &FileInfo| match DataFile::parse(&f.file) {
+        Some(DataFile::Log { generation, .. }) => Some(generation),
+        _ => None,
+    };
+    let generations: BTreeSet<u64> = files.iter().filter_map(log).collect();
+    let mut end = manifest.logs_from;
+    while generations.contains(&end) {
+        end += 1;
+    }
+    let (used, unused): (Vec<_>, Vec<_>) = files
+        .into_iter()
+        .partition(|f| log(f).is_none_or(|generation| generation < end));
+    (used, unused.into_iter().map(|f| f.file).collect())
+}

@@ -1,0 +1,430 @@
+//! The front's part in outliving a crash: replies wait for the log, requests
+//! wait for loading, orders of commands go to the kernel's keeper, and what
+//! happens there is told to commands, metrics and the log of the process.
+
+use super::persistence::{Asked, Pinned, SaveAnswer, SaveOrder};
+use super::{Front, Message, Replies};
+use crate::config::{AppendFsync, Config};
+use rufous_base::disk::DiskDone;
+use rufous_base::{Effects, NodeEffect, Now};
+use rufous_command::{Failure, Flags, Spec};
+use rufous_kernel::durable::keeper::{self, Schedule};
+use rufous_kernel::durable::{Event, Fsync, Loaded};
+use rufous_kernel::worker::{DurableSettings, SaveRefused};
+
+/// What the front keeps for this module.
+#[derive(Debug, Default)]
+pub(super) struct Durability {
+    begun: bool,
+    /// Nobody is served yet.
+    pub(super) loading: bool,
+    loading_began_us: u64,
+    /// A slice of the snapshot could be written at once.
+    more: bool,
+    /// Orders that wait for the save under way, and for the one after it.
+    waiting: Vec<Asked>,
+    next: Vec<Asked>,
+    /// Backups that wait until what belongs to their instant is synced.
+    sealing: Vec<(Asked, u64, u64)>,
+    /// Of the save under way.
+    is_rewrite: bool,
+    /// The node stops once this save has ended.
+    stop_save: StopSave,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum StopSave {
+    #[default]
+    NotYet,
+    UnderWay,
+    Over,
+}
+
+/// What the kernel needs to know of the settings.
+fn settings(config: &Config) -> DurableSettings {
+    DurableSettings {
+        log: config.appendonly,
+        fsync: match config.appendfsync {
+            AppendFsync::Always => Fsync::Always,
+            AppendFsync::Everysec => Fsync::EverySec,
+            AppendFsync::No => Fsync::No,
+        },
+        segment_bytes: config.log_segment_size,
+        schedule: Schedule {
+            points: config.save.iter().map(|p| (p.seconds, p.changes)).collect(),
+            rewrite_percentage: config.auto_aof_rewrite_percentage,
+            rewrite_min_bytes: config.auto_aof_rewrite_min_size,
+            retention: 0,
+        },
+    }
+}
+
+impl Front {
+    /// Has the kernel load what is on disk, at the first step.
+    #[inline]
+    pub(super) fn begin_durability(&mut self, now: Now) {
+        if !self.durability.begun {
+            self.begin_loading(now);
+        }
+    }
+
+    #[cold]
+    fn begin_loading(&mut self, now: Now) {
+        self.durability.begun = true;
+        if !self.config.folder {
+            return;
+        }
+        self.durability.loading = true;
+        self.durability.loading_began_us = now.mono_us;
+        self.persistence.takes_orders = self.id() == super::persistence::COORDINATOR;
+        self.kernel.begin(settings(&self.config));
+    }
+
+    /// Takes over settings. Logging that is switched on begins with a save.
+    pub(super) fn configure_durability(&mut self, config: &Config) {
+        if self.durability.begun && config.folder {
+            self.kernel.configure_durability(settings(config));
+        }
+    }
+
+    pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {
+        let mut replies = Replies {
+            connections: &mut self.connections,
+            counters: &mut self.counters,
+            fx,
+        };
+        self.kernel.on_disk(now, done, &mut replies);
+    }
+
+    /// Whether a request has to be refused because the data is not there yet.
+    #[inline]
+    pub(super) fn refuses_while_loading(&self, spec: &Spec) -> bool {
+        self.durability.loading && !spec.flags.has(Flags::LOADING)
+    }
+
+    pub(super) fn loading_failure(&self) -> Failure {
+        let percent = self.shared.loading.percent();
+        format!("LOADING Rufous is loading the dataset in memory ({percent} % so far)").into()
+    }
+
+    pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.take_orders(now);
+        fx.gate = self.kernel.end_turn(now);
+        if self.kernel.is_snapshotting() {
+            self.durability.more = self.kernel.snapshot_slice();
+        }
+        fx.passed = self.kernel.passed();
+        self.kernel.take_disk_requests(&mut fx.disk);
+        self.take_events(now, fx);
+        self.kernel
+            .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
+        self.deliver_save_answers(fx);
+        fx.messages.append(&mut self.outgoing);
+        self.wake_for_durability(now, fx);
+    }
+
+    fn wake_for_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let mut wake = self.cron.wake_us();
+        if self.durability.more {
+            wake = now.mono_us;
+        }
+        if let Some(at) = self.kernel.durability_wake_us() {
+            wake = wake.min(at.max(now.mono_us));
+        }
+        if wake < self.cron.wake_us() {
+            self.cron.set_wake_us(wake);
+            fx.wake_at_us = Some(wake);
+        }
+    }
+
+    /// What the tick does for durability.
+    pub(super) fn tick_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let mut replies = Replies {
+            connections: &mut self.connections,
+            counters: &mut self.counters,
+            fx,
+        };
+        self.kernel.look_after_saving(now, &mut replies);
+        if self.kernel.wants_log() && self.kernel.keeper().is_some() {
+            // Refused only where a save is under way: then the next tick tries again.
+            let _ = self.kernel.begin_save(now);
+        }
+        self.fill_info(now);
+    }
+
+    fn take_events(&mut self, now: Now, fx: &mut Effects<Message>) {
+        for event in self.kernel.take_durable_events() {
+            match event {
+                Event::LoadPlanned { bytes } => self.shared.loading.add_total(bytes),
+                Event::LoadProgress { bytes } => self.shared.loading.add_done(bytes),
+                Event::Loaded(loaded) => self.on_loaded(now, &loaded),
+                Event::Serving => {
+                    self.durability.loading = false;
+                    self.shared.loading.finish_worker();
+                }
+                Event::Unloadable(text) => {
+                    if self.shared.refuse_start(&text) {
+                        tracing::error!("cannot start: {text}");
+                    }
+                    fx.node.push(NodeEffect::Shutdown);
+                }
+                Event::SaveEnded(ended) => {
+                    self.on_save_ended(now, ended.map_err(|e| e.to_string()));
+                }
+                Event::Sealed { generation, pinned } => self.on_sealed(generation, pinned, now),
+                Event::Trouble(Some(text)) => {
+                    tracing::error!(
+                        worker = self.id().0,
+                        "the log cannot be written, so that writes are refused: {text}"
+                    );
+                    self.persistence.info.aof_last_error = Some(text.to_string());
+                }
+                Event::Trouble(None) => {
+                    tracing::info!(worker = self.id().0, "the log can be written again");
+                    self.persistence.info.aof_last_error = None;
+                }
+                Event::Uncommitted => fx.abandon = true,
+            }
+        }
+    }
+
+    fn on_loaded(&mut self, now: Now, loaded: &Loaded) {
+        let worker = self.id().0;
+        let info = &mut self.persistence.info;
+        info.loaded_keys += loaded.keys;
+        info.loaded_frames += loaded.frames;
+        info.load_us = now.mono_us - self.durability.loading_began_us;
+        if let Some(torn) = &loaded.torn {
+            info.cut_bytes += torn.bytes;
+            tracing::warn!(
+                worker,
+                file = &*torn.file,
+                offset = torn.offset,
+                bytes = torn.bytes,
+                frames = torn.frames,
+                "the log ended in the middle of a write ({}): it was cut there",
+                torn.why
+            );
+        }
+        let (frames, bytes) = loaded.cut;
+        if bytes > 0 {
+            info.cut_bytes += bytes;
+            tracing::warn!(
+                worker,
+                frames,
+                bytes,
+                "cut from the log: it followed a command of which another worker's log lost its part"
+            );
+        }
+        if loaded.skipped > 0 {
+            tracing::info!(
+                worker,
+                commands = loaded.skipped,
+                "commands over several workers were under way when the node ended, and did not happen"
+            );
+        }
+        tracing::info!(
+            worker,
+            keys_of_snapshot = loaded.keys,
+            frames_of_log = loaded.frames,
+            ms = info.load_us / 1000,
+            "loaded"
+        );
+    }
+
+    fn take_orders(&mut self, now: Now) {
+        if !self.persistence.takes_orders {
+            return;
+        }
+        for asked in self.take_save_orders() {
+            self.order(asked, now);
+        }
+    }
+
+    fn order(&mut self, asked: Asked, now: Now) {
+        match asked.order {
+            SaveOrder::Unpin(id) => {
+                let there = self.kernel.unpin(id);
+                self.answer_save(asked, SaveAnswer::Unpinned(there));
+            }
+            SaveOrder::Pin if self.kernel.can_pin_without_save() => match self.kernel.pin(now) {
+                Ok((pin, generation)) => self.durability.sealing.push((asked, pin, generation)),
+                Err(SaveRefused::InProgress) => self.durability.next.push(asked),
+                Err(refused) => self.answer_save(asked, refusal(refused)),
+            },
+            _ => self.order_save_of(asked, now),
+        }
+    }
+
+    fn order_save_of(&mut self, asked: Asked, now: Now) {
+        let rewrite = asked.order == SaveOrder::Rewrite;
+        match self.kernel.begin_save(now) {
+            Ok(_) => {
+                self.durability.is_rewrite = rewrite;
+                let node = &mut self.persistence.info.node;
+                node.in_progress = true;
+                node.is_rewrite = rewrite;
+                node.began_unix_us = now.unix_us;
+                match asked.order {
+                    SaveOrder::Background { .. } | SaveOrder::Rewrite => {
+                        self.answer_save(asked, SaveAnswer::Started);
+                    }
+                    _ => self.durability.waiting.push(asked),
+                }
+            }
+            Err(SaveRefused::InProgress) => match asked.order {
+                SaveOrder::Background { schedule: true } | SaveOrder::Rewrite => {
+                    self.persistence.info.node.scheduled = true;
+                    self.answer_save(asked, SaveAnswer::Scheduled);
+                }
+                SaveOrder::Pin | SaveOrder::BeforeStop => self.durability.next.push(asked),
+                _ => self.answer_save(asked, SaveAnswer::Busy),
+            },
+            Err(refused) => self.answer_save(asked, refusal(refused)),
+        }
+    }
+
+    fn on_save_ended(&mut self, now: Now, ended: Result<u64, String>) {
+        if self.id() != super::persistence::COORDINATOR {
+            return;
+        }
+        let rewrite = std::mem::take(&mut self.durability.is_rewrite);
+        let took_us = self.kernel.keeper().map_or(0, |k| k.status.last_took_us);
+        let node = &mut self.persistence.info.node;
+        node.in_progress = false;
+        match &ended {
+            Ok(generation) => {
+                node.last_save_failed = false;
+                node.last_save_error = None;
+                node.last_save_took_s = Some(took_us / 1_000_000);
+                node.last_save_time_s = now.unix_ms() / 1000;
+                node.saves += 1;
+                node.generation = *generation;
+                if rewrite {
+                    node.rewrites += 1;
+                    node.last_rewrite_failed = false;
+                    node.last_rewrite_took_s = Some(took_us / 1_000_000);
+                }
+                tracing::info!(generation, ms = took_us / 1000, "saved");
+            }
+            Err(text) => {
+                node.failures += 1;
+                node.last_save_failed = true;
+                node.last_save_error = Some(text.clone());
+                node.last_rewrite_failed |= rewrite;
+                tracing::error!("saving failed, the last save is still whole: {text}");
+            }
+        }
+        if self.durability.stop_save == StopSave::UnderWay {
+            self.durability.stop_save = StopSave::Over;
+        }
+        for asked in std::mem::take(&mut self.durability.waiting) {
+            let answer = match &ended {
+                Err(text) => SaveAnswer::Failed(text.clone()),
+                Ok(_) if asked.order == SaveOrder::Pin => match self.kernel.pin_saved() {
+                    Some((id, files)) => SaveAnswer::Pinned(pinned(id, files, now)),
+                    None => SaveAnswer::NoFolder,
+                },
+                Ok(_) => SaveAnswer::Saved,
+            };
+            self.answer_save(asked, answer);
+        }
+        let scheduled = std::mem::take(&mut self.persistence.info.node.scheduled);
+        if scheduled && self.kernel.begin_save(now).is_ok() {
+            let node = &mut self.persistence.info.node;
+            node.in_progress = true;
+            node.began_unix_us = now.unix_us;
+        }
+        for asked in std::mem::take(&mut self.durability.next) {
+            self.order(asked, now);
+        }
+    }
+
+    fn on_sealed(&mut self, generation: u64, files: Result<keeper::Pinned, String>, now: Now) {
+        let sealing = std::mem::take(&mut self.durability.sealing);
+        for (asked, id, since) in sealing {
+            if since != generation {
+                self.durability.sealing.push((asked, id, since));
+                continue;
+            }
+            let answer = match &files {
+                Ok(files) => SaveAnswer::Pinned(pinned(id, files.clone(), now)),
+                Err(text) => {
+                    self.kernel.unpin(id);
+                    SaveAnswer::Failed(text.clone())
+                }
+            };
+            self.answer_save(asked, answer);
+        }
+    }
+
+    /// Brings everything to disk before the node stops. True when it is there.
+    pub(super) fn close_durably(&mut self, now: Now) -> bool {
+        if self.durability.loading {
+            return true;
+        }
+        let coordinates = self.id() == super::persistence::COORDINATOR;
+        if coordinates && self.durability.stop_save == StopSave::NotYet {
+            let wanted = !self.config.appendonly
+                && !self.config.save.is_empty()
+                && self.kernel.unsaved_changes();
+            self.durability.stop_save = match wanted && self.kernel.begin_save(now).is_ok() {
+                true => StopSave::UnderWay,
+                false => StopSave::Over,
+            };
+        }
+        let saving = coordinates
+            && (self.durability.stop_save == StopSave::UnderWay
+                || self.kernel.keeper().is_some_and(|k| k.is_saving()));
+        if saving {
+            return false;
+        }
+        self.kernel.close_log(now)
+    }
+
+    fn fill_info(&mut self, _now: Now) {
+        let figures = self.kernel.durable_figures();
+        let log = figures.log;
+        let info = &mut self.persistence.info;
+        info.aof_enabled = figures.logs;
+        info.changes_since_last_save = figures.changes_since_save;
+        info.snapshot_keys_done = figures.snapshot_keys_done;
+        info.snapshot_keys_total = figures.snapshot_keys_total;
+        info.snapshot_bytes = figures.snapshot_bytes;
+        info.aof_current_size = figures.base_bytes + log.generation_bytes;
+        info.aof_base_size = figures.base_bytes;
+        info.aof_pending_bytes = log.pending_bytes;
+        info.logged_bytes = log.bytes_written;
+        info.writes = log.writes;
+        info.syncs = log.syncs;
+        info.errors = log.failures;
+        info.last_sync_us = log.last_sync_us;
+        info.node.pins = figures.pins;
+        if info.node.last_save_time_s == 0 {
+            info.node.last_save_time_s = figures.last_save_unix_ms / 1000;
+        }
+        if info.node.generation == 0 {
+            info.node.generation = figures.generation;
+        }
+    }
+}
+
+fn pinned(id: u64, files: keeper::Pinned, now: Now) -> Pinned {
+    let files_of = files.files.into_iter();
+    Pinned {
+        id,
+        manifest: files.manifest,
+        files: files_of
+            .map(|(file, bytes)| (file.to_string(), bytes))
+            .collect(),
+        unix_us: now.unix_us,
+    }
+}
+
+fn refusal(refused: SaveRefused) -> SaveAnswer {
+    match refused {
+        SaveRefused::NoFolder => SaveAnswer::NoFolder,
+        SaveRefused::InProgress => SaveAnswer::Busy,
+        SaveRefused::Loading => SaveAnswer::Failed("the node is still loading".into()),
+    }
+}
