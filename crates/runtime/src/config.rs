@@ -37,6 +37,10 @@ pub struct Config {
     pub output_high_water: usize,
     /// A connection with more reply bytes waiting is dropped.
     pub output_hard_limit: usize,
+    /// Where the files lie that actors ask for; without it every request to
+    /// the disk fails. The caller holds a [`crate::DirLock`] of it until
+    /// [`crate::Runtime::join`] has returned.
+    pub data_dir: Option<PathBuf>,
     /// How long stopping waits for actors to finish and for replies to leave.
     pub drain: Duration,
 }
@@ -55,6 +59,7 @@ impl Default for Config {
             ring_messages: RING_MESSAGES,
             output_high_water: OUTPUT_HIGH_WATER,
             output_hard_limit: OUTPUT_HARD_LIMIT,
+            data_dir: None,
             drain: Duration::from_secs(10),
         }
     }

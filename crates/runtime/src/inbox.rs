@@ -1,11 +1,13 @@
 //! What reaches a worker other than through rings: connections whose sockets
-//! became ready, new connections, and orders of the control thread.
+//! became ready, new connections, orders of the control thread, and answers of
+//! disk threads.
 //!
 //! One short lock per event. Readiness events are pushed by the worker's own
 //! thread, between two turns, so the lock is hardly ever contended.
 
 use crate::ring::Bell;
 use rufous_base::ConnInfo;
+use rufous_base::disk::DiskDone;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Instant;
@@ -31,6 +33,7 @@ pub(crate) enum Order {
 struct Waiting {
     ready: Vec<u32>,
     orders: Vec<Order>,
+    answers: Vec<DiskDone>,
     closed: bool,
 }
 
@@ -75,16 +78,35 @@ impl Inbox {
         self.push(|waiting| waiting.ready.push(slot));
     }
 
+    /// Wakes the worker only where it sleeps: before it does so, it asks
+    /// [`Inbox::is_answered`] after having announced it.
+    pub(crate) fn answer(&self, done: DiskDone) {
+        self.lock().answers.push(done);
+        self.bell().ring_if_asleep();
+    }
+
+    /// Whether an answer of the disk waits.
+    pub(crate) fn is_answered(&self) -> bool {
+        !self.lock().answers.is_empty()
+    }
+
     /// Takes everything that waits; the vectors must be empty and are swapped
     /// in, so that no memory is allocated once they have grown.
-    pub(crate) fn take(&self, ready: &mut Vec<u32>, orders: &mut Vec<Order>) {
+    pub(crate) fn take(
+        &self,
+        ready: &mut Vec<u32>,
+        orders: &mut Vec<Order>,
+        answers: &mut Vec<DiskDone>,
+    ) {
         let mut waiting = self.lock();
         std::mem::swap(&mut waiting.ready, ready);
         std::mem::swap(&mut waiting.orders, orders);
+        std::mem::swap(&mut waiting.answers, answers);
     }
 
     /// Only the first push since the last `take` wakes: the worker takes
-    /// everything at once, after that wake-up or an earlier one.
+    /// everything at once, after that wake-up or an earlier one. Answers of the
+    /// disk do not count, as they do not always wake.
     fn push(&self, push: impl FnOnce(&mut Waiting)) {
         let first = {
             let mut waiting = self.lock();

@@ -1,8 +1,9 @@
 //! What drives the actors in a real process: threads, sockets, rings, clocks.
 //!
 //! One worker thread per actor, each with a tokio current-thread runtime that
-//! does nothing but turn the worker's loop; one control thread that accepts
-//! connections and runs what the caller spawns; one reaper.
+//! does nothing but turn the worker's loop; up to three disk threads per
+//! worker; one control thread that accepts connections and runs what the caller
+//! spawns; one reaper.
 //!
 //! It never looks into the bytes it moves, knows no command, key or data type,
 //! and decides nothing that the contract in `rufous_base::actor` leaves to the
@@ -16,7 +17,10 @@
 //! - `sockets`: a worker's connections: reading, sending, closing. The one
 //!   module to replace for another way to do so
 //! - `ring`: messages between workers, wake-ups, back-pressure
-//! - `inbox`: readiness, new connections and orders for a worker
+//! - `gate`: replies that wait until what they tell of is on disk
+//! - `disk`: what actors ask of their files, done on threads of its own
+//! - `inbox`: readiness, new connections, orders and answers for a worker
+//! - [`data_dir`]: one process alone uses a data folder
 //! - `control`, `listen`: accepting, and the stop of a node
 //! - [`local`]: connections inside the process
 //! - `reaper`, `clock`, `fd_limit`, [`stats`]: what their names say
@@ -25,7 +29,10 @@
 mod clock;
 pub mod config;
 mod control;
+pub mod data_dir;
+mod disk;
 mod fd_limit;
+mod gate;
 mod inbox;
 mod listen;
 pub mod local;
@@ -35,9 +42,11 @@ pub mod runtime;
 mod shared;
 mod sockets;
 pub mod stats;
+mod thread;
 mod worker;
 
 pub use config::{Config, Listen};
+pub use data_dir::{DirError, DirLock, lock_data_dir};
 pub use fd_limit::FdLimit;
 pub use local::LocalConnection;
 pub use runtime::{Handle, Runtime, StartError, start};

@@ -117,7 +117,10 @@ mod tests {
         let me = std::thread::current().id();
         reaper.drop_later(garbage(1, Stick(wait)));
         reaper.drop_later(garbage(WAITING_BYTES, Tell(tell.clone())));
-        assert!(told.try_recv().is_err(), "the first is taken, however large");
+        assert!(
+            told.try_recv().is_err(),
+            "the first is taken, however large"
+        );
         for _ in 0..3 {
             reaper.drop_later(garbage(1, Tell(tell.clone())));
             assert_eq!(told.try_recv(), Ok(me));

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::config::{Config, Listen};
 use crate::control::Control;
+use crate::disk::{Disk, Folder};
 use crate::fd_limit::{FdLimit, raise_fd_limit};
 use crate::inbox::{Inbox, Incoming, Order};
 use crate::listen;
@@ -12,6 +13,7 @@ use crate::ring::{Bell, Post, mesh};
 use crate::shared::Shared;
 use crate::sockets::{Bounds, Sockets};
 use crate::stats::{Snapshot, WorkerStats};
+use crate::thread;
 use crate::worker::{Parts, Worker};
 use rufous_base::limits::MAX_WORKERS;
 use rufous_base::{Actor, ConnInfo, WorkerId};
@@ -132,6 +134,11 @@ where
     let make = Arc::new(make);
     let cores = cores(config);
     let clock = Clock::new();
+    // A thread starts where its parent may run: disk threads shall not share
+    // the core that their worker is pinned to.
+    let cpus = rustix::thread::sched_getaffinity(None).ok();
+    let cpus = cpus.filter(|_| !cores.is_empty());
+    let folder = Arc::new(Folder::new(config.data_dir.clone(), cpus));
     let bounds = Bounds {
         read_bytes: config.read_bytes.max(1),
         output_high_water: config.output_high_water,
@@ -145,6 +152,12 @@ where
             id: WorkerId(n as u16),
             shared: Arc::clone(&shared),
             sockets: Sockets::new(bounds, Arc::clone(&inbox), Arc::clone(&stats)),
+            disk: Disk::new(
+                n,
+                Arc::clone(&folder),
+                Arc::clone(&inbox),
+                Arc::clone(&stats),
+            ),
             stats,
             inbox,
             post,
@@ -185,32 +198,13 @@ fn cores(config: &Config) -> Vec<core_affinity::CoreId> {
     }
 }
 
-/// A broken invariant stops the process: the other workers would wait for ever
-/// for the one that is gone.
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            std::process::abort();
-        }
-    }
-}
-
 impl<A> Runtime<A> {
     fn spawn_thread(
         &mut self,
         name: String,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), StartError> {
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(|| {
-                let guard = AbortOnPanic;
-                run();
-                drop(guard);
-            })
-            .map_err(StartError::Thread)?;
+        let thread = thread::spawn(name, run).map_err(StartError::Thread)?;
         self.threads.push(thread);
         Ok(())
     }

@@ -27,6 +27,11 @@ impl Counter {
         }
     }
 
+    #[inline]
+    pub(crate) fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -52,6 +57,8 @@ pub(crate) struct WorkerStats {
     pub(crate) wakes: Counter,
     pub(crate) messages_sent: Counter,
     pub(crate) messages_received: Counter,
+    pub(crate) disk_requests: Counter,
+    pub(crate) held_turns: Counter,
 }
 
 impl WorkerStats {
@@ -73,12 +80,14 @@ impl WorkerStats {
             wakes: self.wakes.get(),
             messages_sent: self.messages_sent.get(),
             messages_received: self.messages_received.get(),
+            disk_requests: self.disk_requests.get(),
+            held_turns: self.held_turns.get(),
         }
     }
 }
 
-/// One worker's counters at some moment; all but `connections` and
-/// `overflow_peak` only grow.
+/// One worker's counters at some moment; all but `connections`, `held_turns`
+/// and `overflow_peak` only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerSnapshot {
     /// Open now, in-process ones included.
@@ -106,6 +115,9 @@ pub struct WorkerSnapshot {
     pub wakes: u64,
     pub messages_sent: u64,
     pub messages_received: u64,
+    pub disk_requests: u64,
+    /// Turns whose replies wait for the disk now.
+    pub held_turns: u64,
 }
 
 /// The counters of a whole node.

@@ -1,17 +1,21 @@
 //! One worker: a loop of turns on a thread of its own.
 //!
-//! A turn takes what has arrived (orders, connections that went or drained,
-//! bytes, messages, the time), steps the actor with each, and then carries out
-//! all effects together. The reactor is asked for more between any two turns,
+//! A turn takes what has arrived (answers of the disk, orders, connections that
+//! went or drained, bytes, messages, the time), steps the actor with each, and
+//! then carries out all effects together. What waits for the disk is released
+//! as soon as the disk has answered, before the turn goes on. The reactor is asked for more between any two turns,
 //! with one system call, which blocks only where there is nothing to do.
 
 use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::gate::Gate;
 use crate::inbox::{Inbox, Incoming, Order};
 use crate::reaper::Reaper;
 use crate::ring::Post;
 use crate::shared::{Report, Shared};
 use crate::sockets::{Event, Sockets};
 use crate::stats::WorkerStats;
+use rufous_base::disk::DiskDone;
 use rufous_base::{Actor, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -31,6 +35,7 @@ pub(crate) struct Parts<M> {
     pub(crate) stats: Arc<WorkerStats>,
     pub(crate) sockets: Sockets,
     pub(crate) post: Post<M>,
+    pub(crate) disk: Disk,
     pub(crate) reaper: Reaper,
     pub(crate) clock: Clock,
     pub(crate) turn_bytes: usize,
@@ -54,8 +59,12 @@ pub(crate) struct Worker<A: Actor> {
     reads: Vec<Read>,
     woken: Vec<u32>,
     orders: Vec<Order>,
+    answers: Vec<DiskDone>,
     events: Vec<Event>,
+    gate: Gate,
     stage: Stage,
+    /// The actor has finished; said once no reply waits for the disk any more.
+    stopped: bool,
     /// When the actor wants its `Tick`.
     wake_at_us: Option<u64>,
     timer: Timer,
@@ -105,8 +114,11 @@ impl<A: Actor> Worker<A> {
             reads: Vec::new(),
             woken: Vec::new(),
             orders: Vec::new(),
+            answers: Vec::new(),
             events: Vec::new(),
+            gate: Gate::default(),
             stage: Stage::Running,
+            stopped: false,
             wake_at_us: None,
             timer: Timer::new(),
             idle_since_us: parts.clock.mono_us(),
@@ -142,7 +154,7 @@ impl<A: Actor> Worker<A> {
         let due = self.due_us();
         let busy = self.parts.sockets.has_work(self.reading())
             || due.is_some_and(|due| due <= end_us)
-            || !self.parts.post.may_sleep();
+            || !self.may_sleep();
         if busy || !self.timer.arm(&self.parts.clock, end_us, due, cx) {
             // Costs no system call; the reactor is polled without blocking.
             cx.waker().wake_by_ref();
@@ -150,10 +162,19 @@ impl<A: Actor> Worker<A> {
         Poll::Pending
     }
 
+    fn may_sleep(&mut self) -> bool {
+        let Parts {
+            post, disk, inbox, ..
+        } = &mut self.parts;
+        post.may_sleep(disk.is_awaited().then_some(|| inbox.is_answered()))
+    }
+
     fn turn(&mut self) {
         self.parts.post.push_overflow();
-        self.parts.inbox.take(&mut self.woken, &mut self.orders);
+        let (woken, orders) = (&mut self.woken, &mut self.orders);
+        self.parts.inbox.take(woken, orders, &mut self.answers);
         self.parts.sockets.woken(self.woken.drain(..));
+        self.take_answers();
         self.take_orders();
         self.take_events();
         self.take_bytes();
@@ -169,8 +190,29 @@ impl<A: Actor> Worker<A> {
             self.wake_at_us = None;
             self.driven.step(Input::Tick, &[]);
         }
-        self.carry_out();
+        self.end_turn();
         self.parts.post.wake_receivers();
+    }
+
+    /// The disk's answers come first, so that replies which waited for them
+    /// wait for nothing else, and what is asked next is begun meanwhile.
+    fn take_answers(&mut self) {
+        if self.answers.is_empty() {
+            return;
+        }
+        for done in self.answers.drain(..) {
+            self.parts.disk.answered(&done);
+            self.driven.step(Input::Disk(done), &[]);
+        }
+        let passed = self.driven.fx.passed;
+        self.gate.release(passed, &mut self.parts.sockets);
+        self.ask_disk();
+    }
+
+    fn ask_disk(&mut self) {
+        for request in self.driven.fx.disk.drain(..) {
+            self.parts.disk.request(request);
+        }
     }
 
     fn take_orders(&mut self) {
@@ -237,7 +279,10 @@ impl<A: Actor> Worker<A> {
     }
 
     fn reading(&self) -> bool {
-        self.stage == Stage::Running && !self.parts.post.is_overflowing()
+        self.stage == Stage::Running
+            && !self.parts.post.is_overflowing()
+            && !self.gate.is_full()
+            && !self.parts.disk.is_behind()
     }
 
     /// The last time asked for holds, also against one that is due just now.
@@ -248,8 +293,11 @@ impl<A: Actor> Worker<A> {
     }
 
     /// Does what the steps of this turn have asked for.
-    fn carry_out(&mut self) {
+    fn end_turn(&mut self) {
+        let driven = &mut self.driven;
+        driven.actor.end_turn(driven.now, &mut driven.fx);
         self.take_wish();
+        self.ask_disk();
         let fx = &mut self.driven.fx;
         let parts = &mut self.parts;
         for (conn, backlog) in fx.backlogs.drain(..) {
@@ -259,16 +307,46 @@ impl<A: Actor> Worker<A> {
             match effect {
                 // Before the replies leave: who asked waits for the end of it.
                 NodeEffect::Stall(us) => std::thread::sleep(Duration::from_micros(us)),
+                // At once: no worker ends before the replies that wait for
+                // its disk have left, and a disk that fails stops no node from
+                // stopping.
                 NodeEffect::Shutdown => parts.shared.stop(),
-                NodeEffect::Stopped => parts.shared.report(Report::Stopped(parts.id)),
+                NodeEffect::Stopped => self.stopped = true,
                 NodeEffect::MaxClients(most) => parts.shared.set_max_clients(most),
             }
         }
         for (to, message) in fx.messages.drain(..) {
             parts.post.send(to, message);
         }
+        for (conn, hold) in fx.holds.drain(..) {
+            parts.sockets.hold(conn, hold);
+        }
+        for garbage in fx.garbage.drain(..) {
+            parts.reaper.drop_later(garbage);
+        }
+        self.reply();
+        if self.stopped && self.gate.is_empty() {
+            self.stopped = false;
+            let report = Report::Stopped(self.parts.id);
+            self.parts.shared.report(report);
+        }
+    }
+
+    /// Sends what this turn answers and closes what it closes, or keeps both
+    /// until the gate opens.
+    fn reply(&mut self) {
+        let (fx, sockets) = (&mut self.driven.fx, &mut self.parts.sockets);
+        let gate = fx.gate.take();
+        self.gate.release(fx.passed, sockets);
+        if self.gate.holds(gate, fx.passed, fx.abandon) {
+            self.gate.hold(gate, fx);
+        }
+        if std::mem::take(&mut fx.abandon) {
+            self.gate.abandon(sockets);
+        }
+        self.parts.stats.held_turns.set(self.gate.len() as u64);
         if !fx.writes.is_empty() {
-            parts.sockets.send(&fx.output, &fx.writes);
+            sockets.send(&fx.output, &fx.writes);
             fx.writes.clear();
         }
         fx.output.clear();
@@ -276,16 +354,10 @@ impl<A: Actor> Worker<A> {
             fx.output.bytes.shrink_to(KEPT_OUTPUT);
         }
         for (conn, close) in fx.closes.drain(..) {
-            parts.sockets.close(conn, close);
-        }
-        for (conn, hold) in fx.holds.drain(..) {
-            parts.sockets.hold(conn, hold);
+            sockets.close(conn, close);
         }
         for conn in fx.drains.drain(..) {
-            parts.sockets.tell_when_drained(conn);
-        }
-        for garbage in fx.garbage.drain(..) {
-            parts.reaper.drop_later(garbage);
+            sockets.tell_when_drained(conn);
         }
     }
 
@@ -302,14 +374,18 @@ impl<A: Actor> Worker<A> {
             return false;
         };
         // Messages are not waited for: no actor has anything under way.
-        self.parts.sockets.is_flushed() || Instant::now() >= until
+        let left = self.gate.is_empty()
+            && !self.parts.disk.is_awaited()
+            && self.parts.sockets.is_flushed();
+        left || Instant::now() >= until
     }
 
     /// Closes what is open, and tells the actor.
     fn end(&mut self) {
         self.parts.sockets.close_all();
         self.take_events();
-        self.carry_out();
+        self.end_turn();
+        self.parts.disk.end();
         self.parts.inbox.close();
         self.parts.shared.report(Report::Ended);
     }

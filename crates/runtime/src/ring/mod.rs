@@ -56,6 +56,15 @@ impl Bell {
             waker.wake_by_ref();
         }
     }
+
+    /// Wakes the worker where it has announced sleep. Returns whether it had.
+    pub(crate) fn ring_if_asleep(&self) -> bool {
+        let asleep = self.asleep.must_wake();
+        if asleep {
+            self.ring();
+        }
+        asleep
+    }
 }
 
 /// One worker's end of all the rings.
@@ -69,6 +78,8 @@ pub(crate) struct Post<M> {
     overflowing: usize,
     /// Where the next round of receiving starts, so that no sender is always first.
     first: usize,
+    /// Others may see this worker's bell say that it sleeps.
+    announced: bool,
 }
 
 struct Outgoing<M> {
@@ -105,6 +116,7 @@ pub(crate) fn mesh<M>(
             stats: Arc::clone(&stats[me]),
             overflowing: 0,
             first: 0,
+            announced: false,
         })
         .collect();
     for from in 0..workers {
@@ -188,10 +200,8 @@ impl<M> Post<M> {
         for out in &mut self.outgoing {
             if out.pushed {
                 out.pushed = false;
-                let bell = &self.bells[out.to];
-                if bell.asleep.must_wake() {
+                if self.bells[out.to].ring_if_asleep() {
                     self.stats.wakes.add(1);
-                    bell.ring();
                 }
             }
         }
@@ -227,20 +237,23 @@ impl<M> Post<M> {
         total
     }
 
-    /// The last look before sleep. Where it returns false there is something
-    /// to do, and nobody will wake this worker for it.
-    pub(crate) fn may_sleep(&mut self) -> bool {
-        if self.incoming.is_empty() {
+    /// The last look before sleep, at what comes through the rings and at
+    /// what `other` looks at, if anything is awaited there. Where it returns
+    /// false there is something to do, and nobody will wake this worker for it.
+    pub(crate) fn may_sleep(&mut self, other: Option<impl FnOnce() -> bool>) -> bool {
+        if self.incoming.is_empty() && other.is_none() {
             return true;
         }
         let bell = &self.bells[self.me];
+        self.announced = true;
         bell.asleep.announce();
         for out in &self.outgoing {
             if !out.overflow.is_empty() {
                 out.starved.announce();
             }
         }
-        let arrived = self.incoming.iter().any(|i| i.ring.slots() > 0);
+        let arrived = self.incoming.iter().any(|i| i.ring.slots() > 0)
+            || other.is_some_and(|arrived| arrived());
         let room = self.overflowing > 0
             && self
                 .outgoing
@@ -255,9 +268,10 @@ impl<M> Post<M> {
 
     /// The worker runs again: nobody needs to wake it.
     pub(crate) fn awake(&mut self) {
-        if self.incoming.is_empty() {
+        if !self.announced {
             return;
         }
+        self.announced = false;
         self.bells[self.me].asleep.withdraw();
         if self.overflowing > 0 {
             for out in &self.outgoing {

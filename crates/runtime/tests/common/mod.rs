@@ -152,3 +152,19 @@ pub(crate) fn wait_until(handle: &Handle, reached: impl Fn(&Snapshot) -> bool) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
+
+/// Who opens it to read waits until [`open`] is called.
+pub(crate) fn fifo(path: &std::path::Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("made");
+}
+
+/// Lets one reader of the fifo go on.
+pub(crate) fn open(fifo: &std::path::Path) {
+    drop(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(fifo)
+            .expect("opened"),
+    );
+}

@@ -1,0 +1,98 @@
+//! The files that one lane has open.
+//!
+//! A file whose name came to mean another one is closed before the next use of
+//! the lane, and soon where there is none. Others stay open: Linux tells of a
+//! write-back that failed to those who have the file open, and the lane that
+//! has written shall not have closed it before another lane syncs.
+
+use super::folder::Folder;
+use rufous_base::disk::FileName;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+/// A lane uses a log and its successor, or a snapshot's few files at a time.
+const OPEN_FILES: usize = 16;
+
+struct Open {
+    name: FileName,
+    file: File,
+    writable: bool,
+}
+
+pub(super) struct Files {
+    folder: Arc<Folder>,
+    /// The last is the one used last.
+    open: Vec<Open>,
+    /// What of `Folder::replacements` was seen.
+    seen: u64,
+}
+
+impl Files {
+    pub(super) fn new(folder: Arc<Folder>) -> Self {
+        Self {
+            seen: folder.replacements(),
+            folder,
+            open: Vec::with_capacity(OPEN_FILES),
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// An existing file, open for reading and perhaps for writing.
+    pub(super) fn get(&mut self, name: &FileName, writable: bool) -> io::Result<&File> {
+        self.close_replaced();
+        let place = self.open.iter().rposition(|open| open.name == *name);
+        if let Some(place) = place {
+            let open = self.open.remove(place);
+            if open.writable || !writable {
+                self.open.push(open);
+                return Ok(self.last());
+            }
+        }
+        let path = self.folder.path_of(name)?;
+        let file = OpenOptions::new().read(true).write(writable).open(path)?;
+        Ok(self.keep(name, file, writable))
+    }
+
+    /// Keeps a file that was just opened under that name.
+    pub(super) fn keep(&mut self, name: &FileName, file: File, writable: bool) -> &File {
+        self.open.retain(|open| open.name != *name);
+        if self.open.len() >= OPEN_FILES {
+            self.open.remove(0);
+        }
+        self.open.push(Open {
+            name: Arc::clone(name),
+            file,
+            writable,
+        });
+        self.last()
+    }
+
+    fn last(&self) -> &File {
+        &self.open[self.open.len() - 1].file
+    }
+
+    /// Closes what is not the file of its name any more.
+    pub(super) fn close_replaced(&mut self) {
+        let now = self.folder.replacements();
+        if now == self.seen {
+            return;
+        }
+        // Before looking: what is replaced meanwhile is looked at again.
+        self.seen = now;
+        let folder = &self.folder;
+        self.open.retain(|open| is_current(folder, open));
+    }
+}
+
+fn is_current(folder: &Folder, open: &Open) -> bool {
+    let named = folder.path_of(&open.name).and_then(std::fs::metadata);
+    match (named, open.file.metadata()) {
+        (Ok(named), Ok(open)) => (named.dev(), named.ino()) == (open.dev(), open.ino()),
+        _ => false,
+    }
+}

@@ -1,0 +1,98 @@
+//! One lane of one worker: a queue and the thread that works it off.
+
+use super::folder::Folder;
+use super::ops::Ops;
+use crate::inbox::Inbox;
+use crate::thread;
+use rufous_base::disk::{self, DiskRequest};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Vec<DiskRequest>>,
+    closed: AtomicBool,
+}
+
+pub(super) struct Lane {
+    queue: Arc<Queue>,
+    thread: JoinHandle<()>,
+}
+
+impl Lane {
+    pub(super) fn start(
+        worker: usize,
+        lane: disk::Lane,
+        folder: &Arc<Folder>,
+        inbox: &Arc<Inbox>,
+    ) -> io::Result<Self> {
+        let name = match lane {
+            disk::Lane::Log => "log",
+            disk::Lane::Sync => "sync",
+            disk::Lane::Bulk => "bulk",
+        };
+        let queue = Arc::new(Queue::default());
+        let (requests, folder, inbox) = (Arc::clone(&queue), Arc::clone(folder), Arc::clone(inbox));
+        let thread = thread::spawn(format!("rufous-disk-{worker}-{name}"), move || {
+            work(&requests, folder, &inbox);
+        })?;
+        Ok(Self { queue, thread })
+    }
+
+    /// Wakes the thread only where it had nothing to do: it takes all that
+    /// waits at once, and sleeps only after it has found nothing.
+    pub(super) fn push(&self, request: DiskRequest) {
+        let first = {
+            let mut waiting = self.queue.lock();
+            waiting.push(request);
+            waiting.len() == 1
+        };
+        if first {
+            self.thread.thread().unpark();
+        }
+    }
+
+    /// What waits is not carried out any more.
+    pub(super) fn close(&self) {
+        self.queue.closed.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+    }
+
+    pub(super) fn join(self) {
+        // A panic has aborted the process before it could get here.
+        let _ = self.thread.join();
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<DiskRequest>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+fn work(queue: &Queue, folder: Arc<Folder>, inbox: &Inbox) {
+    folder.join();
+    let mut ops = Ops::new(folder);
+    let mut requests = Vec::new();
+    while !queue.is_closed() {
+        std::mem::swap(&mut *queue.lock(), &mut requests);
+        if requests.is_empty() {
+            ops.close_replaced();
+            // A token of `unpark` given since the look above ends this at once.
+            std::thread::park();
+            continue;
+        }
+        for request in requests.drain(..) {
+            if queue.is_closed() {
+                return;
+            }
+            inbox.answer(ops.carry_out(request));
+        }
+    }
+}
