@@ -3,6 +3,7 @@
 //! What belongs to a worker is labelled with it, and Prometheus adds up; only
 //! commands by name are added up here, because there are many of them.
 
+use super::durability;
 use super::text::Exposition;
 use crate::front::figures::{CommandFigures, WorkerFigures};
 use crate::front::shared::Shared;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-type Figures = [Option<Arc<WorkerFigures>>];
+pub(super) type Figures = [Option<Arc<WorkerFigures>>];
 
 /// The text. `round` is when the workers were asked last.
 pub(super) fn render(node: &Handle, shared: &Shared, round: u64) -> String {
@@ -36,6 +37,7 @@ pub(super) fn render(node: &Handle, shared: &Shared, round: u64) -> String {
     of_workers(&mut out, &stats);
     of_clients(&mut out, &figures);
     of_data(&mut out, &figures);
+    durability::render(&mut out, shared, &figures);
     of_commands(&mut out, &figures);
     out.finish()
 }
@@ -176,7 +178,7 @@ fn of_workers(out: &mut Exposition, stats: &Snapshot) {
     }
 }
 
-fn known(figures: &Figures) -> impl Iterator<Item = (usize, &WorkerFigures)> {
+pub(super) fn known(figures: &Figures) -> impl Iterator<Item = (usize, &WorkerFigures)> {
     figures
         .iter()
         .enumerate()
@@ -344,6 +346,6 @@ fn of_commands(out: &mut Exposition, figures: &Figures) {
 }
 
 /// Microseconds as seconds.
-fn seconds(us: u64) -> f64 {
+pub(super) fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }

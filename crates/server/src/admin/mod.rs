@@ -2,12 +2,14 @@
 //! thread: no worker ever sees a request of it.
 //!
 //! - [`metrics`]: figures as Prometheus text
+//! - [`durability`]: those of logs and snapshots
 //! - [`text`]: the Prometheus text format
 //!
 //! `/healthz` tells whether every worker still takes turns, `/readyz` whether
 //! clients are served, `/metrics` what the node counts. Connections, their
 //! requests and their lives are bounded.
 
+mod durability;
 mod metrics;
 mod text;
 
@@ -191,6 +193,11 @@ async fn show_health(State(admin): State<Arc<Admin>>) -> Response {
 async fn show_readiness(State(admin): State<Arc<Admin>>) -> Response {
     if admin.node.is_stopping() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
+    }
+    let loading = &admin.shared.loading;
+    if loading.is_loading() {
+        let text = format!("loading, {} % done\n", loading.percent());
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     }
     (StatusCode::OK, "ready\n").into_response()
 }

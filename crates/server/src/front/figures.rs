@@ -6,6 +6,7 @@
 //! copied while nobody asks, and no request waits for it.
 
 use super::Front;
+use super::persistence::PersistenceInfo;
 use super::shared::Counters;
 use rufous_base::limits::DATABASES;
 use rufous_kernel::evict;
@@ -26,6 +27,7 @@ pub struct WorkerFigures {
     /// Of the keys, those that expire at some time.
     pub expiring: [usize; DATABASES],
     pub clients: usize,
+    pub persistence: PersistenceInfo,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +131,7 @@ impl Front {
             keys: std::array::from_fn(|db| shard.len(db)),
             expiring: std::array::from_fn(|db| shard.expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal).count(),
+            persistence: self.persistence.info.clone(),
         }
     }
 }

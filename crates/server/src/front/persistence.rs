@@ -97,7 +97,7 @@ impl PersistenceInfo {
         if self.aof_last_error.is_none() {
             self.aof_last_error.clone_from(&other.aof_last_error);
         }
-        let sums: [(&mut u64, u64); 20] = [
+        let sums: [(&mut u64, u64); 19] = [
             (&mut self.aof_current_size, other.aof_current_size),
             (&mut self.aof_base_size, other.aof_base_size),
             (&mut self.aof_pending_bytes, other.aof_pending_bytes),
@@ -120,7 +120,6 @@ impl PersistenceInfo {
             (&mut self.loaded_frames, other.loaded_frames),
             (&mut self.loaded_bytes, other.loaded_bytes),
             (&mut self.cut_bytes, other.cut_bytes),
-            (&mut self.node.pins, other.node.pins),
         ];
         for (sum, value) in sums {
             *sum += value;
@@ -128,10 +127,8 @@ impl PersistenceInfo {
         self.last_sync_us = self.last_sync_us.max(other.last_sync_us);
         self.load_us = self.load_us.max(other.load_us);
         // Only one of them is the coordinator.
-        if self.node.last_save_time_s == 0 {
-            let pins = self.node.pins;
+        if other.node != SaveInfo::default() {
             self.node = other.node.clone();
-            self.node.pins = pins;
         }
     }
 }

@@ -4,6 +4,7 @@ use super::super::latency::histogram;
 use super::super::memory::Usage;
 use crate::front::Front;
 use crate::front::connection::Suspended;
+use crate::front::persistence::PersistenceInfo;
 use crate::front::shared::Counters;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
@@ -39,6 +40,7 @@ pub(crate) struct Figures {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) keyspace: [Keyspace; DATABASES],
+    pub(crate) persistence: PersistenceInfo,
 }
 
 impl Figures {
@@ -77,6 +79,7 @@ impl Figures {
                 expires: shard.expiring_len(db),
                 avg_ttl: shard.avg_ttl(db, now),
             }),
+            persistence: front.persistence.info.clone(),
         }
     }
 
@@ -104,6 +107,7 @@ impl Figures {
             all.changes += one.changes;
             all.hits += one.hits;
             all.misses += one.misses;
+            all.persistence.merge(&one.persistence);
             all.keyspace
                 .iter_mut()
                 .zip(one.keyspace)

@@ -2,6 +2,7 @@
 //!
 //! - [`figures`]: what each worker tells of itself
 //! - [`sections`]: the text
+//! - [`persistence`]: its part on logs and snapshots
 
 use crate::command::SessionCommand;
 use crate::front::session::Session;
@@ -12,6 +13,7 @@ use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 use sections::SECTIONS;
 
 pub mod figures;
+mod persistence;
 pub mod sections;
 
 pub static INFO: SessionCommand = SessionCommand {

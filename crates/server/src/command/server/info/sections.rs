@@ -4,6 +4,7 @@
 
 use super::super::memory::{percent, rss};
 use super::figures::Figures;
+use super::persistence;
 use crate::front::Front;
 use crate::identity;
 use rufous_base::Now;
@@ -34,7 +35,7 @@ pub(super) static SECTIONS: &[Section] = &[
     section("Server", true, server),
     section("Clients", true, clients),
     section("Memory", true, memory),
-    section("Persistence", true, persistence),
+    section("Persistence", true, persistence::write),
     section("Stats", true, stats),
     section("Replication", true, replication),
     section("CPU", true, cpu),
@@ -48,7 +49,7 @@ pub(super) static SECTIONS: &[Section] = &[
     section("Keyspace", true, keyspace),
 ];
 
-fn field(out: &mut String, name: &str, value: impl std::fmt::Display) {
+pub(super) fn field(out: &mut String, name: &str, value: impl std::fmt::Display) {
     let _ = write!(out, "{name}:{value}\r\n");
 }
 
@@ -167,27 +168,8 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "mem_clients_slaves", 0);
     field(out, "mem_clients_normal", all.memory.clients);
     field(out, "mem_cluster_links", 0);
-    field(out, "mem_aof_buffer", 0);
+    field(out, "mem_aof_buffer", all.persistence.aof_pending_bytes);
     field(out, "mem_allocator", "mimalloc");
-}
-
-fn persistence(out: &mut String, front: &Front, all: &Figures, _: Now) {
-    field(out, "loading", 0);
-    field(out, "async_loading", 0);
-    field(out, "rdb_changes_since_last_save", all.changes);
-    field(out, "rdb_bgsave_in_progress", 0);
-    field(
-        out,
-        "rdb_last_save_time",
-        front.shared.started_unix_us / 1_000_000,
-    );
-    field(out, "rdb_last_bgsave_status", "ok");
-    field(out, "rdb_saves", 0);
-    field(out, "aof_enabled", 0);
-    field(out, "aof_rewrite_in_progress", 0);
-    field(out, "aof_rewrite_scheduled", 0);
-    field(out, "aof_last_bgrewrite_status", "ok");
-    field(out, "aof_last_write_status", "ok");
 }
 
 fn stats(out: &mut String, front: &Front, all: &Figures, _: Now) {
