@@ -1,14 +1,16 @@
 //! Measures one shard: memory for each key, and the time of reads, writes and
-//! insertions, with and without warming batches of 64.
+//! insertions, with and without warming batches of 64; of writes to a journal,
+//! of its replay, and of snapshots.
 //!
 //! `cargo run --release -p rufous-kernel --example shard` for times, with a
 //! number of keys behind it (`-- 1000000`) for the memory of so many.
 
 use rufous_base::Now;
 use rufous_base::rng::Rng;
+use rufous_kernel::durable::Effect;
 use rufous_kernel::shard::{ExpirySetting, Key, NewValue, Shard};
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -154,6 +156,66 @@ fn print_expiry(keys: u64) {
     }
 }
 
+fn print_durable(keys: u64) {
+    let mut shard = fill(keys);
+    let start = Instant::now();
+    let rounds = 10_000_000;
+    let charged: usize = (0..rounds).map(|_| black_box(&shard).charged()).sum();
+    let ns = start.elapsed().as_nanos() as f64 / f64::from(rounds);
+    black_box(charged);
+    println!("{keys:>8} keys: charged {ns:.1} ns");
+
+    shard.set_journaling(true);
+    let title = "set journaled";
+    let set = |shard: &mut Shard, bytes: &[u8; 8], hash: u32| {
+        let value = NewValue::Copy(&[b'v'; 64]);
+        shard.set(0, Key { bytes, hash }, value, ExpirySetting::Clear, NOW);
+        if shard.journal().len() > 64 << 10 {
+            shard.journal().clear();
+        }
+    };
+    for warmed in [false, true] {
+        measure(title, &mut shard, keys, (0, warmed), set);
+    }
+    shard.set_journaling(false);
+
+    let start = Instant::now();
+    shard.begin_snapshot();
+    let begin = start.elapsed();
+    let (mut stream, mut part) = (Vec::new(), Vec::new());
+    let (mut time, mut slowest) = (Duration::ZERO, Duration::ZERO);
+    let mut more = true;
+    while more {
+        part.clear();
+        let start = Instant::now();
+        more = shard.snapshot_step(64 << 10, &mut part);
+        let step = start.elapsed();
+        time += step;
+        slowest = slowest.max(step);
+        stream.extend_from_slice(&part);
+    }
+    println!(
+        "{keys:>8} keys: snapshot began in {begin:?}, {:.0} ns a key, slowest step {slowest:?}",
+        time.as_nanos() as f64 / keys as f64,
+    );
+
+    for again in [false, true] {
+        let mut copy = Shard::new(1);
+        if again {
+            copy = fill(keys);
+        }
+        let mut rest = &stream[..];
+        let start = Instant::now();
+        while let Ok(effect) = Effect::decode(&mut rest) {
+            black_box(copy.apply(&effect).is_ok());
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let title = if again { "over old ones" } else { "when empty" };
+        let rate = keys as f64 / seconds / 1e6;
+        println!("{keys:>8} keys: replayed {title}, {rate:.1} million a second");
+    }
+}
+
 fn main() {
     // A number: only the memory of so many keys, in a fresh process.
     if let Some(keys) = std::env::args().nth(1).and_then(|n| n.parse().ok()) {
@@ -167,4 +229,5 @@ fn main() {
         print_insertions(keys);
     }
     print_expiry(1_000_000);
+    print_durable(1_000_000);
 }

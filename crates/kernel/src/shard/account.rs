@@ -18,6 +18,16 @@ impl Db {
         }
     }
 
+    /// What the memory limit counts; see `Shard::charged`.
+    #[inline]
+    pub(super) fn charged(&self) -> usize {
+        if self.len() == 0 {
+            return 0;
+        }
+        let outside = self.outside + self.bigs.bytes() + self.long_keys.bytes();
+        self.index.bytes() + self.arena.used_bytes() + outside + self.expiry.bytes()
+    }
+
     /// What one record takes: its slot, its word of the index, its place in
     /// the order of expiry, and what it keeps outside.
     pub(super) fn memory_of(&self, handle: u32) -> usize {

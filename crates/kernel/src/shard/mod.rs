@@ -333,6 +333,14 @@ impl Shard {
         all
     }
 
+    /// What the memory limit counts: what goes away when keys are removed,
+    /// and so neither the unused room of the pages that records lie in nor
+    /// what a database without keys has left.
+    #[inline]
+    pub fn charged(&self) -> usize {
+        self.dbs.iter().map(Db::charged).sum()
+    }
+
     /// Bytes that the key takes, its share of the index included.
     pub fn memory_of(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<usize> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;

@@ -150,6 +150,9 @@ fn memory_is_accounted_exactly() {
         put(&mut shard, n, 10_000);
     }
     let memory = shard.memory();
+    let index = memory.index_bytes - 15 * Shard::new(1).memory().index_bytes / 16;
+    let charged = index + memory.record_bytes + memory.big_bytes + memory.expiry_bytes;
+    assert_eq!(shard.charged(), charged, "only one database has keys");
     // A header of 6 bytes, 8 of the key, 4 of the value's number.
     assert_eq!(memory.record_bytes, 1000 * 24);
     let own = 1000 * (10_000 + 40);
@@ -162,6 +165,7 @@ fn memory_is_accounted_exactly() {
     for n in 0..1000 {
         assert!(remove(&mut shard, n));
     }
+    assert_eq!(shard.charged(), 0);
     while shard.maintain_step(100) {}
     let memory = shard.memory();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::model::{Item, Op, Pair, operations};
 use crate::durable::Effect;
-use crate::shard::{ExpirySetting, NewValue, Shard};
+use crate::shard::{Eviction, ExpirySetting, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
@@ -163,6 +163,13 @@ fn each_change_is_one_effect() {
     );
     assert_eq!(told(&mut shard), encoded(&[swap, flush]));
     shard.set(0, key, NewValue::Copy(b"5"), ExpirySetting::At(80), at(75));
+    told(&mut shard);
+    let drawn = shard.draw_soonest().expect("there");
+    let entry = shard.clone_entry(0, key, at(76)).expect("there");
+    assert_eq!(shard.evict(drawn, at(76), |_| false), Eviction::Evicted);
+    let evicted = Effect::Delete { db: 0, key: name };
+    assert_eq!(told(&mut shard), encoded(&[evicted]));
+    shard.insert_entry(0, key, entry, at(76));
     told(&mut shard);
     assert!(!shard.expire_step(at(80), 10));
     assert_eq!(
