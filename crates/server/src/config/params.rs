@@ -174,7 +174,6 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Which keys are evicted, and whether recency or frequency of use is recorded.",
     },
-    durability::NO_APPENDFSYNC_ON_REWRITE,
     Param {
         name: "maxmemory-samples",
         get: |config| config.maxmemory_samples.to_string(),
@@ -184,6 +183,7 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Keys that are compared for each one that is evicted.",
     },
+    durability::NO_APPENDFSYNC_ON_REWRITE,
     Param {
         name: "pin",
         get: |config| yes_no(config.pin),
