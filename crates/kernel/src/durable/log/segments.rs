@@ -368,9 +368,13 @@ impl Segments {
             self.scarce = false;
             return Ok(());
         };
-        // Its name is not used again: who knows what has become of the file.
+        // Made anew under the same name: indices have no gaps.
         let ahead = self.ahead.remove(at);
-        self.removes.push(ahead.file);
+        let mut counters = self.counters.iter_mut();
+        match counters.find(|counter| counter.generation == ahead.generation) {
+            Some(counter) => counter.next_index = ahead.index,
+            None => self.removes.push(ahead.file),
+        }
         if error.kind == DiskErrorKind::Full && !self.scarce {
             self.scarce = true;
             return Ok(());

@@ -20,6 +20,8 @@ pub(super) struct FakeFile {
 pub(super) struct FakeDisk {
     pub(super) files: BTreeMap<FileName, FakeFile>,
     lanes: [VecDeque<DiskRequest>; 3],
+    /// Carried out, and not yet told.
+    done: [VecDeque<DiskDone>; 3],
     pub(super) rng: Rng,
     /// Of so many requests one fails; 0 for none.
     pub(super) fail_one_in: usize,
@@ -33,6 +35,7 @@ impl FakeDisk {
         Self {
             files: BTreeMap::new(),
             lanes: Default::default(),
+            done: Default::default(),
             rng: Rng::new(seed),
             fail_one_in: 0,
             full: false,
@@ -54,16 +57,25 @@ impl FakeDisk {
         self.lanes[lane.index()].len()
     }
 
-    /// Carries out the next request of some lane.
+    /// Carries out some requests, and tells of one that was, of any lane.
     pub(super) fn step(&mut self) -> Option<DiskDone> {
-        let first = self.below(3);
-        let lane = (0..3)
-            .map(|n| (first + n) % 3)
-            .find(|&lane| !self.lanes[lane].is_empty())?;
-        let request = self.lanes[lane].pop_front()?;
-        let id = request.id;
-        let result = self.perform(request.op);
-        Some(DiskDone { id, result })
+        loop {
+            let lane = self.below(3);
+            if self.below(2) == 0
+                && let Some(done) = self.done[lane].pop_front()
+            {
+                return Some(done);
+            }
+            if let Some(request) = self.lanes[lane].pop_front() {
+                let id = request.id;
+                let result = self.perform(request.op);
+                self.done[lane].push_back(DiskDone { id, result });
+            }
+            let lanes = self.lanes.iter().all(VecDeque::is_empty);
+            if lanes && self.done.iter().all(VecDeque::is_empty) {
+                return None;
+            }
+        }
     }
 
     fn fault(&mut self) -> bool {
