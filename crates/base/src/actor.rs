@@ -19,8 +19,9 @@
 //!    from it any more, but replies still leave, until the actor closes it.
 //! 7. Replies and closes of a turn wait while its [`Effects::gate`] is above
 //!    [`Effects::passed`], and those of later turns behind them. Where a step
-//!    sets [`Effects::abandon`], what waits is dropped at the end of the turn
-//!    and every connection that it was for is closed at once.
+//!    sets [`Effects::abandon`], what waits at the end of the turn (its own
+//!    replies too, where their gate is not passed) is dropped, and every
+//!    connection that it was for is closed at once.
 //! 8. Each request in [`Effects::disk`] is answered by one `Disk` input.
 
 use crate::disk::{DiskDone, DiskRequest};

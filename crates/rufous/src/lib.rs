@@ -79,4 +79,7 @@ pub use rufous_kernel as kernel;
 pub use rufous_runtime as runtime;
 
 pub use base::{Actor, Effects, Input, Now};
-pub use runtime::{Config, Handle, Listen, LocalConnection, Runtime, StartError, start};
+pub use runtime::{
+    Config, DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, lock_data_dir,
+    start,
+};
