@@ -32,7 +32,7 @@ pub use plan::{Folder, Plan, SegmentFile, SnapshotPlan};
 pub(super) use apply::{ApplyPass, Change};
 pub(super) use log::{LogPass, Scanned};
 pub(super) use pass::{Nowhere, Pass, Target};
-pub(super) use segments::{HeadersPass, Segment};
+pub(super) use segments::{HeadersPass, Segment, SegmentState};
 pub(super) use snapshot::SnapshotPass;
 
 use super::file::FileHeader;
@@ -289,7 +289,7 @@ impl Loader {
             };
             pass.feed(piece.span, &piece.bytes, target)?;
             if piece.is_last {
-                pass.end(piece.span)?;
+                pass.end(piece.span, target)?;
             }
         }
         Ok(())
@@ -389,6 +389,15 @@ impl Tidy {
                 Change::Remove(file) => {
                     step(&file, "remove it", DiskOp::Remove { file: file.clone() });
                     step(&file, "sync the folder", DiskOp::SyncNames);
+                }
+                Change::Empty(_, 0) => {}
+                Change::Empty(file, _) => {
+                    let op = DiskOp::Truncate {
+                        file: file.clone(),
+                        bytes: 0,
+                    };
+                    step(&file, "truncate it", op);
+                    step(&file, "sync it", DiskOp::Sync { file: file.clone() });
                 }
                 Change::Truncate(file, bytes) => {
                     let op = DiskOp::Truncate {

@@ -12,12 +12,14 @@
 //! - [`file`](mod@file): names and headers of files
 //! - [`manifest`]: which files hold the data
 //! - [`load`]: a start: what the files hold, into a shard
+//! - [`check`]: the same without a node, and repairs
 //! - [`resolve`]: which commands over several workers are whole
 //! - [`log`]: writes frames, and says how far they are committed
 //! - [`keeper`]: when to save, and which files are needed
 //! - [`note`]: what workers tell one another of loading and saving
 //! - [`snapshot`]: writes all of a shard's data into a file
 
+pub mod check;
 pub mod effect;
 pub mod entry;
 pub mod evidence;

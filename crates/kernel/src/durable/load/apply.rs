@@ -1,13 +1,14 @@
 //! Applying what counts of a log, and taking away the rest of it.
 
-use super::super::entry::{Entry, TxnId, entries};
+use super::super::effect::{Effect, NotAnEffect};
+use super::super::entry::{Entry, TxnId};
 use super::super::file::{self, FileHeader};
 use super::super::frame;
 use super::super::resolve::Verdict;
 use super::super::scan::{FrameReader, Step};
 use super::Damage;
 use super::log::Scanned;
-use super::pass::{Pass, Span, Target};
+use super::pass::{Pass, Span, Stage, Target};
 use super::segments::{Segment, SegmentState};
 use rufous_base::disk::FileName;
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ pub(in super::super) struct ApplyPass {
     /// Which segments have frames that count, and where those end.
     spans: Vec<(usize, u64)>,
     reader: Option<FrameReader>,
+    stage: Stage,
     /// The first frame that does not count.
     end: u64,
     skip: HashSet<TxnId>,
@@ -60,6 +62,7 @@ impl ApplyPass {
             segments,
             spans,
             reader: None,
+            stage: Stage::default(),
             end,
             skip: verdict.skip,
             cut: (summary.end - end, bytes_cut),
@@ -100,7 +103,7 @@ impl ApplyPass {
                 self.cut.1 += bytes;
                 continue;
             }
-            if apply(found.payload, &self.skip, target).is_err() {
+            if apply(found.payload, &self.skip, &mut self.stage, target).is_err() {
                 let what = "it cannot be applied";
                 return Err(Damage::new(file, found.offset, what.into()));
             }
@@ -120,8 +123,14 @@ impl ApplyPass {
         let mut changes = Vec::new();
         let first_gone = self.last.map_or(0, |(at, _)| at + 1);
         // From the end on: a gap would be taken for damage.
-        for segment in self.segments[first_gone..].iter().rev() {
-            changes.push(Change::Remove(segment.file.file.clone()));
+        for (at, segment) in self.segments.iter().enumerate().skip(first_gone).rev() {
+            let file = segment.file.file.clone();
+            // A log that holds nothing is there all the same; none at all is missing.
+            let stays = at == 0 && !matches!(segment.state, SegmentState::Foreign(_));
+            changes.push(match stays {
+                true => Change::Empty(file, segment.file.bytes),
+                false => Change::Remove(file),
+            });
         }
         // What another number of workers began is in nobody's way, but must not stay.
         for segment in &self.segments[..first_gone] {
@@ -148,23 +157,35 @@ impl ApplyPass {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Change {
     Remove(FileName),
+    /// Of so many bytes, that do not count.
+    Empty(FileName, u64),
     Truncate(FileName, u64),
     Sync(FileName),
 }
 
-fn apply(payload: &[u8], skip: &HashSet<TxnId>, target: &mut dyn Target) -> Result<(), ()> {
-    for entry in entries(payload) {
-        match entry.map_err(|_| ())? {
-            Entry::Effect(effect) => target.apply(&effect).map_err(|_| ())?,
+/// Hands on the effects of a frame.
+fn apply(
+    payload: &[u8],
+    skip: &HashSet<TxnId>,
+    stage: &mut Stage,
+    target: &mut dyn Target,
+) -> Result<(), NotAnEffect> {
+    let mut rest = payload;
+    while !rest.is_empty() {
+        let start = rest;
+        match Entry::decode(&mut rest)? {
+            Entry::Effect(_) => stage.push(&start[..start.len() - rest.len()], target)?,
             Entry::Piece { txn, .. } if skip.contains(&txn) => {}
             Entry::Piece { effects, .. } => {
-                for effect in effects.iter() {
-                    let effect = effect.map_err(|_| ())?;
-                    target.apply(&effect).map_err(|_| ())?;
+                let mut rest = effects.bytes();
+                while !rest.is_empty() {
+                    let start = rest;
+                    Effect::decode(&mut rest)?;
+                    stage.push(&start[..start.len() - rest.len()], target)?;
                 }
             }
             Entry::Done { .. } | Entry::CleanEnd => {}
-            Entry::SnapshotEnd { .. } => return Err(()),
+            Entry::SnapshotEnd { .. } => return Err(NotAnEffect),
         }
     }
     Ok(())
@@ -192,8 +213,12 @@ impl Pass for ApplyPass {
         self.frames(span, target)
     }
 
-    fn end(&mut self, _: usize) -> Result<(), Damage> {
+    fn end(&mut self, span: usize, target: &mut dyn Target) -> Result<(), Damage> {
         self.reader = None;
-        Ok(())
+        self.stage.flush(target).map_err(|_| {
+            let (at, _) = self.spans[span];
+            let file = &self.segments[at].file.file;
+            Damage::new(file, None, "it cannot be applied".into())
+        })
     }
 }

@@ -54,6 +54,13 @@ pub struct LogSummary {
     pub present: bool,
 }
 
+impl Scanned {
+    /// Segments, and where the frames that count end in them.
+    pub(in super::super) fn ends(&self) -> impl Iterator<Item = (&Segment, u64)> {
+        self.segments.iter().zip(self.ends.iter().copied())
+    }
+}
+
 impl LogSummary {
     pub fn frames(&self) -> u64 {
         self.end - self.start
@@ -427,10 +434,9 @@ impl Pass for LogPass {
         Ok(())
     }
 
-    fn end(&mut self, at: usize) -> Result<(), Damage> {
-        let nowhere = &mut super::pass::Nowhere;
+    fn end(&mut self, at: usize, target: &mut dyn Target) -> Result<(), Damage> {
         // A file with nothing behind its header is a break or an end, too.
-        self.feed(at, &[], nowhere)?;
+        self.feed(at, &[], target)?;
         let Mode::Hunt {
             finder,
             written,

@@ -2,7 +2,7 @@
 
 use super::super::effect::{Effect, NotAnEffect};
 use super::Damage;
-use crate::shard::Shard;
+use crate::shard::{Shard, Warm};
 use rufous_base::disk::FileName;
 
 /// A stretch of a file, to be read from `from` up to `to`.
@@ -18,18 +18,54 @@ pub(in super::super) struct Span {
 pub(in super::super) trait Pass {
     fn spans(&self) -> Vec<Span>;
     fn feed(&mut self, span: usize, bytes: &[u8], target: &mut dyn Target) -> Result<(), Damage>;
-    fn end(&mut self, span: usize) -> Result<(), Damage>;
+    fn end(&mut self, span: usize, target: &mut dyn Target) -> Result<(), Damage>;
 }
+
+/// Effects that are applied together.
+const TOGETHER: usize = 64;
+/// Larger effects are applied from where they are.
+const KEEP_BYTES: usize = 256 << 10;
 
 /// Where effects are applied.
 pub(in super::super) trait Target {
-    fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect>;
+    /// Encoded effects, [`TOGETHER`] at most.
+    fn apply(&mut self, effects: &[u8]) -> Result<(), NotAnEffect>;
 }
 
 impl Target for Shard {
-    #[inline]
-    fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
-        Shard::apply(self, effect)
+    /// First it goes to all keys' places, so that the processor waits for
+    /// memory once rather than for each key.
+    fn apply(&mut self, effects: &[u8]) -> Result<(), NotAnEffect> {
+        let mut places: [Option<(usize, Warm)>; TOGETHER] = [None; TOGETHER];
+        let mut count = 0;
+        let mut rest = effects;
+        while !rest.is_empty() && count < TOGETHER {
+            if let Some((db, key)) = place(&Effect::decode(&mut rest)?) {
+                let hash = self.key(key).hash;
+                places[count] = Some((db, self.warm_index(db, hash)));
+                count += 1;
+            }
+        }
+        for (db, warm) in places.into_iter().flatten() {
+            self.warm_record(db, warm);
+        }
+        let mut rest = effects;
+        while !rest.is_empty() {
+            Shard::apply(self, &Effect::decode(&mut rest)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn place<'a>(effect: &Effect<'a>) -> Option<(usize, &'a [u8])> {
+    match *effect {
+        Effect::Set { db, key, .. }
+        | Effect::SetKeep { db, key, .. }
+        | Effect::Delete { db, key }
+        | Effect::Append { db, key, .. }
+        | Effect::Write { db, key, .. }
+        | Effect::Expire { db, key, .. } => Some((usize::from(db), key)),
+        Effect::FlushDb { .. } | Effect::SwapDb { .. } => None,
     }
 }
 
@@ -47,11 +83,47 @@ pub(super) fn is_possible(effect: &Effect<'_>) -> bool {
 pub(in super::super) struct Nowhere;
 
 impl Target for Nowhere {
-    fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
-        if is_possible(effect) {
-            Ok(())
-        } else {
-            Err(NotAnEffect)
+    fn apply(&mut self, effects: &[u8]) -> Result<(), NotAnEffect> {
+        let mut rest = effects;
+        while !rest.is_empty() {
+            if !is_possible(&Effect::decode(&mut rest)?) {
+                return Err(NotAnEffect);
+            }
         }
+        Ok(())
+    }
+}
+
+/// Gathers effects, of several frames too, to apply them together.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Stage {
+    /// One encoded effect, applied now or later.
+    pub(super) fn push(
+        &mut self,
+        effect: &[u8],
+        target: &mut dyn Target,
+    ) -> Result<(), NotAnEffect> {
+        if effect.len() > KEEP_BYTES {
+            self.flush(target)?;
+            return target.apply(effect);
+        }
+        self.bytes.extend_from_slice(effect);
+        self.count += 1;
+        if self.count == TOGETHER || self.bytes.len() > KEEP_BYTES {
+            return self.flush(target);
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self, target: &mut dyn Target) -> Result<(), NotAnEffect> {
+        let result = target.apply(&self.bytes);
+        self.bytes.clear();
+        self.count = 0;
+        result
     }
 }

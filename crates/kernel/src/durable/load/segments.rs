@@ -120,7 +120,7 @@ impl Pass for HeadersPass {
         Ok(())
     }
 
-    fn end(&mut self, _: usize) -> Result<(), Damage> {
+    fn end(&mut self, _: usize, _: &mut dyn Target) -> Result<(), Damage> {
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! Reading one snapshot: a key per effect, and an end mark that says how many.
 
 use super::super::effect::Effect;
-use super::super::entry::{Entry, entries};
+use super::super::entry::Entry;
 use super::super::file::{self, DataFile, FileHeader, FileKind, HeaderError};
 use super::super::scan::{FrameReader, Step};
 use super::Damage;
-use super::pass::{Pass, Span, Target};
+use super::pass::{Pass, Span, Stage, Target};
 use super::plan::{Plan, SnapshotPlan};
 use crc32fast::Hasher;
 use rufous_base::disk::FileName;
@@ -18,13 +18,15 @@ pub(in super::super) struct SnapshotPass {
     workers: u16,
     head: Vec<u8>,
     reader: Option<FrameReader>,
-    pub(in super::super) header: Option<FileHeader>,
     crc: Hasher,
     /// What whole frames before any damage hold.
     pub(in super::super) keys: u64,
     pub(in super::super) frames: u64,
     pub(in super::super) frames_end: u64,
+    stage: Stage,
     ended: bool,
+    /// Nothing is wrong in it so far.
+    is_whole: bool,
 }
 
 impl SnapshotPass {
@@ -36,12 +38,13 @@ impl SnapshotPass {
             workers: plan.workers,
             head: Vec::new(),
             reader: None,
-            header: None,
             crc: Hasher::new(),
             keys: 0,
             frames: 0,
             frames_end: file::HEADER_BYTES as u64,
+            stage: Stage::default(),
             ended: false,
+            is_whole: true,
         })
     }
 
@@ -51,6 +54,12 @@ impl SnapshotPass {
 
     fn damage(&self, offset: impl Into<Option<u64>>, what: impl Into<String>) -> Damage {
         Damage::new(self.file(), offset, what.into())
+    }
+
+    /// Keys and checksum of a file that is whole by its own end mark.
+    pub(in super::super) fn whole(&self) -> Option<(u64, u32)> {
+        let whole = self.ended && self.is_whole;
+        whole.then(|| (self.keys, self.crc.clone().finalize()))
     }
 
     /// Whether a file of the right size is there at all.
@@ -79,7 +88,6 @@ impl SnapshotPass {
         {
             return Err(self.damage(0, "it is the snapshot of another worker or time"));
         }
-        self.header = Some(header);
         let bytes = self.plan.found.unwrap_or(0);
         self.reader = Some(FrameReader::new(&header, bytes));
         Ok(())
@@ -101,11 +109,14 @@ impl SnapshotPass {
                 return damage(frame.offset, "frames follow its end");
             }
             let mut keys = 0;
-            for entry in entries(frame.payload) {
-                match entry {
-                    Ok(Entry::Effect(effect @ Effect::Set { .. })) if !self.ended => {
+            let mut rest = frame.payload;
+            while !rest.is_empty() {
+                let start = rest;
+                match Entry::decode(&mut rest) {
+                    Ok(Entry::Effect(Effect::Set { .. })) if !self.ended => {
                         keys += 1;
-                        if target.apply(&effect).is_err() {
+                        let effect = &start[..start.len() - rest.len()];
+                        if self.stage.push(effect, target).is_err() {
                             return damage(frame.offset, "a key is none");
                         }
                     }
@@ -156,10 +167,15 @@ impl Pass for SnapshotPass {
         if let Some(reader) = &mut self.reader {
             reader.feed(rest);
         }
-        self.frames(target)
+        let result = self.frames(target);
+        self.is_whole &= result.is_ok();
+        result
     }
 
-    fn end(&mut self, _: usize) -> Result<(), Damage> {
+    fn end(&mut self, _: usize, target: &mut dyn Target) -> Result<(), Damage> {
+        if self.stage.flush(target).is_err() {
+            return Err(self.damage(None, "a key is none"));
+        }
         if self.reader.is_none() {
             return Err(self.damage(0, HeaderError::Damaged.to_string()));
         }
