@@ -23,6 +23,8 @@ pub mod plan;
 mod segments;
 mod snapshot;
 #[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use damage::{Damage, DamageKind};
