@@ -4,11 +4,13 @@ use crate::config::Config;
 use crate::front::Front;
 use crate::front::shared::Shared;
 use crate::process;
-use rufous::runtime::{Handle, Listen, LocalConnection, Runtime, StartError, start};
+use rufous::runtime::{
+    DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, lock_data_dir, start,
+};
 use rufous_resp::reply::{Reply, ReplyParser};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,6 +29,8 @@ pub enum NodeError {
     )]
     TooFewFiles { limit: u64 },
     #[error(transparent)]
+    Folder(#[from] DirError),
+    #[error(transparent)]
     Start(#[from] StartError),
 }
 
@@ -34,6 +38,8 @@ pub enum NodeError {
 pub struct Node {
     runtime: Runtime<Front>,
     pub shared: Arc<Shared>,
+    /// Held until the threads have ended: what is below is dropped last.
+    _folder: Option<DirLock>,
 }
 
 impl Node {
@@ -45,6 +51,10 @@ impl Node {
             folder: config.wants_folder(),
             ..config.clone()
         };
+        let folder = config
+            .folder
+            .then(|| lock_data_dir(Path::new(&config.dir)))
+            .transpose()?;
         let mut random = [0u8; 28];
         getrandom::fill(&mut random).map_err(|e| NodeError::Random(e.to_string()))?;
         let (seed, id) = random.split_at(8);
@@ -61,6 +71,9 @@ impl Node {
             started,
             config.port,
         ));
+        if folder.is_some() {
+            shared.loading.begin(config.workers);
+        }
         let runtime_config = rufous::runtime::Config {
             workers: config.workers,
             pin: config.pin,
@@ -69,6 +82,7 @@ impl Node {
             max_clients: config.maxclients,
             keepalive: (config.tcp_keepalive_s > 0)
                 .then(|| Duration::from_secs(config.tcp_keepalive_s)),
+            data_dir: folder.as_ref().map(|folder| folder.path().to_path_buf()),
             ..Default::default()
         };
         let for_fronts = (Arc::clone(&shared), Arc::new(config));
@@ -77,7 +91,11 @@ impl Node {
         })?;
         first_steps(&runtime, shared.workers);
         process::watch(&runtime, Arc::clone(&shared));
-        Ok(Node { runtime, shared })
+        Ok(Node {
+            runtime,
+            shared,
+            _folder: folder,
+        })
     }
 
     pub fn handle(&self) -> Handle {

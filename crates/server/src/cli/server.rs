@@ -9,14 +9,20 @@ use crate::config::{Config, LogLevel};
 use crate::identity;
 use crate::node::{Node, NodeError};
 use anyhow::{Context, Result, anyhow, bail};
-use rufous::runtime::{Listen, StartError};
+use rufous::runtime::{DirError, Listen, StartError};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How often a change of the log level is looked for.
 const LEVEL_PERIOD: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether the data is loaded, and how often the log
+/// tells how much of it is.
+const LOAD_LOOK: Duration = Duration::from_millis(5);
+const LOAD_REPORT: Duration = Duration::from_secs(2);
 
 /// Runs a node until it has stopped. `plain`: without any arguments.
 pub(super) fn run(arguments: Arguments, plain: bool) -> ExitCode {
@@ -48,10 +54,6 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
         .warnings
         .iter()
         .for_each(|warning| tracing::warn!("{warning}"));
-    if config.wants_folder() {
-        std::fs::create_dir_all(&config.dir)
-            .with_context(|| format!("cannot make the data folder '{}'", config.dir))?;
-    }
     let admin = admin_listener(effective)?;
     let node = Node::start(config).map_err(explain)?;
     let handle = node.handle();
@@ -61,8 +63,13 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
         None => None,
     };
     watch_level(&node, config.loglevel, log.clone());
-    announce(&node, config, admin_address);
-    if plain || std::io::stdout().is_terminal() {
+    wait_until_loaded(&node);
+    let shared = Arc::clone(&node.shared);
+    if shared.start_error().is_none() {
+        announce(&node, config, admin_address);
+        notify::send("READY=1");
+    }
+    if shared.start_error().is_none() && (plain || std::io::stdout().is_terminal()) {
         let text = banner::text(
             handle.addresses(),
             admin_address,
@@ -72,9 +79,30 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
         // A terminal that is gone is no reason to stop.
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
-    notify::send("READY=1");
     node.join();
-    Ok(())
+    match shared.start_error() {
+        Some(why) => bail!("{why}"),
+        None => Ok(()),
+    }
+}
+
+/// Waits until clients are served, and tells how far loading is. Addresses are
+/// open meanwhile: whoever asks is told so too.
+fn wait_until_loaded(node: &Node) {
+    let (loading, handle) = (&node.shared.loading, node.handle());
+    let mut told = Instant::now();
+    while loading.is_loading() && !handle.is_stopping() {
+        std::thread::sleep(LOAD_LOOK);
+        if told.elapsed() >= LOAD_REPORT {
+            told = Instant::now();
+            tracing::info!(
+                percent = loading.percent(),
+                bytes = loading.done_bytes(),
+                of = loading.total_bytes(),
+                "loading"
+            );
+        }
+    }
 }
 
 /// The socket for metrics and health. A default port that is taken is left
@@ -118,6 +146,20 @@ fn explain(error: NodeError) -> anyhow::Error {
             ErrorKind::AddrNotAvailable => "this machine does not have that address; see --bind",
             _ => "",
         },
+        NodeError::Folder(DirError::Create { source, .. } | DirError::Write { source, .. }) => {
+            match source.kind() {
+                ErrorKind::ReadOnlyFilesystem => {
+                    "the file system is read-only: choose another folder with --dir, or keep data in memory alone with --appendonly no --save ''"
+                }
+                ErrorKind::PermissionDenied => {
+                    "choose another folder with --dir, or give this user the right to write there"
+                }
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    "make room, or choose another folder with --dir"
+                }
+                _ => "",
+            }
+        }
         _ => "",
     };
     if advice.is_empty() {

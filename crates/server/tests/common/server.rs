@@ -80,7 +80,13 @@ impl Server {
             return false;
         }
         // It might be somebody else who listens.
-        self.client().info("process_id") == u64::from(self.child.id())
+        if self.client().info("process_id") != u64::from(self.child.id()) {
+            return false;
+        }
+        wait_until("the server has looked for data", || {
+            self.client().info("loading") == 0
+        });
+        true
     }
 
     /// A client that may do everything.

@@ -182,6 +182,30 @@ fn passwords_are_taken_and_not_shown() {
 }
 
 #[test]
+fn a_data_folder_serves_one_node_at_a_time() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path().join("data").display().to_string();
+    let node = Node::start(&["--dir", &folder, "--appendonly", "yes"]);
+    let port = free_port().to_string();
+    let output = run(&mut program(&[
+        "server",
+        "--dir",
+        &folder,
+        "--port",
+        &port,
+        "--admin-port",
+        "0",
+    ]));
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    let expected = format!(
+        "the data folder {folder} is in use by process {}",
+        node.child.id()
+    );
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
 fn a_directory_is_made_where_it_is_missing() {
     let dir = tempfile::tempdir().expect("a directory");
     let deep = dir.path().join("a/b");
