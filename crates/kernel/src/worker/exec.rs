@@ -52,6 +52,26 @@ impl HeldExec {
     pub fn has_changes(&self) -> bool {
         self.wrote || !self.multi.actions.is_empty()
     }
+
+    /// How many keys a database has by now: so many more than the owners have
+    /// in the database given first, or in none.
+    pub fn count(&self, db: u8) -> (Option<u8>, i64) {
+        // Where what is now in `db` was before the transaction.
+        let mut from = Some(db);
+        for action in self.multi.actions.iter().rev() {
+            from = match (*action, from) {
+                (NodeAction::FlushAll, _) => None,
+                (NodeAction::FlushDb(flushed), Some(at)) if at == flushed => None,
+                (NodeAction::SwapDb(a, b), Some(at)) if at == a => Some(b),
+                (NodeAction::SwapDb(a, b), Some(at)) if at == b => Some(a),
+                (_, at) => at,
+            };
+        }
+        let gathered = self.multi.gathered.iter();
+        let before = gathered.filter(|g| Some(g.key.0) == from && g.entry.is_some());
+        let now = self.scratch.len(usize::from(db));
+        (from, now as i64 - before.count() as i64)
+    }
 }
 
 /// The transactions of a worker that are held and wait for the embedder.

@@ -8,6 +8,7 @@
 //! - [`connection`]: what is known of a client
 //! - [`parse`]: from received bytes to parsed requests
 //! - [`turn`]: running them
+//! - `waiting`: requests and replies that have to wait
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`
@@ -46,6 +47,7 @@ pub(crate) mod testing;
 mod tests;
 pub mod transaction;
 pub mod turn;
+mod waiting;
 
 use crate::command::CommandTable;
 use crate::config::Config;

@@ -2,7 +2,7 @@
 //! batch, then its commands run in order.
 
 use super::connection::{
-    Connection, Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
+    Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
 };
 use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
@@ -472,58 +472,5 @@ impl Request<'_> {
         let mut found = Vec::new();
         keys.find(args, db, &mut found);
         found
-    }
-}
-
-impl Connection {
-    /// Whether this request is the one whose reply is left out. Does nothing
-    /// the second time.
-    fn begin_request(&mut self) {
-        if self.reply_mode == ReplyMode::SkipNext {
-            self.reply_mode = ReplyMode::Skipping;
-        }
-    }
-
-    /// Keeps a parsed request for later.
-    fn defer(&mut self, what: What, args: Args<'_>, errors: &[String]) {
-        if let What::Malformed(index) = what {
-            let text = errors.get(index as usize).cloned().unwrap_or_default();
-            self.deferred.push_back(Deferred::Malformed(text));
-            return;
-        }
-        let request = self.copy_of(args);
-        self.deferred.push_back(request);
-    }
-
-    fn defer_first(&mut self, args: Args<'_>) {
-        let request = self.copy_of(args);
-        self.deferred.push_front(request);
-    }
-
-    fn copy_of(&self, args: Args<'_>) -> Deferred {
-        let mut batch = Box::<Batch>::default();
-        let header = Header {
-            conn: self.id,
-            seq: 0,
-            command: 0,
-            db: self.db,
-            resp3: self.resp3,
-            no_touch: self.no_touch,
-            key: 0,
-            hash: 0,
-        };
-        batch.push(header, args);
-        Deferred::Request(batch)
-    }
-
-    /// Moves the reply written since `mark` behind those that are awaited.
-    fn put_late(&mut self, mark: (usize, usize), out: &mut Output) {
-        let start = self.late.mark();
-        self.late.append_range(out, mark, out.mark());
-        out.truncate(mark);
-        self.slots.push_back(Slot::Late {
-            start,
-            end: self.late.mark(),
-        });
     }
 }

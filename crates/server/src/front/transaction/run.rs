@@ -6,7 +6,7 @@ use super::super::{Front, Message, Replies, find, monitor};
 use super::plan::looks_at_all_keys;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
-use rufous_base::{Args, Effects, Now, Output};
+use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Reply};
 use rufous_kernel::Batch;
 use rufous_kernel::batch::Header;
@@ -46,6 +46,7 @@ impl Session<'_> {
         }
         if connection.transaction.aborted {
             self.front.end_transaction(self.conn);
+            self.front.show_exec(now, self.conn);
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
         let taken = std::mem::take(&mut connection.transaction);
@@ -205,10 +206,16 @@ impl Front {
         if running.too_much {
             self.close_now(conn);
         }
-        let spec = self.table.spec(running.header.command);
-        if self.shared.has_monitors() {
+        self.show_exec(now, conn);
+    }
+
+    /// Shows monitors that a transaction ended.
+    fn show_exec(&mut self, now: Now, conn: ConnId) {
+        if self.shared.has_monitors()
+            && let Some(exec) = self.table.find(b"exec")
+        {
             let args = Args::new(b"exec", &[(0, 4)], &mut []);
-            self.feed_monitors(now, conn, spec, &args);
+            self.feed_monitors(now, conn, self.table.spec(exec), &args);
         }
     }
 
@@ -277,21 +284,7 @@ impl Front {
                 }
             },
             Dispatch::Session(run) => {
-                let changed = held.is_some_and(|held| held.has_changes());
-                let several = self.kernel.placement().workers() > 1;
-                let refused = match spec.name {
-                    "monitor" => Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into()),
-                    _ if changed && several && looks_at_all_keys(spec) => Some(CHANGED_BEFORE),
-                    _ => None,
-                };
-                return match refused {
-                    Some(failure) => {
-                        Reply::new(out, header.resp3).error(&failure);
-                        self.kernel.note(header.command, false);
-                        true
-                    }
-                    None => self.run_queued_session(now, exec, header, run, args, out),
-                };
+                return self.run_queued_session(now, exec, header, held, run, args, out);
             }
         };
         match held {
@@ -302,15 +295,32 @@ impl Front {
     }
 
     /// Runs a command that is not on data. False where its reply comes later.
+    #[expect(clippy::too_many_arguments, reason = "what one command of a list is")]
     fn run_queued_session(
         &mut self,
         now: Now,
         exec: u64,
         header: &Header,
+        held: Option<&mut HeldExec>,
         run: SessionRun,
         args: Args<'_>,
         out: &mut Output,
     ) -> bool {
+        let spec = self.table.spec(header.command);
+        let several = self.kernel.placement().workers() > 1;
+        let refused = match (spec.name, held) {
+            ("monitor", _) => Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into()),
+            ("dbsize", Some(held)) => return self.count_held(now, exec, header, held, out),
+            (_, Some(held)) if several && held.has_changes() && looks_at_all_keys(spec) => {
+                Some(CHANGED_BEFORE)
+            }
+            _ => None,
+        };
+        if let Some(failure) = refused {
+            Reply::new(out, header.resp3).error(&failure);
+            self.kernel.note(header.command, false);
+            return true;
+        }
         let start = out.mark();
         let pending = self.run_session(now, header, Some(exec), run, args, out);
         if !pending {
@@ -320,15 +330,38 @@ impl Front {
             }
             return true;
         }
-        if matches!(
-            self.table.spec(header.command).name,
-            "bgsave" | "bgrewriteaof"
-        ) {
+        if matches!(spec.name, "bgsave" | "bgrewriteaof") {
             // It begins by holding everything: waiting for it would be waiting
             // for this transaction itself.
             Reply::new(out, header.resp3).simple("Background saving scheduled");
             return true;
         }
         false
+    }
+
+    /// DBSIZE: what the owners have, and what the transaction made of it.
+    fn count_held(
+        &mut self,
+        now: Now,
+        exec: u64,
+        header: &Header,
+        held: &HeldExec,
+        out: &mut Output,
+    ) -> bool {
+        let (from, more) = held.count(header.db);
+        self.kernel.note(header.command, true);
+        let mut session = Session {
+            front: self,
+            conn: header.conn,
+            now,
+            pending: false,
+            exec: Some(exec),
+        };
+        session.ask_all(
+            &mut Reply::new(out, header.resp3),
+            move |front, _| from.map_or(0, |db| front.kernel.shard.len(usize::from(db))),
+            move |_, counts, reply| reply.integer(counts.iter().sum::<usize>() as i64 + more),
+        );
+        !session.pending
     }
 }
