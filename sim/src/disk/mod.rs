@@ -1,0 +1,274 @@
+//! The disk of the world: files and names that are on it for good only after
+//! they were synced, and that fail and fill up as the plan says.
+//!
+//! - [`file`]: the contents of one file
+//! - `names`: which names outlive the power
+//! - here: requests as a driver carries them out, with faults
+
+pub mod file;
+mod names;
+
+use crate::plan::DiskFaults;
+use crate::probes::{Probe, Probes};
+use crate::random::Random;
+use file::Mark;
+use names::Names;
+use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, FileInfo};
+
+/// What a request noted when it began.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    mark: Option<Mark>,
+    pub at_us: u64,
+}
+
+#[derive(Debug)]
+pub struct Disk {
+    names: Names,
+    faults: DiskFaults,
+    random: Random,
+    /// Whether faults may happen now.
+    pub faulty: bool,
+    /// Whether there is no room now.
+    pub full: bool,
+    /// The longest that a sync has taken in this life of the node.
+    pub slowest_sync_us: u64,
+    /// Since when syncs, or writes, may have failed in this life of the node.
+    pub failing_since_us: Option<u64>,
+}
+
+impl Disk {
+    pub fn new(seed: u64, faults: DiskFaults) -> Self {
+        Self {
+            names: Names::default(),
+            faults,
+            random: Random::new(seed, "disk"),
+            faulty: true,
+            full: false,
+            slowest_sync_us: 0,
+            failing_since_us: None,
+        }
+    }
+
+    /// A life of the node begins.
+    pub fn new_life(&mut self) {
+        self.slowest_sync_us = 0;
+        self.failing_since_us = None;
+    }
+
+    /// How long a request takes.
+    pub fn takes_us(&mut self, op: &DiskOp) -> u64 {
+        let (low, high) = match op {
+            DiskOp::Sync { .. } | DiskOp::SyncNames | DiskOp::Write { sync: true, .. } => {
+                self.faults.sync_us
+            }
+            _ => self.faults.write_us,
+        };
+        self.random.skewed(low, high)
+    }
+
+    pub fn begin(&mut self, op: &DiskOp, at_us: u64) -> Begun {
+        let mark = match op {
+            DiskOp::Sync { file } => self.names.file(file).map(|f| f.mark()),
+            _ => None,
+        };
+        Begun { mark, at_us }
+    }
+
+    /// Carries a request out; its time has passed.
+    pub fn finish(
+        &mut self,
+        op: DiskOp,
+        begun: Begun,
+        now_us: u64,
+        probes: &mut Probes,
+    ) -> Result<DiskReply, DiskError> {
+        if matches!(op, DiskOp::Sync { .. } | DiskOp::Write { sync: true, .. }) {
+            self.slowest_sync_us = self.slowest_sync_us.max(now_us - begun.at_us);
+        }
+        match op {
+            DiskOp::Create { file, reserve } => self.create(&file, reserve, probes),
+            DiskOp::Write {
+                file,
+                at,
+                bytes,
+                sync,
+            } => self.write(&file, at as usize, bytes, sync, begun, probes),
+            DiskOp::Sync { file } => self.sync(&file, begun, probes),
+            DiskOp::SyncNames => {
+                self.names.sync();
+                Ok(DiskReply::Done)
+            }
+            DiskOp::Rename { from, to } => {
+                if !self.names.rename(&from, &to) {
+                    return Err(error(DiskErrorKind::NotFound, Vec::new()));
+                }
+                Ok(DiskReply::Done)
+            }
+            DiskOp::Remove { file } => {
+                self.names.remove(&file);
+                Ok(DiskReply::Done)
+            }
+            DiskOp::Truncate { file, bytes } => {
+                let found = self.names.file_mut(&file);
+                let file = found.ok_or_else(|| error(DiskErrorKind::NotFound, Vec::new()))?;
+                file.resize(bytes as usize);
+                Ok(DiskReply::Done)
+            }
+            DiskOp::Read { file, at, bytes } => {
+                let found = self.names.file(&file);
+                let file = found.ok_or_else(|| error(DiskErrorKind::NotFound, Vec::new()))?;
+                let rest = file.live().get(at as usize..).unwrap_or_default();
+                Ok(DiskReply::Read(rest[..bytes.min(rest.len())].to_vec()))
+            }
+            DiskOp::List => Ok(DiskReply::Files(self.list())),
+        }
+    }
+
+    fn list(&self) -> Vec<FileInfo> {
+        let info = |(name, bytes): (&str, usize)| FileInfo {
+            file: name.into(),
+            bytes: bytes as u64,
+        };
+        self.names.list().map(info).collect()
+    }
+
+    fn create(
+        &mut self,
+        file: &str,
+        reserve: u64,
+        probes: &mut Probes,
+    ) -> Result<DiskReply, DiskError> {
+        if self.full && self.random.chance(0.7) {
+            probes.hit(Probe::DiskFull);
+            return Err(error(DiskErrorKind::Full, Vec::new()));
+        }
+        self.names.create(file, reserve as usize);
+        Ok(DiskReply::Done)
+    }
+
+    fn write(
+        &mut self,
+        name: &str,
+        at: usize,
+        bytes: Vec<u8>,
+        sync: bool,
+        begun: Begun,
+        probes: &mut Probes,
+    ) -> Result<DiskReply, DiskError> {
+        let fails = self.faulty && self.random.chance(self.faults.write_error);
+        let part = self.random.index(bytes.len() + 1);
+        let Some(file) = self.names.file_mut(name) else {
+            return Err(error(DiskErrorKind::NotFound, bytes));
+        };
+        if self.full && at + bytes.len() > file.len() {
+            // What fits is written.
+            let room = file.len().saturating_sub(at);
+            file.write(at, &bytes[..room]);
+            self.failing_since_us.get_or_insert(begun.at_us);
+            probes.hit(Probe::DiskFull);
+            return Err(error(DiskErrorKind::Full, bytes));
+        }
+        if fails {
+            file.write(at, &bytes[..part]);
+            self.failing_since_us.get_or_insert(begun.at_us);
+            probes.hit(Probe::WriteFailed);
+            return Err(error(DiskErrorKind::Io, bytes));
+        }
+        file.write(at, &bytes);
+        if sync {
+            let begun = Begun {
+                mark: Some(file.mark()),
+                ..begun
+            };
+            if let Err(mut error) = self.sync(name, begun, probes) {
+                error.bytes = bytes;
+                return Err(error);
+            }
+        }
+        Ok(DiskReply::Wrote(bytes))
+    }
+
+    fn sync(
+        &mut self,
+        name: &str,
+        begun: Begun,
+        probes: &mut Probes,
+    ) -> Result<DiskReply, DiskError> {
+        let fails = self.faulty && self.random.chance(self.faults.sync_error);
+        let Some(file) = self.names.file_mut(name) else {
+            return Err(error(DiskErrorKind::NotFound, Vec::new()));
+        };
+        // A file made anew while the sync ran has nothing to be synced.
+        let mark = begun.mark.unwrap_or(file.mark());
+        if fails {
+            file.dropped(mark);
+            self.failing_since_us.get_or_insert(begun.at_us);
+            probes.hit(Probe::SyncFailed);
+            return Err(error(DiskErrorKind::Sync, Vec::new()));
+        }
+        file.synced(mark);
+        Ok(DiskReply::Done)
+    }
+
+    /// The process was killed while this was under way.
+    pub fn interrupt(&mut self, op: &DiskOp) {
+        if let DiskOp::Write {
+            file, at, bytes, ..
+        } = op
+        {
+            let part = self.random.index(bytes.len() + 1);
+            if let Some(file) = self.names.file_mut(file) {
+                file.write(*at as usize, &bytes[..part]);
+            }
+        }
+    }
+
+    pub fn lose_power(&mut self, probes: &mut Probes) {
+        if self
+            .names
+            .lose_power(&mut self.random, self.faults.unordered_names)
+        {
+            probes.hit(Probe::NameLost);
+        }
+        let torn = self.faults.torn;
+        for file in self.names.files_mut() {
+            if file.lose_power(&mut self.random, torn) {
+                probes.hit(Probe::WriteTorn);
+            }
+        }
+    }
+
+    /// Changes a bit of some file; says where.
+    pub fn flip(&mut self, probes: &mut Probes) -> Option<String> {
+        let count = self.names.list().count();
+        let name = self
+            .names
+            .list()
+            .nth(self.random.index(count))?
+            .0
+            .to_owned();
+        let at = self.names.file_mut(&name)?.flip(&mut self.random)?;
+        probes.hit(Probe::BitFlipped);
+        Some(format!("{name} at {at}"))
+    }
+
+    /// All files with their contents, for a look at the end.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.names.contents()
+    }
+}
+
+fn error(kind: DiskErrorKind, bytes: Vec<u8>) -> DiskError {
+    let text = match kind {
+        DiskErrorKind::Full => "No space left on device",
+        DiskErrorKind::NotFound => "No such file or directory",
+        DiskErrorKind::Denied => "Permission denied",
+        DiskErrorKind::Sync | DiskErrorKind::Io => "Input/output error",
+    };
+    DiskError {
+        kind,
+        text: text.into(),
+        bytes,
+    }
+}

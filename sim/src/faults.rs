@@ -1,0 +1,40 @@
+//! Faults that are planted on purpose, to see that the oracles find them.
+
+use crate::random::Random;
+use rufous_base::Now;
+
+/// What is wrong with the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    #[default]
+    None,
+    /// Replies leave before what they tell of is on disk.
+    ReplyBeforeSync,
+    /// Now and then a worker believes that it is later than it is.
+    ExpiryTooEarly,
+    /// A message between workers is lost now and then.
+    MessageLost,
+}
+
+impl Fault {
+    pub const ALL: [(Fault, &'static str); 3] = [
+        (Fault::ReplyBeforeSync, "reply-before-sync"),
+        (Fault::ExpiryTooEarly, "expiry-too-early"),
+        (Fault::MessageLost, "message-lost"),
+    ];
+
+    pub fn named(name: &str) -> Option<Fault> {
+        let found = Self::ALL.iter().find(|(_, known)| *known == name);
+        found.map(|(fault, _)| *fault)
+    }
+
+    pub(crate) fn change_clock(self, now: &mut Now, random: &mut Random) {
+        if self == Fault::ExpiryTooEarly && random.chance(0.2) {
+            now.unix_us += 200_000;
+        }
+    }
+
+    pub(crate) fn loses_message(self, random: &mut Random) -> bool {
+        self == Fault::MessageLost && random.chance(0.01)
+    }
+}

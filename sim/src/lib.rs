@@ -1,0 +1,35 @@
+//! A deterministic simulator: real workers in a seeded world of time, network,
+//! disk and clients, and oracles that judge what the clients saw.
+//!
+//! It never reads a clock, a socket, a file or a random source while it runs a
+//! seed: the same seed gives the same trace, line by line.
+//!
+//! Map, in reading order:
+//! - [`plan`]: what a seed stands for
+//! - [`world`]: events in their order, and what they do
+//! - [`seat`]: one worker, driven as the contract of actors has it
+//! - [`disk`], [`clock`]: what outlives a crash, and the time of day
+//! - [`client`], [`workload`]: who asks for what
+//! - [`history`], [`model`], [`oracle`]: what was seen, and whether it is right
+//! - [`probes`], [`trace`]: rare states that were reached, and what happened
+//! - [`faults`]: what is made wrong on purpose
+//! - [`runs`]: many seeds
+//! - [`settings`], [`random`]: helpers
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod clock;
+pub mod disk;
+pub mod faults;
+pub mod history;
+pub mod model;
+pub mod oracle;
+pub mod plan;
+pub mod probes;
+pub mod random;
+pub mod runs;
+pub mod seat;
+pub mod settings;
+pub mod trace;
+pub mod workload;
+pub mod world;

@@ -1,0 +1,437 @@
+//! What commands mean, said once more and as simply as can be: a few keys, one
+//! command after the other. Oracles compare what clients saw with it.
+
+use crate::clock::Clock;
+use rufous_resp::Reply;
+
+/// A key's contents.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Entry {
+    pub value: Vec<u8>,
+    pub expiry: Option<Expiry>,
+}
+
+/// When a key may and when it must be gone. Clients do not know when exactly
+/// their command ran, so neither is one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Expiry {
+    /// Milliseconds of the wall clock.
+    pub earliest: i64,
+    pub latest: i64,
+    /// No clock reading before this can have made it expire.
+    pub since_us: u64,
+}
+
+/// The keys that are checked together.
+pub type State = Vec<Option<Entry>>;
+
+/// When a command may have run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub from_us: u64,
+    pub to_us: u64,
+    pub min_ms: i64,
+    pub max_ms: i64,
+}
+
+impl Window {
+    pub fn new(from_us: u64, to_us: u64, clock: &Clock) -> Self {
+        let (min, max) = clock.range_ms(from_us, to_us);
+        Self {
+            from_us,
+            to_us,
+            min_ms: min,
+            max_ms: max,
+        }
+    }
+}
+
+/// One command; keys are places in the unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Get(usize),
+    Set {
+        key: usize,
+        value: Vec<u8>,
+        px: Option<u64>,
+    },
+    SetNx(usize, Vec<u8>),
+    GetSet(usize, Vec<u8>),
+    GetDel(usize),
+    Append(usize, Vec<u8>),
+    SetRange(usize, usize, Vec<u8>),
+    Strlen(usize),
+    IncrBy(usize, i64),
+    Del(Vec<usize>),
+    Exists(usize),
+    Expire(usize, u64),
+    Persist(usize),
+    Pttl(usize),
+    SetAll(Vec<u8>),
+    GetAll,
+    Rename(usize, usize),
+    Copy(usize, usize, bool),
+    /// Of the whole database.
+    Flush,
+}
+
+/// What a client asks for at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    One(Step),
+    /// MULTI, the steps, EXEC; `guard` is what a watched key held.
+    Transaction {
+        steps: Vec<Step>,
+        guard: Option<(usize, Option<Vec<u8>>)>,
+    },
+}
+
+impl Op {
+    /// The commands of it, for keys of these names.
+    pub fn requests(&self, keys: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
+        match self {
+            Op::One(step) => vec![step.request(keys)],
+            Op::Transaction { steps, .. } => {
+                let mut all = vec![vec![b"MULTI".to_vec()]];
+                all.extend(steps.iter().map(|s| s.request(keys)));
+                all.push(vec![b"EXEC".to_vec()]);
+                all
+            }
+        }
+    }
+
+    pub fn steps(&self) -> &[Step] {
+        match self {
+            Op::One(step) => std::slice::from_ref(step),
+            Op::Transaction { steps, .. } => steps,
+        }
+    }
+
+    pub fn writes(&self) -> bool {
+        self.steps().iter().any(Step::writes)
+    }
+
+    /// All states that may follow from `state` where the client saw `reply`
+    /// (`None`: it never saw any).
+    pub fn outcomes(
+        &self,
+        state: &State,
+        reply: Option<&Reply>,
+        window: &Window,
+        world: &World<'_>,
+    ) -> Vec<State> {
+        let mut all = Vec::new();
+        for mut state in self.before(state, window, world) {
+            if self.runs(&mut state, reply, window) && !all.contains(&state) {
+                all.push(state);
+            }
+        }
+        all
+    }
+
+    /// The state with those keys gone that may have gone by themselves.
+    fn before(&self, state: &State, window: &Window, world: &World<'_>) -> Vec<State> {
+        let mut all = vec![state.clone()];
+        for key in 0..state.len() {
+            let Some(entry) = &state[key] else { continue };
+            if !self.steps().iter().any(|s| s.looks_at(key)) {
+                continue;
+            }
+            let (may, must) = entry.expiry.as_ref().map_or((false, false), |e| {
+                let highest = world.clock.range_ms(e.since_us, window.to_us).1;
+                (highest >= e.earliest, window.min_ms > e.latest)
+            });
+            let mut gone = all.clone();
+            gone.iter_mut().for_each(|s| s[key] = None);
+            if must {
+                all = gone;
+            } else if may || world.evicts {
+                all.extend(gone);
+            }
+        }
+        all
+    }
+
+    fn runs(&self, state: &mut State, reply: Option<&Reply>, window: &Window) -> bool {
+        match self {
+            Op::One(step) => step.run(state, window).allows(reply),
+            Op::Transaction { steps, guard } => {
+                if let Some((key, seen)) = guard
+                    && state[*key].as_ref().map(|e| &e.value) != seen.as_ref()
+                {
+                    return false;
+                }
+                let expected: Vec<_> = steps.iter().map(|s| s.run(state, window)).collect();
+                match reply {
+                    None => true,
+                    Some(Reply::Array(parts)) => {
+                        parts.len() == expected.len()
+                            && expected.iter().zip(parts).all(|(e, p)| e.allows(Some(p)))
+                    }
+                    Some(_) => false,
+                }
+            }
+        }
+    }
+}
+
+/// What the model has to know beside the keys.
+#[derive(Debug)]
+pub struct World<'a> {
+    pub clock: &'a Clock,
+    /// Whether any key may be evicted at any time.
+    pub evicts: bool,
+}
+
+/// The replies that a command may give.
+#[derive(Clone, Debug)]
+pub enum Expect {
+    Exactly(Reply),
+    Between(i64, i64),
+    Error(&'static str),
+}
+
+impl Expect {
+    fn allows(&self, reply: Option<&Reply>) -> bool {
+        match (self, reply) {
+            (_, None) => true,
+            (Expect::Exactly(expected), Some(reply)) => expected == reply,
+            (Expect::Between(low, high), Some(Reply::Integer(n))) => (low..=high).contains(&n),
+            (Expect::Between(..), Some(_)) => false,
+            (Expect::Error(prefix), Some(Reply::Error(text))) => {
+                text.starts_with(prefix.as_bytes())
+            }
+            (Expect::Error(_), Some(_)) => false,
+        }
+    }
+}
+
+fn integer(n: usize) -> Expect {
+    Expect::Exactly(Reply::Integer(n as i64))
+}
+
+fn ok() -> Expect {
+    Expect::Exactly(Reply::Simple(b"OK".to_vec()))
+}
+
+fn bulk(entry: &Option<Entry>) -> Reply {
+    entry
+        .as_ref()
+        .map_or(Reply::Null, |e| Reply::Bulk(e.value.clone()))
+}
+
+fn plain(value: &[u8]) -> Option<Entry> {
+    Some(Entry {
+        value: value.to_vec(),
+        expiry: None,
+    })
+}
+
+impl Step {
+    pub fn writes(&self) -> bool {
+        !matches!(
+            self,
+            Step::Get(_) | Step::Strlen(_) | Step::Exists(_) | Step::Pttl(_) | Step::GetAll
+        )
+    }
+
+    /// Whether what it does depends on what is at `key`.
+    fn looks_at(&self, key: usize) -> bool {
+        match self {
+            Step::Get(k)
+            | Step::SetNx(k, _)
+            | Step::GetSet(k, _)
+            | Step::GetDel(k)
+            | Step::Append(k, _)
+            | Step::SetRange(k, ..)
+            | Step::Strlen(k)
+            | Step::IncrBy(k, _)
+            | Step::Exists(k)
+            | Step::Expire(k, _)
+            | Step::Persist(k)
+            | Step::Pttl(k) => *k == key,
+            Step::Del(keys) => keys.contains(&key),
+            Step::Rename(a, b) | Step::Copy(a, b, _) => *a == key || *b == key,
+            Step::GetAll => true,
+            Step::Set { .. } | Step::SetAll(_) | Step::Flush => false,
+        }
+    }
+
+    fn request(&self, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let word = |w: &str| w.as_bytes().to_vec();
+        let one = |name: &str, key: &usize| vec![word(name), keys[*key].clone()];
+        let with =
+            |name: &str, key: &usize, rest: Vec<u8>| vec![word(name), keys[*key].clone(), rest];
+        match self {
+            Step::Get(k) => one("GET", k),
+            Step::Set { key, value, px } => {
+                let mut all = with("SET", key, value.clone());
+                if let Some(px) = px {
+                    all.extend([word("PX"), word(&px.to_string())]);
+                }
+                all
+            }
+            Step::SetNx(k, value) => with("SETNX", k, value.clone()),
+            Step::GetSet(k, value) => with("GETSET", k, value.clone()),
+            Step::GetDel(k) => one("GETDEL", k),
+            Step::Append(k, tail) => with("APPEND", k, tail.clone()),
+            Step::SetRange(k, at, bytes) => {
+                let mut all = with("SETRANGE", k, word(&at.to_string()));
+                all.push(bytes.clone());
+                all
+            }
+            Step::Strlen(k) => one("STRLEN", k),
+            Step::IncrBy(k, by) => with("INCRBY", k, word(&by.to_string())),
+            Step::Del(which) => std::iter::once(word("DEL"))
+                .chain(which.iter().map(|k| keys[*k].clone()))
+                .collect(),
+            Step::Exists(k) => one("EXISTS", k),
+            Step::Expire(k, ms) => with("PEXPIRE", k, word(&ms.to_string())),
+            Step::Persist(k) => one("PERSIST", k),
+            Step::Pttl(k) => one("PTTL", k),
+            Step::SetAll(value) => std::iter::once(word("MSET"))
+                .chain(keys.iter().flat_map(|k| [k.clone(), value.clone()]))
+                .collect(),
+            Step::GetAll => std::iter::once(word("MGET"))
+                .chain(keys.iter().cloned())
+                .collect(),
+            Step::Rename(a, b) => with("RENAME", a, keys[*b].clone()),
+            Step::Copy(a, b, replace) => {
+                let mut all = with("COPY", a, keys[*b].clone());
+                all.extend(replace.then(|| word("REPLACE")));
+                all
+            }
+            Step::Flush => vec![word("FLUSHDB")],
+        }
+    }
+
+    /// Changes the state and tells what is replied.
+    fn run(&self, state: &mut State, window: &Window) -> Expect {
+        match self {
+            Step::Get(k) => Expect::Exactly(bulk(&state[*k])),
+            Step::Set { key, value, px } => {
+                state[*key] = plain(value);
+                if let (Some(px), Some(entry)) = (px, &mut state[*key]) {
+                    entry.expiry = Some(expiry(*px, window));
+                }
+                ok()
+            }
+            Step::SetNx(k, value) => {
+                let absent = state[*k].is_none();
+                if absent {
+                    state[*k] = plain(value);
+                }
+                integer(usize::from(absent))
+            }
+            Step::GetSet(k, value) => {
+                let old = bulk(&state[*k]);
+                state[*k] = plain(value);
+                Expect::Exactly(old)
+            }
+            Step::GetDel(k) => Expect::Exactly(bulk(&state[*k].take())),
+            Step::Append(k, tail) => {
+                let value = grown(&mut state[*k]);
+                value.extend_from_slice(tail);
+                integer(value.len())
+            }
+            Step::SetRange(k, at, bytes) => {
+                let value = grown(&mut state[*k]);
+                let end = at + bytes.len();
+                value.resize(value.len().max(end), 0);
+                value[*at..end].copy_from_slice(bytes);
+                integer(value.len())
+            }
+            Step::Strlen(k) => integer(state[*k].as_ref().map_or(0, |e| e.value.len())),
+            Step::IncrBy(k, by) => increment(&mut state[*k], *by),
+            Step::Del(which) => {
+                integer(which.iter().filter(|k| state[**k].take().is_some()).count())
+            }
+            Step::Exists(k) => integer(usize::from(state[*k].is_some())),
+            Step::SetAll(value) => {
+                state.iter_mut().for_each(|s| *s = plain(value));
+                ok()
+            }
+            Step::GetAll => Expect::Exactly(Reply::Array(state.iter().map(bulk).collect())),
+            Step::Flush => {
+                state.iter_mut().for_each(|s| *s = None);
+                ok()
+            }
+            Step::Rename(..) | Step::Copy(..) => self.moves(state),
+            Step::Expire(..) | Step::Persist(_) | Step::Pttl(_) => self.times(state, window),
+        }
+    }
+
+    fn moves(&self, state: &mut State) -> Expect {
+        match self {
+            Step::Rename(from, to) => {
+                let Some(entry) = state[*from].take() else {
+                    return Expect::Error("ERR no such key");
+                };
+                state[*to] = Some(entry);
+                ok()
+            }
+            Step::Copy(from, to, replace) => {
+                let copies = state[*from].is_some() && (*replace || state[*to].is_none());
+                if copies {
+                    state[*to] = state[*from].clone();
+                }
+                integer(usize::from(copies))
+            }
+            _ => Expect::Error("not a move"),
+        }
+    }
+
+    fn times(&self, state: &mut State, window: &Window) -> Expect {
+        match self {
+            Step::Expire(k, ms) => {
+                let entry = state[*k].as_mut();
+                let found = entry.map(|e| e.expiry = Some(expiry(*ms, window)));
+                integer(usize::from(found.is_some()))
+            }
+            Step::Persist(k) => {
+                let had = state[*k].as_mut().and_then(|e| e.expiry.take());
+                integer(usize::from(had.is_some()))
+            }
+            Step::Pttl(k) => match &state[*k] {
+                None => Expect::Exactly(Reply::Integer(-2)),
+                Some(Entry { expiry: None, .. }) => Expect::Exactly(Reply::Integer(-1)),
+                Some(Entry {
+                    expiry: Some(e), ..
+                }) => Expect::Between(
+                    (e.earliest - window.max_ms - 1).max(0),
+                    (e.latest - window.min_ms + 1).max(0),
+                ),
+            },
+            _ => Expect::Error("not about time"),
+        }
+    }
+}
+
+/// The time to live, counted from when the command may have run.
+fn expiry(ms: u64, window: &Window) -> Expiry {
+    Expiry {
+        earliest: window.min_ms + ms as i64,
+        latest: window.max_ms + ms as i64,
+        since_us: window.from_us,
+    }
+}
+
+fn grown(entry: &mut Option<Entry>) -> &mut Vec<u8> {
+    let empty = || Entry {
+        value: Vec::new(),
+        expiry: None,
+    };
+    &mut entry.get_or_insert_with(empty).value
+}
+
+fn increment(entry: &mut Option<Entry>, by: i64) -> Expect {
+    let text = entry.as_ref().map_or(&b"0"[..], |e| &e.value);
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|t| t.parse::<i64>().ok());
+    let Some(sum) = number.and_then(|n| n.checked_add(by)) else {
+        return Expect::Error("ERR ");
+    };
+    *grown(entry) = sum.to_string().into_bytes();
+    Expect::Exactly(Reply::Integer(sum))
+}

@@ -1,0 +1,276 @@
+//! Whether there is an order in which commands ran one after the other that
+//! explains every reply, keeps to what was before what, and leads over
+//! restarts as far as the promise of durability goes.
+//!
+//! A search over configurations: which commands have run, and what the keys
+//! hold. Each is visited once. A command whose outcome is unknown may run at
+//! any later time of its life of the node, or never.
+
+use crate::history::{Epoch, History, Kept, Outcome, Record, Unit};
+use crate::model::{State, Window, World};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+/// A search that meets more configurations gives up.
+const MOST_CONFIGURATIONS: usize = 60_000;
+
+type Seedless = BuildHasherDefault<DefaultHasher>;
+
+/// What came out for a unit.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub failure: Option<String>,
+    /// A search was given up.
+    pub unsure: bool,
+    /// A restart lost something, as it may.
+    pub lost: bool,
+}
+
+/// Checks all that happened to one unit.
+pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> Verdict {
+    let mut verdict = Verdict::default();
+    let what = &history.units[unit];
+    let mut starts = vec![vec![None; what.keys.len()]];
+    for (number, records) in history.records[unit].iter().enumerate() {
+        let epoch = history.epochs.get(number).cloned().unwrap_or(Epoch {
+            end_us,
+            kept: Kept::All,
+        });
+        let search = Search::new(records, &epoch, world);
+        let Some(found) = search.run(&starts) else {
+            verdict.unsure = true;
+            return verdict;
+        };
+        if !found.possible {
+            verdict.failure = Some(search.report(what, number, &starts, &found));
+            return verdict;
+        }
+        starts = match epoch.kept {
+            Kept::Nothing => vec![vec![None; what.keys.len()]],
+            _ => found.survivors,
+        };
+    }
+    verdict
+}
+
+/// Records of one unit in one life of the node.
+struct Search<'a> {
+    records: Vec<(&'a Record, Window)>,
+    epoch: &'a Epoch,
+    world: &'a World<'a>,
+}
+
+/// What a search came to.
+struct Found {
+    possible: bool,
+    /// What the keys may hold after the restart.
+    survivors: Vec<State>,
+    /// The most commands that could be explained, and the state then.
+    furthest: (Vec<u64>, State),
+}
+
+type Done = Vec<u64>;
+
+fn has(done: &Done, index: usize) -> bool {
+    done[index / 64] >> (index % 64) & 1 == 1
+}
+
+impl<'a> Search<'a> {
+    fn new(records: &'a [Record], epoch: &'a Epoch, world: &'a World<'a>) -> Self {
+        let matters = |r: &&Record| match r.outcome {
+            Outcome::Refused => false,
+            Outcome::Open => r.op.writes(),
+            Outcome::Seen(_) => true,
+        };
+        let mut all: Vec<_> = records
+            .iter()
+            .filter(matters)
+            .map(|r| {
+                let to = r.answered_us.min(epoch.end_us);
+                (r, Window::new(r.asked_us, to, world.clock))
+            })
+            .collect();
+        all.sort_by_key(|(r, _)| (r.asked_us, r.connection, r.order));
+        Self {
+            records: all,
+            epoch,
+            world,
+        }
+    }
+
+    fn is_open(&self, index: usize) -> bool {
+        self.records[index].0.outcome == Outcome::Open
+    }
+
+    /// Commands that may run next.
+    fn candidates(&self, done: &Done) -> Vec<usize> {
+        let mut earliest_end = u64::MAX;
+        let mut found: Vec<usize> = Vec::new();
+        for (index, (record, _)) in self.records.iter().enumerate() {
+            if has(done, index) {
+                continue;
+            }
+            if record.asked_us > earliest_end {
+                break;
+            }
+            earliest_end = earliest_end.min(record.answered_us);
+            // Sorted by time asked: an earlier one of the connection comes first.
+            let earlier = |f: &usize| self.records[*f].0.connection == record.connection;
+            if !found.iter().any(earlier) {
+                found.push(index);
+            }
+        }
+        // One asked for after another was answered does not come before it.
+        found.retain(|i| self.records[*i].0.asked_us <= earliest_end);
+        found
+    }
+
+    fn run(&self, starts: &[State]) -> Option<Found> {
+        let words = self.records.len() / 64 + 1;
+        let mut nodes: Vec<(Done, State)> = Vec::new();
+        let mut known: HashMap<(Done, State), usize, Seedless> = HashMap::default();
+        let mut parents: Vec<Vec<u32>> = Vec::new();
+        let mut todo = Vec::new();
+        let mut furthest = (0, 0);
+        for start in starts {
+            let node = (vec![0; words], start.clone());
+            if !known.contains_key(&node) {
+                known.insert(node.clone(), nodes.len());
+                todo.push(nodes.len());
+                nodes.push(node);
+                parents.push(Vec::new());
+            }
+        }
+        while let Some(at) = todo.pop() {
+            let count = nodes[at].0.iter().map(|w| w.count_ones()).sum();
+            if count > furthest.1 {
+                furthest = (at, count);
+            }
+            for next in self.successors(&nodes[at]) {
+                let place = *known.entry(next.clone()).or_insert_with(|| {
+                    todo.push(nodes.len());
+                    nodes.push(next);
+                    parents.push(Vec::new());
+                    nodes.len() - 1
+                });
+                parents[place].push(at as u32);
+            }
+            if nodes.len() > MOST_CONFIGURATIONS {
+                return None;
+            }
+        }
+        let leads = self.leads_to_the_end(&nodes, &parents);
+        let survivors = self.survivors(&nodes, &leads);
+        Some(Found {
+            possible: leads.contains(&true),
+            survivors,
+            furthest: nodes[furthest.0].clone(),
+        })
+    }
+
+    fn successors(&self, (done, state): &(Done, State)) -> Vec<(Done, State)> {
+        let mut all = Vec::new();
+        for index in self.candidates(done) {
+            let (record, window) = &self.records[index];
+            let reply = match &record.outcome {
+                Outcome::Seen(reply) => Some(reply),
+                _ => None,
+            };
+            let mut after = done.clone();
+            after[index / 64] |= 1 << (index % 64);
+            let states = record.op.outcomes(state, reply, window, self.world);
+            // A read that fits loses nothing by going first.
+            if reply.is_some() && !record.op.writes() && states.contains(state) {
+                return vec![(after, state.clone())];
+            }
+            all.extend(states.into_iter().map(|s| (after.clone(), s)));
+        }
+        all
+    }
+
+    fn is_complete(&self, done: &Done) -> bool {
+        (0..self.records.len()).all(|i| self.is_open(i) || has(done, i))
+    }
+
+    /// Which configurations can go on until every reply is explained.
+    fn leads_to_the_end(&self, nodes: &[(Done, State)], parents: &[Vec<u32>]) -> Vec<bool> {
+        let mut leads: Vec<bool> = nodes.iter().map(|(d, _)| self.is_complete(d)).collect();
+        let mut todo: Vec<usize> = (0..nodes.len()).filter(|i| leads[*i]).collect();
+        while let Some(at) = todo.pop() {
+            for &parent in &parents[at] {
+                if !std::mem::replace(&mut leads[parent as usize], true) {
+                    todo.push(parent as usize);
+                }
+            }
+        }
+        leads
+    }
+
+    fn survivors(&self, nodes: &[(Done, State)], leads: &[bool]) -> Vec<State> {
+        let kept: Vec<usize> = (0..self.records.len())
+            .filter(|i| self.epoch.kept.holds(self.records[*i].0))
+            .collect();
+        let mut seen: HashSet<&State, Seedless> = HashSet::default();
+        let mut all = Vec::new();
+        for ((done, state), _) in nodes.iter().zip(leads).filter(|(_, leads)| **leads) {
+            if kept.iter().all(|i| has(done, *i)) && seen.insert(state) {
+                all.push(state.clone());
+            }
+        }
+        all
+    }
+
+    /// What a person needs to see why no order explains the replies.
+    fn report(&self, unit: &Unit, epoch: usize, starts: &[State], found: &Found) -> String {
+        use std::fmt::Write;
+        let mut text = format!(
+            "{} (life {epoch} of the node): no order of the commands explains the replies\n",
+            unit.name()
+        );
+        let _ = writeln!(text, "  could hold at the start: {}", show_states(starts));
+        let (done, state) = &found.furthest;
+        for (index, (record, _)) in self.records.iter().enumerate() {
+            let mark = if has(done, index) { ' ' } else { '*' };
+            let _ = writeln!(text, "  {mark} {}", show_record(record));
+        }
+        let _ = write!(
+            text,
+            "  those marked * were not explained; after the others: {}",
+            show_states(std::slice::from_ref(state))
+        );
+        text
+    }
+}
+
+fn show_states(states: &[State]) -> String {
+    let entry = |e: &Option<crate::model::Entry>| match e {
+        None => "-".to_owned(),
+        Some(e) => {
+            let expiry = e
+                .expiry
+                .as_ref()
+                .map_or(String::new(), |x| format!(" until {}", x.earliest));
+            format!("{}{expiry}", crate::trace::show(&e.value))
+        }
+    };
+    let state = |s: &State| s.iter().map(entry).collect::<Vec<_>>().join(", ");
+    let shown: Vec<_> = states.iter().take(8).map(state).collect();
+    format!("{} ({} in all)", shown.join(" | "), states.len())
+}
+
+fn show_record(record: &Record) -> String {
+    let answered = match record.answered_us {
+        u64::MAX => "never".to_owned(),
+        us => us.to_string(),
+    };
+    let mut text = format!(
+        "{}..{answered} c{}#{} {:?} -> {:?}",
+        record.asked_us, record.connection, record.order, record.op, record.outcome
+    );
+    if text.len() > 400 {
+        let end = (0..=400).rev().find(|i| text.is_char_boundary(*i));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,286 @@
+//! What a seed stands for: the size of the node, its settings, who asks for
+//! what, and which faults come how often.
+
+use crate::random::Random;
+use std::fmt;
+
+/// How much of what was acknowledged survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// No log at all: a restart finds nothing.
+    Off,
+    No,
+    Everysec,
+    Always,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::No => "no",
+            Mode::Everysec => "everysec",
+            Mode::Always => "always",
+        }
+    }
+}
+
+/// How a node comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Asked to stop, and waited for.
+    Clean,
+    /// The process is gone, the machine goes on.
+    Kill,
+    /// The machine is gone.
+    PowerLoss,
+}
+
+/// An end of the node, and a start after it.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    /// Comes after so many commands were answered, and so many microseconds.
+    pub after_replies: u64,
+    pub delay_us: u64,
+    pub ending: Ending,
+    pub down_us: u64,
+    pub workers: usize,
+    /// Bits of files that change while the node is down.
+    pub flips: u32,
+    /// The next start is cut short by a kill after so many microseconds.
+    pub during_load_us: Option<u64>,
+}
+
+/// Probabilities per request, and times.
+#[derive(Clone, Debug, Default)]
+pub struct DiskFaults {
+    pub write_error: f64,
+    pub sync_error: f64,
+    /// Writes may end up in part, where the machine loses power.
+    pub torn: f64,
+    /// The disk is full in these spans, counted in answered commands.
+    pub full: Vec<(u64, u64)>,
+    pub write_us: (u64, u64),
+    pub sync_us: (u64, u64),
+    /// Unsynced names survive in any combination, not as a prefix.
+    pub unordered_names: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub workers: usize,
+    pub clients: usize,
+    pub commands_per_client: u64,
+    pub pipeline: u64,
+    pub think_us: u64,
+    pub network_us: (u64, u64),
+    pub message_us: (u64, u64),
+    /// How often a request or reply is cut into pieces on its way.
+    pub split: f64,
+    pub disconnect: f64,
+    pub texts: usize,
+    pub counters: usize,
+    pub expiring: usize,
+    pub groups: usize,
+    pub pairs: usize,
+    pub mode: Mode,
+    /// `BGSAVE`, `BGREWRITEAOF`, `CONFIG SET`: microseconds between.
+    pub operator_us: u64,
+    /// The operator changes `appendfsync`.
+    pub mode_changes: bool,
+    pub segment_bytes: u64,
+    pub maxmemory: Option<u64>,
+    pub policy: &'static str,
+    pub crashes: Vec<Crash>,
+    /// When the wall clock jumps, and by how many seconds.
+    pub jumps: Vec<(u64, i64)>,
+    pub disk: DiskFaults,
+    pub last: Ending,
+    pub last_workers: usize,
+}
+
+/// What the world can do by now; tests narrow it.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// The mode that all seeds have.
+    pub mode: Option<Mode>,
+}
+
+/// Nodes do not keep a memory limit yet.
+const LIMITS_MEMORY: bool = false;
+
+impl Plan {
+    pub fn new(seed: u64, limits: &Limits) -> Self {
+        let mut r = Random::new(seed, "plan");
+        let workers = r.between(1, 4) as usize;
+        let mode = r.weighted(&[
+            (1, Mode::Off),
+            (3, Mode::No),
+            (6, Mode::Everysec),
+            (10, Mode::Always),
+        ]);
+        let mode = limits.mode.unwrap_or(mode);
+        let clients = r.between(2, 8) as usize;
+        let commands_per_client = 240 / clients as u64;
+        let total = commands_per_client * clients as u64;
+        let crashes = r.weighted(&[(2, 0), (4, 1), (2, 2), (1, 3)]);
+        let flips = r.chance(0.1);
+        let crashes = (0..crashes)
+            .map(|n| Self::crash(&mut r, total * n / crashes, total / crashes, workers, flips))
+            .collect();
+        let (maxmemory, policy) = Self::memory(&mut r);
+        Self {
+            seed,
+            workers,
+            clients,
+            commands_per_client,
+            pipeline: r.weighted(&[(3, 1), (2, 2), (2, 4), (1, 8)]),
+            think_us: r.skewed(50, 100_000),
+            network_us: (10, r.skewed(20, 2_000)),
+            message_us: (1, r.skewed(2, 1_000)),
+            split: r.weighted(&[(2, 0.0), (2, 0.1), (1, 0.7)]),
+            disconnect: r.weighted(&[(3, 0.0), (2, 0.02)]),
+            texts: r.between(1, 3) as usize,
+            counters: r.between(0, 2) as usize,
+            expiring: r.between(0, 2) as usize,
+            groups: r.between(0, 2) as usize,
+            pairs: r.between(0, 2) as usize,
+            mode,
+            operator_us: r.skewed(20_000, 3_000_000),
+            mode_changes: r.chance(0.2),
+            segment_bytes: r.skewed(4 << 10, 64 << 10),
+            maxmemory,
+            policy,
+            crashes,
+            jumps: Self::jumps(&mut r),
+            disk: Self::disk(&mut r, total),
+            last: r.weighted(&[
+                (2, Ending::Clean),
+                (2, Ending::Kill),
+                (1, Ending::PowerLoss),
+            ]),
+            last_workers: Self::next_workers(&mut r, workers),
+        }
+    }
+
+    fn next_workers(r: &mut Random, workers: usize) -> usize {
+        if r.chance(0.3) {
+            r.between(1, 4) as usize
+        } else {
+            workers
+        }
+    }
+
+    fn crash(r: &mut Random, from: u64, span: u64, workers: usize, flips: bool) -> Crash {
+        Crash {
+            after_replies: from + r.below(span),
+            delay_us: r.skewed(1, 20_000),
+            ending: r.weighted(&[
+                (1, Ending::Clean),
+                (4, Ending::Kill),
+                (6, Ending::PowerLoss),
+            ]),
+            down_us: r.skewed(1_000, 5_000_000),
+            workers: Self::next_workers(r, workers),
+            flips: if flips { r.between(1, 3) as u32 } else { 0 },
+            during_load_us: r.chance(0.2).then(|| r.skewed(100, 50_000)),
+        }
+    }
+
+    fn memory(r: &mut Random) -> (Option<u64>, &'static str) {
+        if !LIMITS_MEMORY || !r.chance(0.15) {
+            return (None, "noeviction");
+        }
+        let policies = [
+            "noeviction",
+            "allkeys-lru",
+            "allkeys-lfu",
+            "allkeys-random",
+            "volatile-ttl",
+            "volatile-lru",
+        ];
+        (Some(r.between(20, 200)), policies[r.index(policies.len())])
+    }
+
+    fn jumps(r: &mut Random) -> Vec<(u64, i64)> {
+        if !r.chance(0.3) {
+            return Vec::new();
+        }
+        let count = r.between(1, 4);
+        (0..count)
+            .map(|_| (r.below(6_000_000), r.between(0, 7_200) as i64 - 3_600))
+            .collect()
+    }
+
+    fn disk(r: &mut Random, total: u64) -> DiskFaults {
+        let fails = r.chance(0.25);
+        let full = r.chance(0.2);
+        let rate = |r: &mut Random, fails: bool| {
+            if fails && r.chance(0.6) { 0.02 } else { 0.0 }
+        };
+        let start = r.below(total);
+        DiskFaults {
+            write_error: rate(r, fails),
+            sync_error: rate(r, fails),
+            torn: r.weighted(&[(1, 0.0), (2, 0.5), (1, 1.0)]),
+            full: if full {
+                vec![(start, start + r.between(1, 60))]
+            } else {
+                Vec::new()
+            },
+            write_us: (5, r.skewed(20, 2_000)),
+            sync_us: (100, r.skewed(500, 200_000)),
+            unordered_names: r.chance(0.5),
+        }
+    }
+
+    /// Whether a restart may lose the end of each worker's log.
+    pub fn may_lose(&self) -> bool {
+        self.mode != Mode::Always
+            || self.mode_changes
+            || self.crashes.iter().any(|crash| crash.flips > 0)
+    }
+
+    pub fn evicts(&self) -> bool {
+        self.maxmemory.is_some() && self.policy != "noeviction"
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}: {} workers, appendfsync {}, segments of {} bytes, memory limit {:?} ({})",
+            self.seed,
+            self.workers,
+            self.mode.name(),
+            self.segment_bytes,
+            self.maxmemory,
+            self.policy
+        )?;
+        writeln!(
+            f,
+            "  {} clients with {} commands each, up to {} at a time, {} us between, lost {}",
+            self.clients, self.commands_per_client, self.pipeline, self.think_us, self.disconnect
+        )?;
+        writeln!(
+            f,
+            "  {} texts, {} counters, {} expiring keys, {} groups, {} pairs",
+            self.texts, self.counters, self.expiring, self.groups, self.pairs
+        )?;
+        writeln!(
+            f,
+            "  network {:?} us, between workers {:?} us, cut {}, operator each {} us, changes appendfsync: {}",
+            self.network_us, self.message_us, self.split, self.operator_us, self.mode_changes
+        )?;
+        writeln!(f, "  {:?}", self.disk)?;
+        for crash in &self.crashes {
+            writeln!(f, "  {crash:?}")?;
+        }
+        for (at, seconds) in &self.jumps {
+            writeln!(f, "  at {at} us the wall clock jumps by {seconds} s")?;
+        }
+        writeln!(f, "  last: {:?}, {} workers", self.last, self.last_workers)
+    }
+}

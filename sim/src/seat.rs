@@ -1,0 +1,365 @@
+//! A worker as its driver sees it: what has arrived for its front, and what
+//! waits to leave. Keeps the promises of `rufous_base::actor`.
+
+use crate::disk::Begun;
+use crate::random::Random;
+use crate::trace::show;
+use rufous_base::disk::{DiskDone, DiskRequest, Lane};
+use rufous_base::{
+    Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
+};
+use rufous_server::front::{Front, Message};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Something for a front.
+pub enum Arrival {
+    Opened(ConnId, ConnInfo),
+    Bytes(ConnId, Vec<u8>),
+    Message(WorkerId, Message),
+    Drained(ConnId),
+    Ended(ConnId),
+    Closed(ConnId),
+    Disk(DiskDone),
+    Stop,
+}
+
+/// Requests of one lane; the first is under way where `begun` is set.
+#[derive(Default)]
+pub struct Queue {
+    pub requests: VecDeque<DiskRequest>,
+    pub begun: Option<Begun>,
+}
+
+/// Replies of a turn that wait for its gate.
+struct Waiting {
+    gate: u64,
+    replies: Vec<(ConnId, Vec<u8>)>,
+    closes: Vec<(ConnId, Close)>,
+    drains: Vec<ConnId>,
+}
+
+/// What left after a turn.
+#[derive(Default)]
+pub struct Left {
+    pub replies: Vec<(ConnId, Vec<u8>)>,
+    pub closes: Vec<(ConnId, Close)>,
+    pub messages: Vec<(WorkerId, Message)>,
+    pub node: Vec<NodeEffect>,
+    pub disk: Vec<DiskRequest>,
+    /// What went in, for the trace.
+    pub inputs: Vec<String>,
+    pub waited: bool,
+    pub abandoned: bool,
+    pub held: bool,
+}
+
+/// One worker.
+pub struct Seat {
+    pub front: Front,
+    fx: Effects<Message>,
+    inbox: VecDeque<Arrival>,
+    /// Connections that are not to be read from, and what they sent.
+    holds: BTreeSet<u32>,
+    kept_back: BTreeMap<u32, (ConnId, Vec<u8>)>,
+    waiting: VecDeque<Waiting>,
+    wake_at_us: Option<u64>,
+    pub lanes: [Queue; 3],
+    pub busy_until_us: u64,
+    /// The turn that is under way to be taken, so that there is only one.
+    pub turn_at_us: Option<u64>,
+    next_slot: u32,
+    free_slots: Vec<(u32, u32)>,
+    /// Closed connections of which nothing may arrive any more.
+    gone: BTreeSet<(u32, u32)>,
+    /// A fault to be found: replies do not wait.
+    pub ignore_gate: bool,
+}
+
+impl Seat {
+    pub fn new(front: Front) -> Self {
+        Self {
+            front,
+            fx: Effects::default(),
+            inbox: VecDeque::new(),
+            holds: BTreeSet::new(),
+            kept_back: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            wake_at_us: None,
+            lanes: Default::default(),
+            busy_until_us: 0,
+            turn_at_us: None,
+            next_slot: 0,
+            free_slots: Vec::new(),
+            gone: BTreeSet::new(),
+            ignore_gate: false,
+        }
+    }
+
+    /// A place for a new connection.
+    pub fn new_connection(&mut self) -> ConnId {
+        let (slot, generation) = self.free_slots.pop().unwrap_or_else(|| {
+            self.next_slot += 1;
+            (self.next_slot - 1, 0)
+        });
+        ConnId {
+            slot,
+            generation: generation + 1,
+        }
+    }
+
+    pub fn arrive(&mut self, arrival: Arrival) {
+        self.inbox.push_back(arrival);
+    }
+
+    /// When the next turn is wanted, at the earliest.
+    pub fn wants_turn_at(&self, now_us: u64) -> Option<u64> {
+        if !self.inbox.is_empty() {
+            return Some(now_us.max(self.busy_until_us));
+        }
+        Some(self.wake_at_us?.max(self.busy_until_us).max(now_us))
+    }
+
+    /// Whether nothing waits anywhere.
+    pub fn is_idle(&self) -> bool {
+        self.inbox.is_empty()
+            && self.waiting.is_empty()
+            && self.lanes.iter().all(|lane| lane.requests.is_empty())
+    }
+
+    /// What waits, for a person who wonders why nothing moves.
+    pub fn describe(&self) -> String {
+        let lanes: Vec<_> = Lane::ALL
+            .iter()
+            .map(|l| self.lanes[l.index()].requests.len())
+            .collect();
+        format!(
+            "{} arrivals, {} turns of replies wait (gate {:?}, passed {}), {} held connections, lanes {lanes:?}, kernel waits for {}",
+            self.inbox.len(),
+            self.waiting.len(),
+            self.waiting.front().map(|w| w.gate),
+            self.fx.passed,
+            self.holds.len(),
+            self.front.kernel.waiting(),
+        )
+    }
+
+    /// One turn with some or all of what has arrived.
+    pub fn turn(&mut self, now: Now, random: &mut Random) -> Left {
+        let mut left = Left::default();
+        let most = if random.chance(0.7) {
+            usize::MAX
+        } else {
+            random.index(3) + 1
+        };
+        let taken: Vec<_> = self.inbox.drain(..self.inbox.len().min(most)).collect();
+        let (mut bytes, mut reads) = (Vec::new(), Vec::new());
+        let (mut later, mut again) = (Vec::new(), Vec::new());
+        for arrival in taken {
+            match arrival {
+                // One read of each connection in a turn.
+                Arrival::Bytes(conn, _) if reads.iter().any(|r: &Read| r.conn == conn) => {
+                    again.push(arrival);
+                }
+                Arrival::Bytes(conn, part) => self.receive(conn, &part, &mut bytes, &mut reads),
+                Arrival::Opened(..) | Arrival::Drained(_) | Arrival::Stop => {
+                    self.take(now, arrival, &mut left);
+                }
+                other => later.push(other),
+            }
+        }
+        self.take_bytes(now, bytes, reads, &mut left);
+        for arrival in later {
+            if let Arrival::Ended(conn) = arrival
+                && again
+                    .iter()
+                    .any(|a| matches!(a, Arrival::Bytes(c, _) if *c == conn))
+            {
+                again.push(arrival);
+            } else {
+                self.take(now, arrival, &mut left);
+            }
+        }
+        for arrival in again.into_iter().rev() {
+            self.inbox.push_front(arrival);
+        }
+        self.take_wish();
+        if self.wake_at_us.is_some_and(|due| due <= now.mono_us) {
+            self.wake_at_us = None;
+            left.inputs.push("tick".into());
+            self.step(now, Input::Tick, &[]);
+        }
+        self.front.end_turn(now, &mut self.fx);
+        self.carry_out(&mut left);
+        left
+    }
+
+    /// Collects what a connection sent, unless it is held.
+    fn receive(&mut self, conn: ConnId, part: &[u8], bytes: &mut Vec<u8>, reads: &mut Vec<Read>) {
+        if self.gone.contains(&(conn.slot, conn.generation)) {
+            return;
+        }
+        if self.holds.contains(&conn.slot) {
+            let kept = self
+                .kept_back
+                .entry(conn.slot)
+                .or_insert((conn, Vec::new()));
+            kept.1.extend_from_slice(part);
+            return;
+        }
+        let start = bytes.len();
+        if let Some((_, kept)) = self.kept_back.remove(&conn.slot) {
+            bytes.extend(kept);
+        }
+        bytes.extend_from_slice(part);
+        let end = bytes.len();
+        reads.push(Read { conn, start, end });
+    }
+
+    fn take_bytes(&mut self, now: Now, bytes: Vec<u8>, reads: Vec<Read>, left: &mut Left) {
+        if reads.is_empty() {
+            return;
+        }
+        for read in &reads {
+            let part = show(&bytes[read.start..read.end]);
+            left.inputs.push(format!("{:?} sent {part}", read.conn));
+        }
+        let input = Input::Received {
+            bytes: &bytes,
+            reads: &reads,
+        };
+        self.step(now, input, &bytes);
+    }
+
+    fn take(&mut self, now: Now, arrival: Arrival, left: &mut Left) {
+        let (text, input) = match arrival {
+            Arrival::Opened(conn, info) => {
+                (format!("{conn:?} opened"), Input::Opened { conn, info })
+            }
+            Arrival::Drained(conn) => (format!("{conn:?} drained"), Input::Drained { conn }),
+            Arrival::Stop => ("stop".into(), Input::Stop),
+            Arrival::Message(from, message) => (
+                format!("message of {from:?}"),
+                Input::Message { from, message },
+            ),
+            Arrival::Disk(done) => (
+                format!("disk {} {}", done.id, outcome(&done)),
+                Input::Disk(done),
+            ),
+            Arrival::Ended(conn) => {
+                if self.kept_back.contains_key(&conn.slot) {
+                    // What it sent comes first.
+                    return self.inbox.push_back(Arrival::Ended(conn));
+                }
+                (format!("{conn:?} ended"), Input::Ended { conn })
+            }
+            Arrival::Closed(conn) => {
+                if !self.gone.insert((conn.slot, conn.generation)) {
+                    return;
+                }
+                self.holds.remove(&conn.slot);
+                self.kept_back.remove(&conn.slot);
+                self.free_slots.push((conn.slot, conn.generation));
+                (format!("{conn:?} closed"), Input::Closed { conn })
+            }
+            Arrival::Bytes(..) => return,
+        };
+        left.inputs.push(text);
+        self.step(now, input, &[]);
+    }
+
+    /// Steps, and again for as long as there is work left over.
+    fn step(&mut self, now: Now, input: Input<'_, Message>, bytes: &[u8]) {
+        self.fx.more = false;
+        self.front.step(now, input, &mut self.fx);
+        let mut steps = 0;
+        while self.fx.more {
+            self.fx.more = false;
+            self.front.step(now, Input::Resume { bytes }, &mut self.fx);
+            steps += 1;
+            assert!(steps < 1_000_000, "the front never rests");
+        }
+    }
+
+    fn take_wish(&mut self) {
+        if let Some(at) = self.fx.wake_at_us.take() {
+            self.wake_at_us = Some(at);
+        }
+    }
+
+    fn carry_out(&mut self, left: &mut Left) {
+        self.take_wish();
+        let fx = &mut self.fx;
+        fx.backlogs.clear();
+        fx.garbage.clear();
+        left.node.append(&mut fx.node);
+        left.messages.append(&mut fx.messages);
+        left.disk.append(&mut fx.disk);
+        let mut turn = Waiting {
+            gate: fx.gate.take().unwrap_or(0),
+            replies: Vec::new(),
+            closes: std::mem::take(&mut fx.closes),
+            drains: std::mem::take(&mut fx.drains),
+        };
+        for write in fx.writes.drain(..) {
+            let mut part = Output::default();
+            part.append_range(&fx.output, write.start, write.end);
+            turn.replies.push((write.conn, part.to_vec()));
+        }
+        fx.output.clear();
+        let holds = std::mem::take(&mut fx.holds);
+        let (passed, abandon) = (fx.passed, std::mem::take(&mut fx.abandon));
+        if self.ignore_gate {
+            turn.gate = 0;
+        }
+        if !turn.replies.is_empty() || !turn.closes.is_empty() || !turn.drains.is_empty() {
+            turn.gate = turn.gate.max(self.waiting.back().map_or(0, |w| w.gate));
+            left.waited = turn.gate > passed;
+            self.waiting.push_back(turn);
+        }
+        while let Some(turn) = self.waiting.pop_front_if(|w| w.gate <= passed) {
+            left.replies.extend(turn.replies);
+            left.closes.extend(turn.closes);
+            self.inbox
+                .extend(turn.drains.into_iter().map(Arrival::Drained));
+        }
+        if abandon {
+            self.abandon(left);
+        }
+        for (conn, hold) in holds {
+            self.hold(conn, hold, left);
+        }
+    }
+
+    fn abandon(&mut self, left: &mut Left) {
+        for turn in self.waiting.drain(..) {
+            left.abandoned = true;
+            let conns = turn.replies.iter().map(|(conn, _)| *conn);
+            let conns = conns.chain(turn.closes.iter().map(|(conn, _)| *conn));
+            left.closes.extend(conns.map(|conn| (conn, Close::Now)));
+            self.inbox
+                .extend(turn.drains.into_iter().map(Arrival::Drained));
+        }
+    }
+
+    fn hold(&mut self, conn: ConnId, hold: bool, left: &mut Left) {
+        if self.gone.contains(&(conn.slot, conn.generation)) {
+            return;
+        }
+        if hold {
+            left.held = true;
+            self.holds.insert(conn.slot);
+            return;
+        }
+        self.holds.remove(&conn.slot);
+        if self.kept_back.contains_key(&conn.slot) {
+            self.inbox.push_front(Arrival::Bytes(conn, Vec::new()));
+        }
+    }
+}
+
+fn outcome(done: &DiskDone) -> String {
+    match &done.result {
+        Ok(_) => "done".into(),
+        Err(error) => format!("failed: {error}"),
+    }
+}

@@ -1,0 +1,28 @@
+//! The settings of a node, from a plan; and what the node is able to do.
+
+use crate::plan::{Mode, Plan};
+use rufous_server::config::{AppendFsync, Config};
+
+/// Settings of a node with so many workers.
+pub fn config(plan: &Plan, workers: usize) -> Config {
+    let appendfsync = match plan.mode {
+        Mode::Off | Mode::No => AppendFsync::No,
+        Mode::Everysec => AppendFsync::Everysec,
+        Mode::Always => AppendFsync::Always,
+    };
+    Config {
+        workers,
+        folder: plan.mode != Mode::Off,
+        appendonly: plan.mode != Mode::Off,
+        appendfsync,
+        log_segment_size: plan.segment_bytes,
+        ..Config::in_memory()
+    }
+}
+
+/// Whether the node knows a command of this name.
+pub fn knows(command: &str) -> bool {
+    rufous_server::command::table()
+        .find(command.as_bytes())
+        .is_some()
+}

@@ -1,0 +1,87 @@
+//! What happened, one line per event: the time, who, and what. The hash of all
+//! lines tells whether two runs were the same.
+
+use std::fmt::Write;
+
+/// The lines of a run.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Whether lines are kept, or only hashed.
+    keep: bool,
+    lines: Vec<String>,
+    line: String,
+    hash: u64,
+    count: u64,
+}
+
+impl Trace {
+    pub fn new(keep: bool) -> Self {
+        Self {
+            keep,
+            hash: 0xcbf2_9ce4_8422_2325,
+            ..Self::default()
+        }
+    }
+
+    /// Notes that `what` happened to `who` at `us`.
+    pub fn note(&mut self, us: u64, who: impl std::fmt::Display, what: std::fmt::Arguments<'_>) {
+        self.line.clear();
+        let (s, rest) = (us / 1_000_000, us % 1_000_000);
+        // Writing to a string does not fail.
+        let _ = write!(self.line, "{s:>4}.{rest:06} {who:<6} {what}");
+        for chunk in self.line.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let mixed = (self.hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            self.hash = mixed ^ (mixed >> 29);
+        }
+        self.count += 1;
+        if self.keep {
+            self.lines.push(self.line.clone());
+        }
+    }
+
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many events there were.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn into_lines(self) -> Vec<String> {
+        self.lines
+    }
+}
+
+/// Bytes as a person reads them: text where they are text, cut where long.
+pub fn show(bytes: &[u8]) -> String {
+    const MOST: usize = 48;
+    let mut text = bytes[..bytes.len().min(MOST)].escape_ascii().to_string();
+    if bytes.len() > MOST {
+        let _ = write!(text, "…({})", bytes.len());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_line_changes_the_hash() {
+        let run = |what: &str| {
+            let mut trace = Trace::new(true);
+            trace.note(1_500_000, "w0", format_args!("{what}"));
+            (trace.hash(), trace.into_lines())
+        };
+        assert_eq!(run("turn").0, run("turn").0);
+        assert_ne!(run("turn").0, run("turm").0);
+        assert_eq!(run("turn").1, ["   1.500000 w0     turn"]);
+    }
+}

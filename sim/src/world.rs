@@ -1,0 +1,350 @@
+//! The world: a node, its clients, its disk and the time, driven by a heap of
+//! events. Everything random comes from the seed, so that a seed gives the
+//! same run each time.
+//!
+//! - here: what there is, and the heap
+//! - `life`: the node starts and ends
+//! - `network`: bytes and messages on their way
+//! - `users`: what clients do
+//! - `end`: the last look at everything
+
+mod end;
+mod life;
+mod network;
+mod users;
+
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::faults::Fault;
+use crate::history::History;
+use crate::oracle::promise::Modes;
+use crate::plan::{Crash, Plan};
+use crate::probes::{Probe, Probes};
+use crate::random::Random;
+use crate::seat::Seat;
+use crate::trace::Trace;
+use crate::workload::{self, Unique};
+use network::Link;
+use rufous_base::Now;
+use rufous_server::front::Message;
+use rufous_server::front::shared::Shared;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// What can happen.
+enum What {
+    /// A worker takes a turn.
+    Turn(usize),
+    Message {
+        from: usize,
+        to: usize,
+        message: Message,
+    },
+    DiskDone {
+        worker: usize,
+        lane: usize,
+    },
+    BytesToNode {
+        link: usize,
+        bytes: Vec<u8>,
+    },
+    /// The client sends no more (`false`), or is gone (`true`).
+    LeftNode {
+        link: usize,
+        gone: bool,
+    },
+    BytesToClient {
+        link: usize,
+        bytes: Vec<u8>,
+    },
+    ClientLost {
+        link: usize,
+    },
+    /// A client may do something.
+    Act(usize),
+    Jump(i64),
+    Crash(Box<Crash>),
+    Start {
+        workers: usize,
+    },
+    /// Somebody waits for this time to come.
+    Pause,
+}
+
+struct Event {
+    at_us: u64,
+    number: u64,
+    /// The life of the node that it belongs to; `None`: it outlives it.
+    life: Option<u32>,
+    what: What,
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    /// The earliest is the greatest, as the heap wants it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at_us, other.number).cmp(&(self.at_us, self.number))
+    }
+}
+
+/// What the node is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Power {
+    Down,
+    Up,
+    /// So many workers have still to say that they stopped.
+    Stopping(usize),
+    /// It refused to start, or stopped by itself.
+    Refused,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Report {
+    pub plan: Plan,
+    pub failure: Option<String>,
+    pub probes: Probes,
+    pub hash: u64,
+    pub events: u64,
+    pub operations: u64,
+    pub lines: Vec<String>,
+    /// Searches that were given up.
+    pub unsure: u64,
+}
+
+pub struct World {
+    plan: Plan,
+    fault: Fault,
+    now_us: u64,
+    heap: BinaryHeap<Event>,
+    events: u64,
+    life: u32,
+    power: Power,
+    clock: Clock,
+    trace: Trace,
+    probes: Probes,
+    network: Random,
+    turns: Random,
+    chance: Random,
+    seats: Vec<Seat>,
+    shared: Option<Arc<Shared>>,
+    links: Vec<Link>,
+    /// Links by worker, slot and generation.
+    places: BTreeMap<(usize, u32, u32), usize>,
+    /// When the last message between two workers arrives.
+    last_message_us: BTreeMap<(usize, usize), u64>,
+    clients: Vec<Client>,
+    history: History,
+    unique: Unique,
+    disk: Disk,
+    modes: Modes,
+    crashes: VecDeque<Crash>,
+    /// Operations that came to an end, well or not.
+    finished: u64,
+    /// Units that are still to be read by the operator.
+    audit: Vec<usize>,
+    /// The workload is over: faults stop.
+    calm: bool,
+    flipped: bool,
+    failure: Option<String>,
+}
+
+/// Virtual time that the workload may take.
+const WORK_LIMIT_US: u64 = 600_000_000;
+/// Virtual time within which everything must finish without faults.
+const CALM_LIMIT_US: u64 = 60_000_000;
+
+impl World {
+    pub fn new(plan: Plan, fault: Fault, keep_trace: bool) -> Self {
+        let seed = plan.seed;
+        let mut clients: Vec<_> = (0..plan.clients)
+            .map(|n| Client::new(seed, n, plan.commands_per_client))
+            .collect();
+        // The last one is the operator.
+        clients.push(Client::new(seed, plan.clients, 0));
+        Self {
+            fault,
+            now_us: 1_000_000,
+            heap: BinaryHeap::new(),
+            events: 0,
+            life: 0,
+            power: Power::Down,
+            clock: Clock::default(),
+            trace: Trace::new(keep_trace),
+            probes: Probes::default(),
+            network: Random::new(seed, "network"),
+            turns: Random::new(seed, "turns"),
+            chance: Random::new(seed, "chance"),
+            seats: Vec::new(),
+            shared: None,
+            links: Vec::new(),
+            places: BTreeMap::new(),
+            last_message_us: BTreeMap::new(),
+            clients,
+            history: History::new(workload::units(&plan)),
+            unique: Unique::default(),
+            disk: Disk::new(seed, plan.disk.clone()),
+            modes: Modes::new(plan.mode),
+            crashes: plan.crashes.iter().cloned().collect(),
+            finished: 0,
+            audit: Vec::new(),
+            calm: false,
+            flipped: false,
+            failure: None,
+            plan,
+        }
+    }
+
+    /// Runs to the end, and judges.
+    pub fn run(mut self) -> Report {
+        self.script();
+        if self.failure.is_none() {
+            self.judge();
+        }
+        Report {
+            failure: self.failure,
+            probes: self.probes,
+            hash: self.trace.hash(),
+            events: self.trace.len(),
+            operations: self.finished,
+            lines: self.trace.into_lines(),
+            unsure: self.history.unsure,
+            plan: self.plan,
+        }
+    }
+
+    fn script(&mut self) {
+        self.start(self.plan.workers);
+        for client in 0..self.clients.len() {
+            let at = self.now_us + self.network.below(2_000);
+            self.push(at, None, What::Act(client));
+        }
+        for (at, seconds) in self.plan.jumps.clone() {
+            self.push(self.now_us + at, None, What::Jump(seconds));
+        }
+        let limit = self.now_us + WORK_LIMIT_US;
+        self.until("the workload is done", limit, |w| {
+            w.clients.iter().all(Client::is_done) && w.crashes.is_empty() && w.power == Power::Up
+        });
+        self.come_to_rest();
+        self.look_at_everything("after the workload");
+        self.end_and_start_again();
+    }
+
+    /// Lets things happen until something holds.
+    fn until(&mut self, what: &str, limit_us: u64, holds: impl Fn(&Self) -> bool) {
+        while self.failure.is_none() && self.power != Power::Refused && !holds(self) {
+            let Some(event) = self.heap.pop() else {
+                return self.fail(format!("nothing happens any more before {what}"));
+            };
+            if event.at_us > limit_us {
+                let state = self.describe();
+                return self.fail(format!("it takes too long until {what}\n{state}"));
+            }
+            self.now_us = event.at_us;
+            let alive = matches!(self.power, Power::Up | Power::Stopping(_));
+            if event.life.is_none_or(|life| alive && life == self.life) {
+                self.happen(event.what);
+            }
+        }
+    }
+
+    /// Lets some time pass.
+    fn pass_us(&mut self, us: u64) {
+        let at = self.now_us + us;
+        self.push(at, None, What::Pause);
+        self.until("time has passed", u64::MAX, |w| w.now_us >= at);
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Turn(worker) => self.on_turn(worker),
+            What::Message { from, to, message } => self.on_message(from, to, message),
+            What::DiskDone { worker, lane } => self.on_disk_done(worker, lane),
+            What::BytesToNode { link, bytes } => self.on_bytes_to_node(link, bytes),
+            What::LeftNode { link, gone } => self.on_left_node(link, gone),
+            What::BytesToClient { link, bytes } => self.on_bytes_to_client(link, &bytes),
+            What::ClientLost { link } => self.on_client_lost(link),
+            What::Act(client) => self.on_act(client),
+            What::Jump(seconds) => self.on_jump(seconds),
+            What::Crash(crash) => self.on_crash(&crash),
+            What::Start { workers } => self.start(workers),
+            What::Pause => {}
+        }
+    }
+
+    fn push(&mut self, at_us: u64, life: Option<u32>, what: What) {
+        self.events += 1;
+        self.heap.push(Event {
+            at_us: at_us.max(self.now_us),
+            number: self.events,
+            life,
+            what,
+        });
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            mono_us: self.now_us,
+            unix_us: self.clock.unix_us(self.now_us),
+        }
+    }
+
+    fn fail(&mut self, what: String) {
+        self.trace
+            .note(self.now_us, "world", format_args!("FAILED: {what}"));
+        self.failure.get_or_insert(what);
+    }
+
+    fn on_jump(&mut self, seconds: i64) {
+        if self.calm {
+            return;
+        }
+        self.clock.jump(self.now_us, seconds * 1_000_000);
+        self.probes.hit(match seconds {
+            ..0 => Probe::ClockJumpedBack,
+            _ => Probe::ClockJumpedAhead,
+        });
+        self.trace.note(
+            self.now_us,
+            "world",
+            format_args!("the wall clock jumps by {seconds} s"),
+        );
+    }
+
+    /// Who waits for what.
+    fn describe(&self) -> String {
+        let mut text = format!("  the node is {:?}\n", self.power);
+        for (worker, seat) in self.seats.iter().enumerate() {
+            text.push_str(&format!("  w{worker}: {}\n", seat.describe()));
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            text.push_str(&format!(
+                "  client {number}: {:?}, {} operations left, waits for {:?}\n",
+                client.state,
+                client.left,
+                client
+                    .awaited
+                    .iter()
+                    .map(|a| &a.record.op)
+                    .collect::<Vec<_>>()
+            ));
+        }
+        text
+    }
+}

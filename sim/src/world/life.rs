@@ -1,0 +1,178 @@
+//! The node starts, and comes to its ends.
+
+use super::{Power, What, World};
+use crate::history::{Epoch, Kept};
+use crate::oracle::promise::Slowness;
+use crate::plan::{Crash, Ending};
+use crate::probes::Probe;
+use crate::seat::{Arrival, Seat};
+use crate::settings;
+use rufous_base::disk::DiskOp;
+use rufous_base::{ConnInfo, WorkerId};
+use rufous_server::front::Front;
+use rufous_server::front::shared::Shared;
+use std::sync::Arc;
+
+/// Virtual time that stopping in good order may take while the disk fails.
+const STOP_LIMIT_US: u64 = 120_000_000;
+
+impl World {
+    pub(super) fn start(&mut self, workers: usize) {
+        self.life += 1;
+        self.power = Power::Up;
+        self.disk.new_life();
+        self.modes.new_life(self.now_us);
+        self.trace.note(
+            self.now_us,
+            "node",
+            format_args!("starts with {workers} workers, life {}", self.life),
+        );
+        let config = Arc::new(settings::config(&self.plan, workers));
+        let shared = Arc::new(Shared::new(
+            workers,
+            self.plan.seed ^ u64::from(self.life),
+            "0123456789".repeat(4),
+            self.now().unix_us,
+            config.port,
+        ));
+        let front = |w| Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
+        self.shared = Some(Arc::clone(&shared));
+        self.seats = (0..workers).map(|w| Seat::new(front(w))).collect();
+        self.places.clear();
+        self.last_message_us.clear();
+        for worker in 0..workers {
+            self.seats[worker].ignore_gate = self.fault == crate::faults::Fault::ReplyBeforeSync;
+            self.first_steps(worker);
+        }
+    }
+
+    /// As a real node does: each worker sees a connection from inside that
+    /// goes away at once.
+    fn first_steps(&mut self, worker: usize) {
+        let info = ConnInfo {
+            peer: "inside".into(),
+            local: "inside".into(),
+            is_local: true,
+            is_internal: true,
+        };
+        let conn = self.seats[worker].new_connection();
+        self.arrive(worker, Arrival::Opened(conn, info));
+        self.arrive(worker, Arrival::Closed(conn));
+    }
+
+    pub(super) fn on_crash(&mut self, crash: &Crash) {
+        if self.power != Power::Up {
+            return;
+        }
+        if crash.ending == Ending::Clean {
+            // Clients must not notice how long it takes.
+            self.stop();
+            let limit = self.now_us + STOP_LIMIT_US;
+            self.until("the node has stopped", limit, |w| {
+                w.power == Power::Stopping(0)
+            });
+        }
+        self.end_life(crash.ending, crash.flips);
+        if crash.workers != self.plan.workers {
+            self.probes.hit(Probe::WorkersChanged);
+        }
+        let at = self.now_us + crash.down_us;
+        let workers = crash.workers;
+        self.push(at, None, What::Start { workers });
+        if let Some(us) = crash.during_load_us {
+            let again = Crash {
+                ending: Ending::Kill,
+                during_load_us: None,
+                flips: 0,
+                ..crash.clone()
+            };
+            self.push(at + us, Some(self.life + 1), What::Crash(Box::new(again)));
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.power = Power::Stopping(self.seats.len());
+        for worker in 0..self.seats.len() {
+            self.arrive(worker, Arrival::Stop);
+        }
+    }
+
+    /// The node is gone. What has left it still arrives.
+    pub(super) fn end_life(&mut self, ending: Ending, flips: u32) {
+        self.trace
+            .note(self.now_us, "node", format_args!("ends: {ending:?}"));
+        self.probes.hit(match ending {
+            Ending::Clean => Probe::CleanStop,
+            Ending::Kill => Probe::ProcessKilled,
+            Ending::PowerLoss => Probe::PowerLost,
+        });
+        let mut slow = Slowness {
+            sync_us: self.disk.slowest_sync_us,
+            failing_since_us: self.disk.failing_since_us,
+        };
+        for seat in &self.seats {
+            for queue in &seat.lanes {
+                if let (Some(begun), Some(request)) = (queue.begun, queue.requests.front()) {
+                    slow.sync_us = slow.sync_us.max(self.now_us - begun.at_us);
+                    self.disk.interrupt(&request.op);
+                    if matches!(&request.op, DiskOp::Write { file, .. } if file.starts_with("snap-"))
+                    {
+                        self.probes.hit(Probe::CrashDuringSnapshot);
+                    }
+                    if matches!(&request.op, DiskOp::Read { .. }) {
+                        self.probes.hit(Probe::CrashDuringLoad);
+                    }
+                }
+            }
+        }
+        let mut kept = self.modes.kept(ending, self.now_us, slow);
+        if ending == Ending::PowerLoss {
+            self.disk.lose_power(&mut self.probes);
+        }
+        if flips > 0 && kept != Kept::Nothing {
+            kept = Kept::Prefix {
+                up_to_us: 0,
+                firm: Vec::new(),
+            };
+            self.flip(flips);
+        }
+        self.trace
+            .note(self.now_us, "node", format_args!("has to keep {kept:?}"));
+        self.history.end_epoch(Epoch {
+            end_us: self.now_us,
+            kept,
+        });
+        self.seats.clear();
+        self.power = Power::Down;
+        for link in 0..self.links.len() {
+            if std::mem::take(&mut self.links[link].open) {
+                let at = self.arrival_at_client(link);
+                self.push(at, None, What::ClientLost { link });
+            }
+        }
+    }
+
+    fn flip(&mut self, flips: u32) {
+        for _ in 0..flips {
+            if let Some(place) = self.disk.flip(&mut self.probes) {
+                self.flipped = true;
+                self.trace.note(
+                    self.now_us,
+                    "disk",
+                    format_args!("a bit changes in {place}"),
+                );
+            }
+        }
+    }
+
+    /// The node asks to be stopped: it refuses to start.
+    pub(super) fn on_shutdown(&mut self) {
+        if self.flipped {
+            self.probes.hit(Probe::StartRefused);
+            self.power = Power::Refused;
+        } else {
+            let why = self.shared.as_ref().and_then(|s| s.start_error());
+            self.fail(format!("the node stopped by itself: {why:?}"));
+        }
+    }
+}
