@@ -20,11 +20,11 @@ use super::connection::Connection;
 use super::session::Session;
 use super::{Front, find};
 use rufous_base::{Args, ConnId, Now, Output};
-use rufous_command::{Failure, Flags, Reply, Spec, options};
-use rufous_kernel::Batch;
+use rufous_command::{DataCommands, Failure, Flags, Reply, Spec, options};
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
+use rufous_kernel::{Batch, Program};
 use run::Running;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +50,8 @@ pub struct Transaction {
     bytes: usize,
     /// The flags of all queued commands together.
     flags: u32,
+    /// A queued command that may take more memory.
+    grows: Option<u16>,
     /// The database that the queued commands have selected.
     db: Option<u8>,
     pub watched: BTreeSet<KeyName>,
@@ -69,6 +71,11 @@ impl Transaction {
     /// What the queue takes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The flags of all that is queued, and a command that may take memory.
+    fn changes(&self) -> (Flags, Option<u16>) {
+        (Flags(self.flags), self.grows)
     }
 
     /// Has `EXEC` refused. The queue is of no use any more.
@@ -105,6 +112,13 @@ impl Connection {
     }
 }
 
+/// The reply to `EXEC` that is refused.
+fn discarded(why: &Failure) -> Failure {
+    let text = why.text();
+    let why = text.strip_prefix("ERR ").unwrap_or(text);
+    format!("EXECABORT Transaction discarded because of: {why}").into()
+}
+
 /// What `EXEC` and others need of the transactions under way.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
@@ -127,11 +141,14 @@ impl Front {
     /// Keeps a command for `EXEC`.
     pub(super) fn queue(
         &mut self,
+        now: Now,
         mut header: Header,
         spec: &Spec,
         args: Args<'_>,
         reply: &mut Reply<'_>,
     ) {
+        let grows = spec.flags.has(Flags::DENYOOM).then_some(header.command);
+        let refused = self.refusal_of_changes(now, spec.flags, grows);
         let limit = self.config.client_query_buffer_limit.min(LARGEST_QUEUE);
         let spare = &mut self.transactions.spare;
         let Some(connection) = find(&mut self.connections, header.conn) else {
@@ -142,6 +159,11 @@ impl Front {
             transaction.abort();
             return reply.error(&"ERR Command not allowed inside a transaction".into());
         }
+        if let Some(failure) = refused {
+            transaction.abort();
+            self.kernel.stats_mut()[usize::from(header.command)].rejected += 1;
+            return reply.error(&failure);
+        }
         if !transaction.aborted {
             let bytes: usize = args.iter_from(0).map(|arg| arg.len() + 8).sum();
             transaction.bytes += bytes + size_of::<Request>();
@@ -150,6 +172,7 @@ impl Front {
                 return reply.error(&TOO_LARGE);
             }
             transaction.flags |= spec.flags.0;
+            transaction.grows = transaction.grows.or(grows);
             header.db = transaction.db.unwrap_or(header.db);
             if spec.name == "select" {
                 transaction.db = options::database(args.get(1)).ok().or(transaction.db);
@@ -162,6 +185,29 @@ impl Front {
         reply.simple("QUEUED");
     }
 
+    /// Why changes are refused for now, if commands of these flags make any.
+    fn refusal_of_changes(
+        &mut self,
+        now: Now,
+        flags: Flags,
+        grows: Option<u16>,
+    ) -> Option<Failure> {
+        let mut out = Output::default();
+        if let Some(why) = self.kernel.refuses_writes()
+            && flags.has(Flags::WRITE)
+        {
+            DataCommands::refuse_write(why, false, &mut out);
+        } else if let Some(command) = grows
+            && !self.kernel.admits(now, command)
+        {
+            DataCommands::refuse_growth(false, &mut out);
+        } else {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&out.bytes);
+        Some(text.trim_start_matches('-').trim_end().to_owned().into())
+    }
+
     /// An error reply to a request that is not run. It aborts the transaction
     /// that the request was to be part of, or to end.
     pub(super) fn refused_in_transaction(
@@ -172,9 +218,7 @@ impl Front {
     ) -> Option<Failure> {
         if spec.is_some_and(|spec| spec.name == "exec") {
             self.end_transaction(conn);
-            let text = failure.text();
-            let why = text.strip_prefix("ERR ").unwrap_or(text);
-            return Some(format!("EXECABORT Transaction discarded because of: {why}").into());
+            return Some(discarded(failure));
         }
         if let Some(connection) = self.connection(conn) {
             connection.transaction.abort();

@@ -255,7 +255,7 @@ impl Front {
         };
         if queues {
             let mut reply = Reply::new(&mut fx.output, header.resp3);
-            self.queue(header, spec, args, &mut reply);
+            self.queue(now, header, spec, args, &mut reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
         // A transaction is shown after what it consists of.

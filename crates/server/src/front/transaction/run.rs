@@ -3,6 +3,7 @@
 use super::super::closing;
 use super::super::session::Session;
 use super::super::{Front, Message, Replies, find, monitor};
+use super::discarded;
 use super::plan::looks_at_all_keys;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
@@ -49,6 +50,12 @@ impl Session<'_> {
             self.front.show_exec(now, self.conn);
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
+        let (flags, grows) = connection.transaction.changes();
+        if let Some(failure) = self.front.refusal_of_changes(now, flags, grows) {
+            self.front.end_transaction(self.conn);
+            return Err(discarded(&failure));
+        }
+        let connection = self.connection()?;
         let taken = std::mem::take(&mut connection.transaction);
         let header = Header {
             conn: connection.id,

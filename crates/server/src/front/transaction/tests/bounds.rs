@@ -81,3 +81,30 @@ fn a_client_that_goes_away_leaves_nothing_held() {
         assert!(rig.fronts.iter().all(|f| f.kernel.waiting() == 0));
     }
 }
+
+#[test]
+fn without_memory_nothing_that_takes_more_is_queued_or_run() {
+    for workers in [1, 3] {
+        let config = Config {
+            maxmemory: 200_000,
+            ..Config::in_memory()
+        };
+        let mut rig = Rig::with_config(workers, config);
+        let (early, late) = (rig.connect(0), rig.connect(0));
+        rig.check_on(early, "MULTI", "+OK\r\n");
+        rig.check_on(early, "SET early 1", "+QUEUED\r\n");
+        let value = "v".repeat(2000);
+        let full = (0..10_000).any(|i| rig.run(&format!("SET k{i} {value}")).starts_with("-OOM"));
+        assert!(full, "the limit is never met");
+        rig.advance_ms(500);
+        let refused = rig.run_on(early, "EXEC");
+        let text = "-EXECABORT Transaction discarded because of: OOM ";
+        assert!(refused.starts_with(text), "{refused}");
+        assert_eq!(exec(&mut rig, late, &["GET early"]), "*1\r\n$-1\r\n");
+        rig.check_on(late, "MULTI", "+OK\r\n");
+        assert!(rig.run_on(late, "SET late 1").starts_with("-OOM "));
+        rig.check_on(late, "EXEC", ABORTED);
+        let freed = exec(&mut rig, late, &["DEL k1", "GET late"]);
+        assert_eq!(freed, "*2\r\n:1\r\n$-1\r\n");
+    }
+}
