@@ -333,3 +333,39 @@ fn other_workers_make_room_below_their_share_where_this_one_cannot() {
     assert_eq!(rig.fronts[1].kernel.shard.expiring_len(0), 0);
     assert_eq!(rig.fronts[0].kernel.shard.len(0), accepted);
 }
+
+#[test]
+fn transactions_that_may_grow_are_refused_as_a_whole() {
+    for workers in [1, 3] {
+        let mut rig = rig(workers, 200_000, MaxmemoryPolicy::NoEviction);
+        rig.check("MULTI", "+OK\r\n");
+        rig.check("SET early value", "+QUEUED\r\n");
+        let other = rig.connect(0);
+        let mut keys = 0;
+        while rig.run_on(other, &format!("SET k{keys} {}", "x".repeat(500))) == "+OK\r\n" {
+            keys += 1;
+        }
+        // Queued while there was room, and there is none any more.
+        rig.check(
+            "EXEC",
+            "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        );
+        rig.check("MULTI", "+OK\r\n");
+        rig.check("GET k0", "+QUEUED\r\n");
+        rig.check("SET late value", OOM);
+        rig.check(
+            "EXEC",
+            "-EXECABORT Transaction discarded because of previous errors.\r\n",
+        );
+        // What does not grow runs, and makes room.
+        rig.check("MULTI", "+OK\r\n");
+        for i in 0..keys / 2 {
+            rig.check(&format!("DEL k{i}"), "+QUEUED\r\n");
+        }
+        assert!(rig.run("EXEC").starts_with(&format!("*{}\r\n:1\r\n", keys / 2)));
+        rig.check("EXISTS early late", ":0\r\n");
+        rig.check("MULTI", "+OK\r\n");
+        rig.check("SET early value", "+QUEUED\r\n");
+        rig.check("EXEC", "*1\r\n+OK\r\n");
+    }
+}

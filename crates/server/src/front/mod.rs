@@ -275,6 +275,8 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         match message {
+            // Nothing may change while data is loaded; a tick makes up for it.
+            Message::Kernel(worker::Message::MakeRoom) if self.durability.loading => {}
             Message::Kernel(mut message) => {
                 if let worker::Message::Requests(batch) = &mut message {
                     self.prepare_forwarded(batch);
