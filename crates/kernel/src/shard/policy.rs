@@ -1,7 +1,9 @@
 //! Access stamps: 24 bits in each record that say how worth keeping it is.
 //!
-//! Without LFU: seconds of the monotonic clock, so that idle times up to half
-//! a year can be told. With LFU, as Redis has it: 16 bits of minutes, when the
+//! Without LFU: sixteenths of a second of the monotonic clock. Whole seconds are
+//! too coarse for caches that are turned over within a few of them: every key
+//! would look alike (docs/benchmarks/eviction.md). The price is that idle times
+//! can be told up to twelve days only, and begin anew from there. With LFU, as Redis has it: 16 bits of minutes, when the
 //! counter was last changed, above an 8-bit counter that grows with the
 //! logarithm of the accesses and shrinks with time.
 
@@ -31,8 +33,14 @@ impl Default for Policy {
     }
 }
 
-fn seconds(now: Now) -> u32 {
-    (now.mono_us / 1_000_000) as u32 & STAMP
+/// Steps of the clock in a second.
+const STEPS: u32 = 16;
+/// The longest idle time that a stamp is made for: some days before it would
+/// begin anew.
+const MOST_IDLE: u32 = STAMP / 4 * 3;
+
+fn steps(now: Now) -> u32 {
+    (now.mono_us / (1_000_000 / u64::from(STEPS))) as u32 & STAMP
 }
 
 fn minutes(now: Now) -> u32 {
@@ -46,14 +54,14 @@ impl Policy {
         if self.lfu {
             return minutes(now) << 8 | LFU_START;
         }
-        seconds(now)
+        steps(now)
     }
 
     /// The stamp after one more access.
     #[inline]
     pub(super) fn next_stamp(&self, stamp: u32, now: Now, rng: &mut Rng) -> u32 {
         if !self.lfu {
-            return seconds(now);
+            return steps(now);
         }
         let counter = self.counter(stamp, now);
         let above = u64::from(counter.saturating_sub(LFU_START));
@@ -65,17 +73,19 @@ impl Policy {
     /// Time since the last access, in the clock's own steps; meaningless with LFU.
     #[inline]
     pub fn idle(&self, stamp: u32, now: Now) -> u32 {
-        seconds(now).wrapping_sub(stamp) & STAMP
+        steps(now).wrapping_sub(stamp) & STAMP
     }
 
     /// Seconds since the last access; meaningless with LFU.
     pub fn idle_s(&self, stamp: u32, now: Now) -> u32 {
-        seconds(now).wrapping_sub(stamp) & STAMP
+        self.idle(stamp, now) / STEPS
     }
 
-    /// The stamp of a record last accessed `idle_s` seconds ago.
+    /// The stamp of a record last accessed `idle_s` seconds ago, or as long ago
+    /// as can be told.
     pub fn idle_stamp(&self, idle_s: u32, now: Now) -> u32 {
-        seconds(now).wrapping_sub(idle_s) & STAMP
+        let idle = idle_s.saturating_mul(STEPS).min(MOST_IDLE);
+        steps(now).wrapping_sub(idle) & STAMP
     }
 
     /// The LFU counter as of now, 0 to 255.
@@ -105,10 +115,13 @@ mod tests {
     #[test]
     fn idle_time_survives_the_clock_going_round() {
         let policy = Policy::default();
-        let stamp = policy.first_stamp(at((1 << 24) - 5));
-        assert_eq!(policy.idle_s(stamp, at((1 << 24) + 10)), 15);
+        let stamp = policy.first_stamp(at((1 << 20) - 5));
+        assert_eq!(policy.idle_s(stamp, at((1 << 20) + 10)), 15);
         let stamp = policy.idle_stamp(40, at(7));
         assert_eq!(policy.idle_s(stamp, at(7)), 40);
+        let day = 24 * 3600;
+        let stamp = policy.idle_stamp(100 * day, at(7));
+        assert!((9 * day..10 * day).contains(&policy.idle_s(stamp, at(7))));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! ```text
 //! byte 0      flags: kind (bits 0-3, never 0 in a record), has expiry, key
 //!             elsewhere, parity (see snapshot.rs)
-//! bytes 1-3   access stamp, little endian: seconds, or Redis's LFU pair
+//! bytes 1-3   access stamp, little endian: a time, or Redis's LFU pair
 //! varint      bytes of the key part
 //! varint      bytes of the value part
 //! [8 bytes    expiry, Unix milliseconds, little endian; where flagged]

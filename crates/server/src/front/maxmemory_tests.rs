@@ -22,7 +22,7 @@ fn rig(workers: usize, maxmemory: u64, maxmemory_policy: MaxmemoryPolicy) -> Rig
         Config {
             maxmemory,
             maxmemory_policy,
-            ..Config::default()
+            ..Config::in_memory()
         },
     )
 }
