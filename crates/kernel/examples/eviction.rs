@@ -248,7 +248,7 @@ impl Rufous {
         });
         let mut evictor = Evictor::new(Arc::new(Ledger::new(1)), 0, 3);
         let settings = Settings {
-            bytes: full.memory().charged(),
+            bytes: full.charged(),
             choice: Some(Choice {
                 volatile: false,
                 by,

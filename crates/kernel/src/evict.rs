@@ -134,7 +134,7 @@ impl Evictor {
         self.settings = settings;
         self.armed = settings.bytes > 0;
         self.owed = 0;
-        self.seen = charge(shard);
+        self.seen = shard.charged();
         self.publish(shard);
         self.look();
     }
@@ -172,7 +172,7 @@ impl Evictor {
             .settings
             .choice
             .is_some_and(|choice| self.armed && shard.can_draw(choice.volatile));
-        self.ledger.publish(self.worker, charge(shard), can);
+        self.ledger.publish(self.worker, shard.charged(), can);
     }
 
     /// Whether the others are to be asked for room ([`Evictor::on_asked`]);
@@ -195,7 +195,7 @@ impl Evictor {
         now: Now,
         keep: impl FnMut(u8, &[u8]) -> bool,
     ) -> Room {
-        let used = charge(shard);
+        let used = shard.charged();
         let grown = used.saturating_sub(self.seen);
         self.seen = used;
         if used <= self.left {
@@ -226,7 +226,7 @@ impl Evictor {
         let any = self.evict(shard, now, keep, |evicted, used| {
             evicted >= keys && used <= floor
         });
-        let after = charge(shard);
+        let after = shard.charged();
         self.owed = self.owed.saturating_sub(used.saturating_sub(after));
         self.seen = after;
         if after <= self.target {
@@ -258,12 +258,12 @@ impl Evictor {
         keep: impl FnMut(u8, &[u8]) -> bool,
     ) -> bool {
         self.look();
-        if !self.armed || charge(shard) <= self.target {
+        if !self.armed || shard.charged() <= self.target {
             self.asked = false;
             return false;
         }
         let any = self.evict(shard, now, keep, |evicted, _| evicted >= SLICE_KEYS);
-        let used = charge(shard);
+        let used = shard.charged();
         self.owed = self.owed.saturating_sub(self.seen.saturating_sub(used));
         self.seen = self.seen.min(used);
         let more = any && used > self.target;
@@ -287,7 +287,7 @@ impl Evictor {
         let mut some_due = true;
         let samples = self.settings.samples.max(1);
         loop {
-            let used = charge(shard);
+            let used = shard.charged();
             if used <= self.target || enough(evicted, used) {
                 return evicted > 0;
             }
@@ -315,9 +315,4 @@ impl Evictor {
             }
         }
     }
-}
-
-/// What a shard counts for, of the limit.
-fn charge(shard: &Shard) -> usize {
-    shard.memory().charged()
 }

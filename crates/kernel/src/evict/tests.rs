@@ -160,7 +160,7 @@ fn only_the_small_worker_grows_and_the_large_one_pays() {
     for i in 4_000..40_000 {
         assert!(node.set(1, &format!("b{i}"), 64, KEEP));
     }
-    let charges: Vec<_> = node.workers.iter().map(|w| charge(&w.0)).collect();
+    let charges: Vec<_> = node.workers.iter().map(|w| w.0.charged()).collect();
     assert!(
         charges.iter().all(|c| c.abs_diff(LIMIT / 2) < LIMIT / 16),
         "{charges:?}"
@@ -181,7 +181,7 @@ fn a_lowered_limit_is_reached_in_slices() {
     assert_eq!(evictor.counters().evicted - before, SLICE_KEYS as u64);
     assert!(node.ticks() > 10);
     assert!(node.ledger.total() <= 1 << 20);
-    let charges: Vec<_> = node.workers.iter().map(|w| charge(&w.0)).collect();
+    let charges: Vec<_> = node.workers.iter().map(|w| w.0.charged()).collect();
     assert!(charges.iter().all(|c| *c > (1 << 20) / 4), "{charges:?}");
 }
 
@@ -317,14 +317,14 @@ fn large_growth_is_paid_back_by_those_who_come_after() {
         let key = shard.key(name.as_bytes());
         shard.edit((0, key), 1 << 20, [], node.now, |_| ());
         assert!(node.set(0, "small", 1, KEEP));
-        assert!(charge(&node.workers[0].0) <= LIMIT + LIMIT / OWED_SHARE + (2 << 20));
+        assert!(node.workers[0].0.charged() <= LIMIT + LIMIT / OWED_SHARE + (2 << 20));
     }
     let before = node.evicted();
     for i in 0..2_000 {
         assert!(node.set(0, &format!("small{i}"), 1, KEEP));
     }
     assert!(node.evicted() - before < 2_000 * (COMMAND_KEYS as u64 + 2));
-    assert!(charge(&node.workers[0].0) <= LIMIT + 10_000);
+    assert!(node.workers[0].0.charged() <= LIMIT + 10_000);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn keys_that_must_stay_are_passed_over() {
     let (shard, evictor) = &mut node.workers[0];
     let kept = |key: &[u8]| key.ends_with(b"7");
     while evictor.step(shard, node.now, |_, key| kept(key)) {}
-    let charged = charge(shard);
+    let charged = shard.charged();
     assert!(charged <= 100_000, "{charged}");
     assert!((0..200).all(|i| node.has(
         0,

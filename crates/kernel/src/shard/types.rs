@@ -133,11 +133,6 @@ impl Memory {
         self.index_bytes + self.arena_bytes + self.big_bytes + self.expiry_bytes
     }
 
-    /// What counts for a limit: all but the parts of pages that hold no record.
-    pub fn charged(&self) -> usize {
-        self.index_bytes + self.record_bytes + self.big_bytes + self.expiry_bytes
-    }
-
     pub(super) fn add(&mut self, other: Memory) {
         self.keys += other.keys;
         self.index_bytes += other.index_bytes;

@@ -29,7 +29,7 @@ fn rig(workers: usize, maxmemory: u64, maxmemory_policy: MaxmemoryPolicy) -> Rig
 
 /// What the data of all workers is charged with.
 fn charged(rig: &Rig) -> usize {
-    let charge = |f: &super::Front| f.kernel.shard.memory().charged();
+    let charge = |f: &super::Front| f.kernel.shard.charged();
     rig.fronts.iter().map(charge).sum()
 }
 
@@ -362,7 +362,10 @@ fn transactions_that_may_grow_are_refused_as_a_whole() {
         for i in 0..keys / 2 {
             rig.check(&format!("DEL k{i}"), "+QUEUED\r\n");
         }
-        assert!(rig.run("EXEC").starts_with(&format!("*{}\r\n:1\r\n", keys / 2)));
+        assert!(
+            rig.run("EXEC")
+                .starts_with(&format!("*{}\r\n:1\r\n", keys / 2))
+        );
         rig.check("EXISTS early late", ":0\r\n");
         rig.check("MULTI", "+OK\r\n");
         rig.check("SET early value", "+QUEUED\r\n");

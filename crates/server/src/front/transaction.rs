@@ -231,8 +231,7 @@ impl Front {
     #[cold]
     pub(super) fn lacks_room(&mut self, now: Now, conn: ConnId, spec: &Spec) -> bool {
         let asks = |c: &Connection| {
-            (spec.name == "exec" || c.queues(spec))
-                && c.flags_with_queued(spec).has(Flags::DENYOOM)
+            (spec.name == "exec" || c.queues(spec)) && c.flags_with_queued(spec).has(Flags::DENYOOM)
         };
         find(&mut self.connections, conn).is_some_and(|c| asks(c)) && !self.kernel.has_room(now)
     }

@@ -103,6 +103,8 @@ pub static HELP: SessionCommand = SessionCommand {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) data: Memory,
+    /// What of it `maxmemory` counts.
+    pub(crate) charged: usize,
     /// Clients with what waits for them.
     pub(crate) clients: usize,
 }
@@ -114,6 +116,7 @@ impl Usage {
             |c: &Connection| size_of::<Connection>() + c.input_bytes() + c.late.bytes.capacity();
         Usage {
             data: front.kernel.shard.memory(),
+            charged: front.kernel.shard.charged(),
             clients: front.connections().map(per_client).sum(),
         }
     }
@@ -125,6 +128,7 @@ impl Usage {
         self.data.record_bytes += other.data.record_bytes;
         self.data.big_bytes += other.data.big_bytes;
         self.data.expiry_bytes += other.data.expiry_bytes;
+        self.charged += other.charged;
         self.clients += other.clients;
     }
 
@@ -291,7 +295,10 @@ mod tests {
             record_bytes: 90 << 20,
             ..Memory::default()
         };
-        let usage = Usage { data, clients: 0 };
+        let usage = Usage {
+            data,
+            ..Usage::default()
+        };
         assert_eq!(diagnosis(&usage, 110 << 20), "Memory is used well.\n");
         assert!(diagnosis(&usage, 200 << 20).contains("allocator"));
         assert!(

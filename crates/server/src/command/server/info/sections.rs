@@ -161,8 +161,7 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     };
     field(out, "mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     field(out, "mem_fragmentation_bytes", rss as i64 - used as i64);
-    let counted = all.memory.data.charged();
-    field(out, "mem_not_counted_for_evict", used - counted);
+    field(out, "mem_not_counted_for_evict", used - all.memory.charged);
     field(out, "mem_replication_backlog", 0);
     field(out, "mem_total_replication_buffers", 0);
     field(out, "mem_clients_slaves", 0);
