@@ -81,12 +81,15 @@ pub struct Evictor {
     settings: Settings,
     /// Whether there is a limit: all that the common path asks.
     armed: bool,
-    /// What the others leave of the limit, as of this step.
-    left: usize,
+    /// What the others are charged with, as of this step.
+    others: usize,
     /// What this worker need not go below.
     target: usize,
     /// Another worker can evict.
     others_can: bool,
+    /// Another worker that is above its share can evict, and so this one may
+    /// go up to its target, more than the others leave of the limit.
+    borrows: bool,
     /// Another worker asked for room, which is to be made below the share too.
     asked: bool,
     /// This worker is to ask the others.
@@ -109,9 +112,10 @@ impl Evictor {
             worker,
             settings: Settings::default(),
             armed: false,
-            left: usize::MAX,
+            others: 0,
             target: usize::MAX,
             others_can: false,
+            borrows: false,
             asked: false,
             asks: false,
             pool: Pool::default(),
@@ -156,14 +160,20 @@ impl Evictor {
         }
         let share = self.settings.bytes / self.ledger.workers();
         let others = self.ledger.others(self.worker, share);
+        self.others = others.charge;
         self.others_can = others.can_evict;
-        self.left = self.settings.bytes.saturating_sub(others.charge);
-        self.target = self.left;
-        if others.above_share_can && !self.asked {
-            self.target = share
-                .min(self.left.saturating_add(self.loan()))
-                .max(self.left);
+        self.borrows = others.above_share_can && !self.asked;
+        self.target = self.settings.bytes.saturating_sub(self.others);
+        if self.borrows {
+            let most = self.target.saturating_add(self.loan());
+            self.target = share.min(most).max(self.target);
         }
+    }
+
+    /// Whether the node keeps to the limit with so much here.
+    #[inline]
+    fn fits(&self, used: usize) -> bool {
+        used.saturating_add(self.others) <= self.settings.bytes
     }
 
     /// Tells the others. To be called when a step ends, before its messages leave.
@@ -198,7 +208,7 @@ impl Evictor {
         let used = shard.charged();
         let grown = used.saturating_sub(self.seen);
         self.seen = used;
-        if used <= self.left {
+        if self.fits(used) {
             self.owed = 0;
             return Room::Enough;
         }
@@ -214,7 +224,7 @@ impl Evictor {
         now: Now,
         keep: impl FnMut(u8, &[u8]) -> bool,
     ) -> Room {
-        if used <= self.target {
+        if self.borrows && used <= self.target {
             self.asks = true;
             return Room::Enough;
         }
@@ -229,19 +239,19 @@ impl Evictor {
         let after = shard.charged();
         self.owed = self.owed.saturating_sub(used.saturating_sub(after));
         self.seen = after;
-        if after <= self.target {
+        if self.fits(after) {
             self.owed = 0;
-            return Room::Enough;
-        }
-        if any {
-            return Room::Enough;
-        }
-        if self.others_can && after <= self.left.saturating_add(self.loan()) {
+        } else if !any {
+            // Whoever borrows, or finds nothing here, needs another to evict.
+            let lent = self.borrows && after <= self.target
+                || self.others_can && self.fits(after.saturating_sub(self.loan()));
+            if !lent {
+                self.counters.refused += 1;
+                return Room::None;
+            }
             self.asks = true;
-            return Room::Enough;
         }
-        self.counters.refused += 1;
-        Room::None
+        Room::Enough
     }
 
     /// How far this worker may go beyond what is left while another makes room.
