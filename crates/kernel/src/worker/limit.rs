@@ -17,11 +17,6 @@ impl<P: Program> Worker<P> {
         self.evictor.configure(settings, &self.shard);
     }
 
-    #[inline]
-    pub fn has_limit(&self) -> bool {
-        self.evictor.is_armed()
-    }
-
     pub fn evictions(&self) -> evict::Counters {
         self.evictor.counters()
     }
@@ -57,18 +52,12 @@ impl<P: Program> Worker<P> {
         })
     }
 
-    /// Makes room, with bounded work. False where there is none: then nothing
-    /// that may grow must run. Commands on keys see to it themselves; this is
-    /// for those that are only queued as yet, or run as one.
+    /// Makes room, with bounded work, if `command` may grow. False where
+    /// there is none: then the command must not run. Also for a command that
+    /// is only queued as yet, for whichever keys.
     #[inline]
-    pub fn has_room(&mut self, now: Now) -> bool {
-        !self.evictor.is_armed() || self.make_room(now) == Room::Enough
-    }
-
-    /// Whether there is room, or `command` needs none.
-    #[inline]
-    fn admits(&mut self, now: Now, command: u16) -> bool {
-        !self.evictor.is_armed() || !P::may_grow(command) || self.has_room(now)
+    pub fn admits(&mut self, now: Now, command: u16) -> bool {
+        !self.evictor.is_armed() || !P::may_grow(command) || self.make_room(now) == Room::Enough
     }
 
     /// Whether a command may run now; where not, the refusal is its reply.

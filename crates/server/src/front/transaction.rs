@@ -226,16 +226,6 @@ impl Front {
         None
     }
 
-    /// Whether a command may not be queued, or `EXEC` not run, because there is
-    /// no room for what may grow. Commands outside see to it where they run.
-    #[cold]
-    pub(super) fn lacks_room(&mut self, now: Now, conn: ConnId, spec: &Spec) -> bool {
-        let asks = |c: &Connection| {
-            (spec.name == "exec" || c.queues(spec)) && c.flags_with_queued(spec).has(Flags::DENYOOM)
-        };
-        find(&mut self.connections, conn).is_some_and(|c| asks(c)) && !self.kernel.has_room(now)
-    }
-
     /// Forgets what a connection has queued and watches.
     pub(crate) fn end_transaction(&mut self, conn: ConnId) {
         let Some(connection) = self.connection(conn) else {

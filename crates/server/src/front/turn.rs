@@ -9,7 +9,6 @@ use super::{Front, Message, bounds, find, monitor, parse};
 use crate::command::Dispatch;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
-use rufous_command::table::OUT_OF_MEMORY;
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
 
@@ -212,8 +211,6 @@ impl Front {
         };
         let spec = self.table.spec(id);
         let loading = self.refuses_while_loading(spec);
-        let no_room =
-            self.kernel.has_limit() && !loading && self.lacks_room(now, request.conn, spec);
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
@@ -227,11 +224,8 @@ impl Front {
             );
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
-        if loading || no_room {
-            let failure = match loading {
-                true => self.loading_failure(),
-                false => OUT_OF_MEMORY.into(),
-            };
+        if loading {
+            let failure = self.loading_failure();
             self.kernel.stats_mut()[usize::from(id)].rejected += 1;
             self.refuse(&request, &failure, fx);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
