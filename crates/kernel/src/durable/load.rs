@@ -264,6 +264,10 @@ impl Loader {
             }
             return;
         }
+        if self.pass().is_none() {
+            // It has failed: the first reason stays.
+            return;
+        }
         shard.set_replay_time(now);
         let result = self.fetch.arrived(done);
         if let Err(damage) = result.and_then(|()| self.work(shard)) {

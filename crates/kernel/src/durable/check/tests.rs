@@ -47,9 +47,11 @@ fn sample() -> Disk {
     with_snapshots(&mut disk, &snapshots);
     for worker in 0..2 {
         let mut log = Log::new(worker, 2);
-        log.set(&format!("f{worker}")).piece(1, &format!("x{worker}"));
+        log.set(&format!("f{worker}"))
+            .piece(1, &format!("x{worker}"));
         log.sync().done(1).next(&mut disk, |_| {});
-        log.set(&format!("g{worker}")).piece(2, &format!("y{worker}"));
+        log.set(&format!("g{worker}"))
+            .piece(2, &format!("y{worker}"));
         log.next(&mut disk, |h| (h.generation, h.index) = (2, 0));
         log.sync().done(2).sync().set(&format!("h{worker}"));
         log.sync().set(&format!("i{worker}")).store(&mut disk);

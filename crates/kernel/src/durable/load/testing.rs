@@ -3,8 +3,8 @@
 
 use super::super::effect::Effect;
 use super::super::entry::{self, TxnId};
-use super::super::file::{FileKind, MANIFEST, salt};
 pub(in super::super) use super::super::file::HEADER_BYTES;
+use super::super::file::{FileKind, MANIFEST, salt};
 use super::super::frame;
 use super::super::manifest::{Manifest, SnapshotFile};
 use super::*;
@@ -118,7 +118,11 @@ impl Log {
     }
 
     /// Stores the segment, with zeros behind it, and begins the next.
-    pub(in super::super) fn next(&mut self, disk: &mut Disk, change: impl FnOnce(&mut FileHeader)) -> &mut Self {
+    pub(in super::super) fn next(
+        &mut self,
+        disk: &mut Disk,
+        change: impl FnOnce(&mut FileHeader),
+    ) -> &mut Self {
         self.store(disk);
         self.header.index += 1;
         self.header.first_seq = self.seq;
