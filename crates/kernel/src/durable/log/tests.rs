@@ -308,26 +308,8 @@ fn torture(seed: u64) {
         }
     }
     let (committed, synced) = (bench.log.committed(), bench.log.synced());
-    let check = |files: Files, promised: u64| {
-        let indices = files.keys().filter_map(|name| DataFile::parse(name));
-        let mut expected = BTreeMap::new();
-        for file in indices.filter(|file| file.generation() >= from.0) {
-            let DataFile::Log { index, .. } = file else {
-                continue;
-            };
-            let next = expected.entry(file.generation()).or_insert(0);
-            assert_eq!(index, *next, "segments have no gaps");
-            *next += 1;
-        }
-        let found = recover(&files, from.0, from.1);
-        let end = from.1 + found.len() as u64;
-        assert!(end >= promised, "{end} of {promised} are left");
-        assert!(end <= bench.log.appended());
-        for (payload_found, seq) in found.iter().zip(from.1..) {
-            assert_eq!(payload_found[..8], seq.to_le_bytes());
-            assert_eq!(*payload_found, payload(seq, payload_found.len() - 8));
-        }
-    };
+    let appended = bench.log.appended();
+    let check = |files: Files, promised: u64| check(&files, from, promised, appended);
     check(bench.disk.after_kill(), committed);
     let always = bench.log.fsync() == Fsync::Always && committed > always_from;
     let promised = if always { committed } else { synced };
@@ -336,6 +318,28 @@ fn torture(seed: u64) {
         check(files, promised);
     }
     settle(bench, cut);
+}
+
+/// Whether a start finds what was promised, and nothing that was made up.
+fn check(files: &Files, from: (u64, u64), promised: u64, appended: u64) {
+    let indices = files.keys().filter_map(|name| DataFile::parse(name));
+    let mut expected = BTreeMap::new();
+    for file in indices.filter(|file| file.generation() >= from.0) {
+        let DataFile::Log { index, .. } = file else {
+            continue;
+        };
+        let next = expected.entry(file.generation()).or_insert(0);
+        assert_eq!(index, *next, "segments have no gaps");
+        *next += 1;
+    }
+    let found = recover(files, from.0, from.1);
+    let end = from.1 + found.len() as u64;
+    assert!(end >= promised, "{end} of {promised} are left");
+    assert!(end <= appended);
+    for (payload_found, seq) in found.iter().zip(from.1..) {
+        assert_eq!(payload_found[..8], seq.to_le_bytes());
+        assert_eq!(*payload_found, payload(seq, payload_found.len() - 8));
+    }
 }
 
 /// With a disk that works again, everything is written and the log is closed.
