@@ -66,6 +66,17 @@ pub struct Record {
 pub struct Epoch {
     pub end_us: u64,
     pub kept: Kept,
+    /// Since when the disk failed. From then on reads go on while what they
+    /// show cannot be logged: they promise nothing.
+    pub trouble_us: Option<u64>,
+}
+
+impl Epoch {
+    /// Whether what this record tells of has to be there after it.
+    pub fn holds(&self, record: &Record) -> bool {
+        let troubled = self.trouble_us.is_some_and(|us| record.answered_us >= us);
+        self.kept.holds(record) && (record.op.writes() || !troubled)
+    }
 }
 
 /// What has to be there after a restart.
@@ -83,8 +94,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Whether what this record tells of has to be there.
-    pub fn holds(&self, record: &Record) -> bool {
+    fn holds(&self, record: &Record) -> bool {
         if record.answered_us == u64::MAX {
             return false;
         }

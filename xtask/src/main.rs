@@ -5,7 +5,7 @@
 //!
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
-//! runs the fuzz targets, `install` gets tools, `process` and `project` are shared helpers.
+//! runs the fuzz targets, `sim` the simulator, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod install;
 mod node;
 mod process;
 mod project;
+mod sim;
 mod suite;
 mod tidy;
 
@@ -32,6 +33,7 @@ use std::process::ExitCode;
         cargo xtask test --only tidy        one step\n  \
         cargo xtask suite tcl               Redis's own suite against the release build\n  \
         cargo xtask suite tcl --unit unit/expire --reference\n  \
+        cargo xtask sim                     simulate nodes until stopped (--seeds N, --seed X)\n  \
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey"
 )]
@@ -50,6 +52,8 @@ enum Task {
     Suite(suite::Args),
     /// Run the fuzz targets for a while (needs a nightly toolchain and cargo-fuzz)
     Fuzz(fuzz::Args),
+    /// Run the simulator: seeds in a row until stopped, or one
+    Sim(sim::Args),
     /// Compare with Redis and Valkey; arguments go to `rufous-bench bench-peers`
     BenchPeers(node::PassThrough),
     /// Run the YCSB workloads; arguments go to `rufous-bench ycsb`
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Suite(args) => suite::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
+        Task::Sim(args) => sim::run(&args),
         Task::BenchPeers(args) => node::bench("bench-peers", &args),
         Task::Ycsb(args) => node::bench("ycsb", &args),
         Task::Demo(args) => node::demo(&args),

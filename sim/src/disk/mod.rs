@@ -87,7 +87,7 @@ impl Disk {
             self.slowest_sync_us = self.slowest_sync_us.max(now_us - begun.at_us);
         }
         match op {
-            DiskOp::Create { file, reserve } => self.create(&file, reserve, probes),
+            DiskOp::Create { file, reserve } => self.create(&file, reserve, begun.at_us, probes),
             DiskOp::Write {
                 file,
                 at,
@@ -137,9 +137,11 @@ impl Disk {
         &mut self,
         file: &str,
         reserve: u64,
+        at_us: u64,
         probes: &mut Probes,
     ) -> Result<DiskReply, DiskError> {
         if self.full && self.random.chance(0.7) {
+            self.failing_since_us.get_or_insert(at_us);
             probes.hit(Probe::DiskFull);
             return Err(error(DiskErrorKind::Full, Vec::new()));
         }

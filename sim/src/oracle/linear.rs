@@ -35,6 +35,7 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
         let epoch = history.epochs.get(number).cloned().unwrap_or(Epoch {
             end_us,
             kept: Kept::All,
+            trouble_us: None,
         });
         let search = Search::new(records, &epoch, world);
         let Some(found) = search.run(&starts) else {
@@ -208,7 +209,7 @@ impl<'a> Search<'a> {
 
     fn survivors(&self, nodes: &[(Done, State)], leads: &[bool]) -> Vec<State> {
         let kept: Vec<usize> = (0..self.records.len())
-            .filter(|i| self.epoch.kept.holds(self.records[*i].0))
+            .filter(|i| self.epoch.holds(self.records[*i].0))
             .collect();
         let mut seen: HashSet<&State, Seedless> = HashSet::default();
         let mut all = Vec::new();

@@ -141,6 +141,7 @@ impl World {
         self.history.end_epoch(Epoch {
             end_us: self.now_us,
             kept,
+            trouble_us: self.disk.failing_since_us,
         });
         self.seats.clear();
         self.power = Power::Down;
@@ -170,6 +171,13 @@ impl World {
         if self.flipped {
             self.probes.hit(Probe::StartRefused);
             self.power = Power::Refused;
+        } else if self.disk.failing_since_us.is_some() && self.power == Power::Up {
+            // Whoever runs the node makes room, or waits, and tries again.
+            self.plan.disk.full.clear();
+            self.disk.full = false;
+            let workers = self.seats.len();
+            self.end_life(Ending::Kill, 0);
+            self.push(self.now_us + 1_000_000, None, What::Start { workers });
         } else {
             let why = self.shared.as_ref().and_then(|s| s.start_error());
             self.fail(format!("the node stopped by itself: {why:?}"));

@@ -113,7 +113,9 @@ impl World {
             self.probes.hit(Probe::TurnWithManyInputs);
         }
         self.carry_out(worker, left);
-        self.schedule(worker);
+        if worker < self.seats.len() {
+            self.schedule(worker);
+        }
     }
 
     fn carry_out(&mut self, worker: usize, left: Left) {

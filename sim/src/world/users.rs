@@ -232,6 +232,8 @@ impl World {
         let us = match client == self.operator() {
             true if self.calm => 1_000,
             true => self.plan.operator_us,
+            // The node loads.
+            false if !self.clients[client].ready => self.network.skewed(500, 20_000),
             false => self.clients[client]
                 .random
                 .skewed(1, 2 * self.plan.think_us),

@@ -2,7 +2,7 @@
 //! what fails fastest.
 
 use crate::process::{self, Finished, line, watch};
-use crate::{fuzz, install, project, suite, tidy};
+use crate::{fuzz, install, project, sim, suite, tidy};
 use anyhow::Result;
 use std::process::Command;
 use std::time::Duration;
@@ -83,6 +83,12 @@ pub(super) const STEPS: &[Step] = &[
         run: unit,
     },
     Step {
+        name: "sim",
+        about: "a thousand seeds in the simulator, each twice",
+        quick: false,
+        run: simulate,
+    },
+    Step {
         name: "build",
         about: "the release build",
         quick: false,
@@ -156,6 +162,14 @@ fn unit(_full: bool) -> Result<Verdict> {
     Ok(Verdict::from(
         finished.success() && passed > 0,
         format!("{passed} tests passed, {failed} failed"),
+    ))
+}
+
+fn simulate(_full: bool) -> Result<Verdict> {
+    let fine = sim::run(&sim::Args::short())?;
+    Ok(Verdict::from(
+        fine,
+        "cargo xtask sim --seeds 1000 -- --twice",
     ))
 }
 

@@ -1,0 +1,54 @@
+//! `cargo xtask sim`: builds the simulator and runs seeds, those that failed once first.
+
+use crate::{process, project};
+use anyhow::{Context, Result};
+
+/// How many seeds the whole test run takes.
+const CI_SEEDS: u64 = 1_000;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run so many seeds (default: until stopped)
+    #[arg(long)]
+    pub(crate) seeds: Option<u64>,
+    /// Run this seed only, and tell what it stands for
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Further arguments of rufous-sim, such as --verbose, --trace FILE or --from N
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+}
+
+impl Args {
+    /// What the test run does: each seed twice, so that a trace that differs is found.
+    pub(crate) fn short() -> Self {
+        Self {
+            seeds: Some(CI_SEEDS),
+            seed: None,
+            arguments: vec!["--twice".into()],
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    // The profile of tests: assertions of the node are on, and it is optimised enough.
+    process::run(process::cargo().args(["build", "--package", "rufous-sim"]))?;
+    let mut sim = std::process::Command::new(project::target().join("debug/rufous-sim"));
+    sim.current_dir(project::root());
+    match args.seed {
+        Some(seed) => {
+            sim.args(["--seed", &seed.to_string()]);
+        }
+        None => {
+            sim.args(["--replay", "sim/seeds.txt"]);
+        }
+    }
+    if let Some(seeds) = args.seeds {
+        sim.args(["--seeds", &seeds.to_string()]);
+    }
+    let status = sim
+        .args(&args.arguments)
+        .status()
+        .context("cannot run rufous-sim")?;
+    Ok(status.success())
+}
