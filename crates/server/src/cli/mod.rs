@@ -3,6 +3,7 @@
 //! - [`arguments`]: settings as options, made of their table
 //! - [`server`]: `rufous server`, from the settings to the end of the node
 //! - [`check`]: `rufous check-config` and `rufous check-health`
+//! - [`check_data`]: `rufous check-data`
 //! - [`logging`]: where logs go and how much of them
 //! - [`signals`]: stopping and reopening the log
 //! - [`banner`]: what a person at a terminal is told
@@ -11,6 +12,7 @@
 mod arguments;
 mod banner;
 mod check;
+mod check_data;
 mod logging;
 mod notify;
 mod server;
@@ -91,6 +93,9 @@ enum Command {
     /// Ask a running node whether it is healthy
     #[command(after_help = CHECK_HEALTH_EXAMPLES)]
     CheckHealth(Arguments),
+    /// Look at a data folder for damage, and repair it
+    #[command(after_help = check_data::EXAMPLES)]
+    CheckData(check_data::CheckData),
 }
 
 /// Runs the program.
@@ -100,6 +105,7 @@ pub fn main() -> ExitCode {
         Some(Command::Server(arguments)) => server::run(arguments, false),
         Some(Command::CheckConfig(arguments)) => check::config(arguments),
         Some(Command::CheckHealth(arguments)) => check::health(arguments),
+        Some(Command::CheckData(arguments)) => check_data::run(arguments),
     }
 }
 
@@ -126,6 +132,7 @@ mod tests {
             SERVER_EXAMPLES,
             CHECK_CONFIG_EXAMPLES,
             CHECK_HEALTH_EXAMPLES,
+            check_data::EXAMPLES,
         ];
         let mut seen = 0;
         for line in texts.iter().flat_map(|text| text.lines()) {
