@@ -2,6 +2,7 @@
 
 use crate::random::Random;
 use rufous_base::Now;
+use rufous_kernel::planted::{self, Planted};
 
 /// What is wrong with the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,18 +15,34 @@ pub enum Fault {
     ExpiryTooEarly,
     /// A message between workers is lost now and then.
     MessageLost,
+    /// Of the kernel.
+    Kernel(Planted),
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 3] = [
+    pub const ALL: [(Fault, &'static str); 6] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
+        (Fault::Kernel(Planted::SkippedChecksum), "skipped-checksum"),
+        (
+            Fault::Kernel(Planted::SnapshotMissesWrite),
+            "snapshot-misses-write",
+        ),
+        (Fault::Kernel(Planted::NoIsolation), "no-isolation"),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {
         let found = Self::ALL.iter().find(|(_, known)| *known == name);
         found.map(|(fault, _)| *fault)
+    }
+
+    /// Tells the kernels of this thread.
+    pub(crate) fn plant(self) {
+        planted::plant(match self {
+            Fault::Kernel(fault) => Some(fault),
+            _ => None,
+        });
     }
 
     pub(crate) fn change_clock(self, now: &mut Now, random: &mut Random) {

@@ -84,6 +84,8 @@ pub struct Plan {
     pub expiring: usize,
     pub groups: usize,
     pub pairs: usize,
+    /// Large keys that nobody reads, so that a snapshot takes many steps.
+    pub ballast: u64,
     pub mode: Mode,
     /// `BGSAVE`, `BGREWRITEAOF`, `CONFIG SET`: microseconds between.
     pub operator_us: u64,
@@ -107,9 +109,6 @@ pub struct Limits {
     pub mode: Option<Mode>,
 }
 
-/// Nodes do not keep a memory limit yet.
-const LIMITS_MEMORY: bool = false;
-
 impl Plan {
     pub fn new(seed: u64, limits: &Limits) -> Self {
         let mut r = Random::new(seed, "plan");
@@ -130,6 +129,10 @@ impl Plan {
             .map(|n| Self::crash(&mut r, total * n / crashes, total / crashes, workers, flips))
             .collect();
         let (maxmemory, policy) = Self::memory(&mut r);
+        let ballast = match maxmemory {
+            None => r.weighted(&[(3, 0), (1, 60), (1, 120)]),
+            Some(_) => 0,
+        };
         Self {
             seed,
             workers,
@@ -146,6 +149,7 @@ impl Plan {
             expiring: r.between(0, 2) as usize,
             groups: r.between(0, 2) as usize,
             pairs: r.between(0, 2) as usize,
+            ballast,
             mode,
             operator_us: r.skewed(20_000, 3_000_000),
             mode_changes: r.chance(0.2),
@@ -189,7 +193,7 @@ impl Plan {
     }
 
     fn memory(r: &mut Random) -> (Option<u64>, &'static str) {
-        if !LIMITS_MEMORY || !r.chance(0.15) {
+        if !r.chance(0.15) {
             return (None, "noeviction");
         }
         let policies = [
@@ -200,7 +204,10 @@ impl Plan {
             "volatile-ttl",
             "volatile-lru",
         ];
-        (Some(r.between(20, 200)), policies[r.index(policies.len())])
+        (
+            Some(r.between(1_500, 12_000)),
+            policies[r.index(policies.len())],
+        )
     }
 
     fn jumps(r: &mut Random) -> Vec<(u64, i64)> {
@@ -266,8 +273,8 @@ impl fmt::Display for Plan {
         )?;
         writeln!(
             f,
-            "  {} texts, {} counters, {} expiring keys, {} groups, {} pairs",
-            self.texts, self.counters, self.expiring, self.groups, self.pairs
+            "  {} texts, {} counters, {} expiring keys, {} groups, {} pairs, {} large ones",
+            self.texts, self.counters, self.expiring, self.groups, self.pairs, self.ballast
         )?;
         writeln!(
             f,

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Runs one seed. A panic of the node is a failure, too.
 pub fn run(seed: u64, limits: &Limits, fault: Fault, keep_trace: bool) -> Report {
     let plan = Plan::new(seed, limits);
+    fault.plant();
     let world = World::new(plan.clone(), fault, keep_trace);
     match catch_unwind(AssertUnwindSafe(|| world.run())) {
         Ok(report) => report,

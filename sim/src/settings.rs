@@ -1,7 +1,7 @@
 //! The settings of a node, from a plan; and what the node is able to do.
 
 use crate::plan::{Mode, Plan};
-use rufous_server::config::{AppendFsync, Config};
+use rufous_server::config::{AppendFsync, Config, MaxmemoryPolicy};
 
 /// Settings of a node with so many workers.
 pub fn config(plan: &Plan, workers: usize) -> Config {
@@ -10,8 +10,13 @@ pub fn config(plan: &Plan, workers: usize) -> Config {
         Mode::Everysec => AppendFsync::Everysec,
         Mode::Always => AppendFsync::Always,
     };
+    let policy = MaxmemoryPolicy::ALL
+        .into_iter()
+        .find(|(_, name)| *name == plan.policy);
     Config {
         workers,
+        maxmemory: plan.maxmemory.unwrap_or(0),
+        maxmemory_policy: policy.map_or(MaxmemoryPolicy::NoEviction, |(policy, _)| policy),
         folder: plan.mode != Mode::Off,
         appendonly: plan.mode != Mode::Off,
         appendfsync,

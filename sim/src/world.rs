@@ -158,6 +158,8 @@ pub struct World {
     finished: u64,
     /// Units that are still to be read by the operator.
     audit: Vec<usize>,
+    /// The life of the node in which large keys were last written.
+    ballast_of: u32,
     /// The workload is over: faults stop.
     calm: bool,
     flipped: bool,
@@ -203,6 +205,7 @@ impl World {
             crashes: plan.crashes.iter().cloned().collect(),
             finished: 0,
             audit: Vec::new(),
+            ballast_of: 0,
             calm: false,
             flipped: false,
             failure: None,

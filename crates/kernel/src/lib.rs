@@ -16,6 +16,7 @@
 //! - [`evict`]: the memory limit, and which keys go at it
 //! - [`durable`]: what is written to disk, and how it is read again
 //! - [`stats`]: what is counted
+//! - [`planted`]: faults on purpose, for the tests of the simulator
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -24,6 +25,7 @@ pub mod evict;
 pub mod lock;
 pub mod multi;
 pub mod placement;
+pub mod planted;
 pub mod program;
 pub mod shard;
 pub mod stats;

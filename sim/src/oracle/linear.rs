@@ -31,6 +31,8 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
     let mut verdict = Verdict::default();
     let what = &history.units[unit];
     let mut starts = vec![vec![None; what.keys.len()]];
+    // What a restart would have found, had it lost nothing.
+    let mut whole: Option<Vec<State>> = None;
     for (number, records) in history.records[unit].iter().enumerate() {
         let epoch = history.epochs.get(number).cloned().unwrap_or(Epoch {
             end_us,
@@ -45,6 +47,12 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
         if !found.possible {
             verdict.failure = Some(search.report(what, number, &starts, &found));
             return verdict;
+        }
+        if let Some(whole) = whole.take() {
+            verdict.lost |= search.run(&whole).is_some_and(|found| !found.possible);
+        }
+        if matches!(epoch.kept, Kept::Prefix { .. }) {
+            whole = Some(found.whole);
         }
         starts = match epoch.kept {
             Kept::Nothing => vec![vec![None; what.keys.len()]],
@@ -66,6 +74,8 @@ struct Found {
     possible: bool,
     /// What the keys may hold after the restart.
     survivors: Vec<State>,
+    /// What they may hold where nothing was lost.
+    whole: Vec<State>,
     /// The most commands that could be explained, and the state then.
     furthest: (Vec<u64>, State),
 }
@@ -162,9 +172,12 @@ impl<'a> Search<'a> {
         }
         let leads = self.leads_to_the_end(&nodes, &parents);
         let survivors = self.survivors(&nodes, &leads);
+        let complete = nodes.iter().filter(|(done, _)| self.is_complete(done));
+        let whole = complete.map(|(_, state)| state.clone()).collect();
         Some(Found {
             possible: leads.contains(&true),
             survivors,
+            whole,
             furthest: nodes[furthest.0].clone(),
         })
     }

@@ -111,6 +111,12 @@ impl World {
             failing_since_us: self.disk.failing_since_us,
         };
         for seat in &self.seats {
+            if seat.front.kernel.shard.counters().expired > 0 {
+                self.probes.hit(Probe::KeyExpired);
+            }
+            if seat.front.kernel.evictions().evicted > 0 {
+                self.probes.hit(Probe::Evicted);
+            }
             for queue in &seat.lanes {
                 if let (Some(begun), Some(request)) = (queue.begun, queue.requests.front()) {
                     slow.sync_us = slow.sync_us.max(self.now_us - begun.at_us);

@@ -8,6 +8,10 @@ use rufous_base::disk::{DiskDone, DiskOp, DiskRequest};
 use rufous_base::{Close, ConnId, NodeEffect, WorkerId};
 use rufous_server::front::Message;
 
+/// What the commands of one step may add to the data of a worker: a pipeline
+/// of the longest values.
+const STEP_BYTES: u64 = 24 << 10;
+
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -115,6 +119,20 @@ impl World {
         self.carry_out(worker, left);
         if worker < self.seats.len() {
             self.schedule(worker);
+            self.check_memory();
+        }
+    }
+
+    /// The memory limit holds, but for what one step of each worker may add.
+    fn check_memory(&mut self) {
+        let (Some(limit), Some(shared)) = (self.plan.maxmemory, &self.shared) else {
+            return;
+        };
+        let total = shared.ledger.total() as u64;
+        if total > limit + STEP_BYTES * self.seats.len() as u64 {
+            self.fail(format!(
+                "the data is charged with {total} bytes, the limit is {limit}"
+            ));
         }
     }
 

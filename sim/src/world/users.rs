@@ -184,6 +184,9 @@ impl World {
         if self.calm {
             return self.act_in(operator, 1_000);
         }
+        if self.ballast_of != self.life && self.plan.ballast > 0 {
+            return self.load_ballast(link);
+        }
         let random = &mut self.clients[operator].random;
         let choices: &[(u32, &str)] = &[(3, "BGSAVE"), (2, "BGREWRITEAOF"), (2, "fsync")];
         let what = random.weighted(choices);
@@ -200,6 +203,23 @@ impl World {
             self.ask(operator, Asked::Other(what), Op::One(Step::GetAll), 1);
         } else {
             return self.act_in(operator, self.plan.operator_us);
+        }
+        self.send_to_node(link, bytes);
+    }
+
+    /// Writes large keys, once in each life of the node.
+    fn load_ballast(&mut self, link: usize) {
+        let operator = self.operator();
+        let mut bytes = Vec::new();
+        if !self.clients[operator].ready {
+            self.select(operator, 2, &mut bytes);
+        } else {
+            self.ballast_of = self.life;
+            for key in 0..self.plan.ballast {
+                let key = format!("ballast:{key}");
+                encode::request(&mut bytes, &[&b"SET"[..], key.as_bytes(), &[b'b'; 10_000]]);
+                self.ask(operator, Asked::Other("ballast"), Op::One(Step::GetAll), 1);
+            }
         }
         self.send_to_node(link, bytes);
     }
@@ -273,6 +293,7 @@ impl World {
                 self.clients[client].db = db;
             }
             Asked::Fsync(mode) => self.modes.answered(mode, &reply, self.now_us),
+            Asked::Other(_) if client == self.operator() => {}
             Asked::Other(_) => self.finish(1),
             Asked::Flush(db) => {
                 self.record_flush(db, &awaited.record);

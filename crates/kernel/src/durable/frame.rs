@@ -14,6 +14,7 @@
 //!
 //! No frame has an empty payload, so that zeros are never one.
 
+use crate::planted::{self, Planted};
 use crc32fast::Hasher;
 
 /// Bytes of a frame before its payload.
@@ -67,7 +68,8 @@ impl FrameHeader {
 
     /// Whether the checksum is that of this frame in a file with this seed.
     pub fn matches(&self, seed: u32, payload: &[u8]) -> bool {
-        payload.len() as u64 == self.len && self.crc == checksum(seed, self, payload)
+        payload.len() as u64 == self.len
+            && (self.crc == checksum(seed, self, payload) || planted::is(Planted::SkippedChecksum))
     }
 }
 
