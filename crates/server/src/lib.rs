@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+pub mod backup;
 pub mod cli;
 pub mod command;
 pub mod config;

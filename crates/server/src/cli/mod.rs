@@ -4,12 +4,14 @@
 //! - [`server`]: `rufous server`, from the settings to the end of the node
 //! - [`check`]: `rufous check-config` and `rufous check-health`
 //! - [`check_data`]: `rufous check-data`
+//! - [`backup`]: `rufous backup`
 //! - [`logging`]: where logs go and how much of them
 //! - [`signals`]: stopping and reopening the log
 //! - [`banner`]: what a person at a terminal is told
 //! - [`notify`]: telling systemd
 
 mod arguments;
+mod backup;
 mod banner;
 mod check;
 mod check_data;
@@ -96,6 +98,9 @@ enum Command {
     /// Look at a data folder for damage, and repair it
     #[command(after_help = check_data::EXAMPLES)]
     CheckData(check_data::CheckData),
+    /// Back up a running node, and restore backups
+    #[command(subcommand, after_help = backup::EXAMPLES)]
+    Backup(backup::Backup),
 }
 
 /// Runs the program.
@@ -106,6 +111,7 @@ pub fn main() -> ExitCode {
         Some(Command::CheckConfig(arguments)) => check::config(arguments),
         Some(Command::CheckHealth(arguments)) => check::health(arguments),
         Some(Command::CheckData(arguments)) => check_data::run(arguments),
+        Some(Command::Backup(command)) => backup::run(command),
     }
 }
 
@@ -133,6 +139,7 @@ mod tests {
             CHECK_CONFIG_EXAMPLES,
             CHECK_HEALTH_EXAMPLES,
             check_data::EXAMPLES,
+            backup::EXAMPLES,
         ];
         let mut seen = 0;
         for line in texts.iter().flat_map(|text| text.lines()) {

@@ -1,0 +1,102 @@
+//! `rufous backup create`: pins the files of a node, and stores those that are new.
+
+use super::record::{MANIFEST, Record, StoredFile};
+use super::server::Server;
+use super::store::Store;
+use super::{human, tell};
+use anyhow::{Context, Result, ensure};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What travelled.
+pub struct Created {
+    pub record: Record,
+    pub sent_files: usize,
+    pub sent_bytes: u64,
+}
+
+pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result<Created> {
+    let pin = server.pin()?;
+    let mut files = Vec::new();
+    let (mut sent_files, mut sent_bytes) = (0, 0);
+    for (name, bytes) in &pin.files {
+        let path = folder.join(name);
+        let file = describe(&path, name, *bytes, server)?;
+        if store.has(&file).await? {
+            tell(format_args!(
+                "  {name}: {} there already",
+                human(file.bytes)
+            ));
+        } else {
+            let open = tokio::fs::File::open(&path).await;
+            let open = open.with_context(|| format!("cannot open {}", path.display()))?;
+            store
+                .put(&file, open, |_| server.keep_alive())
+                .await
+                .with_context(|| format!("cannot store {name}"))?;
+            tell(format_args!("  {name}: {} stored", human(file.bytes)));
+            sent_files += 1;
+            sent_bytes += file.bytes;
+        }
+        files.push(file);
+    }
+    let manifest = StoredFile {
+        name: MANIFEST.into(),
+        bytes: pin.manifest.len() as u64,
+        blake3: blake3::hash(&pin.manifest).to_hex().to_string(),
+    };
+    if !store.has(&manifest).await? {
+        store
+            .put(&manifest, pin.manifest.as_slice(), |_| Ok(()))
+            .await?;
+    }
+    files.push(manifest);
+    let record = Record::new(pin.unix_us / 1000, (pin.unix_us % 65_536) as u16, files);
+    // Everything else is there: now it is a backup.
+    store
+        .put_record(&record)
+        .await
+        .context("cannot store the list of the backup")?;
+    if !server.unpin(pin.id).unwrap_or(false) {
+        tell("the server had let go of its files before the end; the backup is whole all the same");
+    }
+    Ok(Created {
+        record,
+        sent_files,
+        sent_bytes,
+    })
+}
+
+/// Reads a file once for its hash. Logs may have grown behind what is pinned.
+fn describe(path: &Path, name: &str, bytes: u64, server: &mut Server) -> Result<StoredFile> {
+    let file = File::open(path).with_context(|| {
+        format!(
+            "cannot open {}: --dir has to be the data folder of that very server",
+            path.display()
+        )
+    })?;
+    let mut file = file.take(bytes);
+    let (mut hasher, mut piece, mut done) = (blake3::Hasher::new(), vec![0; 1 << 20], 0);
+    loop {
+        let count = file
+            .read(&mut piece)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        if count == 0 {
+            break;
+        }
+        hasher.update(&piece[..count]);
+        done += count as u64;
+        server.keep_alive()?;
+    }
+    ensure!(
+        done == bytes,
+        "{} has {done} bytes instead of {bytes}: --dir has to be the data folder of that very server",
+        path.display()
+    );
+    Ok(StoredFile {
+        name: name.to_owned(),
+        bytes,
+        blake3: hasher.finalize().to_hex().to_string(),
+    })
+}
