@@ -175,6 +175,9 @@ pub struct Effects<M> {
     pub passed: u64,
     /// What waits for a gate will never be answered.
     pub abandon: bool,
+    /// Nothing more is to be read from anybody until a later turn says
+    /// otherwise: too much waits for the disk. Set in `end_turn`.
+    pub congested: bool,
     pub node: Vec<NodeEffect>,
     /// When to step with `Input::Tick`, in `Now::mono_us`; the last value given holds.
     pub wake_at_us: Option<u64>,
@@ -197,6 +200,7 @@ impl<M> Default for Effects<M> {
             gate: None,
             passed: 0,
             abandon: false,
+            congested: false,
             node: Vec::new(),
             wake_at_us: None,
             more: false,

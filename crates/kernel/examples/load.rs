@@ -128,6 +128,7 @@ fn measure(what: &str, keys: u64, files: &mut Files, snapshots: Vec<SnapshotFile
     let manifest = Manifest {
         generation: 1,
         logs_from: 1,
+        logs_until: None,
         workers: 1,
         hash_seed: HASH_SEED,
         run: 1,

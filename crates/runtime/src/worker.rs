@@ -283,6 +283,7 @@ impl<A: Actor> Worker<A> {
             && !self.parts.post.is_overflowing()
             && !self.gate.is_full()
             && !self.parts.disk.is_behind()
+            && !self.driven.fx.congested
     }
 
     /// The last time asked for holds, also against one that is due just now.

@@ -66,6 +66,8 @@ pub struct Pinned {
 pub enum Event {
     /// The manifest names this generation's snapshots.
     Installed { generation: u64 },
+    /// The manifest says whether changes are logged.
+    Noted,
     /// What was on disk before still is.
     Failed { text: String },
 }
@@ -110,6 +112,8 @@ pub struct Keeper {
     /// `logs-from` of earlier saves that are kept.
     kept: Vec<u64>,
     pub schedule: Schedule,
+    /// Whether changes are logged.
+    pub logs: bool,
     usage: Vec<Usage>,
     failed_at_us: Option<u64>,
     saved_at_us: u64,
@@ -142,6 +146,7 @@ impl Keeper {
             next_pin: 1,
             kept: Vec::new(),
             schedule: Schedule::default(),
+            logs: false,
             usage: vec![Usage::default(); workers],
             failed_at_us: None,
             saved_at_us: now.mono_us,
@@ -193,11 +198,9 @@ impl Keeper {
         (changes > 0 && self.schedule.points.iter().any(by_changes)) || by_growth
     }
 
-    /// A cut is about to be made; returns its generation. `gap`: what happened
-    /// before it is not in the logs, so that theirs must not be taken for a
-    /// continuation.
-    pub fn next_generation(&mut self, gap: bool) -> u64 {
-        self.generation += if gap { 2 } else { 1 };
+    /// A cut is about to be made; returns its generation.
+    pub fn next_generation(&mut self) -> u64 {
+        self.generation += 1;
         self.status.generation = self.generation;
         self.generation
     }
@@ -243,6 +246,7 @@ impl Keeper {
             workers: self.workers as u16,
             generation,
             logs_from: generation,
+            logs_until: (!self.logs).then_some(generation),
             saved_ms: now.unix_ms(),
             snapshots,
             ..self.manifest.clone()
@@ -267,6 +271,15 @@ impl Keeper {
         }
         self.job = Some(Job::Install { step: 0, manifest });
         self.install_step(out);
+    }
+
+    /// Notes whether changes are logged from now on.
+    pub fn install_logs_until(&mut self, until: Option<u64>, out: &mut Vec<DiskRequest>) {
+        let manifest = Manifest {
+            logs_until: until,
+            ..self.manifest.clone()
+        };
+        self.install(manifest, out);
     }
 
     fn install_step(&mut self, out: &mut Vec<DiskRequest>) {
@@ -355,6 +368,12 @@ impl Keeper {
     }
 
     fn installed(&mut self, manifest: Manifest, now: Now, out: &mut Vec<DiskRequest>) -> Event {
+        if self.manifest.generation == manifest.generation {
+            // Nothing was saved.
+            self.manifest = manifest;
+            self.clean_again(out);
+            return Event::Noted;
+        }
         if self.manifest.logs_from != manifest.logs_from {
             self.kept.push(self.manifest.logs_from);
             let surplus = self

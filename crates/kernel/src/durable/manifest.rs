@@ -19,6 +19,9 @@ pub struct Manifest {
     pub generation: u64,
     /// Logs of this generation and later ones follow the snapshot.
     pub logs_from: u64,
+    /// And no later ones than these: after them, changes were not logged.
+    /// `None`: to the last.
+    pub logs_until: Option<u64>,
     /// How many there were when the snapshot was taken.
     pub workers: u16,
     pub hash_seed: u64,
@@ -66,6 +69,11 @@ const TITLE: &str = "rufous-manifest ";
 const LAST_LINE: usize = 13;
 
 impl Manifest {
+    /// Whether logs of this generation follow the snapshot.
+    pub fn has_log(&self, generation: u64) -> bool {
+        generation >= self.logs_from && self.logs_until.is_none_or(|until| generation <= until)
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut text = format!("{TITLE}{VERSION}\n{self}");
         let crc = crc32fast::hash(text.as_bytes());
@@ -100,6 +108,10 @@ impl Manifest {
         let mut manifest = Self {
             generation: number(lines.field("generation")?)?,
             logs_from: number(lines.field("logs-from")?)?,
+            logs_until: match lines.field("logs-until")? {
+                "none" => None,
+                until => Some(number(until)?),
+            },
             workers: number(lines.field("workers")?)?,
             hash_seed: hex(lines.field("hash-seed")?, 16)?,
             run: number(lines.field("run")?)?,
@@ -135,6 +147,10 @@ impl fmt::Display for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "generation {}", self.generation)?;
         writeln!(f, "logs-from {}", self.logs_from)?;
+        match self.logs_until {
+            Some(until) => writeln!(f, "logs-until {until}")?,
+            None => writeln!(f, "logs-until none")?,
+        }
         writeln!(f, "workers {}", self.workers)?;
         writeln!(f, "hash-seed {:016x}", self.hash_seed)?;
         writeln!(f, "run {}", self.run)?;
@@ -236,6 +252,7 @@ mod tests {
         Manifest {
             generation: 7,
             logs_from: 7,
+            logs_until: None,
             workers: 2,
             hash_seed: 0xABC,
             run: 3,
@@ -249,6 +266,7 @@ mod tests {
         let text = "rufous-manifest 1\n\
                     generation 7\n\
                     logs-from 7\n\
+                    logs-until none\n\
                     workers 2\n\
                     hash-seed 0000000000000abc\n\
                     run 3\n\
@@ -260,6 +278,7 @@ mod tests {
         assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest()));
         let mut without = manifest();
         without.snapshots.clear();
+        without.logs_until = Some(9);
         assert_eq!(Manifest::decode(&without.encode()), Ok(without));
     }
 
@@ -299,6 +318,8 @@ mod tests {
         for (from, to) in [
             ("manifest 1", "manifest 0"),
             ("manifest 1", "manifest 01"),
+            ("until none", "until"),
+            ("until none", "until +9"),
             ("run 3", "run +3"),
             ("run 3", "run 03"),
             ("run 3", "run 3 "),

@@ -23,10 +23,8 @@ pub enum Note {
         verdicts: Arc<Vec<Verdict>>,
         run: u64,
     },
-    /// A worker has loaded all of its partitions. `is_new`: there were none.
-    Loaded {
-        is_new: bool,
-    },
+    /// A worker has loaded all of its partitions.
+    Loaded,
     /// To one worker: keys that it owns now.
     Keys(Vec<(KeyName, Entry)>),
     /// To all: no more keys come from the sender.

@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// A frame is ended between two commands once it is so long.
 const FRAME_BYTES: usize = 1 << 20;
 
+/// Bytes of frames that may wait for the disk before clients have to.
+const CONGESTED_BYTES: u64 = 64 << 20;
+
 /// What the embedder wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -33,6 +36,8 @@ pub struct Settings {
     pub fsync: Fsync,
     pub segment_bytes: u64,
     pub schedule: Schedule,
+    /// Whether a save by schedule that fails stops writes, where there is no log.
+    pub stop_on_save_error: bool,
 }
 
 /// What a worker keeps for durability.
@@ -40,13 +45,18 @@ pub struct Settings {
 pub struct Durability {
     pub(super) settings: Settings,
     pub(super) hash_seed: u64,
+    /// What the salts of files are made of: the hash seed of the first start.
+    pub(super) file_seed: u64,
     pub(super) stage: Stage,
     pub(super) heard: Heard,
-    /// The worker is ready but for its log; whether there was no data before.
-    pub(super) ready: Option<bool>,
+    /// The worker is ready but for its log.
+    pub(super) ready: bool,
     /// Senders that had no more keys before this worker could take note.
     pub(super) early_ends: usize,
     pub(super) log: Option<LogWriter>,
+    /// Frames of earlier logs, from before logging was switched off: positions
+    /// never go down.
+    base: u64,
     /// Rises with every start of the node.
     pub(super) run: u64,
     next_txn: u64,
@@ -68,7 +78,12 @@ pub struct Durability {
     pub(super) sealed: BTreeMap<u64, usize>,
     /// Which logs cannot be written, and why.
     troubles: BTreeMap<WorkerId, Arc<str>>,
-    closing: bool,
+    /// Why the last save failed, where that stops writes.
+    pub(super) save_error: Option<Arc<str>>,
+    /// Nothing more is logged.
+    pub(super) closing: bool,
+    /// The node stops.
+    ending: bool,
 }
 
 /// What a worker counts of durability.
@@ -95,13 +110,16 @@ impl Durability {
                 fsync: Fsync::EverySec,
                 segment_bytes: 64 << 20,
                 schedule: Schedule::default(),
+                stop_on_save_error: false,
             },
             hash_seed,
+            file_seed: hash_seed,
             stage: Stage::Serving,
             heard: Heard::default(),
-            ready: None,
+            ready: false,
             early_ends: 0,
             log: None,
+            base: 0,
             run: 0,
             next_txn: 0,
             held: VecDeque::new(),
@@ -116,13 +134,15 @@ impl Durability {
             sealing: VecDeque::new(),
             sealed: BTreeMap::new(),
             troubles: BTreeMap::new(),
+            save_error: None,
             closing: false,
+            ending: false,
         }
     }
 
     /// Whether commands are logged.
     pub(super) fn logs(&self) -> bool {
-        self.log.is_some()
+        self.log.is_some() && !self.closing
     }
 
     pub(super) fn identity(&self, worker: WorkerId, workers: usize) -> Identity {
@@ -130,7 +150,7 @@ impl Durability {
             worker: worker.0,
             workers: workers as u16,
             run: self.run,
-            salt: salt(self.hash_seed),
+            salt: salt(self.file_seed),
         }
     }
 
@@ -158,20 +178,26 @@ impl<P: Program> Worker<P> {
         if let Some(log) = &mut self.durable.log {
             log.set_fsync(settings.fsync);
         }
-        if !settings.log && self.durable.log.is_some() {
+        if !settings.log && self.durable.logs() {
             self.end_frame();
             self.shard.set_journaling(false);
             self.durable.closing = true;
         }
         if let Some(keeper) = &mut self.durable.keeper {
             keeper.schedule = settings.schedule.clone();
+            if keeper.logs && !settings.log {
+                // What follows is not logged: no log may be taken to continue it.
+                let until = Some(keeper.generation());
+                keeper.install_logs_until(until, &mut self.durable.requests);
+            }
+            keeper.logs = settings.log;
         }
         self.durable.settings = settings;
     }
 
     /// Whether logging was switched on and waits for a save to begin.
     pub fn wants_log(&self) -> bool {
-        self.durable.settings.log && !self.durable.logs()
+        self.durable.settings.log && self.durable.log.is_none()
     }
 
     /// `salt`: of earlier segments of this generation.
@@ -196,11 +222,12 @@ impl<P: Program> Worker<P> {
     fn position(&mut self) -> u64 {
         let open = !self.durable.closing && !self.shard.journal().is_empty();
         let log = self.durable.log.as_ref();
-        log.map_or(0, |l| l.appended() + u64::from(open))
+        self.durable.base + log.map_or(0, |l| l.appended() + u64::from(open))
     }
 
     fn committed(&self) -> u64 {
-        self.durable.log.as_ref().map_or(0, LogWriter::committed)
+        let log = self.durable.log.as_ref();
+        self.durable.base + log.map_or(0, LogWriter::committed)
     }
 
     /// Sends it once the log has committed what happened so far; `to` may be
@@ -254,9 +281,26 @@ impl<P: Program> Worker<P> {
             log.close();
         }
         log.poll(now, &mut self.durable.requests);
+        if log.is_closed() && self.durable.held.is_empty() && !self.durable.ending {
+            // Switched off. It may be switched on again.
+            self.durable.base += log.appended();
+            self.durable.log = None;
+            self.durable.closing = false;
+            return None;
+        }
         let appended = log.appended();
         let waits = log.committed() < appended && !self.is_in_trouble();
-        waits.then_some(appended)
+        waits.then_some(self.durable.base + appended)
+    }
+
+    /// Whether the disk is so far behind that nothing more should be taken.
+    pub fn is_congested(&self) -> bool {
+        let pending = self
+            .durable
+            .log
+            .as_ref()
+            .map_or(0, |l| l.gauges().pending_bytes);
+        pending > CONGESTED_BYTES && !self.is_in_trouble()
     }
 
     /// Gates up to this have been passed.
@@ -347,10 +391,12 @@ impl<P: Program> Worker<P> {
     /// Why nothing may be changed now.
     #[inline]
     pub fn refuses_writes(&self) -> Option<&str> {
-        if self.durable.troubles.is_empty() {
+        if self.durable.troubles.is_empty() && self.durable.save_error.is_none() {
             return None;
         }
-        self.durable.troubles.values().next().map(|t| &**t)
+        let troubles = self.durable.troubles.values();
+        let mut all = troubles.chain(&self.durable.save_error);
+        all.next().map(|text| &**text)
     }
 
     /// Brings the log to its end. True once it is on disk, or where there is none.
@@ -360,6 +406,7 @@ impl<P: Program> Worker<P> {
             return true;
         };
         self.durable.closing = true;
+        self.durable.ending = true;
         log.close();
         log.poll(now, &mut self.durable.requests);
         log.is_closed()
@@ -402,7 +449,7 @@ impl<P: Program> Worker<P> {
                 self.on_scanned(now, partition, summary, completions);
             }
             Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
-            Note::Loaded { is_new } => self.on_loaded(now, is_new, completions),
+            Note::Loaded => self.on_loaded(now, completions),
             Note::Keys(keys) => self.on_keys(keys),
             Note::NoMoreKeys => self.on_no_more_keys(),
             Note::Serve => self.on_serve(),

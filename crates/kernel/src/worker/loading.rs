@@ -22,7 +22,7 @@ use rufous_base::disk::{
 };
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Keys that travel to their owners in one message.
@@ -35,10 +35,24 @@ const LIST_FILES: u64 = ids::SAVE | 2 << 40;
 #[derive(Debug)]
 pub struct LoadPlan {
     pub folder: Folder,
-    /// The highest generation that there is a file of.
+    /// Where logs go on.
     pub generation: u64,
-    /// Where the new layout begins, if the number of workers has changed.
-    pub rewrite: Option<u64>,
+    /// The highest that there is a file of, whether it counts or not.
+    highest: u64,
+    /// The number of workers has changed: keys move to other owners.
+    moves: bool,
+}
+
+impl LoadPlan {
+    /// Where the new layout begins, if there is to be one.
+    fn rewrite(&self) -> Option<u64> {
+        self.moves.then_some(self.highest + 1)
+    }
+
+    /// What the salts of all files are made of.
+    fn hash_seed(&self) -> Option<u64> {
+        self.folder.manifest.as_ref().map(|m| m.hash_seed)
+    }
 }
 
 /// How far loading has come.
@@ -86,6 +100,8 @@ struct Part {
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     summaries: BTreeMap<u16, LogSummary>,
+    /// To be told once the manifest is right.
+    resolved: Option<(Arc<Vec<Verdict>>, u64)>,
     loaded: usize,
 }
 
@@ -151,16 +167,16 @@ impl<P: Program> Worker<P> {
         completions: &mut impl Completions,
     ) {
         let highest = highest_generation(&files);
-        let (used, unused) = continued(files, manifest.as_deref());
-        let folder = match Folder::new(&used, manifest.as_deref()) {
+        let folder = match Folder::new(&files, manifest.as_deref()) {
             Ok(folder) => folder,
-            Err(damage) => return self.cannot_load(now, &damage.to_string(), completions),
+            Err(damage) => return self.cannot_load(now, &explain(&damage), completions),
         };
-        for file in folder.strays.iter().chain(&unused) {
+        for file in &folder.strays {
             self.remove_file(file.clone());
         }
         let workers = self.placement.workers();
-        let generation = highest_generation(&used).max(1);
+        let segments = folder.plans.iter().flat_map(|p| &p.segments);
+        let generation = segments.map(|s| s.generation).max().unwrap_or(1);
         let moves = folder
             .manifest
             .as_ref()
@@ -168,8 +184,8 @@ impl<P: Program> Worker<P> {
         let logs_from = folder.manifest.as_ref().map_or(0, |m| m.logs_from);
         let plan = Arc::new(LoadPlan {
             generation: generation.max(logs_from),
-            // A gap, so that files of the new layout never continue the old one.
-            rewrite: moves.then_some(highest.max(logs_from) + 2),
+            highest: highest.max(generation).max(logs_from),
+            moves,
             folder,
         });
         self.tell_all(now, || Note::Plan(Arc::clone(&plan)), completions);
@@ -189,6 +205,9 @@ impl<P: Program> Worker<P> {
         plan: Arc<LoadPlan>,
         completions: &mut impl Completions,
     ) {
+        if let Some(seed) = plan.hash_seed() {
+            self.durable.file_seed = seed;
+        }
         let workers = self.placement.workers();
         let plans = plan.folder.plans.iter();
         let mine = plans.filter(|p| usize::from(p.partition) % workers == self.id.index());
@@ -196,7 +215,7 @@ impl<P: Program> Worker<P> {
         let parts: Vec<_> = mine
             .map(|p| Part {
                 loader: Loader::new(p.clone()),
-                staging: plan.rewrite.map(|_| Box::new(Shard::new(seed))),
+                staging: plan.moves.then(|| Box::new(Shard::new(seed))),
             })
             .collect();
         let bytes = parts.iter().map(|p| p.loader.progress().1).sum();
@@ -251,7 +270,7 @@ impl<P: Program> Worker<P> {
             part.loader.poll(&mut self.durable.requests);
             match part.loader.stage() {
                 load::Stage::Failed(damage) => {
-                    let text = damage.to_string();
+                    let text = explain(&damage);
                     return self.cannot_load(now, &text, completions);
                 }
                 load::Stage::Scanned if loading.verdicts.is_none() => {
@@ -305,16 +324,33 @@ impl<P: Program> Worker<P> {
         let all: Vec<_> = summaries.values().collect();
         let verdicts = match judge(&plan.folder.plans, &all) {
             Ok(verdicts) => Arc::new(verdicts),
-            Err(damage) => return self.cannot_load(now, &damage.to_string(), completions),
+            Err(damage) => return self.cannot_load(now, &explain(&damage), completions),
         };
         let stored = plan.folder.manifest.as_ref().map_or(0, |m| m.run);
         let runs = summaries.values().map(|s| s.run);
         let run = runs.max().unwrap_or(0).max(stored) + 1;
         let mut keeper = self.new_keeper(now, &plan, run);
-        if let Some(generation) = plan.rewrite {
+        if let Some(generation) = plan.rewrite() {
             keeper.begin(generation, now);
         }
+        self.durable.heard.resolved = Some((verdicts, run));
+        // What is written from now on must be found again; or, without a log,
+        // what there is must not be taken for all that happened.
+        let logs = self.durable.settings.log;
+        let until = (!logs).then_some(plan.generation);
+        let stored = plan.folder.manifest.as_ref();
+        if plan.moves || stored.is_some_and(|m| m.logs_until == until) {
+            self.durable.keeper = Some(keeper);
+            return self.tell_resolved(now, completions);
+        }
+        keeper.install_logs_until(until, &mut self.durable.requests);
         self.durable.keeper = Some(keeper);
+    }
+
+    fn tell_resolved(&mut self, now: Now, completions: &mut impl Completions) {
+        let Some((verdicts, run)) = self.durable.heard.resolved.take() else {
+            return;
+        };
         let note = || Note::Resolved {
             verdicts: Arc::clone(&verdicts),
             run,
@@ -380,7 +416,7 @@ impl<P: Program> Worker<P> {
             return;
         };
         let plan = &loading.plan;
-        if let Some(generation) = plan.rewrite {
+        if let Some(generation) = plan.rewrite() {
             self.durable.stage = Stage::Moving {
                 generation,
                 senders: self.placement.workers(),
@@ -400,23 +436,22 @@ impl<P: Program> Worker<P> {
         };
         let seq = loaded.map_or(0, |l| l.next_seq);
         self.start_log(plan.generation, index, seq, salt);
-        let is_new = plan.folder.manifest.is_none();
-        self.durable.ready = Some(is_new);
+        self.durable.ready = true;
         self.note_ready(now, completions);
     }
 
     /// Tells worker 0 that this one may be served, once its log can take frames.
     pub(super) fn note_ready(&mut self, now: Now, completions: &mut impl Completions) {
-        let Some(is_new) = self.durable.ready else {
+        if !self.durable.ready {
             return;
-        };
+        }
         if let Some(log) = &self.durable.log
             && !log.generation_ready(log.generation())
         {
             return;
         }
-        self.durable.ready = None;
-        self.tell(now, WorkerId(0), Note::Loaded { is_new }, completions);
+        self.durable.ready = false;
+        self.tell(now, WorkerId(0), Note::Loaded, completions);
     }
 
     /// A worker has sent all keys that are not its own.
@@ -442,12 +477,13 @@ impl<P: Program> Worker<P> {
 
     fn new_keeper(&self, now: Now, plan: &LoadPlan, run: u64) -> Keeper {
         let workers = self.placement.workers();
-        let generation = plan.rewrite.unwrap_or(plan.generation);
+        let generation = plan.rewrite().unwrap_or(plan.generation);
         let first = Manifest {
             generation: 0,
             logs_from: generation,
+            logs_until: None,
             workers: workers as u16,
-            hash_seed: self.durable.hash_seed,
+            hash_seed: self.durable.file_seed,
             run,
             saved_ms: now.unix_ms(),
             snapshots: Vec::new(),
@@ -456,21 +492,15 @@ impl<P: Program> Worker<P> {
         let manifest = Manifest { run, ..manifest };
         let mut keeper = Keeper::new(manifest, workers, generation, now);
         keeper.schedule = self.durable.settings.schedule.clone();
+        keeper.logs = self.durable.settings.log;
         keeper
     }
 
     /// At worker 0: a worker is ready.
-    pub(super) fn on_loaded(&mut self, now: Now, is_new: bool, completions: &mut impl Completions) {
+    pub(super) fn on_loaded(&mut self, now: Now, completions: &mut impl Completions) {
         self.durable.heard.loaded += 1;
-        if self.durable.heard.loaded < self.placement.workers() {
-            return;
-        }
-        match &mut self.durable.keeper {
-            Some(keeper) if is_new => {
-                let first = keeper.manifest().clone();
-                keeper.install(first, &mut self.durable.requests);
-            }
-            _ => self.tell_all(now, || Note::Serve, completions),
+        if self.durable.heard.loaded == self.placement.workers() {
+            self.tell_all(now, || Note::Serve, completions);
         }
     }
 
@@ -482,6 +512,9 @@ impl<P: Program> Worker<P> {
         completions: &mut impl Completions,
     ) {
         match ended {
+            Ok(_) if self.durable.heard.resolved.is_some() => {
+                self.tell_resolved(now, completions);
+            }
             Ok(_) => self.tell_all(now, || Note::Serve, completions),
             Err(text) => self.cannot_load(now, &text, completions),
         }
@@ -512,23 +545,6 @@ fn highest_generation(files: &[FileInfo]) -> u64 {
     generations.max().unwrap_or(0)
 }
 
-/// The files that continue one another from the manifest's generation on, and
-/// the others: logs after a gap do not continue what was before it.
-fn continued(files: Vec<FileInfo>, manifest: Option<&[u8]>) -> (Vec<FileInfo>, Vec<FileName>) {
-    let Some(Ok(manifest)) = manifest.map(Manifest::decode) else {
-        return (files, Vec::new());
-    };
-    let log = |f: &FileInfo| match DataFile::parse(&f.file) {
-        Some(DataFile::Log { generation, .. }) => Some(generation),
-        _ => None,
-    };
-    let generations: BTreeSet<u64> = files.iter().filter_map(log).collect();
-    let mut end = manifest.logs_from;
-    while generations.contains(&end) {
-        end += 1;
-    }
-    let (used, unused): (Vec<_>, Vec<_>) = files
-        .into_iter()
-        .partition(|f| log(f).is_none_or(|generation| generation < end));
-    (used, unused.into_iter().map(|f| f.file).collect())
+fn explain(damage: &load::Damage) -> String {
+    format!("{damage}; {}", damage.advice())
 }

@@ -59,14 +59,13 @@ impl<P: Program> Worker<P> {
         if !self.is_serving() {
             return Err(SaveRefused::Loading);
         }
-        let logged = self.durable.log.is_some();
         let Some(keeper) = &mut self.durable.keeper else {
             return Err(SaveRefused::NoFolder);
         };
         if keeper.is_saving() {
             return Err(SaveRefused::InProgress);
         }
-        let generation = keeper.next_generation(!logged);
+        let generation = keeper.next_generation();
         if snapshot {
             keeper.begin(generation, now);
         }
@@ -163,7 +162,8 @@ impl<P: Program> Worker<P> {
     pub(super) fn cut(&mut self, generation: u64, snapshot: bool) {
         self.end_frame();
         match &mut self.durable.log {
-            Some(log) => log.begin_generation(generation),
+            Some(log) if !self.durable.closing => log.begin_generation(generation),
+            Some(_) => {}
             None if self.durable.settings.log => self.start_log(generation, 0, 0, None),
             None => {}
         }
@@ -193,7 +193,10 @@ impl<P: Program> Worker<P> {
     /// Takes the snapshot a slice further. True where it could go on at once.
     pub fn snapshot_slice(&mut self) -> bool {
         let Some(snapshot) = &mut self.durable.snapshot else {
-            return false;
+            // What a failed one has left to walk.
+            let mut nowhere = Vec::new();
+            return self.shard.is_unwinding()
+                && self.shard.snapshot_step(SLICE_BYTES, &mut nowhere);
         };
         if snapshot.walked || !snapshot.writer.can_take() {
             snapshot.writer.poll(&mut self.durable.requests);
@@ -297,6 +300,8 @@ impl<P: Program> Worker<P> {
     ) {
         let ended = match event {
             None => return,
+            Some(Event::Noted) if self.is_serving() => return,
+            Some(Event::Noted) => Ok(0),
             Some(Event::Installed { generation }) => Ok(generation),
             Some(Event::Failed { text }) => Err(Arc::<str>::from(text)),
         };
@@ -311,6 +316,10 @@ impl<P: Program> Worker<P> {
         if let (Ok(generation), Some(log)) = (&ended, &mut self.durable.log) {
             log.snapshot_installed(*generation);
         }
+        let settings = &self.durable.settings;
+        let stops =
+            settings.stop_on_save_error && !settings.log && !settings.schedule.points.is_empty();
+        self.durable.save_error = ended.as_ref().err().filter(|_| stops).cloned();
         self.durable.events.push(Told::SaveEnded(ended));
     }
 
@@ -324,7 +333,7 @@ impl<P: Program> Worker<P> {
     }
 
     pub fn is_snapshotting(&self) -> bool {
-        self.durable.snapshot.is_some()
+        self.durable.snapshot.is_some() || self.shard.is_unwinding()
     }
 
     /// Changes since the last cut with a snapshot.
@@ -359,7 +368,7 @@ impl<P: Program> Worker<P> {
         if lossy {
             self.tell(now, WorkerId(0), Note::SaveNow, completions);
         }
-        let logs = self.durable.log.is_some();
+        let logs = self.durable.logs();
         if let Some(keeper) = &self.durable.keeper
             && keeper.is_due(now, logs)
         {

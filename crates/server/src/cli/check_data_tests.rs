@@ -60,6 +60,7 @@ fn folder() -> tempfile::TempDir {
     let manifest = Manifest {
         generation: 1,
         logs_from: 1,
+        logs_until: None,
         workers: 1,
         hash_seed: SEED,
         run: 1,

@@ -19,6 +19,10 @@ pub(super) struct Durability {
     /// Nobody is served yet.
     pub(super) loading: bool,
     loading_began_us: u64,
+    /// There is a data folder.
+    folder: bool,
+    /// And this worker sees to saving.
+    coordinates: bool,
     /// A slice of the snapshot could be written at once.
     more: bool,
     /// Orders that wait for the save under way, and for the one after it.
@@ -56,6 +60,7 @@ fn settings(config: &Config) -> DurableSettings {
             rewrite_min_bytes: config.auto_aof_rewrite_min_size,
             retention: 0,
         },
+        stop_on_save_error: config.stop_writes_on_bgsave_error,
     }
 }
 
@@ -76,13 +81,21 @@ impl Front {
         }
         self.durability.loading = true;
         self.durability.loading_began_us = now.mono_us;
-        self.persistence.takes_orders = self.id() == super::persistence::COORDINATOR;
+        self.durability.folder = true;
+        self.durability.coordinates = self.id() == super::persistence::COORDINATOR;
+        self.persistence.takes_orders = self.durability.coordinates;
         self.kernel.begin(settings(&self.config));
+    }
+
+    /// For tests that have no disk, whatever the settings say.
+    #[cfg(test)]
+    pub(super) fn without_disk(&mut self) {
+        self.durability.begun = true;
     }
 
     /// Takes over settings. Logging that is switched on begins with a save.
     pub(super) fn configure_durability(&mut self, config: &Config) {
-        if self.durability.begun && config.folder {
+        if self.durability.folder {
             self.kernel.configure_durability(settings(config));
         }
     }
@@ -114,6 +127,7 @@ impl Front {
             self.durability.more = self.kernel.snapshot_slice();
         }
         fx.passed = self.kernel.passed();
+        fx.congested = self.kernel.is_congested();
         self.kernel.take_disk_requests(&mut fx.disk);
         self.take_events(now, fx);
         self.kernel
@@ -139,6 +153,9 @@ impl Front {
 
     /// What the tick does for durability.
     pub(super) fn tick_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if !self.durability.folder {
+            return;
+        }
         let mut replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
@@ -233,7 +250,7 @@ impl Front {
     }
 
     fn take_orders(&mut self, now: Now) {
-        if !self.persistence.takes_orders {
+        if !self.durability.coordinates {
             return;
         }
         for asked in self.take_save_orders() {

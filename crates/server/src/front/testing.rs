@@ -61,7 +61,12 @@ impl Rig {
         ));
         shared.process.pid.store(4711, Ordering::Relaxed);
         let config = Arc::new(Config { workers, ..config });
-        let front = |w| Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
+        let front = |w| {
+            let mut front =
+                Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
+            front.without_disk();
+            front
+        };
         Rig {
             fronts: (0..workers).map(front).collect(),
             now,
@@ -274,6 +279,11 @@ impl Rig {
             turns += 1;
             assert!(turns < 1_000_000, "the front never rests");
         }
+        self.fronts[worker].end_turn(self.now, &mut fx);
+        assert!(
+            fx.gate.is_none() && fx.disk.is_empty(),
+            "there is no disk here"
+        );
         self.carry_out(worker, fx);
     }
 

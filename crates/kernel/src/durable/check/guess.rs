@@ -31,6 +31,7 @@ impl Check<'_> {
         let mut manifest = Manifest {
             generation: 0,
             logs_from: 0,
+            logs_until: None,
             workers: 0,
             hash_seed: seed.unwrap_or(hash_seed),
             run: headers.iter().map(|h| h.run).max().unwrap_or(0),

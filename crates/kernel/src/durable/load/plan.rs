@@ -111,7 +111,7 @@ impl Folder {
                     DataFile::Log {
                         generation, index, ..
                     },
-                )) if generation >= manifest.logs_from => {
+                )) if manifest.has_log(generation) => {
                     plan.segments.push(SegmentFile {
                         file: info.file.clone(),
                         generation,

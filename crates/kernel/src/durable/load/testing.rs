@@ -168,6 +168,7 @@ pub(in super::super) fn manifest(workers: u16, snapshots: Vec<SnapshotFile>) -> 
     Manifest {
         generation: 1,
         logs_from: 1,
+        logs_until: None,
         workers,
         hash_seed: SEED,
         run: 1,
