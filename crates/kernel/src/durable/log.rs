@@ -285,6 +285,11 @@ impl LogWriter {
         self.trouble.as_deref().or(self.lost.as_deref())
     }
 
+    /// Whether frames cannot be written now.
+    pub fn is_stuck(&self) -> bool {
+        self.trouble.is_some()
+    }
+
     /// Frames that were committed may be lost with the power: only a snapshot
     /// of a new generation brings safety back.
     pub fn needs_snapshot(&self) -> bool {

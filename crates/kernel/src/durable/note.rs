@@ -48,7 +48,19 @@ pub enum Note {
     /// What was synced is lost at the sender; only a save makes up for it.
     SaveNow,
     /// To all: the sender's log cannot be written, or can again.
-    Trouble(Option<Arc<str>>),
+    Trouble(Option<Trouble>),
+    /// The node stops, and nothing that the sender began is under way.
+    Quiet,
+    /// To all: nothing is under way anywhere.
+    CloseLogs,
+}
+
+/// Why nothing may be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub text: Arc<str>,
+    /// The log can be written, but something that it had is lost.
+    pub lost: bool,
 }
 
 /// What the embedder is told of loading and saving.

@@ -15,6 +15,7 @@ use super::{Completions, Message, Worker};
 use crate::durable::file::salt;
 use crate::durable::keeper::{Keeper, Schedule};
 use crate::durable::log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
+use crate::durable::note::Trouble;
 use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
 use rufous_base::disk::{DiskDone, DiskRequest};
@@ -76,14 +77,19 @@ pub struct Durability {
     pub(super) sealing: VecDeque<(u64, u64)>,
     /// At worker 0: workers that have sealed it.
     pub(super) sealed: BTreeMap<u64, usize>,
-    /// Which logs cannot be written, and why.
-    troubles: BTreeMap<WorkerId, Arc<str>>,
+    /// Which logs cannot be written, or have lost what they had, and why.
+    troubles: BTreeMap<WorkerId, Trouble>,
     /// Why the last save failed, where that stops writes.
     pub(super) save_error: Option<Arc<str>>,
     /// Nothing more is logged.
     pub(super) closing: bool,
     /// The node stops.
     ending: bool,
+    /// This worker has said that it is quiet; at worker 0, how many have; and
+    /// all have, so that logs may be closed.
+    said_quiet: bool,
+    quiet: usize,
+    may_close: bool,
 }
 
 /// What a worker counts of durability.
@@ -137,6 +143,9 @@ impl Durability {
             save_error: None,
             closing: false,
             ending: false,
+            said_quiet: false,
+            quiet: 0,
+            may_close: false,
         }
     }
 
@@ -231,7 +240,8 @@ impl<P: Program> Worker<P> {
     }
 
     /// Sends it once the log has committed what happened so far; `to` may be
-    /// this worker.
+    /// this worker. While the log cannot be written, what only tells of data
+    /// goes at once, and what says that something is committed waits.
     pub(super) fn send_committed(
         &mut self,
         now: Now,
@@ -240,7 +250,8 @@ impl<P: Program> Worker<P> {
         completions: &mut impl Completions,
     ) {
         let position = self.position();
-        if self.committed() < position && !self.is_in_trouble() {
+        let waits = matches!(message, Message::Committed { .. }) || !self.is_in_trouble();
+        if waits && self.committed() < position {
             self.durable.held.push_back((position, to, message));
         } else if to == self.id {
             self.take(now, to, message, completions);
@@ -367,23 +378,31 @@ impl<P: Program> Worker<P> {
 
     /// Tells everybody where this log has ceased or begun again to be written.
     fn note_trouble(&mut self, now: Now, completions: &mut impl Completions) {
-        let text = self.durable.log.as_ref().and_then(LogWriter::trouble);
+        let log = self.durable.log.as_ref();
+        let text = log.and_then(LogWriter::trouble);
+        let lost = log.is_some_and(|l| l.needs_snapshot() && !l.is_stuck());
         let told = self.durable.troubles.get(&self.id);
-        if text == told.map(|t| &**t) {
+        if text == told.map(|t| &*t.text) && told.is_none_or(|t| t.lost == lost) {
             return;
         }
         let text = text.map(Arc::<str>::from);
         self.durable.events.push(Event::Trouble(text.clone()));
-        self.tell_all(now, || Note::Trouble(text.clone()), completions);
+        let trouble = text.map(|text| Trouble { text, lost });
+        self.tell_all(now, || Note::Trouble(trouble.clone()), completions);
+    }
+
+    /// Whether a log cannot be written, so that what waits for it waits for long.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.durable.troubles.values().any(|t| !t.lost)
     }
 
     fn is_in_trouble(&self) -> bool {
         self.durable.troubles.contains_key(&self.id)
     }
 
-    pub(super) fn on_trouble(&mut self, from: WorkerId, text: Option<Arc<str>>) {
-        match text {
-            Some(text) => self.durable.troubles.insert(from, text),
+    pub(super) fn on_trouble(&mut self, from: WorkerId, trouble: Option<Trouble>) {
+        match trouble {
+            Some(trouble) => self.durable.troubles.insert(from, trouble),
             None => self.durable.troubles.remove(&from),
         };
     }
@@ -394,9 +413,26 @@ impl<P: Program> Worker<P> {
         if self.durable.troubles.is_empty() && self.durable.save_error.is_none() {
             return None;
         }
-        let troubles = self.durable.troubles.values();
+        let troubles = self.durable.troubles.values().map(|t| &t.text);
         let mut all = troubles.chain(&self.durable.save_error);
         all.next().map(|text| &**text)
+    }
+
+    /// The node stops, and this worker has nothing under way that it began.
+    /// True once all workers are so: then nothing is under way anywhere.
+    pub fn all_quiet(&mut self, now: Now, completions: &mut impl Completions) -> bool {
+        if !self.durable.said_quiet {
+            self.durable.said_quiet = true;
+            self.tell(now, WorkerId(0), Note::Quiet, completions);
+        }
+        self.durable.may_close || self.durable.quiet == self.placement.workers()
+    }
+
+    /// At worker 0, when all are quiet: has every worker close its log.
+    pub fn close_logs(&mut self, now: Now, completions: &mut impl Completions) {
+        if !self.durable.may_close {
+            self.tell_all(now, || Note::CloseLogs, completions);
+        }
     }
 
     /// Brings the log to its end. True once it is on disk, or where there is none.
@@ -466,7 +502,9 @@ impl<P: Program> Worker<P> {
                 // Refused only where one is under way, which is as good.
                 let _ = self.begin_save(now);
             }
-            Note::Trouble(text) => self.on_trouble(from, text),
+            Note::Trouble(trouble) => self.on_trouble(from, trouble),
+            Note::Quiet => self.durable.quiet += 1,
+            Note::CloseLogs => self.durable.may_close = true,
         }
     }
 }

@@ -46,6 +46,8 @@ pub enum SaveRefused {
     NoFolder,
     Loading,
     InProgress,
+    /// A log cannot be written.
+    Stuck,
 }
 
 impl<P: Program> Worker<P> {
@@ -58,6 +60,10 @@ impl<P: Program> Worker<P> {
     fn begin_cut(&mut self, now: Now, snapshot: bool) -> Result<u64, SaveRefused> {
         if !self.is_serving() {
             return Err(SaveRefused::Loading);
+        }
+        if self.is_stuck() {
+            // The cut would wait for commands that wait for a log.
+            return Err(SaveRefused::Stuck);
         }
         let Some(keeper) = &mut self.durable.keeper else {
             return Err(SaveRefused::NoFolder);

@@ -376,12 +376,37 @@ impl Front {
     }
 
     /// Brings everything to disk before the node stops. True when it is there.
-    pub(super) fn close_durably(&mut self, now: Now) -> bool {
-        if self.durability.loading {
+    /// No log is closed before every worker has nothing under way: what one of
+    /// them asks for may still change another's data.
+    pub(super) fn close_durably(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
+        if !self.durability.folder || self.durability.loading {
             return true;
         }
-        let coordinates = self.id() == super::persistence::COORDINATOR;
-        if coordinates && self.durability.stop_save == StopSave::NotYet {
+        let mut replies = Replies {
+            connections: &mut self.connections,
+            counters: &mut self.counters,
+            fx,
+        };
+        if !self.kernel.all_quiet(now, &mut replies) {
+            return false;
+        }
+        if self.durability.coordinates {
+            if self.saves_before_stop(now) {
+                return false;
+            }
+            let mut replies = Replies {
+                connections: &mut self.connections,
+                counters: &mut self.counters,
+                fx,
+            };
+            self.kernel.close_logs(now, &mut replies);
+        }
+        self.kernel.close_log(now)
+    }
+
+    /// Whether a save is under way, perhaps one that stopping asks for.
+    fn saves_before_stop(&mut self, now: Now) -> bool {
+        if self.durability.stop_save == StopSave::NotYet {
             let wanted = !self.config.appendonly
                 && !self.config.save.is_empty()
                 && self.kernel.unsaved_changes();
@@ -390,13 +415,8 @@ impl Front {
                 false => StopSave::Over,
             };
         }
-        let saving = coordinates
-            && (self.durability.stop_save == StopSave::UnderWay
-                || self.kernel.keeper().is_some_and(|k| k.is_saving()));
-        if saving {
-            return false;
-        }
-        self.kernel.close_log(now)
+        self.durability.stop_save == StopSave::UnderWay
+            || self.kernel.keeper().is_some_and(|k| k.is_saving())
     }
 
     fn fill_info(&mut self, _now: Now) {
@@ -443,5 +463,6 @@ fn refusal(refused: SaveRefused) -> SaveAnswer {
         SaveRefused::NoFolder => SaveAnswer::NoFolder,
         SaveRefused::InProgress => SaveAnswer::Busy,
         SaveRefused::Loading => SaveAnswer::Failed("the node is still loading".into()),
+        SaveRefused::Stuck => SaveAnswer::Failed("the log cannot be written now".into()),
     }
 }

@@ -329,7 +329,11 @@ impl Front {
         }
         fx.closes.append(&mut self.closes);
         fx.more = more;
-        if self.stopping && !self.stopped && !fx.more && self.is_quiet() && self.close_durably(now)
+        if self.stopping
+            && !self.stopped
+            && !fx.more
+            && self.is_quiet()
+            && self.close_durably(now, fx)
         {
             self.stopped = true;
             fx.node.push(NodeEffect::Stopped);
