@@ -44,6 +44,7 @@ pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result
     let manifest = StoredFile {
         name: MANIFEST.into(),
         bytes: pin.manifest.len() as u64,
+        zeros: 0,
         blake3: blake3::hash(&pin.manifest).to_hex().to_string(),
     };
     if !store.has(&manifest).await? {
@@ -77,7 +78,8 @@ fn describe(path: &Path, name: &str, bytes: u64, server: &mut Server) -> Result<
         )
     })?;
     let mut file = file.take(bytes);
-    let (mut hasher, mut piece, mut done) = (blake3::Hasher::new(), vec![0; 1 << 20], 0);
+    let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; 1 << 20]);
+    let (mut done, mut zeros) = (0, 0);
     loop {
         let count = file
             .read(&mut piece)
@@ -85,7 +87,15 @@ fn describe(path: &Path, name: &str, bytes: u64, server: &mut Server) -> Result<
         if count == 0 {
             break;
         }
-        hasher.update(&piece[..count]);
+        // Zeros count as contents only once something else follows.
+        match piece[..count].iter().rposition(|byte| *byte != 0) {
+            None => zeros += count as u64,
+            Some(last) => {
+                hash_zeros(&mut hasher, zeros);
+                hasher.update(&piece[..=last]);
+                zeros = (count - last - 1) as u64;
+            }
+        }
         done += count as u64;
         server.keep_alive()?;
     }
@@ -96,7 +106,17 @@ fn describe(path: &Path, name: &str, bytes: u64, server: &mut Server) -> Result<
     );
     Ok(StoredFile {
         name: name.to_owned(),
-        bytes,
+        bytes: bytes - zeros,
+        zeros,
         blake3: hasher.finalize().to_hex().to_string(),
     })
+}
+
+fn hash_zeros(hasher: &mut blake3::Hasher, mut count: u64) {
+    let zeros = [0; 4096];
+    while count > 0 {
+        let part = count.min(zeros.len() as u64);
+        hasher.update(&zeros[..part as usize]);
+        count -= part;
+    }
 }

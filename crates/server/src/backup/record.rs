@@ -26,7 +26,10 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
     pub name: String,
+    /// Of the contents that are stored.
     pub bytes: u64,
+    /// Zeros that come after them: files of logs are longer than what is in them.
+    pub zeros: u64,
     pub blake3: String,
 }
 
@@ -89,7 +92,7 @@ impl Record {
     }
 }
 
-/// A time as `20260131T235959Z`, which sorts by time.
+/// A time as `20260131T235959.000Z`, which sorts by time.
 fn stamp(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -103,10 +106,11 @@ fn stamp(unix_ms: u64) -> String {
     let month = (month_from_march + 2) % 12 + 1;
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     format!(
-        "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z",
+        "{year:04}{month:02}{day:02}T{:02}{:02}{:02}.{:03}Z",
         second / 3600,
         second / 60 % 60,
-        second % 60
+        second % 60,
+        unix_ms % 1000
     )
 }
 
@@ -116,19 +120,20 @@ mod tests {
 
     #[test]
     fn times() {
-        let check = |seconds: u64, text: &str| assert_eq!(stamp(seconds * 1000), text);
-        check(0, "19700101T000000Z");
-        check(951_782_399, "20000228T235959Z");
-        check(951_782_400, "20000229T000000Z");
-        check(1_709_164_800, "20240229T000000Z");
-        check(1_735_689_599, "20241231T235959Z");
-        check(4_107_542_400, "21000301T000000Z");
+        let check = |seconds: u64, text: &str| assert_eq!(stamp(seconds * 1000 + 7), text);
+        check(0, "19700101T000000.007Z");
+        check(951_782_399, "20000228T235959.007Z");
+        check(951_782_400, "20000229T000000.007Z");
+        check(1_709_164_800, "20240229T000000.007Z");
+        check(1_735_689_599, "20241231T235959.007Z");
+        check(4_107_542_400, "21000301T000000.007Z");
     }
 
     fn record(name: &str) -> Record {
         let files = vec![StoredFile {
             name: name.into(),
             bytes: 7,
+            zeros: 9,
             blake3: blake3::hash(b"content").to_hex().to_string(),
         }];
         Record::new(1_000, 0xab, files)

@@ -35,6 +35,10 @@ pub async fn restore(store: &Store, record: &Record, folder: &Path) -> Result<()
             .await
             .with_context(cannot)?;
         store.get(file, &mut target, |_| Ok(())).await?;
+        target
+            .set_len(file.bytes + file.zeros)
+            .await
+            .with_context(cannot)?;
         target.sync_all().await.with_context(cannot)?;
         if file.name != MANIFEST {
             tell(format_args!("  {}: {}", file.name, human(file.bytes)));

@@ -5,6 +5,7 @@
 //! - `settings`: where settings come from and what is said of wrong ones
 //! - `running`: from the start of a node to its end
 
+mod backup;
 mod program;
 mod running;
 mod settings;
