@@ -130,7 +130,7 @@ impl Plan {
             .collect();
         let (maxmemory, policy) = Self::memory(&mut r);
         let ballast = match maxmemory {
-            None => r.weighted(&[(3, 0), (1, 60), (1, 120)]),
+            None => r.weighted(&[(3, 0), (1, 100), (1, 300)]),
             Some(_) => 0,
         };
         Self {

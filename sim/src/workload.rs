@@ -133,8 +133,8 @@ fn text(r: &mut Random, unique: &mut Unique, key: usize) -> Step {
     match r.below(20) {
         0..7 => Step::Get(key),
         7..11 => set(r, unique, key),
-        11..13 => Step::Append(key, unique.piece()),
-        13 => Step::GetSet(key, unique.value(r)),
+        11..14 => Step::Append(key, unique.piece()),
+        14 if r.chance(0.5) => Step::GetSet(key, unique.value(r)),
         14 => Step::SetNx(key, unique.value(r)),
         15 => Step::SetRange(key, r.index(20), unique.piece()),
         16 => Step::Del(vec![key]),

@@ -163,6 +163,8 @@ pub struct World {
     /// The workload is over: faults stop.
     calm: bool,
     flipped: bool,
+    /// When the disk became full for the first time.
+    full_since_us: Option<u64>,
     failure: Option<String>,
 }
 
@@ -208,6 +210,7 @@ impl World {
             ballast_of: 0,
             calm: false,
             flipped: false,
+            full_since_us: None,
             failure: None,
             plan,
         }

@@ -31,6 +31,7 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
     let mut verdict = Verdict::default();
     let what = &history.units[unit];
     let mut starts = vec![vec![None; what.keys.len()]];
+    let mut starts_before = Vec::new();
     // What a restart would have found, had it lost nothing.
     let mut whole: Option<Vec<State>> = None;
     for (number, records) in history.records[unit].iter().enumerate() {
@@ -54,12 +55,44 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
         if matches!(epoch.kept, Kept::Prefix { .. }) {
             whole = Some(found.whole);
         }
+        let older = match history.epochs.get(number.wrapping_sub(1)) {
+            Some(before) => older_survivors(history, unit, world, (before, &epoch), &starts_before),
+            None => Vec::new(),
+        };
+        starts_before = starts;
         starts = match epoch.kept {
             Kept::Nothing => vec![vec![None; what.keys.len()]],
             _ => found.survivors,
         };
+        starts.extend(older);
     }
     verdict
+}
+
+/// What the power may take of the life before the last: a failed sync forgot
+/// what reading still showed to the life that followed.
+fn older_survivors(
+    history: &History,
+    unit: usize,
+    world: &World<'_>,
+    (before, last): (&Epoch, &Epoch),
+    starts: &[State],
+) -> Vec<State> {
+    let (Kept::Prefix { .. }, Some(_), Some(number)) = (
+        &last.kept,
+        before.trouble_us,
+        history.epochs.iter().position(|e| e == before),
+    ) else {
+        return Vec::new();
+    };
+    let epoch = Epoch {
+        kept: last.kept.clone(),
+        ..before.clone()
+    };
+    let search = Search::new(&history.records[unit][number], &epoch, world);
+    search
+        .run(starts)
+        .map_or(Vec::new(), |found| found.survivors)
 }
 
 /// Records of one unit in one life of the node.
@@ -125,9 +158,13 @@ impl<'a> Search<'a> {
                 break;
             }
             earliest_end = earliest_end.min(record.answered_us);
-            // Sorted by time asked: an earlier one of the connection comes first.
-            let earlier = |f: &usize| self.records[*f].0.connection == record.connection;
-            if !found.iter().any(earlier) {
+            // Requests of a connection run in their order. One whose outcome is
+            // unknown may have been refused, and then others follow it.
+            let same = |i: &usize| self.records[*i].0.connection == record.connection;
+            let earlier = found.iter().any(|i| same(i) && !self.is_open(*i));
+            let too_late = self.is_open(index)
+                && (index + 1..self.records.len()).any(|i| has(done, i) && same(&i));
+            if !earlier && !too_late {
                 found.push(index);
             }
         }

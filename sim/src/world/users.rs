@@ -362,6 +362,9 @@ impl World {
         self.finished += count;
         let full = |span: &(u64, u64)| (span.0..span.1).contains(&self.finished);
         self.disk.full = !self.calm && self.plan.disk.full.iter().any(full);
+        if self.disk.full && self.full_since_us.is_none() {
+            self.full_since_us = Some(self.now_us);
+        }
         if self.power == Power::Up
             && let Some(crash) = self
                 .crashes
