@@ -76,6 +76,8 @@ pub struct Plan {
     pub think_us: u64,
     pub network_us: (u64, u64),
     pub message_us: (u64, u64),
+    /// What a turn of a worker takes.
+    pub turn_us: (u64, u64),
     /// How often a request or reply is cut into pieces on its way.
     pub split: f64,
     pub disconnect: f64,
@@ -142,6 +144,7 @@ impl Plan {
             think_us: r.skewed(50, 100_000),
             network_us: (10, r.skewed(20, 2_000)),
             message_us: (1, r.skewed(2, 1_000)),
+            turn_us: (1, r.skewed(20, 2_000)),
             split: r.weighted(&[(2, 0.0), (2, 0.1), (1, 0.7)]),
             disconnect: r.weighted(&[(3, 0.0), (2, 0.02)]),
             texts: r.between(1, 3) as usize,

@@ -38,7 +38,7 @@ fn a_checksum_that_nobody_looks_at() {
 
 #[test]
 fn a_snapshot_that_misses_a_write() {
-    caught("snapshot-misses-write", 400);
+    caught("snapshot-misses-write", 1_000);
 }
 
 #[test]

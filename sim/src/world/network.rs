@@ -109,7 +109,8 @@ impl World {
         }
         seat.turn_at_us = None;
         let left = seat.turn(now, &mut self.turns);
-        seat.busy_until_us = self.now_us + self.turns.skewed(1, 50);
+        let (low, high) = self.plan.turn_us;
+        seat.busy_until_us = self.now_us + self.turns.skewed(low, high);
         let inputs = left.inputs.join("; ");
         self.trace.note(
             self.now_us,
