@@ -45,6 +45,9 @@ CONFIG SET changes many of them while the node runs; nothing is written back.
 Signals: SIGTERM and SIGINT stop the node after what is under way is answered (a
 second one stops it at once, with exit code 1); SIGHUP opens the log file anew.
 
+Data is kept in --dir (./rufous-data by default): changes are logged there before
+they are answered. For a cache without files: --appendonly no --save ''
+
 Examples:
   rufous server --port 7000 --workers 2
       On loopback with two threads; see http://127.0.0.1:9121/ for metrics.

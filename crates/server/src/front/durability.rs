@@ -409,6 +409,7 @@ impl Front {
         if self.durability.stop_save == StopSave::NotYet {
             let wanted = !self.config.appendonly
                 && !self.config.save.is_empty()
+                && !self.shared.forgoes_last_save()
                 && self.kernel.unsaved_changes();
             self.durability.stop_save = match wanted && self.kernel.begin_save(now).is_ok() {
                 true => StopSave::UnderWay,

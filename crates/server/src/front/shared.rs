@@ -3,7 +3,7 @@
 use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::connection::Connection;
@@ -39,6 +39,8 @@ pub struct Shared {
     settings: Mutex<Option<Arc<Config>>>,
     /// Why the node could not start.
     start_error: OnceLock<String>,
+    /// `SHUTDOWN NOSAVE`: the node stops without a last snapshot.
+    no_last_save: AtomicBool,
 }
 
 impl Shared {
@@ -64,6 +66,7 @@ impl Shared {
             memory_peak: AtomicUsize::new(0),
             settings: Mutex::new(None),
             start_error: OnceLock::new(),
+            no_last_save: AtomicBool::new(false),
         }
     }
 
@@ -93,6 +96,15 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Has the node stop without a last snapshot.
+    pub fn forgo_last_save(&self) {
+        self.no_last_save.store(true, Ordering::Relaxed);
+    }
+
+    pub fn forgoes_last_save(&self) -> bool {
+        self.no_last_save.load(Ordering::Relaxed)
     }
 
     /// The node cannot start. True for the first who says so.

@@ -51,6 +51,9 @@ fn run(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(
     let config = &session.front.config;
     // With a log nothing is missing on disk that a snapshot could add.
     let unlogged = config.folder && !config.appendonly && !config.save.is_empty();
+    if nosave {
+        session.front.shared.forgo_last_save();
+    }
     if !save && (nosave || !unlogged) {
         session.front.node.push(NodeEffect::Shutdown);
         return Ok(());
