@@ -423,9 +423,12 @@ impl Keeper {
             .unwrap_or_default();
         match parsed {
             DataFile::Log { generation, .. } => generation < oldest,
-            // A snapshot above the manifest's is of a save that failed.
+            // A snapshot above the manifest's is of a save that failed, or of
+            // the one under way.
             DataFile::Snapshot { generation, .. } => {
-                generation < oldest || generation > self.manifest.logs_from
+                let under_way = self.saving.as_ref().map(|s| s.generation);
+                generation < oldest
+                    || (generation > self.manifest.logs_from && under_way != Some(generation))
             }
         }
     }
