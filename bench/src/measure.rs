@@ -26,6 +26,7 @@ pub struct Rounds {
 /// What one window gave.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sample {
+    pub operations: u64,
     pub cpu_us_per_op: f64,
     pub kops: f64,
     pub p50_ms: f64,
@@ -72,6 +73,12 @@ impl Contestant {
         Ok(Self { server, load })
     }
 
+    /// As many connections from now on.
+    pub fn reconnect(&mut self, connections: usize) -> Result<()> {
+        self.load = Load::connect(self.server.addr, connections)?;
+        Ok(())
+    }
+
     /// One window of load.
     pub fn window(&mut self, source: &mut dyn Source, time: Duration) -> Result<Sample> {
         window(&self.server, &mut self.load, source, time)
@@ -98,6 +105,7 @@ pub fn window(
     let elapsed = window.elapsed.as_secs_f64();
     let latency = window.latency()?;
     Ok(Sample {
+        operations: window.operations(),
         cpu_us_per_op: server_cpu * 1e6 / operations,
         kops: operations / elapsed / 1e3,
         p50_ms: latency.percentile_ms(50.0),
@@ -136,6 +144,34 @@ pub fn interleave(
                 rounds.window
             };
             let sample = contestant.window(&mut sources[i], time)?;
+            if round > 0 {
+                samples[i].push(sample);
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// As [`interleave`], for servers that work on after the last reply: all CPU time up to `settle` after
+/// the round's last window is charged to the contestant's window.
+pub fn interleave_settled(
+    contestants: &mut [Contestant],
+    source: &Mix,
+    rounds: Rounds,
+    settle: Duration,
+) -> Result<Vec<Vec<Sample>>> {
+    let mut sources = vec![source.clone(); contestants.len()];
+    let mut samples = vec![Vec::with_capacity(rounds.count); contestants.len()];
+    for round in 0..=rounds.count {
+        let mut taken = Vec::with_capacity(contestants.len());
+        for (contestant, source) in contestants.iter_mut().zip(&mut sources) {
+            let before = contestant.server.cpu_time()?;
+            taken.push((before, contestant.window(source, rounds.window)?));
+        }
+        std::thread::sleep(settle);
+        for (i, (before, mut sample)) in taken.into_iter().enumerate() {
+            let cpu = contestants[i].server.cpu_time()? - before;
+            sample.cpu_us_per_op = cpu.as_secs_f64() * 1e6 / sample.operations as f64;
             if round > 0 {
                 samples[i].push(sample);
             }
@@ -191,6 +227,7 @@ mod tests {
 
     fn sample(cpu: f64) -> Sample {
         Sample {
+            operations: 1,
             cpu_us_per_op: cpu,
             kops: 1.0,
             p50_ms: 1.0,

@@ -1,6 +1,6 @@
 //! The options of `bench-peers` and which servers they mean.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -26,6 +26,14 @@ pub enum Part {
     Scaling,
     /// Latency while the table grows, is flushed and keys expire.
     Pauses,
+    /// What the log costs, and how fast it is where every write is synced.
+    Log,
+    /// Latency and memory while a snapshot is written.
+    Snapshot,
+    /// Start from a snapshot and from a log.
+    Load,
+    /// SET at the memory limit.
+    Eviction,
 }
 
 /// How to run Rufous.
@@ -79,8 +87,8 @@ impl RufousOptions {
 /// Rufous and its peers side by side.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Only these parts (may be repeated)
-    #[arg(long, value_enum)]
+    /// Only these parts (may be repeated, or joined by commas)
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub only: Vec<Part>,
     /// Two short windows and small data sets: shows that everything runs, not how fast
     #[arg(long)]
@@ -100,6 +108,13 @@ pub struct Options {
     /// Keys of the pause measurements [default: 10000000, quick 1000000]
     #[arg(long)]
     pub pause_keys: Option<u64>,
+    /// Keys of the snapshot and of the start [default: 5000000, quick 1000000]
+    #[arg(long)]
+    pub durable_keys: Option<u64>,
+    /// Where data folders are made; must be on a disk [default: the first of the folder for
+    /// temporary files, target, and . that is]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
     /// The processor of the server under test
@@ -130,6 +145,9 @@ pub struct Options {
     /// Print results as JSON instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print pages in Markdown instead of tables
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
 }
 
 impl Options {
@@ -158,6 +176,34 @@ impl Options {
 
     pub fn pause_keys(&self) -> u64 {
         self.pick(self.pause_keys, 10_000_000, 1_000_000)
+    }
+
+    pub fn durable_keys(&self) -> u64 {
+        self.pick(self.durable_keys, 5_000_000, 1_000_000)
+    }
+
+    /// A place on a disk.
+    fn data(&self) -> Result<PathBuf> {
+        let usual = || vec![std::env::temp_dir(), "target".into(), ".".into()];
+        let places = self.data.clone().map_or_else(usual, |place| vec![place]);
+        let found = places.iter().find(|place| place.is_dir() && on_disk(place));
+        let Some(place) = found else {
+            bail!("no folder on a disk among {places:?}: name one with --data");
+        };
+        // Servers change into their folder.
+        Ok(place.canonicalize()?)
+    }
+
+    /// As `contestants`, with data folders on a disk, and nothing written unless it is asked for.
+    pub fn durable_contestants(&self) -> Result<Vec<ServerSpec>> {
+        let data = self.data()?;
+        let mut specs = self.contestants()?;
+        for spec in &mut specs {
+            *spec = spec.with(&["--auto-aof-rewrite-percentage", "0"]);
+            spec.data = Some(data.clone());
+            spec.patience = Duration::from_secs(600);
+        }
+        Ok(specs)
     }
 
     /// Nowhere for quick runs, whose figures mean nothing, unless a place is given.
@@ -190,6 +236,11 @@ impl Options {
         let core = self.server_core.to_string();
         Ok(specs.into_iter().map(|spec| spec.on_cores(&core)).collect())
     }
+}
+
+/// Whether what is written there goes to a device, rather than to a tmpfs or ramfs.
+fn on_disk(place: &Path) -> bool {
+    rustix::fs::statfs(place).is_ok_and(|fs| !matches!(fs.f_type, 0x0102_1994 | 0x8584_58F6))
 }
 
 /// A Redis-like server without snapshots and log; an empty word stands for `--save ""`.

@@ -17,6 +17,8 @@ use crate::table::Table;
 pub struct Report {
     /// The name of its files and of its entry in `results.json`.
     pub slug: &'static str,
+    /// The page it is a part of; absent where it has one of its own.
+    pub part_of: Option<&'static str>,
     pub title: String,
     /// The command that prints it.
     pub command: String,
@@ -57,15 +59,16 @@ impl Report {
         out
     }
 
-    fn markdown(&self, setting: &Setting) -> String {
+    pub fn markdown(&self, setting: &Setting) -> String {
         let Self {
             slug,
             title,
             command,
             ..
         } = self;
+        let level = if self.part_of.is_some() { "##" } else { "#" };
         let mut out = format!(
-            "# {title}\n\nPrinted by `{command}` on {date}. Machine: {machine}. Servers: {servers}.\n\n",
+            "{level} {title}\n\nPrinted by `{command}` on {date}. Machine: {machine}. Servers: {servers}.\n\n",
             date = date::today(),
             machine = setting.machine.describe(),
             servers = setting.servers(),
@@ -89,10 +92,15 @@ impl Report {
     /// Writes the page and its chart, and replaces this section's entry in `results.json`.
     pub fn write(&self, dir: &Path, setting: &Setting) -> Result<()> {
         fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
-        write(
-            &dir.join(format!("{}.md", self.slug)),
-            &self.markdown(setting),
-        )?;
+        let text = self.markdown(setting);
+        match self.part_of {
+            None => write(&dir.join(format!("{}.md", self.slug)), &text)?,
+            Some(page) => {
+                let path = dir.join(page);
+                let known = fs::read_to_string(&path).unwrap_or_default();
+                write(&path, &with_part(&known, self.slug, &text))?;
+            }
+        }
         if let Some(chart) = &self.chart {
             write(&dir.join(format!("{}.svg", self.slug)), &chart.svg()?)?;
         }
@@ -116,6 +124,23 @@ impl Report {
     }
 }
 
+/// `page` with what is between the marks of part `slug` replaced, or with the part at its end.
+fn with_part(page: &str, slug: &str, text: &str) -> String {
+    let (begin, end) = (
+        format!("<!-- {slug} -->\n"),
+        format!("<!-- end of {slug} -->\n"),
+    );
+    let part = format!("{begin}{text}{end}");
+    let place = page
+        .find(&begin)
+        .and_then(|from| Some((from, from + page[from..].find(&end)? + end.len())));
+    match place {
+        Some((from, to)) => format!("{}{part}{}", &page[..from], &page[to..]),
+        None if page.is_empty() => part,
+        None => format!("{page}\n{part}"),
+    }
+}
+
 fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
@@ -129,6 +154,7 @@ mod tests {
         table.row(vec!["x".into(), figure.to_string()]);
         Report {
             slug,
+            part_of: None,
             title: "A title".into(),
             command: "cargo xtask bench-peers".into(),
             method: vec!["Measured so.".into()],
@@ -137,6 +163,15 @@ mod tests {
             notes: vec!["A note.".into()],
             data: json!([figure]),
         }
+    }
+
+    #[test]
+    fn parts_of_a_page_replace_only_themselves() {
+        let page = with_part(&with_part("Words.\n", "a", "one\n"), "b", "two\n");
+        let page = with_part(&page, "a", "three\n") + "More words.\n";
+        let a = "<!-- a -->\nthree\n<!-- end of a -->\n";
+        let b = "<!-- b -->\ntwo\n<!-- end of b -->\n";
+        assert_eq!(page, format!("Words.\n\n{a}\n{b}More words.\n"));
     }
 
     #[test]

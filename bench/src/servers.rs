@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -24,6 +25,8 @@ pub struct ServerSpec {
     pub cores: Option<String>,
     /// How long it may take to answer its first PING.
     pub patience: Duration,
+    /// Where its directory is made; among the temporary files if absent.
+    pub data: Option<PathBuf>,
 }
 
 impl ServerSpec {
@@ -34,7 +37,26 @@ impl ServerSpec {
             workers: 1,
             cores: None,
             patience: Duration::from_secs(30),
+            data: None,
         }
+    }
+
+    /// With further words; of an option given twice, the last counts.
+    pub fn with(&self, words: &[&str]) -> Self {
+        let mut spec = self.clone();
+        spec.words
+            .extend(words.iter().map(|word| (*word).to_owned()));
+        spec
+    }
+
+    /// An empty directory for it, which goes when nobody holds it any more.
+    pub fn folder(&self) -> Result<Arc<TempDir>> {
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("rufous-bench-");
+        Ok(Arc::new(match &self.data {
+            Some(place) => builder.tempdir_in(place)?,
+            None => builder.tempdir()?,
+        }))
     }
 
     pub fn on_cores(&self, cores: &str) -> Self {
@@ -75,12 +97,16 @@ pub struct Server {
     pub name: String,
     pub addr: SocketAddr,
     child: Child,
-    dir: TempDir,
+    dir: Arc<TempDir>,
 }
 
 impl Server {
     pub fn start(spec: &ServerSpec) -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("rufous-bench-").tempdir()?;
+        Self::start_in(spec, spec.folder()?)
+    }
+
+    /// In a directory that another server may have left its data in.
+    pub fn start_in(spec: &ServerSpec, dir: Arc<TempDir>) -> Result<Self> {
         let (port, admin) = free_ports()?;
         let words = spec.command(port, admin, dir.path());
         let Some((program, args)) = words.split_first() else {
@@ -127,7 +153,7 @@ impl Server {
                     self.name
                 );
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 

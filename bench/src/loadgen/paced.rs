@@ -8,6 +8,7 @@
 //! loop notices that it was away and subtracts the time: figures are those of the server.
 
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -118,14 +119,16 @@ fn next_slot(due: Instant, interval: Duration, now: Instant) -> Instant {
 
 /// When a paced run ends.
 #[derive(Clone, Copy, Debug)]
-pub enum Until {
+pub enum Until<'a> {
     After(Duration),
+    /// When another thread says so.
+    Told(&'a AtomicBool),
     /// When the lane of this index has nothing left to send.
     LaneDone(usize),
 }
 
 /// Drives all lanes on the calling thread and then waits for the replies under way.
-pub fn run(lanes: &mut [Lane], until: Until) -> Result<()> {
+pub fn run(lanes: &mut [Lane], until: Until<'_>) -> Result<()> {
     let begin = Instant::now();
     for lane in lanes.iter_mut() {
         lane.due = begin + lane.delay;
@@ -143,6 +146,7 @@ pub fn run(lanes: &mut [Lane], until: Until) -> Result<()> {
         round.now = now;
         let over = match until {
             Until::After(time) => now - begin >= time,
+            Until::Told(over) => over.load(Ordering::Relaxed),
             Until::LaneDone(i) => lanes[i].at_rest(),
         };
         for lane in lanes.iter_mut() {

@@ -48,6 +48,14 @@ impl Mix {
         Self::new(&[(1, command)], shape, keys, pipeline)
     }
 
+    /// The same mix in another order.
+    pub fn reseeded(&self, seed: u64) -> Self {
+        Self {
+            rng: Rng::new(0x5EED ^ (seed << 16)),
+            ..self.clone()
+        }
+    }
+
     fn draw(&mut self) -> usize {
         if self.commands.len() == 1 {
             return 0;

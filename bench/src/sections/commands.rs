@@ -251,6 +251,7 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
     let met = outcomes.iter().filter(|outcome| outcome.met).count();
     Report {
         slug: "commands",
+        part_of: None,
         title: "CPU time per command beside the peers".into(),
         command: command("commands"),
         method: method(context),

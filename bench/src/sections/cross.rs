@@ -210,6 +210,7 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
     }
     Report {
         slug: "cross",
+        part_of: None,
         title: "Commands on keys of another worker".into(),
         command: command("cross"),
         method: vec![format!(

@@ -149,6 +149,7 @@ fn report(points: &[Point], sizes: &[u64]) -> Report {
     }
     Report {
         slug: "memory",
+        part_of: None,
         title: "Memory per key while the data set grows".into(),
         command: command("memory"),
         method: method(),

@@ -2,9 +2,14 @@
 
 pub mod commands;
 pub mod cross;
+mod durable;
+pub mod eviction;
+pub mod load;
+pub mod log;
 pub mod memory;
 pub mod pauses;
 pub mod scaling;
+pub mod snapshot;
 
 use std::collections::BTreeMap;
 
@@ -60,12 +65,16 @@ pub fn run(options: Options) -> Result<()> {
     pin_this_thread(options.load_core)?;
     let mut context = Context { options, setting };
     type Section = fn(&mut Context) -> Result<Report>;
-    let sections: [(Part, &str, Section); 5] = [
+    let sections: [(Part, &str, Section); 9] = [
         (Part::Commands, "commands", commands::run),
         (Part::Memory, "memory", memory::run),
         (Part::Cross, "cross", cross::run),
         (Part::Scaling, "scaling", scaling::run),
         (Part::Pauses, "pauses", pauses::run),
+        (Part::Log, "log", log::run),
+        (Part::Snapshot, "snapshot", snapshot::run),
+        (Part::Load, "load", load::run),
+        (Part::Eviction, "eviction", eviction::run),
     ];
     let (mut failed, mut json) = (Vec::new(), serde_json::Map::new());
     for (part, name, section) in sections {
@@ -82,6 +91,8 @@ pub fn run(options: Options) -> Result<()> {
         };
         if context.options.json {
             json.insert(name.to_owned(), report.json(&context.setting));
+        } else if context.options.markdown {
+            println!("{}", report.markdown(&context.setting));
         } else {
             println!("{}", report.terminal());
         }

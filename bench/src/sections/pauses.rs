@@ -301,6 +301,7 @@ fn report(outcomes: &[Outcome], plan: Plan) -> Report {
     let remarks = outcomes.iter().filter(|o| !o.remark.is_empty());
     Report {
         slug: "pauses",
+        part_of: None,
         title: "Pauses while a big data set changes".into(),
         command: command("pauses"),
         method: method(plan),

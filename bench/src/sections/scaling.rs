@@ -120,6 +120,7 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
     }
     Report {
         slug: "scaling",
+        part_of: None,
         title: "Two workers against one".into(),
         command: command("scaling"),
         method: vec![format!(
