@@ -22,7 +22,8 @@
 //!    sets [`Effects::abandon`], what waits at the end of the turn (its own
 //!    replies too, where their gate is not passed) is dropped, and every
 //!    connection that it was for is closed at once.
-//! 8. Each request in [`Effects::disk`] is answered by one `Disk` input.
+//! 8. Nothing is read any more after `Stop`; what comes all the same is lost.
+//! 9. Each request in [`Effects::disk`] is answered by one `Disk` input.
 
 use crate::disk::{DiskDone, DiskRequest};
 use crate::ids::{ConnId, WorkerId};

@@ -392,6 +392,8 @@ impl Actor for Front {
         self.begin_durability(now);
         match input {
             Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
+            // A log that is closed must not be needed again.
+            Input::Received { .. } if self.stopping => {}
             Input::Received { bytes, reads } => {
                 self.reads.clear();
                 self.reads.extend_from_slice(reads);
