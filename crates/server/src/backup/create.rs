@@ -1,10 +1,13 @@
 //! `rufous backup create`: pins the files of a node, and stores those that are new.
 
 use super::record::{MANIFEST, Record, StoredFile};
-use super::server::Server;
+use super::server::{Pin, Server};
 use super::store::Store;
 use super::{human, tell};
 use anyhow::{Context, Result, ensure};
+use rufous_kernel::durable::file::HEADER_BYTES;
+use rufous_kernel::durable::{DataFile, Manifest};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -41,6 +44,18 @@ pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result
         }
         files.push(file);
     }
+    for name in idle_logs(&pin)? {
+        let file = StoredFile {
+            name,
+            bytes: 0,
+            zeros: HEADER_BYTES as u64,
+            blake3: blake3::hash(&[]).to_hex().to_string(),
+        };
+        if !store.has(&file).await? {
+            store.put(&file, tokio::io::empty(), |_| Ok(())).await?;
+        }
+        files.push(file);
+    }
     let manifest = StoredFile {
         name: MANIFEST.into(),
         bytes: pin.manifest.len() as u64,
@@ -67,6 +82,36 @@ pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result
         sent_files,
         sent_bytes,
     })
+}
+
+/// A worker that has logged nothing since the snapshot has no file of a log; a
+/// start takes that for a log that was lost, where another worker has one. So
+/// each gets one that was made ahead and never used: zeros where its header
+/// would be.
+fn idle_logs(pin: &Pin) -> Result<Vec<String>> {
+    let manifest = Manifest::decode(&pin.manifest).map_err(anyhow::Error::msg)?;
+    let logs = pin
+        .files
+        .iter()
+        .filter_map(|(name, _)| match DataFile::parse(name) {
+            Some(DataFile::Log { worker, .. }) => Some(worker),
+            _ => None,
+        });
+    let with: BTreeSet<u16> = logs.collect();
+    if with.is_empty() {
+        return Ok(Vec::new());
+    }
+    let without = (0..manifest.workers).filter(|worker| !with.contains(worker));
+    let name = |worker| {
+        let generation = manifest.logs_from;
+        let file = DataFile::Log {
+            generation,
+            worker,
+            index: 0,
+        };
+        file.name().to_string()
+    };
+    Ok(without.map(name).collect())
 }
 
 /// Reads a file once for its hash. Logs may have grown behind what is pinned.

@@ -174,3 +174,27 @@ fn damage_is_found_and_what_is_there_does_not_travel_again() {
     );
     assert_eq!(client.call("GET 7"), bulk(&"x".repeat(100)));
 }
+
+#[test]
+fn a_worker_that_logged_nothing_since_the_snapshot_is_no_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (data, to) = (dir.path().join("data"), dir.path().join("backups"));
+    let node = started(&data, &[]);
+    let mut client = node.client();
+    assert_eq!(client.call("SAVE"), simple("OK"));
+    // One key is one worker's, and the other has nothing to log.
+    assert_eq!(client.call("SET key value"), simple("OK"));
+    create(node.port, &data, &to);
+    let restored = dir.path().join("restored");
+    let output = backup(&[
+        "restore",
+        "--from",
+        &to.display().to_string(),
+        "--dir",
+        &restored.display().to_string(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    drop(node);
+    let node = started(&restored, &[]);
+    assert_eq!(node.client().call("GET key"), bulk("value"));
+}
