@@ -158,9 +158,14 @@ impl<'a> Search<'a> {
                 break;
             }
             earliest_end = earliest_end.min(record.answered_us);
-            // Requests of a connection run in their order. One whose outcome is
-            // unknown may have been refused, and then others follow it.
-            let same = |i: &usize| self.records[*i].0.connection == record.connection;
+            // Requests of a connection run in their order, but for those of a
+            // pipeline on other keys. One whose outcome is unknown may have been
+            // refused, and then others follow it.
+            let same = |i: &usize| {
+                let other = self.records[*i].0;
+                other.connection == record.connection
+                    && !(other.order < record.order && other.op.may_be_overtaken_by(&record.op))
+            };
             let earlier = found.iter().any(|i| same(i) && !self.is_open(*i));
             let too_late = self.is_open(index)
                 && (index + 1..self.records.len()).any(|i| has(done, i) && same(&i));
