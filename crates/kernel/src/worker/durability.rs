@@ -89,7 +89,7 @@ pub struct Durability {
     /// all have, so that logs may be closed.
     said_quiet: bool,
     quiet: usize,
-    may_close: bool,
+    pub(super) may_close: bool,
 }
 
 /// What a worker counts of durability.

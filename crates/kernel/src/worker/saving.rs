@@ -48,6 +48,8 @@ pub enum SaveRefused {
     InProgress,
     /// A log cannot be written.
     Stuck,
+    /// Logs are being closed.
+    Stopping,
 }
 
 impl<P: Program> Worker<P> {
@@ -60,6 +62,9 @@ impl<P: Program> Worker<P> {
     fn begin_cut(&mut self, now: Now, snapshot: bool) -> Result<u64, SaveRefused> {
         if !self.is_serving() {
             return Err(SaveRefused::Loading);
+        }
+        if self.durable.may_close {
+            return Err(SaveRefused::Stopping);
         }
         if self.is_stuck() {
             // The cut would wait for commands that wait for a log.
@@ -187,9 +192,10 @@ impl<P: Program> Worker<P> {
         self.durable.log_bytes_at_cut = self.log_bytes();
         self.shard.begin_snapshot();
         let identity = self.durable.identity(self.id, self.placement.workers());
+        let next_seq = self.durable.log.as_ref().map_or(0, |l| l.appended());
         self.durable.snapshot = Some(Snapshotting {
             generation,
-            writer: SnapshotWriter::new(identity, generation),
+            writer: SnapshotWriter::new(identity, generation, next_seq),
             walked: false,
             saved: None,
             bytes: 0,

@@ -2,6 +2,7 @@
 //! wait for loading, orders of commands go to the kernel's keeper, and what
 //! happens there is told to commands, metrics and the log of the process.
 
+use super::connection::{Connection, Slot};
 use super::persistence::{Asked, Pinned, SaveAnswer, SaveOrder};
 use super::{Front, Message, Replies};
 use crate::config::{AppendFsync, Config};
@@ -130,6 +131,7 @@ impl Front {
         fx.congested = self.kernel.is_congested();
         self.kernel.take_disk_requests(&mut fx.disk);
         self.take_events(now, fx);
+        fx.closes.append(&mut self.closes);
         self.kernel
             .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         self.deliver_save_answers(fx);
@@ -200,9 +202,20 @@ impl Front {
                     tracing::info!(worker = self.id().0, "the log can be written again");
                     self.persistence.info.aof_last_error = None;
                 }
-                Event::Uncommitted => fx.abandon = true,
+                Event::Uncommitted => {
+                    fx.abandon = true;
+                    self.lose_late_replies();
+                }
             }
         }
+    }
+
+    /// Closes connections with replies that are ready but wait for others: what
+    /// they tell of may not be committed, and their turn is long over.
+    fn lose_late_replies(&mut self) {
+        let late = |c: &&Connection| c.slots.iter().any(|s| matches!(s, Slot::Late { .. }));
+        let all: Vec<_> = self.connections().filter(late).map(|c| c.id).collect();
+        all.into_iter().for_each(|id| self.close_now(id));
     }
 
     fn on_loaded(&mut self, now: Now, loaded: &Loaded) {
@@ -464,6 +477,7 @@ fn refusal(refused: SaveRefused) -> SaveAnswer {
         SaveRefused::NoFolder => SaveAnswer::NoFolder,
         SaveRefused::InProgress => SaveAnswer::Busy,
         SaveRefused::Loading => SaveAnswer::Failed("the node is still loading".into()),
+        SaveRefused::Stopping => SaveAnswer::Failed("the node stops".into()),
         SaveRefused::Stuck => SaveAnswer::Failed("the log cannot be written now".into()),
     }
 }
