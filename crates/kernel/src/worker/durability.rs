@@ -355,6 +355,11 @@ impl<P: Program> Worker<P> {
             self.durable.events.push(Event::Uncommitted);
         }
         log.poll(now, &mut self.durable.requests);
+        self.log_moved_on(now, completions);
+    }
+
+    /// Tells everybody who waits for the log how far it is.
+    pub(super) fn log_moved_on(&mut self, now: Now, completions: &mut impl Completions) {
         self.note_trouble(now, completions);
         self.send_held(now, completions);
         self.note_sealed(now, completions);
@@ -491,7 +496,7 @@ impl<P: Program> Worker<P> {
             Note::Serve => self.on_serve(),
             Note::Unloadable(text) => self.on_unloadable(text),
             Note::Saved { generation, saved } => self.on_saved(now, generation, saved, completions),
-            Note::SaveEnded(ended) => self.on_save_ended(ended),
+            Note::SaveEnded(ended) => self.on_save_ended(now, ended, completions),
             Note::Sealed { generation } => self.on_sealed(generation),
             Note::Usage(usage) => {
                 if let Some(keeper) = &mut self.durable.keeper {

@@ -324,8 +324,14 @@ impl<P: Program> Worker<P> {
     }
 
     /// How a save of the node ended.
-    pub(super) fn on_save_ended(&mut self, ended: Result<u64, Arc<str>>) {
+    pub(super) fn on_save_ended(
+        &mut self,
+        now: Now,
+        ended: Result<u64, Arc<str>>,
+        completions: &mut impl Completions,
+    ) {
         if let (Ok(generation), Some(log)) = (&ended, &mut self.durable.log) {
+            // Frames that the snapshot covers are committed with it.
             log.snapshot_installed(*generation);
         }
         let settings = &self.durable.settings;
@@ -333,6 +339,7 @@ impl<P: Program> Worker<P> {
             settings.stop_on_save_error && !settings.log && !settings.schedule.points.is_empty();
         self.durable.save_error = ended.as_ref().err().filter(|_| stops).cloned();
         self.durable.events.push(Told::SaveEnded(ended));
+        self.log_moved_on(now, completions);
     }
 
     /// Whether there is something that the last save has not.
