@@ -238,6 +238,7 @@ fn write_snapshots(disk: &mut Disk, keys: u8) {
             bytes: bytes.len() as u64,
             keys: count,
             crc: crc32fast::hash(&bytes),
+            next_seq: 0,
         });
         disk.0.insert(header.file().name().to_string(), bytes);
     }
@@ -248,6 +249,7 @@ fn write_manifest(disk: &mut Disk, snapshots: Vec<SnapshotFile>) {
     let manifest = Manifest {
         generation: 1,
         logs_from: 1,
+        logs_until: None,
         workers: WORKERS,
         hash_seed: SEED,
         run: 1,

@@ -67,6 +67,7 @@ fn snapshot(keys: u64, files: &mut Files) -> SnapshotFile {
         bytes: bytes.len() as u64,
         keys,
         crc: crc32fast::hash(&bytes),
+        next_seq: 0,
     };
     files.insert(named.file.to_string(), bytes);
     named

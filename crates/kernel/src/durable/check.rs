@@ -205,7 +205,7 @@ impl Check<'_> {
                     header.first_seq, header.run
                 ),
                 SegmentState::Unused => format!("not used yet; {bytes} bytes"),
-                SegmentState::Torn => "its header was written in part".into(),
+                SegmentState::Torn => "its header is not whole".into(),
                 SegmentState::Damaged(why) => why.clone(),
                 SegmentState::Foreign(header) => format!(
                     "begun for {} workers, and not used; a start removes it",

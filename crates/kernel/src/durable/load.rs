@@ -13,6 +13,7 @@
 //! - `snapshot`: a snapshot's file
 //! - `segments`, [`log`]: what of a log counts
 //! - `apply`: the second pass over a log
+//! - `tidy`: changes of files
 
 mod apply;
 pub mod damage;
@@ -26,6 +27,7 @@ mod snapshot;
 pub(super) mod testing;
 #[cfg(test)]
 mod tests;
+mod tidy;
 
 pub use damage::{Damage, DamageKind};
 pub use log::{Break, LogSummary};
@@ -43,8 +45,8 @@ use super::resolve::{Parts, Verdict, resolve};
 use crate::shard::Shard;
 use fetch::Fetch;
 use rufous_base::Now;
-use rufous_base::disk::{DiskDone, DiskOp, DiskRequest, FileName, Lane};
-use std::collections::VecDeque;
+use rufous_base::disk::{DiskDone, DiskRequest};
+use tidy::Tidy;
 
 /// Where a loader is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,16 +227,7 @@ impl Loader {
                     return;
                 }
                 Phase::Tidy(tidy) => {
-                    let next = tidy.left.front().filter(|_| !tidy.asked);
-                    if let Some(step) = next {
-                        out.push(DiskRequest {
-                            id: self.next_id,
-                            lane: Lane::Bulk,
-                            op: step.op.clone(),
-                        });
-                        self.next_id += 1;
-                        tidy.asked = true;
-                    }
+                    tidy.poll(&mut self.next_id, out);
                     return;
                 }
                 _ => {}
@@ -255,12 +248,9 @@ impl Loader {
     /// [`Loader::poll`].
     pub fn on_done(&mut self, now: Now, done: DiskDone, shard: &mut Shard) {
         if let Phase::Tidy(tidy) = &mut self.phase {
-            tidy.asked = false;
-            let step = tidy.left.pop_front();
-            if let (Some(step), Err(error)) = (step, done.result) {
-                self.phase = Phase::Failed(Damage::disk(&step.file, step.doing, &error));
-            } else {
-                self.finish_if_tidy();
+            match tidy.on_done(done) {
+                Ok(()) => self.finish_if_tidy(),
+                Err(damage) => self.phase = Phase::Failed(damage),
             }
             return;
         }
@@ -361,73 +351,9 @@ impl Loader {
 
     fn finish_if_tidy(&mut self) {
         if let Phase::Tidy(tidy) = &mut self.phase
-            && tidy.left.is_empty()
+            && let Some(loaded) = tidy.finished()
         {
-            self.phase = Phase::Finished(Box::new(tidy.loaded.clone()));
-        }
-    }
-}
-
-/// Changes of files under way, one after the other.
-#[derive(Debug)]
-struct Tidy {
-    left: VecDeque<TidyStep>,
-    asked: bool,
-    loaded: Loaded,
-}
-
-#[derive(Debug)]
-struct TidyStep {
-    file: FileName,
-    doing: &'static str,
-    op: DiskOp,
-}
-
-impl Tidy {
-    fn new(apply: &ApplyPass, loaded: Loaded) -> Self {
-        let mut left = VecDeque::new();
-        let mut step = |file: &FileName, doing, op| {
-            let file = file.clone();
-            left.push_back(TidyStep { file, doing, op });
-        };
-        for change in apply.changes() {
-            match change {
-                Change::Remove(file) => {
-                    step(&file, "remove it", DiskOp::Remove { file: file.clone() });
-                    step(&file, "sync the folder", DiskOp::SyncNames);
-                }
-                Change::Empty(_, 0) => {}
-                Change::Empty(file, _) => {
-                    let op = DiskOp::Truncate {
-                        file: file.clone(),
-                        bytes: 0,
-                    };
-                    step(&file, "truncate it", op);
-                    step(&file, "sync it", DiskOp::Sync { file: file.clone() });
-                }
-                Change::Truncate(file, bytes) => {
-                    let op = DiskOp::Truncate {
-                        file: file.clone(),
-                        bytes,
-                    };
-                    step(&file, "truncate it", op);
-                }
-                Change::Sync(file) => {
-                    step(&file, "sync it", DiskOp::Sync { file: file.clone() });
-                }
-            }
-        }
-        if let Some(last) = left.back().map(|step: &TidyStep| step.file.clone()) {
-            left.push_back(TidyStep {
-                file: last,
-                doing: "sync the folder",
-                op: DiskOp::SyncNames,
-            });
-        }
-        Self {
-            left,
-            asked: false,
-            loaded,
+            self.phase = Phase::Finished(Box::new(loaded.clone()));
         }
     }
 }

@@ -42,6 +42,9 @@ pub struct SnapshotFile {
     pub keys: u64,
     /// CRC-32 of all these bytes.
     pub crc: u32,
+    /// Of the first frame of the worker's log that it does not hold; 0 where
+    /// nothing was logged.
+    pub next_seq: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,17 +173,18 @@ impl fmt::Display for SnapshotFile {
             bytes,
             keys,
             crc,
+            next_seq,
         } = self;
         write!(
             f,
-            "snapshot {worker} {file} bytes {bytes} keys {keys} crc {crc:08x}"
+            "snapshot {worker} {file} bytes {bytes} keys {keys} crc {crc:08x} next-seq {next_seq}"
         )
     }
 }
 
 impl SnapshotFile {
     fn parse(line: &str, worker: u16) -> Option<Self> {
-        let words: Vec<&str> = line.splitn(10, ' ').collect();
+        let words: Vec<&str> = line.splitn(12, ' ').collect();
         let [
             "snapshot",
             number_of_worker,
@@ -191,6 +195,8 @@ impl SnapshotFile {
             keys,
             "crc",
             crc,
+            "next-seq",
+            next_seq,
         ] = words[..]
         else {
             return None;
@@ -206,6 +212,7 @@ impl SnapshotFile {
             bytes: number(bytes)?,
             keys: number(keys)?,
             crc: u32::try_from(hex(crc, 8)?).ok()?,
+            next_seq: number(next_seq)?,
         })
     }
 }
@@ -248,6 +255,7 @@ mod tests {
             bytes: 1000,
             keys: u64::from(worker) * 5,
             crc: 0xA,
+            next_seq: u64::from(worker) * 15,
         };
         Manifest {
             generation: 7,
@@ -271,9 +279,9 @@ mod tests {
                     hash-seed 0000000000000abc\n\
                     run 3\n\
                     saved-ms 1790000000000\n\
-                    snapshot 0 snap-0000000007-00000 bytes 1000 keys 0 crc 0000000a\n\
-                    snapshot 1 snap-0000000007-00001 bytes 1000 keys 5 crc 0000000a\n\
-                    crc 607a6f4b\n";
+                    snapshot 0 snap-0000000007-00000 bytes 1000 keys 0 crc 0000000a next-seq 0\n\
+                    snapshot 1 snap-0000000007-00001 bytes 1000 keys 5 crc 0000000a next-seq 15\n\
+                    crc 26485cc4\n";
         assert_eq!(String::from_utf8(manifest().encode()).unwrap(), text);
         assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest()));
         let mut without = manifest();
@@ -334,6 +342,8 @@ mod tests {
             ("snap-0000000007-00001", "log-0000000007-00001-00000000"),
             ("snap-0000000007-00001", "../etc/passwd"),
             ("keys 5", "keys 5 more 1"),
+            (" next-seq 15", ""),
+            ("next-seq 15", "next-seq 015"),
         ] {
             assert_eq!(edited(from, to), Err(ManifestError::Damaged), "{to}");
         }

@@ -47,6 +47,7 @@ enum Stage {
 pub struct SnapshotWriter {
     file: FileName,
     worker: u16,
+    next_seq: u64,
     seed: u32,
     /// Effects that make no frame yet.
     effects: Vec<u8>,
@@ -73,7 +74,8 @@ pub struct SnapshotWriter {
 
 impl SnapshotWriter {
     /// No two snapshots of a run have the same generation, failed ones included.
-    pub fn new(identity: Identity, generation: u64) -> Self {
+    /// The log's frames before `next_seq` are in it.
+    pub fn new(identity: Identity, generation: u64, next_seq: u64) -> Self {
         let header = FileHeader {
             kind: FileKind::Snapshot,
             generation,
@@ -87,6 +89,7 @@ impl SnapshotWriter {
         Self {
             file: header.file().name(),
             worker: identity.worker,
+            next_seq,
             seed: header.frame_seed(),
             effects: Vec::new(),
             frames: header.encode().to_vec(),
@@ -271,6 +274,7 @@ impl SnapshotWriter {
                 bytes: self.bytes,
                 keys,
                 crc: self.crc.clone().finalize(),
+                next_seq: self.next_seq,
             });
             self.drop_buffers();
         }
@@ -317,7 +321,7 @@ mod tests {
             run: 3,
             salt: salt(4),
         };
-        SnapshotWriter::new(identity, generation)
+        SnapshotWriter::new(identity, generation, 0)
     }
 
     fn set(n: u64, bytes: usize) -> Vec<u8> {

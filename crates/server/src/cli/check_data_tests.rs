@@ -56,6 +56,7 @@ fn folder() -> tempfile::TempDir {
         bytes: bytes.len() as u64,
         keys: 1,
         crc: crc(&bytes),
+        next_seq: 0,
     };
     let manifest = Manifest {
         generation: 1,

@@ -42,7 +42,10 @@ impl Check<'_> {
         let generations: BTreeSet<(u64, u16)> =
             snapshots.map(|h| (h.generation, h.workers)).collect();
         for (generation, workers) in generations.into_iter().rev() {
-            if let Some(found) = self.whole_snapshots(files, generation, workers)? {
+            if let Some(mut found) = self.whole_snapshots(files, generation, workers)? {
+                for named in &mut found {
+                    named.next_seq = first_seq(&headers, generation, named.worker);
+                }
                 manifest.generation = generation;
                 manifest.logs_from = generation;
                 manifest.workers = workers;
@@ -87,6 +90,7 @@ impl Check<'_> {
                 bytes: info.bytes,
                 keys: 0,
                 crc: 0,
+                next_seq: 0,
             };
             let plan = Plan {
                 partition: worker,
@@ -111,6 +115,13 @@ impl Check<'_> {
         }
         Ok(Some(found))
     }
+}
+
+/// Where a worker's log goes on behind a snapshot, by what is left of it.
+fn first_seq(headers: &[FileHeader], generation: u64, worker: u16) -> u64 {
+    let logs = headers.iter().filter(|h| !is_snapshot(h));
+    let after = logs.filter(|h| h.worker == worker && h.generation >= generation);
+    after.map(|h| h.first_seq).min().unwrap_or(0)
 }
 
 fn is_snapshot(header: &FileHeader) -> bool {

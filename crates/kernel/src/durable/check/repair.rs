@@ -179,7 +179,7 @@ impl Check<'_> {
                     self.change(FileChange::Resize(first.clone(), 0));
                 }
                 Change::Truncate(file, bytes) => self.change(FileChange::Resize(file, bytes)),
-                Change::Sync(_) => {}
+                Change::Rewrite(..) | Change::Sync(_) => {}
             }
         }
     }

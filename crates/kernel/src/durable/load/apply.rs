@@ -30,6 +30,10 @@ pub(in super::super) struct ApplyPass {
     /// The last segment that is kept, and where it ends.
     last: Option<(usize, u64)>,
     broken: bool,
+    /// Frames before this one are known to be synced.
+    synced: u64,
+    /// What is not, of each segment: from and up to where.
+    unsure: Vec<(usize, u64, u64)>,
 }
 
 impl ApplyPass {
@@ -69,6 +73,8 @@ impl ApplyPass {
             frames: 0,
             last,
             broken: summary.broken.is_some(),
+            synced: summary.synced,
+            unsure: Vec::new(),
         }
     }
 
@@ -108,10 +114,17 @@ impl ApplyPass {
                 return Err(Damage::new(file, found.offset, what.into()));
             }
             self.frames += 1;
-            if let Some((last, end)) = &mut self.last
-                && *last == at
+            let end = found.offset + bytes;
+            if found.seq >= self.synced {
+                match self.unsure.last_mut() {
+                    Some(unsure) if unsure.0 == at => unsure.2 = end,
+                    _ => self.unsure.push((at, with_header(found.offset), end)),
+                }
+            }
+            if let Some(last) = &mut self.last
+                && last.0 == at
             {
-                *end = found.offset + bytes;
+                last.1 = end;
             }
         }
         Ok(())
@@ -144,6 +157,10 @@ impl ApplyPass {
             let file = self.segments[at].file.file.clone();
             changes.push(Change::Truncate(file, end));
         }
+        for (at, from, end) in &self.unsure {
+            let file = self.segments[*at].file.file.clone();
+            changes.push(Change::Rewrite(file, *from, *end));
+        }
         for segment in &self.segments[..first_gone] {
             if segment.header().is_some() {
                 changes.push(Change::Sync(segment.file.file.clone()));
@@ -160,7 +177,18 @@ pub(in super::super) enum Change {
     /// Of so many bytes, that do not count.
     Empty(FileName, u64),
     Truncate(FileName, u64),
+    /// Written again as it is, from and up to these places: what a sync that
+    /// failed was to write is read again, but not written by the next sync.
+    Rewrite(FileName, u64, u64),
     Sync(FileName),
+}
+
+/// A segment's header is written with its first frame.
+fn with_header(offset: u64) -> u64 {
+    match offset <= file::HEADER_BYTES as u64 {
+        true => 0,
+        false => offset,
+    }
 }
 
 /// Hands on the effects of a frame.

@@ -46,6 +46,8 @@ pub struct LogSummary {
     pub start: u64,
     pub end: u64,
     pub broken: Option<Break>,
+    /// Frames before this one had been synced, say frames that count.
+    pub synced: u64,
     /// The highest run of a segment.
     pub run: u64,
     /// Whether the last frame notes that the node was stopped in order.
@@ -84,7 +86,7 @@ pub(in super::super) struct LogPass {
     model: FileHeader,
     mode: Mode,
     /// The number of the frame that comes next.
-    next: Option<u64>,
+    next: u64,
     usable: Option<usize>,
     summary: LogSummary,
 }
@@ -119,8 +121,10 @@ enum Mode {
 impl LogPass {
     pub(in super::super) fn new(plan: &Plan, segments: Vec<Segment>) -> Self {
         let run = segments.iter().filter_map(Segment::header).map(|h| h.run);
+        let start = plan.first_seq();
         Self {
             summary: LogSummary {
+                start,
                 run: run.max().unwrap_or(0),
                 present: !segments.is_empty(),
                 ..LogSummary::default()
@@ -138,14 +142,14 @@ impl LogPass {
                 salt: plan.salt,
             },
             mode: Mode::Ignore,
-            next: None,
+            next: start,
             usable: None,
         }
     }
 
     /// After the pass.
     pub(in super::super) fn finish(mut self) -> Scanned {
-        self.summary.end = self.next.unwrap_or(self.summary.start);
+        self.summary.end = self.next;
         // A frame that makes no sense may have been taken down in part.
         self.summary.parts.cut(self.summary.end);
         Scanned {
@@ -169,11 +173,18 @@ impl LogPass {
             self.note_run(at);
             return;
         }
+        let is_void = segment.limit <= self.next;
         match segment.state.clone() {
+            SegmentState::Foreign(_) => self.mode = Mode::Zeros(content),
+            // A later segment has all that this one could have: not even its
+            // header need be readable.
+            _ if is_void => self.mode = Mode::Ignore,
             SegmentState::Good(header) => self.start_good(at, header),
-            SegmentState::Unused | SegmentState::Foreign(_) => self.mode = Mode::Zeros(content),
+            SegmentState::Unused => self.mode = Mode::Zeros(content),
+            // It goes to disk with the segment's first frames: lost with the
+            // power, it is the end of the log, unless those had been synced.
             SegmentState::Torn => {
-                self.give_up(at, 0, "the header was written in part", None);
+                self.give_up(at, 0, "its header is not whole", None);
                 self.mode = self.hunt(at, content.min(bytes));
             }
             SegmentState::Damaged(why) => {
@@ -184,19 +195,15 @@ impl LogPass {
     }
 
     fn start_good(&mut self, at: usize, header: FileHeader) {
-        let limit = self.segments[at].limit;
-        let next = *self.next.get_or_insert_with(|| {
-            // A later segment may have taken over all of the first.
-            self.summary.start = header.first_seq.min(limit);
-            self.summary.start
-        });
-        if header.first_seq > next {
+        if header.first_seq > self.next {
             let why = format!("frames before {} are missing", header.first_seq);
             self.give_up(at, 0, &why, None);
             self.mode = self.hunt(at, file::HEADER_BYTES as u64);
             self.note_run(at);
-        } else if header.first_seq >= limit {
-            self.mode = Mode::Ignore;
+        } else if header.first_seq < self.next {
+            let why = format!("it begins with frame {}", header.first_seq);
+            self.give_up(at, 0, &why, Some("that is in the snapshot"));
+            self.mode = self.hunt(at, file::HEADER_BYTES as u64);
         } else {
             self.mode = Mode::Frames(FrameReader::new(&header, self.segments[at].file.bytes));
         }
@@ -264,7 +271,7 @@ impl LogPass {
             self.summary.broken = Some(Break {
                 file: self.segments[at].file.file.clone(),
                 offset,
-                seq: self.next.unwrap_or(0),
+                seq: self.next,
                 why: why.to_owned(),
                 frames: 0,
                 bytes: 0,
@@ -312,7 +319,8 @@ impl LogPass {
                     self.summary.clean = clean;
                     let bytes = frame::HEADER_BYTES as u64 + found.payload.len() as u64;
                     self.ends[at] = found.offset + bytes;
-                    self.next = Some(found.seq + 1);
+                    self.next = found.seq + 1;
+                    self.summary.synced = self.summary.synced.max(found.synced);
                 }
                 Step::NeedMore | Step::End { .. } => return,
                 Step::Bad(bad) => break (bad.offset, bad.why.to_string(), false),

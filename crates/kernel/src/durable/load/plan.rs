@@ -46,6 +46,13 @@ pub struct Folder {
     pub strays: Vec<FileName>,
 }
 
+impl Plan {
+    /// The log's first frame that the snapshot does not hold.
+    pub(in super::super) fn first_seq(&self) -> u64 {
+        self.snapshot.as_ref().map_or(0, |s| s.named.next_seq)
+    }
+}
+
 impl Folder {
     /// `manifest` are the bytes of the file of that name, if there is one.
     pub fn new(files: &[FileInfo], manifest: Option<&[u8]>) -> Result<Self, Damage> {

@@ -2,8 +2,8 @@
 //!
 //! A segment was made, and its name made to last, before the one before it was
 //! full; its header was written with its first frames. So after power was lost
-//! a segment can be zeros, or end within its header; but a header that is
-//! there and wrong, or a segment that is not there, was damaged.
+//! a segment can be zeros, or its header be there in part; but a header that is
+//! another file's, or a segment that is not there, was damaged.
 
 use super::super::file::{self, DataFile, FileHeader, HeaderError};
 use super::Damage;
@@ -24,7 +24,7 @@ pub(in super::super) enum SegmentState {
     Good(FileHeader),
     /// Zeros where the header should be.
     Unused,
-    /// The header was written in part.
+    /// The header is not whole: written in part, or damaged.
     Torn,
     /// Why nothing in it can be trusted.
     Damaged(String),
@@ -82,17 +82,7 @@ fn state(plan: &Plan, file: &SegmentFile, head: &[u8]) -> Result<SegmentState, D
         Ok(header) => header,
         Err(HeaderError::Unused) => return Ok(SegmentState::Unused),
         Err(error @ HeaderError::Newer(_)) => return Err(Damage::newer(&file.file, error)),
-        Err(error @ HeaderError::Damaged) => {
-            let written = head
-                .iter()
-                .rposition(|byte| *byte != 0)
-                .map_or(0, |at| at + 1);
-            let whole = head.len() == file::HEADER_BYTES && written > file::HEADER_BYTES - 4;
-            return Ok(match whole {
-                true => SegmentState::Damaged(error.to_string()),
-                false => SegmentState::Torn,
-            });
-        }
+        Err(HeaderError::Damaged) => return Ok(SegmentState::Torn),
     };
     if DataFile::parse(&file.file) != Some(header.file()) {
         let what = format!("its header is that of {}", header.file().name());

@@ -8,7 +8,7 @@ use super::super::file::{FileKind, MANIFEST, salt};
 use super::super::frame;
 use super::super::manifest::{Manifest, SnapshotFile};
 use super::*;
-use rufous_base::disk::{DiskError, DiskErrorKind, DiskReply, FileInfo};
+use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, FileInfo};
 use std::collections::BTreeMap;
 
 pub(in super::super) const SEED: u64 = 99;
@@ -50,6 +50,14 @@ impl Disk {
             DiskOp::Remove { file } => {
                 self.files.remove(&*file);
                 Ok(DiskReply::Done)
+            }
+            DiskOp::Write {
+                file, at, bytes, ..
+            } => {
+                let all = self.files.get_mut(&*file).ok_or(missing)?;
+                let (from, to) = (at as usize, at as usize + bytes.len());
+                all[from..to].copy_from_slice(&bytes);
+                Ok(DiskReply::Wrote(bytes))
             }
             DiskOp::Sync { .. } | DiskOp::SyncNames => Ok(DiskReply::Done),
             other => panic!("{other:?}"),
@@ -189,6 +197,15 @@ pub(in super::super) fn with_snapshot(disk: &mut Disk, keys: &[&str]) -> String 
     with_snapshots(disk, &[keys]).remove(0)
 }
 
+/// Its manifest says which frame of each log is the first that is not in a snapshot.
+pub(in super::super) fn go_on_with(disk: &mut Disk, next_seq: u64) {
+    let mut manifest = Manifest::decode(&disk.files[MANIFEST]).expect("a manifest");
+    for named in &mut manifest.snapshots {
+        named.next_seq = next_seq;
+    }
+    disk.files.insert(MANIFEST.into(), manifest.encode());
+}
+
 /// Snapshots of all workers.
 pub(in super::super) fn with_snapshots(disk: &mut Disk, workers: &[&[&str]]) -> Vec<String> {
     let count = workers.len() as u16;
@@ -212,6 +229,7 @@ pub(in super::super) fn with_snapshots(disk: &mut Disk, workers: &[&[&str]]) -> 
             bytes: bytes.len() as u64,
             keys: count,
             crc: crc32fast::hash(&bytes),
+            next_seq: 0,
         });
         disk.files.insert(header.file().name().to_string(), bytes);
     }

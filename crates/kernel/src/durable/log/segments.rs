@@ -285,14 +285,10 @@ impl Segments {
         out: &mut Vec<DiskRequest>,
     ) {
         self.counters.retain(|counter| counter.generation >= oldest);
-        let removes = &mut self.removes;
-        self.ahead.retain(|ahead| {
-            let keep = ahead.generation >= oldest || ahead.waits > 0;
-            if !keep {
-                removes.push(ahead.file.clone());
-            }
-            keep
-        });
+        // Their files stay: until a manifest says otherwise, a log that holds
+        // nothing must be there all the same.
+        self.ahead
+            .retain(|ahead| ahead.generation >= oldest || ahead.waits > 0);
         for file in self.removes.drain(..) {
             *next_id += 1;
             out.push(bulk(*next_id, DiskOp::Remove { file }));

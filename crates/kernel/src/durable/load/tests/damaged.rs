@@ -52,20 +52,32 @@ fn a_corrupt_middle_stops_the_start() {
 
 #[test]
 fn headers_that_are_damaged_stop_the_start() {
+    for sync in [false, true] {
+        let mut log = Log::new(0, 1);
+        log.set("a");
+        if sync {
+            log.sync();
+        }
+        log.set("b");
+        for at in 0..HEADER_BYTES {
+            let mut flipped = disk(1);
+            let name = log.store(&mut flipped);
+            let mut zeroed = flipped.clone();
+            flipped.files.get_mut(&name).unwrap()[at] ^= 0x10;
+            zeroed.files.get_mut(&name).unwrap()[..=at].fill(0);
+            for mut disk in [flipped, zeroed] {
+                if sync {
+                    assert_eq!(&*refused(&mut disk).file, name);
+                    continue;
+                }
+                // Lost with the power, as the frames behind it might have been.
+                let start = start_twice(&mut disk);
+                assert_eq!(start.keys, [[""; 0]]);
+                assert!(start.loaded[0].torn.is_some());
+            }
+        }
+    }
     let mut log = Log::new(0, 1);
-    for flip in 0..HEADER_BYTES {
-        let mut disk = disk(1);
-        let name = log.store(&mut disk);
-        disk.files.get_mut(&name).unwrap()[flip] ^= 0x10;
-        assert_eq!(&*refused(&mut disk).file, name);
-    }
-    // Cut short by a loss of power, they are no loss.
-    for cut in 0..HEADER_BYTES - 4 {
-        let mut disk = disk(1);
-        let name = log.store(&mut disk);
-        disk.files.get_mut(&name).unwrap()[cut..].fill(0);
-        start_twice(&mut disk);
-    }
     let mut disk = disk(1);
     let name = log.set("x").store(&mut disk);
     let bytes = disk.files.get_mut(&name).unwrap();
@@ -73,6 +85,73 @@ fn headers_that_are_damaged_stop_the_start() {
     let crc = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
     assert_eq!(refused(&mut disk).kind, DamageKind::Newer);
+}
+
+/// The first write of a generation is lost, a later one is not.
+#[test]
+fn a_lost_header_says_nothing_of_the_generation_before() {
+    for snapshot in [false, true] {
+        for synced in [7, 8] {
+            let mut disk = disk(1);
+            let mut log = Log::new(0, 1);
+            if snapshot {
+                with_snapshot(&mut disk, &["a"]);
+                go_on_with(&mut disk, 7);
+                log.seq = 7;
+                log.header.first_seq = 7;
+            } else {
+                for _ in 0..7 {
+                    log.set("a");
+                }
+                log.next(&mut disk, |h| (h.generation, h.index) = (2, 0));
+            }
+            log.synced = 7;
+            log.bytes = log.header.encode().to_vec();
+            log.set("b");
+            let lost = log.bytes.len();
+            log.synced = synced;
+            let name = log.set("c").store(&mut disk);
+            disk.files.get_mut(&name).unwrap()[..lost].fill(0);
+            if synced > 7 {
+                assert_eq!(&*refused(&mut disk).file, name);
+                continue;
+            }
+            let start = start_twice(&mut disk);
+            assert_eq!(start.keys, [["a"]]);
+            assert_eq!(start.loaded[0].next_seq, 7);
+            assert_eq!(
+                start.loaded[0].torn.as_ref().map(|t| (t.seq, t.frames)),
+                Some((7, 1))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_log_that_begins_inside_the_snapshot_stops_the_start() {
+    let mut disk = disk(1);
+    with_snapshot(&mut disk, &["a"]);
+    let name = Log::new(0, 1).set("b").store(&mut disk);
+    assert_eq!(start_twice(&mut disk).keys, [["a", "b"]]);
+    go_on_with(&mut disk, 1);
+    assert_eq!(&*refused(&mut disk).file, name);
+}
+
+/// A segment of which nothing was committed was given up, and another begun.
+#[test]
+fn a_void_segment_need_not_be_readable() {
+    for at in [0, 20, HEADER_BYTES + 3] {
+        for fill in [0, 7] {
+            let mut disk = disk(1);
+            let mut log = Log::new(0, 1);
+            log.set("a").next(&mut disk, |_| {});
+            let void = log.set("old").set("older").name();
+            log.next(&mut disk, |h| h.first_seq = 1).sync();
+            log.set("b").store(&mut disk);
+            disk.files.get_mut(&void).unwrap()[at..HEADER_BYTES + 9].fill(fill);
+            assert_eq!(start_twice(&mut disk).keys, [["a", "b"]]);
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::super::effect::Effect;
 use super::super::file::{DataFile, MANIFEST, VERSION};
 use super::testing::*;
 use super::*;
+use rufous_base::disk::DiskOp;
 
 mod damaged;
 mod whole;

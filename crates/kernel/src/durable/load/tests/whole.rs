@@ -26,6 +26,49 @@ fn snapshot_and_log_make_the_data() {
     assert_eq!(synced.count(), 3);
 }
 
+/// After a sync that failed, files may read as if it had not, and further syncs
+/// succeed without writing anything.
+#[test]
+fn what_may_not_have_been_synced_is_written_again() {
+    for synced in [0, 1, 3] {
+        let mut disk = disk(1);
+        let mut log = Log::new(0, 1);
+        log.set("a").set("b");
+        log.synced = synced.min(2);
+        log.set("c");
+        let known = match synced {
+            0 => 0,
+            1 => HEADER_BYTES + (log.bytes.len() - HEADER_BYTES) / 3,
+            _ => log.bytes.len(),
+        };
+        log.next(&mut disk, |_| {});
+        log.synced = synced;
+        log.set("d").store(&mut disk);
+        let loaded = disk.files.clone();
+        let mut kept = loaded.clone();
+        for (name, from) in [
+            ("log-0000000001-00000-00000000", known),
+            ("log-0000000001-00000-00000001", 0),
+        ] {
+            kept.get_mut(name).unwrap()[from..].fill(0);
+        }
+        let start = start(&mut disk).expect("whole");
+        assert_eq!(start.keys, [["a", "b", "c", "d"]]);
+        let sync = |op: &DiskOp| matches!(op, DiskOp::Sync { .. });
+        let before = disk.ops.iter().position(sync).unwrap();
+        for op in &disk.ops[..before] {
+            if let DiskOp::Write {
+                file, at, bytes, ..
+            } = op
+            {
+                let (from, to) = (*at as usize, *at as usize + bytes.len());
+                kept.get_mut(&**file).unwrap()[from..to].copy_from_slice(bytes);
+            }
+        }
+        assert!(kept == loaded && disk.files == loaded);
+    }
+}
+
 #[test]
 fn nothing_stored_yet_is_fine() {
     let folder = Disk::default().folder().expect("an empty folder");

@@ -170,6 +170,20 @@ fn a_generation_made_ready_takes_frames_at_once() {
 }
 
 #[test]
+fn a_log_that_holds_nothing_is_there_until_a_manifest_says_otherwise() {
+    let mut bench = Bench::new(1, Fsync::Always);
+    bench.rest();
+    bench.log.begin_generation(2);
+    frames(&mut bench, 3);
+    assert_eq!(bench.log.committed(), 3);
+    let generations: Vec<u64> = (bench.disk.files.keys())
+        .filter_map(|name| DataFile::parse(name))
+        .map(|file| file.generation())
+        .collect();
+    assert!(generations.contains(&1), "{generations:?}");
+}
+
+#[test]
 fn a_large_frame_leaves_no_large_buffer() {
     let mut bench = Bench::new(1, Fsync::Always);
     frames(&mut bench, 1);
