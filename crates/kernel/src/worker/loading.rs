@@ -149,7 +149,11 @@ impl<P: Program> Worker<P> {
             }
             Ok(_) => {}
             Err(error) => {
-                let text = format!("cannot read the data folder: {error}");
+                let what = match done.id {
+                    READ_MANIFEST => crate::durable::file::MANIFEST,
+                    _ => "the data folder",
+                };
+                let text = format!("cannot read {what}: {error}");
                 return self.cannot_load(now, &text, completions);
             }
         }
