@@ -6,10 +6,11 @@ use serde_json::json;
 
 use super::durable::{PAGE, figures, number, order};
 use super::{Context, command};
-use crate::loadgen::keys::Keys;
-use crate::loadgen::source::Mix;
+use crate::loadgen::keys::{Keys, MAX_KEYS};
+use crate::loadgen::load::Load;
+use crate::loadgen::source::{Mix, Preload};
 use crate::loadgen::template::{Command, Shape};
-use crate::measure::{Contestant, Measured, Sample, interleave, preload, ratio};
+use crate::measure::{Contestant, Measured, Sample, interleave, preload, ratio, window};
 use crate::options::RUFOUS;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -55,14 +56,16 @@ impl Limited {
 struct Outcome {
     server: String,
     unlimited: Measured,
+    /// Without a limit, too, and nearly every key new.
+    growing: Measured,
     #[serde(skip)]
-    row: Vec<String>,
+    rows: [Vec<String>; 2],
     limited: Vec<Limited>,
 }
 
 pub fn run(context: &mut Context) -> Result<Report> {
     let specs = context.options.contestants()?;
-    let steps = specs.len() * (POLICIES.len() + 2);
+    let steps = specs.len() * (POLICIES.len() + 3);
     let progress = Progress::new("eviction", steps as u64);
     let mut outcomes = Vec::new();
     for spec in &specs {
@@ -97,6 +100,9 @@ fn measure(context: &mut Context, spec: &ServerSpec, progress: &Progress) -> Res
     let source = Mix::one(Command::Set, SHAPE, Keys::Uniform(keys), PIPELINE);
     let samples = interleave(&mut contestants, &source, context.options.rounds())?;
     progress.advance(1);
+    // Last, since it may need much memory.
+    let growing = grow(&contestants[0], keys, context)?;
+    progress.advance(1);
     let (plain, at_limit) = (&samples[0], &samples[1..]);
     let mut limited = Vec::new();
     for (i, policy) in POLICIES.into_iter().enumerate() {
@@ -106,9 +112,27 @@ fn measure(context: &mut Context, spec: &ServerSpec, progress: &Progress) -> Res
     Ok(Outcome {
         server: spec.name.clone(),
         unlimited: Measured::of(&spec.name, plain),
-        row: figures("no limit", &spec.name, plain),
+        growing: Measured::of(&spec.name, &growing),
+        rows: [
+            figures("no limit", &spec.name, plain),
+            figures("no limit, new keys", "", &growing),
+        ],
         limited,
     })
+}
+
+/// What it costs that keys are new, of which eviction needs as many: SETs of keys that the server
+/// does not have.
+fn grow(contestant: &Contestant, keys: u64, context: &Context) -> Result<Vec<Sample>> {
+    let server = &contestant.server;
+    let rounds = context.options.rounds();
+    let mut samples = Vec::new();
+    let mut source = Preload::new(Command::Set, SHAPE, keys..MAX_KEYS, PIPELINE);
+    let mut load = Load::connect(server.addr, context.options.connections)?;
+    for _ in 0..rounds.count {
+        samples.push(window(server, &mut load, &mut source, rounds.window)?);
+    }
+    Ok(samples)
 }
 
 /// A server whose limit is what half of the keys take, after all of them were written.
@@ -177,7 +201,7 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
     let mut table = Table::new(2, headers);
     let mut notes = Vec::new();
     for outcome in outcomes {
-        table.row(outcome.row.clone());
+        outcome.rows.iter().for_each(|row| table.row(row.clone()));
         for limited in &outcome.limited {
             let mut cells = limited.row.clone();
             cells.extend([limited.throughput.show(), limited.per_cpu.show()]);
@@ -204,7 +228,8 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
              pipeline {PIPELINE}. Without a limit every key is there and overwritten; the limit is \
              what half of the keys take, so that about every second SET brings a new key and puts \
              another out. Windows of {} ms alternate between the three servers of a kind, {} each; \
-             ratios window by window. The target holds for the worse of the two ratios.",
+             ratios window by window, and the target holds for the worse of the two. *New keys* shows \
+             what it costs alone that a key is not there yet; it is measured afterwards.",
             context.options.connections,
             rounds.window.as_millis(),
             rounds.count,
