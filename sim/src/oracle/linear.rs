@@ -70,7 +70,8 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
 }
 
 /// What the power may take of the life before the last: a failed sync forgot
-/// what reading still showed to the life that followed.
+/// what reading still showed to the life that followed, or a bit flipped in
+/// what nothing proves to have been there.
 fn older_survivors(
     history: &History,
     unit: usize,
@@ -78,13 +79,14 @@ fn older_survivors(
     (before, last): (&Epoch, &Epoch),
     starts: &[State],
 ) -> Vec<State> {
-    let (Kept::Prefix { .. }, Some(_), Some(number)) = (
-        &last.kept,
-        before.trouble_us,
-        history.epochs.iter().position(|e| e == before),
-    ) else {
+    let (Kept::Prefix { up_to_us, .. }, Some(number)) =
+        (&last.kept, history.epochs.iter().position(|e| e == before))
+    else {
         return Vec::new();
     };
+    if before.trouble_us.is_none() && *up_to_us > 0 {
+        return Vec::new();
+    }
     let epoch = Epoch {
         kept: last.kept.clone(),
         ..before.clone()
