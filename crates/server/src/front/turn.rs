@@ -93,7 +93,8 @@ impl Front {
             index => &mut ahead.big[index as usize][..],
         };
         let args = Args::new(buf, spans, big);
-        if connection.suspended.is_some() {
+        // Also where it need not wait any more: those before it come first.
+        if connection.suspended.is_some() || !connection.deferred.is_empty() {
             connection.defer(parsed.what, args, &ahead.errors);
         } else {
             let timed = ahead.alone || self.batch_limit == 1;
