@@ -119,7 +119,8 @@ impl Check<'_> {
 
 /// Where a worker's log goes on behind a snapshot, by what is left of it.
 fn first_seq(headers: &[FileHeader], generation: u64, worker: u16) -> u64 {
-    let logs = headers.iter().filter(|h| !is_snapshot(h));
+    // Of a later segment it would pass over one whose header is lost.
+    let logs = headers.iter().filter(|h| !is_snapshot(h) && h.index == 0);
     let after = logs.filter(|h| h.worker == worker && h.generation >= generation);
     after.map(|h| h.first_seq).min().unwrap_or(0)
 }

@@ -159,6 +159,22 @@ fn what_is_given_up_is_said() {
 }
 
 #[test]
+fn a_manifest_made_anew_knows_where_logs_go_on() {
+    let mut disk = disk(1);
+    with_snapshot(&mut disk, &["a"]);
+    go_on_with(&mut disk, 7);
+    let mut log = Log::new(0, 1);
+    (log.seq, log.header.first_seq) = (7, 7);
+    log.bytes = log.header.encode().to_vec();
+    log.set("b").store(&mut disk);
+    assert_eq!(start_twice(&mut disk).keys, [["a", "b"]]);
+    disk.files.remove("manifest");
+    let (damaged, keys) = try_one(disk, "without manifest");
+    assert!(damaged);
+    assert_eq!(keys, ["a", "b"]);
+}
+
+#[test]
 fn newer_files_are_not_repaired() {
     for name in ["log-0000000001-00000-00000000", "snap-0000000001-00000"] {
         let mut disk = sample();
