@@ -5,11 +5,12 @@
 //!
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
-//! runs the fuzz targets, `sim` the simulator, `install` gets tools, `process` and `project` are shared helpers.
+//! runs the fuzz targets, `sim` the simulator, `durable` kills nodes and audits them, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
 mod check;
+mod durable;
 mod fuzz;
 mod install;
 mod node;
@@ -35,6 +36,7 @@ use std::process::ExitCode;
         cargo xtask suite tcl --unit unit/expire --reference\n  \
         cargo xtask sim                     simulate nodes until stopped (--seeds N, --seed X)\n  \
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
+        cargo xtask demo durable            kill -9 again and again, every key audited\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey"
 )]
 struct Cli {

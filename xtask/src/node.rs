@@ -1,6 +1,7 @@
 //! Commands that start servers and the load generator: thin, because measuring is the business of
 //! `rufous-bench`.
 
+use crate::durable;
 use crate::process::{self, cargo, free_port, line, stop};
 use crate::project;
 use anyhow::{Context, Result, bail, ensure};
@@ -20,15 +21,23 @@ pub(crate) struct PassThrough {
 pub(crate) struct DemoArgs {
     /// What to show
     what: Demo,
-    /// Records and operations of each YCSB workload
+    /// node: records and operations of each YCSB workload
     #[arg(long, default_value_t = 100_000)]
     records: u64,
+    /// durable: how often the node is killed in each mode
+    #[arg(long, default_value_t = 8)]
+    rounds: usize,
+    /// durable: about how many keys there are
+    #[arg(long, default_value_t = 40_000)]
+    keys: usize,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Demo {
     /// One node: redis-cli, redis-benchmark and YCSB A to F against it
     Node,
+    /// Durability: kill -9 under load in each mode of appendfsync, every key audited
+    Durable,
 }
 
 /// Builds the release binaries and passes the arguments on.
@@ -63,6 +72,10 @@ fn bench_command() -> Command {
 pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
     match args.what {
         Demo::Node => demo_node(args.records),
+        Demo::Durable => durable::run(&durable::Args {
+            rounds: args.rounds,
+            keys: args.keys,
+        }),
     }
 }
 

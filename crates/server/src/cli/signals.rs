@@ -1,11 +1,15 @@
 //! Signals: SIGTERM and SIGINT stop the node in good order, a second one at
-//! once; SIGHUP opens the log file anew.
+//! once; SIGHUP opens the log file anew; SIGXFSZ ends nothing, for a write beyond
+//! a limit on the size of files fails with an error of its own.
 
 use super::logging::Log;
 use rufous::runtime::Handle;
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGXFSZ on Linux, wherever it runs.
+const FILE_TOO_LARGE: i32 = 25;
 
 struct Signals {
     terminate: Signal,
@@ -28,6 +32,8 @@ pub(super) fn handle(node: &Handle, log: Log) -> io::Result<()> {
 
 fn install(installed: &SyncSender<io::Result<()>>) -> Option<Signals> {
     let all = || {
+        // Whoever takes a signal over once has it for good.
+        drop(signal(SignalKind::from_raw(FILE_TOO_LARGE))?);
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

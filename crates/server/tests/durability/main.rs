@@ -1,0 +1,21 @@
+//! Nothing acknowledged is lost: the real program is killed, stopped, put on
+//! disks that fill up or fail and on damaged folders, and every key is compared
+//! with what its client was told.
+//!
+//! - `crashes`: kill -9 under load in each mode, with fewer and more workers
+//! - `stops`: stops in good order; logging switched off and on
+//! - `full`: disks that fill up; `failing`: disks that do worse
+//! - `starts`: folders on which a node must not start, and says why
+//! - `audit`: the clients that remember; `node` and `mount`: what they work on
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod audit;
+mod crashes;
+mod failing;
+mod full;
+mod mount;
+mod node;
+mod starts;
+mod stops;
