@@ -42,9 +42,19 @@ struct Limited {
     /// Keys held at the end, and put out during the windows.
     held: u64,
     evicted: u64,
+    /// Keys put out per SET.
+    evicted_share: f64,
 }
 
 impl Limited {
+    /// Operations per CPU time to those without a limit where as many keys are new, which is worked
+    /// out of the two rows without a limit.
+    fn beside_new_keys(&self, outcome: &Outcome) -> f64 {
+        let cpu = |measured: &Measured| measured.cpu_us_per_op.median;
+        let (known, new) = (cpu(&outcome.unlimited), cpu(&outcome.growing));
+        (known + (new - known) * self.evicted_share) / cpu(&self.measured)
+    }
+
     /// The worse of the two.
     fn worse(&self) -> f64 {
         self.throughput.median.min(self.per_cpu.median)
@@ -169,6 +179,10 @@ fn judge(
     if evicted == 0 {
         bail!("{name}, {policy}: nothing was evicted, so that nothing was measured");
     }
+    // The windows, and the third of one that comes first and is not counted.
+    let windows = samples.len() as f64;
+    let counted: u64 = samples.iter().map(|s| s.operations).sum();
+    let sets = counted as f64 * (windows + 1.0 / 3.0) / windows;
     let throughput = ratio(samples, plain, |s| s.kops);
     let per_cpu = ratio(samples, plain, |s| 1.0 / s.cpu_us_per_op);
     let worse = throughput.median.min(per_cpu.median);
@@ -181,6 +195,7 @@ fn judge(
         met: TARGET.met(worse),
         held: u64::try_from(client.call(&["DBSIZE"])?.integer()?)?,
         evicted,
+        evicted_share: evicted as f64 / sets,
     })
 }
 
@@ -211,8 +226,14 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
             }
             table.row(cells);
             notes.push(format!(
-                "{}, {}: {} keys held, {} put out during the windows.",
-                outcome.server, limited.policy, limited.held, limited.evicted
+                "{}, {}: {} keys held, {} put out during the windows, {:.2} per SET; beside as many \
+                 new keys without a limit, {:.2} of the operations per CPU time.",
+                outcome.server,
+                limited.policy,
+                limited.held,
+                limited.evicted,
+                limited.evicted_share,
+                limited.beside_new_keys(outcome),
             ));
         }
     }
