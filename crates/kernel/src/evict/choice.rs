@@ -9,6 +9,10 @@ use rufous_base::rng::Rng;
 /// Candidates that wait for the next eviction.
 const POOL: usize = 16;
 
+/// For so many evictions keys are drawn at once, as what is looked at together
+/// costs little more than one.
+const ROUND: usize = 4;
+
 /// By what keys are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
@@ -35,6 +39,8 @@ pub(super) struct Pool {
     candidates: Vec<(u32, Drawn)>,
     /// Reused: what a round draws.
     drawn: Vec<Drawn>,
+    /// Evictions that the last round is for, still.
+    left: usize,
 }
 
 /// How willingly a key is let go. What has expired goes before everything.
@@ -73,7 +79,11 @@ impl Pool {
             By::Recency | By::Frequency => {}
         }
         self.drawn.clear();
-        shard.draw(choice.volatile, samples, rng, &mut self.drawn);
+        if self.left == 0 || self.candidates.is_empty() {
+            shard.draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
+            self.left = ROUND;
+        }
+        self.left -= 1;
         let policy = shard.policy();
         // A frequency decays while it waits, and idle times go on.
         for (known, drawn) in &mut self.candidates {

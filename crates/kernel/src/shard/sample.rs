@@ -43,6 +43,7 @@ impl Shard {
         };
         let sizes: [u64; DATABASES] = std::array::from_fn(|db| size(&self.dbs[db]));
         let total: u64 = sizes.iter().sum();
+        let mut counts = [0; DATABASES];
         for _ in 0..count.min(total as usize) {
             let mut at = rng.below(total);
             let in_it = |&size: &u64| {
@@ -50,10 +51,12 @@ impl Shard {
                 at = at.saturating_sub(size);
                 hit
             };
-            let Some(db) = sizes.iter().position(in_it) else {
-                return;
-            };
-            out.extend(self.dbs[db].draw(db, volatile, rng));
+            if let Some(db) = sizes.iter().position(in_it) {
+                counts[db] += 1;
+            }
+        }
+        for (number, count) in counts.into_iter().enumerate().filter(|c| c.1 > 0) {
+            self.dbs[number].draw(number, volatile, count, rng, out);
         }
     }
 
@@ -102,13 +105,30 @@ impl Shard {
 }
 
 impl Db {
-    fn draw(&self, number: usize, volatile: bool, rng: &mut Rng) -> Option<Drawn> {
+    fn draw(
+        &self,
+        number: usize,
+        volatile: bool,
+        count: usize,
+        rng: &mut Rng,
+        out: &mut Vec<Drawn>,
+    ) {
         if volatile {
-            let (unix_ms, hash) = self.expiry.random(rng)?;
-            return self.expiring_at(number, unix_ms, hash);
+            out.extend((0..count).filter_map(|_| {
+                let (unix_ms, hash) = self.expiry.random(rng)?;
+                self.expiring_at(number, unix_ms, hash)
+            }));
+            return;
         }
-        let (hash, handle) = self.index.random(rng)?;
-        Some(self.drawn(number, hash, handle))
+        let mut entries = Vec::with_capacity(count);
+        self.index.random_some(count, rng, &mut entries);
+        // Apart from the rest, so that the misses of the cache overlap.
+        let stamps = entries.iter().map(|e| record::stamp(self.arena.get(e.1)));
+        std::hint::black_box(stamps.fold(0, |all, stamp| all ^ stamp));
+        let drawn = entries
+            .iter()
+            .map(|&(hash, handle)| self.drawn(number, hash, handle));
+        out.extend(drawn);
     }
 
     fn expiring_at(&self, number: usize, unix_ms: u64, hash: u32) -> Option<Drawn> {

@@ -4,6 +4,9 @@ use super::index::{Index, SPLIT, prefix_mask};
 use super::segment::PLACES;
 use rufous_base::rng::Rng;
 
+/// Places that [`Index::random_some`] looks at together.
+const TOGETHER: usize = 8;
+
 impl Index {
     /// Fills `out` with the `count` entries of the lowest hashes from `cursor`
     /// on; entries of equal hash come together. Returns the hash to go on
@@ -42,32 +45,58 @@ impl Index {
         u32::try_from(next).ok()
     }
 
+    /// Draws `count` entries, each with the same probability, or none where
+    /// the index is empty. Places are looked at several at a time, so that the
+    /// misses of the cache overlap.
+    pub(super) fn random_some(&self, count: usize, rng: &mut Rng, out: &mut Vec<(u32, u32)>) {
+        let end = out.len() + count;
+        let mut left = 1000;
+        while out.len() < end && self.len() > 0 {
+            if left == 0 {
+                out.extend(self.random_after(rng));
+                continue;
+            }
+            left -= 1;
+            let places: [_; TOGETHER] = std::array::from_fn(|_| self.random_place(rng));
+            // Apart from what follows, as that depends on what is found.
+            let found = places.map(|place| {
+                place.map_or((0, 0), |(segment, place)| {
+                    self.segments[segment].at(place / PLACES, place % PLACES)
+                })
+            });
+            let full = found.into_iter().filter(|entry| entry.1 != 0);
+            out.extend(full.take(end - out.len()));
+        }
+    }
+
     /// An entry, each with the same probability; `None` where the index is empty.
     pub(super) fn random(&self, rng: &mut Rng) -> Option<(u32, u32)> {
-        if self.len() == 0 {
-            return None;
-        }
+        let mut found = Vec::with_capacity(1);
+        self.random_some(1, rng, &mut found);
+        found.pop()
+    }
+
+    /// A segment and a place in it; none where it would be drawn too often.
+    #[inline]
+    fn random_place(&self, rng: &mut Rng) -> Option<(usize, usize)> {
         // A place is hit with probability 1 / (2^depth * buckets * 8): where
         // that is large, the hit is accepted less often. Segments of the
         // deepest kind set the scale; those above it have more places a hash.
-        for _ in 0..1000 {
-            let draw = rng.next_u64();
-            let segment = &self.segments[self.segment_of(draw as u32) as usize];
-            let weight = (segment.buckets() as u64) << segment.depth();
-            let scale = if self.depth == 0 {
-                weight
-            } else {
-                (SPLIT as u64) << self.depth
-            };
-            if rng.below(scale) >= weight {
-                continue;
-            }
-            let place = (draw >> 32) as usize % (segment.buckets() * PLACES);
-            let (hash, handle) = segment.at(place / PLACES, place % PLACES);
-            if handle != 0 {
-                return Some((hash, handle));
-            }
-        }
+        let draw = rng.next_u64();
+        let number = self.segment_of(draw as u32) as usize;
+        let segment = &self.segments[number];
+        let weight = (segment.buckets() as u64) << segment.depth();
+        let scale = if self.depth == 0 {
+            weight
+        } else {
+            (SPLIT as u64) << self.depth
+        };
+        // A product rather than a remainder, which takes much longer.
+        let place = ((draw >> 32) * (segment.buckets() * PLACES) as u64) >> 32;
+        (weight == scale || rng.below(scale) < weight).then_some((number, place as usize))
+    }
+
+    fn random_after(&self, rng: &mut Rng) -> Option<(u32, u32)> {
         // Very uneven tables only: the first entry after a random hash.
         let mut out = Vec::new();
         let mut cursor = Some(rng.next_u64() as u32);
@@ -93,9 +122,11 @@ mod tests {
         for handle in 1..=N as u32 {
             index.insert(rng.next_u64() as u32, handle);
         }
+        let mut found = Vec::new();
         let mut hits = vec![0u32; N];
         for _ in 0..N * 100 {
-            let (_, handle) = index.random(&mut rng).expect("not empty");
+            index.random_some(1, &mut rng, &mut found);
+            let (_, handle) = found.pop().expect("not empty");
             hits[handle as usize - 1] += 1;
         }
         // Poisson around 100: ten standard deviations either way.
