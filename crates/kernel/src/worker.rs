@@ -10,12 +10,15 @@ mod exchange;
 mod exec;
 mod limit;
 mod loading;
+mod moving;
+mod notes;
 mod saving;
 mod spanning;
 
 pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
 pub use loading::LoadPlan;
+pub use notes::DurableFigures;
 pub use saving::SaveRefused;
 pub use spanning::{Hold, Release};
 

@@ -14,7 +14,7 @@ use super::saving::Snapshotting;
 use super::{Completions, Message, Worker};
 use crate::durable::file::salt;
 use crate::durable::keeper::{Keeper, Schedule};
-use crate::durable::log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
+use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
 use crate::durable::note::Trouble;
 use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
@@ -88,24 +88,8 @@ pub struct Durability {
     /// This worker has said that it is quiet; at worker 0, how many have; and
     /// all have, so that logs may be closed.
     said_quiet: bool,
-    quiet: usize,
+    pub(super) quiet: usize,
     pub(super) may_close: bool,
-}
-
-/// What a worker counts of durability.
-#[derive(Clone, Debug, Default)]
-pub struct DurableFigures {
-    pub logs: bool,
-    pub log: LogGauges,
-    pub changes_since_save: u64,
-    pub snapshot_keys_done: u64,
-    pub snapshot_keys_total: u64,
-    pub snapshot_bytes: u64,
-    /// At worker 0 only, as all that follows.
-    pub base_bytes: u64,
-    pub generation: u64,
-    pub last_save_unix_ms: u64,
-    pub pins: u64,
 }
 
 impl Durability {
@@ -451,65 +435,5 @@ impl<P: Program> Worker<P> {
         log.close();
         log.poll(now, &mut self.durable.requests);
         log.is_closed()
-    }
-
-    pub fn durable_figures(&self) -> DurableFigures {
-        let mut figures = DurableFigures {
-            logs: self.durable.logs(),
-            changes_since_save: self.changes_since_save(),
-            ..DurableFigures::default()
-        };
-        if let Some(log) = &self.durable.log {
-            figures.log = log.gauges();
-        }
-        if let Some(snapshot) = &self.durable.snapshot {
-            let progress = self.shard.snapshot_progress();
-            figures.snapshot_keys_done = progress.written;
-            figures.snapshot_keys_total = progress.expected;
-            figures.snapshot_bytes = snapshot.bytes();
-        }
-        if let Some(keeper) = &self.durable.keeper {
-            figures.base_bytes = keeper.status.snapshot_bytes;
-            figures.generation = keeper.manifest().generation;
-            figures.last_save_unix_ms = keeper.status.last_save_unix_ms;
-            figures.pins = keeper.pins() as u64;
-        }
-        figures
-    }
-
-    pub(super) fn on_note(
-        &mut self,
-        now: Now,
-        from: WorkerId,
-        note: Note,
-        completions: &mut impl Completions,
-    ) {
-        match note {
-            Note::Plan(plan) => self.on_plan(now, plan, completions),
-            Note::Scanned { partition, summary } => {
-                self.on_scanned(now, partition, summary, completions);
-            }
-            Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
-            Note::Loaded => self.on_loaded(now, completions),
-            Note::Keys(keys) => self.on_keys(keys),
-            Note::NoMoreKeys => self.on_no_more_keys(),
-            Note::Serve => self.on_serve(),
-            Note::Unloadable(text) => self.on_unloadable(text),
-            Note::Saved { generation, saved } => self.on_saved(now, generation, saved, completions),
-            Note::SaveEnded(ended) => self.on_save_ended(now, ended, completions),
-            Note::Sealed { generation } => self.on_sealed(generation),
-            Note::Usage(usage) => {
-                if let Some(keeper) = &mut self.durable.keeper {
-                    keeper.used(from.index(), usage);
-                }
-            }
-            Note::SaveNow => {
-                // Refused only where one is under way, which is as good.
-                let _ = self.begin_save(now);
-            }
-            Note::Trouble(trouble) => self.on_trouble(from, trouble),
-            Note::Quiet => self.durable.quiet += 1,
-            Note::CloseLogs => self.durable.may_close = true,
-        }
     }
 }

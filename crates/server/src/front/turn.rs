@@ -216,17 +216,12 @@ impl Front {
             return;
         };
         connection.begin_request();
-        if !connection.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-            self.refuse(
-                &request,
-                &Failure::from("NOAUTH Authentication required."),
-                fx,
-            );
-            return self.finish_request(request.conn, mark, Submitted::Done, fx);
-        }
-        if loading {
-            let failure = self.loading_failure();
+        let stranger = !connection.authenticated && !spec.flags.has(Flags::NO_AUTH);
+        if stranger || loading {
+            let failure = match stranger {
+                true => Failure::from("NOAUTH Authentication required."),
+                false => self.loading_failure(),
+            };
             self.kernel.stats_mut()[usize::from(id)].rejected += 1;
             self.refuse(&request, &failure, fx);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
