@@ -257,6 +257,29 @@ fn of_data(out: &mut Exposition, figures: &Figures) {
             family.sample(&[("worker", &worker), ("kind", &kind)], bytes);
         }
     }
+    of_keys_gone(out, figures);
+    let mut family = out.counter("rufous_keyspace_hits_total", "Reads that found their key.");
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.shard.hits);
+    }
+    let mut family = out.counter(
+        "rufous_keyspace_misses_total",
+        "Reads that did not find their key.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.shard.misses);
+    }
+    let mut family = out.counter(
+        "rufous_compacted_records_total",
+        "Records moved to give memory back.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.shard.compacted);
+    }
+}
+
+/// Keys that nobody deleted, and commands that the memory limit refused.
+fn of_keys_gone(out: &mut Exposition, figures: &Figures) {
     let mut family = out.counter(
         "rufous_expired_keys_total",
         "Keys removed because their time had come.",
@@ -277,24 +300,6 @@ fn of_data(out: &mut Exposition, figures: &Figures) {
     );
     for (worker, of) in known(figures) {
         family.sample(&[("worker", &worker)], of.evictions.refused);
-    }
-    let mut family = out.counter("rufous_keyspace_hits_total", "Reads that found their key.");
-    for (worker, of) in known(figures) {
-        family.sample(&[("worker", &worker)], of.shard.hits);
-    }
-    let mut family = out.counter(
-        "rufous_keyspace_misses_total",
-        "Reads that did not find their key.",
-    );
-    for (worker, of) in known(figures) {
-        family.sample(&[("worker", &worker)], of.shard.misses);
-    }
-    let mut family = out.counter(
-        "rufous_compacted_records_total",
-        "Records moved to give memory back.",
-    );
-    for (worker, of) in known(figures) {
-        family.sample(&[("worker", &worker)], of.shard.compacted);
     }
 }
 

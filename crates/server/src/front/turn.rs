@@ -239,16 +239,7 @@ impl Front {
         let queues = connection.queues(spec);
         connection.commands += u64::from(!queues);
         connection.last_command = Some(id);
-        let header = Header {
-            conn: request.conn,
-            seq: connection.next_seq(),
-            command: id,
-            db: connection.db,
-            resp3: connection.resp3,
-            no_touch: connection.no_touch,
-            key: request.keys.first().map_or(0, |k| k.arg as u8),
-            hash: request.keys.first().map_or(0, |k| k.hash),
-        };
+        let header = connection.header(id, request.keys.first());
         if queues {
             let mut reply = Reply::new(&mut fx.output, header.resp3);
             self.queue(now, header, spec, args, &mut reply);

@@ -1,10 +1,25 @@
 //! Requests that may not run yet, and replies that may not leave yet.
 
-use super::connection::{Connection, Deferred, ReplyMode, Slot, What};
+use super::connection::{Connection, Deferred, ParsedKey, ReplyMode, Slot, What};
 use rufous_base::{Args, Output};
 use rufous_kernel::{Batch, Header};
 
 impl Connection {
+    /// What the kernel needs to know of the next request.
+    #[inline]
+    pub(super) fn header(&self, command: u16, first_key: Option<&ParsedKey>) -> Header {
+        Header {
+            conn: self.id,
+            seq: self.next_seq(),
+            command,
+            db: self.db,
+            resp3: self.resp3,
+            no_touch: self.no_touch,
+            key: first_key.map_or(0, |k| k.arg as u8),
+            hash: first_key.map_or(0, |k| k.hash),
+        }
+    }
+
     /// Whether this request is the one whose reply is left out. Does nothing
     /// the second time.
     pub(super) fn begin_request(&mut self) {

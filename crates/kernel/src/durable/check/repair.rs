@@ -48,6 +48,34 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The header of a snapshot, made anew where it is damaged: all of it is
+    /// known, but for the run, which does not matter.
+    fn snapshot_header(
+        &mut self,
+        plan: &Plan,
+        name: DataFile,
+        file: &rufous_base::disk::FileName,
+        found: u64,
+        run: u64,
+    ) -> io::Result<FileHeader> {
+        let head = match found {
+            0 => Vec::new(),
+            _ => self.source.read(file, 0, HEADER_BYTES)?,
+        };
+        let right = |header: &FileHeader| header.file() == name && header.workers == plan.workers;
+        let header = FileHeader::decode(&head).ok().filter(right);
+        Ok(header.unwrap_or(FileHeader {
+            kind: FileKind::Snapshot,
+            generation: name.generation(),
+            worker: plan.partition,
+            workers: plan.workers,
+            index: 0,
+            run,
+            first_seq: 0,
+            salt: plan.salt,
+        }))
+    }
+
     /// Keeps the frames before the damage, and gives them an end mark.
     fn mend_snapshot(
         &mut self,
@@ -60,23 +88,7 @@ impl Check<'_> {
             return Ok(());
         };
         let found = snapshot.found.unwrap_or(0);
-        let head = match found {
-            0 => Vec::new(),
-            _ => self.source.read(file, 0, HEADER_BYTES)?,
-        };
-        let right = |header: &FileHeader| header.file() == name && header.workers == plan.workers;
-        let header = FileHeader::decode(&head).ok().filter(right);
-        // All of it is known, but for the run, which does not matter.
-        let header = header.unwrap_or(FileHeader {
-            kind: FileKind::Snapshot,
-            generation: name.generation(),
-            worker: plan.partition,
-            workers: plan.workers,
-            index: 0,
-            run: manifest.run,
-            first_seq: 0,
-            salt: plan.salt,
-        });
+        let header = self.snapshot_header(plan, name, file, found, manifest.run)?;
         let encoded = header.encode();
         let Some(mut pass) = SnapshotPass::new(plan) else {
             return Ok(());

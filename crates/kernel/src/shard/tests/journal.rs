@@ -162,6 +162,18 @@ fn each_change_is_one_effect() {
         Effect::FlushDb { db: 0 },
     );
     assert_eq!(told(&mut shard), encoded(&[swap, flush]));
+}
+
+#[test]
+fn eviction_and_expiry_are_deletions() {
+    let mut shard = Shard::new(1);
+    shard.set_journaling(true);
+    let at = |ms: u64| Now {
+        mono_us: 0,
+        unix_us: ms * 1000,
+    };
+    let name = &b"k"[..];
+    let key = shard.key(name);
     shard.set(0, key, NewValue::Copy(b"5"), ExpirySetting::At(80), at(75));
     told(&mut shard);
     let drawn = shard.draw_soonest().expect("there");
