@@ -286,13 +286,15 @@ impl LogPass {
         }
     }
 
-    /// A later run proves what it found.
+    /// A later run proves what it found; where its first segment is known, which
+    /// may be one that cannot be read.
     fn note_run(&mut self, at: usize) {
         let Some(header) = self.segments[at].header().copied() else {
             return;
         };
-        let earlier = self.segments[..at].iter().filter_map(Segment::header);
-        let run = earlier.map(|h| h.run).max().unwrap_or(header.run);
+        let before = (0..at).rev().find(|i| !self.is_foreign(*i));
+        let before = before.and_then(|i| self.segments[i].header());
+        let run = before.map_or(header.run, |h| h.run);
         let seq = self.summary.broken.as_ref().map_or(u64::MAX, |b| b.seq);
         if header.run > run && header.first_seq > seq {
             let file = self.segments[at].file.file.clone();

@@ -127,6 +127,21 @@ fn a_lost_header_says_nothing_of_the_generation_before() {
     }
 }
 
+/// The first segment of a run is lost, its second is not.
+#[test]
+fn a_run_proves_nothing_of_itself() {
+    let mut disk = disk(1);
+    let mut log = Log::new(0, 1);
+    log.set("a").next(&mut disk, |h| h.run = 2).sync();
+    let lost = log.set("b").name();
+    log.next(&mut disk, |h| (h.generation, h.index) = (2, 0));
+    log.set("c").store(&mut disk);
+    disk.files.get_mut(&lost).unwrap().fill(0);
+    let start = start_twice(&mut disk);
+    assert_eq!(start.keys, [["a"]]);
+    assert_eq!(start.loaded[0].torn.as_ref().map(|t| t.frames), Some(1));
+}
+
 #[test]
 fn a_log_that_begins_inside_the_snapshot_stops_the_start() {
     let mut disk = disk(1);
