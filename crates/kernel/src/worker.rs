@@ -64,6 +64,12 @@ pub enum Message {
     Committed {
         multi: u64,
     },
+    /// A part of the receiver's command may not be committed for long.
+    Doubtful {
+        multi: u64,
+    },
+    /// Requests of the receiver's, whose effects may not be committed for long.
+    Lost(Box<Batch>),
     /// All of it is: let go.
     Unlock {
         ticket: Ticket,
@@ -77,6 +83,10 @@ pub enum Message {
 pub trait Completions {
     /// `from` between the marks of `range` is the reply to `header`'s request.
     fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange);
+
+    /// Nobody knows what becomes of `header`'s request: it has run, and the
+    /// log that should hold it cannot be written.
+    fn lose(&mut self, header: &Header);
 }
 
 /// What became of a request.
@@ -370,6 +380,8 @@ impl<P: Program> Worker<P> {
             }
             Message::Release(release) => self.on_release(now, from, release, completions),
             Message::Committed { multi } => self.on_committed(multi, completions),
+            Message::Doubtful { multi } => self.on_doubtful(multi, completions),
+            Message::Lost(batch) => self.on_lost(&batch, completions),
             Message::Unlock { ticket, txn } => self.on_unlock(ticket, txn),
             Message::Note(note) => self.on_note(now, from, *note, completions),
         }

@@ -12,6 +12,7 @@
 use super::loading::{Heard, Stage};
 use super::saving::Snapshotting;
 use super::{Completions, Message, Worker};
+use crate::batch::Batch;
 use crate::durable::file::salt;
 use crate::durable::keeper::{Keeper, Schedule};
 use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
@@ -335,11 +336,51 @@ impl<P: Program> Worker<P> {
         let Some(log) = &mut self.durable.log else {
             return;
         };
-        if log.on_done(now, done) == Outcome::Failed {
-            self.durable.events.push(Event::Uncommitted);
-        }
+        let outcome = log.on_done(now, done);
         log.poll(now, &mut self.durable.requests);
+        if outcome == Outcome::Failed {
+            self.durable.events.push(Event::Uncommitted);
+            self.lose_held(now, completions);
+        }
         self.log_moved_on(now, completions);
+    }
+
+    /// What waits for the log may wait for long. Whoever would be answered is
+    /// told that nobody knows the outcome; what only tells of data goes now,
+    /// as it would from here on; what says that something is committed waits.
+    fn lose_held(&mut self, now: Now, completions: &mut impl Completions) {
+        let committed = self.committed();
+        for (position, to, message) in std::mem::take(&mut self.durable.held) {
+            let told = match message {
+                message if position <= committed => message,
+                Message::Replies(batch) => Message::Lost(batch),
+                Message::Committed { multi } => {
+                    let message = Message::Committed { multi };
+                    self.durable.held.push_back((position, to, message));
+                    Message::Doubtful { multi }
+                }
+                message => message,
+            };
+            if to == self.id {
+                self.take(now, to, told, completions);
+            } else {
+                self.send(to, told);
+            }
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, batch: &Batch, completions: &mut impl Completions) {
+        let answered = batch.requests.iter().filter(|r| !r.reply.later);
+        answered.for_each(|r| completions.lose(&r.header));
+    }
+
+    /// The client of a command over workers is not answered; its keys stay
+    /// held until it is committed.
+    pub(super) fn on_doubtful(&mut self, multi: u64, completions: &mut impl Completions) {
+        if let Some(committing) = self.committing.get(&multi) {
+            let requests = committing.replies.requests.iter();
+            requests.for_each(|r| completions.lose(&r.header));
+        }
     }
 
     /// Tells everybody who waits for the log how far it is.

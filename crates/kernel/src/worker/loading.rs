@@ -171,9 +171,6 @@ impl<P: Program> Worker<P> {
             Ok(folder) => folder,
             Err(damage) => return self.cannot_load(now, &explain(&damage), completions),
         };
-        for file in &folder.strays {
-            self.remove_file(file.clone());
-        }
         let workers = self.placement.workers();
         let segments = folder.plans.iter().flat_map(|p| &p.segments);
         let generation = segments.map(|s| s.generation).max().unwrap_or(1);
@@ -326,6 +323,10 @@ impl<P: Program> Worker<P> {
             Ok(verdicts) => Arc::new(verdicts),
             Err(damage) => return self.cannot_load(now, &explain(&damage), completions),
         };
+        // Not before it is clear that all that counts can be loaded.
+        for file in &plan.folder.strays {
+            self.remove_file(file.clone());
+        }
         let stored = plan.folder.manifest.as_ref().map_or(0, |m| m.run);
         let runs = summaries.values().map(|s| s.run);
         let run = runs.max().unwrap_or(0).max(stored) + 1;

@@ -436,6 +436,12 @@ struct Replies<'a> {
 }
 
 impl Completions for Replies<'_> {
+    fn lose(&mut self, header: &Header) {
+        if find(self.connections, header.conn).is_some() {
+            self.fx.closes.push((header.conn, Close::Now));
+        }
+    }
+
     fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
         self.counters
             .note_reply(&from.bytes[range.start.0..range.end.0]);

@@ -54,11 +54,11 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// The log file with the last frames, and where they end.
 fn log_file(dir: &Path) -> (PathBuf, Vec<u8>, usize) {
     let all = contents(dir).into_iter();
-    let logs = all.filter(|(path, bytes)| {
+    let mut logs = all.filter(|(path, bytes)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("log-") && bytes.iter().any(|byte| *byte != 0)
     });
-    let (path, bytes) = logs.last().expect("a log");
+    let (path, bytes) = logs.next_back().expect("a log");
     let end = bytes.iter().rposition(|byte| *byte != 0).expect("used") + 1;
     (path, bytes, end)
 }
