@@ -111,6 +111,9 @@ impl World {
             failing_since_us: self.disk.failing_since_us,
         };
         for seat in &self.seats {
+            if seat.front.kernel.is_snapshotting() {
+                self.probes.hit(Probe::CrashDuringSnapshot);
+            }
             if seat.front.kernel.shard.counters().expired > 0 {
                 self.probes.hit(Probe::KeyExpired);
             }
@@ -121,10 +124,6 @@ impl World {
                 if let (Some(begun), Some(request)) = (queue.begun, queue.requests.front()) {
                     slow.sync_us = slow.sync_us.max(self.now_us - begun.at_us);
                     self.disk.interrupt(&request.op);
-                    if matches!(&request.op, DiskOp::Write { file, .. } if file.starts_with("snap-"))
-                    {
-                        self.probes.hit(Probe::CrashDuringSnapshot);
-                    }
                     if matches!(&request.op, DiskOp::Read { .. }) {
                         self.probes.hit(Probe::CrashDuringLoad);
                     }
