@@ -11,15 +11,15 @@ use crate::node::{Clients, Node, folder};
 /// cache) and the sync fails. What was acknowledged is elsewhere by then.
 #[test]
 fn syncs_that_fail() {
-    let Some(below) = Mount::memory(24 << 10) else {
+    let Some(below) = Mount::memory(32 << 10) else {
         return;
     };
     let image = below.path().join("image");
-    let Some(mut mount) = Mount::ext4(&image, 64, "^has_journal,^metadata_csum") else {
+    let Some(mount) = Mount::ext4(&image, 64, "^has_journal,^metadata_csum") else {
         return;
     };
     for fsync in ["always", "everysec"] {
-        let mut dir = mount.path().join(fsync);
+        let dir = mount.path().join(fsync);
         let mut clients = Clients::new(3, 300);
         let mut node = Node::start(&dir, &format!("--appendfsync {fsync}"));
         clients.fill(&node);
@@ -36,10 +36,14 @@ fn syncs_that_fail() {
             });
             node.kill();
             clients.rest(load);
-            // What counts is what the device has, not what the page cache makes of it.
-            drop(mount);
-            mount = Mount::image(&image).expect("it was mounted before");
-            dir = mount.path().join(fsync);
+            // The kernel may drop pages that it could not write while they are read: a start that
+            // meets it ends, and the next one, which a supervisor makes, finds what counts.
+            let mut first = Node::spawn(&dir, &format!("--appendfsync {fsync}"));
+            if !first.serves() {
+                let log = first.log();
+                assert!(log.contains("not what it was a moment ago"), "{log}");
+            }
+            first.kill();
             node = Node::start(
                 &dir,
                 &format!("--appendfsync {fsync} --workers {}", 1 + round),
