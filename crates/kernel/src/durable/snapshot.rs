@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 
 /// A frame ends after so many bytes of effects; larger only if its last effects are.
 const FRAME_BYTES: usize = 64 << 10;
-const WRITE_BYTES: usize = 256 << 10;
+/// Short enough that a worker on the same processor hardly notices one.
+const WRITE_BYTES: usize = 64 << 10;
 /// Larger buffers are not kept.
 const KEEP_BYTES: usize = 2 * WRITE_BYTES;
 const MOST_WRITES: usize = 4;

@@ -11,10 +11,6 @@ use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, FileInfo, Lane
 use rufous_base::{Now, WorkerId};
 use std::sync::Arc;
 
-/// Bytes of records that one slice of a snapshot takes at most, a larger value
-/// aside: short enough to go unnoticed between two turns.
-const SLICE_BYTES: usize = 48 << 10;
-
 /// A listing of files for a backup.
 const LIST_SEALED: u64 = ids::SAVE | 1 << 41;
 
@@ -202,13 +198,13 @@ impl<P: Program> Worker<P> {
         });
     }
 
-    /// Takes the snapshot a slice further. True where it could go on at once.
-    pub fn snapshot_slice(&mut self) -> bool {
+    /// Takes the snapshot further by about so many bytes of records, a larger
+    /// value aside. True where it could go on at once.
+    pub fn snapshot_slice(&mut self, bytes: usize) -> bool {
         let Some(snapshot) = &mut self.durable.snapshot else {
             // What a failed one has left to walk.
             let mut nowhere = Vec::new();
-            return self.shard.is_unwinding()
-                && self.shard.snapshot_step(SLICE_BYTES, &mut nowhere);
+            return self.shard.is_unwinding() && self.shard.snapshot_step(bytes, &mut nowhere);
         };
         if snapshot.walked || !snapshot.writer.can_take() {
             snapshot.writer.poll(&mut self.durable.requests);
@@ -216,7 +212,7 @@ impl<P: Program> Worker<P> {
         }
         let slice = &mut self.durable.slice;
         slice.clear();
-        let more = self.shard.snapshot_step(SLICE_BYTES, slice);
+        let more = self.shard.snapshot_step(bytes, slice);
         snapshot.writer.take(slice);
         snapshot.bytes += slice.len() as u64;
         if !more {
