@@ -13,14 +13,6 @@ use rufous_kernel::durable::keeper::{self, Schedule};
 use rufous_kernel::durable::{Event, Fsync, Loaded};
 use rufous_kernel::worker::{DurableSettings, SaveRefused};
 
-/// Slices of a snapshot begin no sooner after one another.
-const SLICE_PERIOD_US: u64 = 200;
-
-/// A slice is for the time since the one before, at about a quarter of what a
-/// worker could write; and short, so that no request waits long for it.
-const SLICE_BYTES_PER_US: u64 = 60;
-const SLICE_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
-
 /// What the front keeps for this module.
 #[derive(Debug, Default)]
 pub(super) struct Durability {
@@ -33,8 +25,8 @@ pub(super) struct Durability {
     /// And this worker sees to saving.
     coordinates: bool,
     /// There is more of a snapshot to write, and when.
-    more: bool,
-    sliced_us: u64,
+    pub(super) more: bool,
+    pub(super) sliced_us: u64,
     /// Orders that wait for the save under way, and for the one after it.
     waiting: Vec<Asked>,
     next: Vec<Asked>,
@@ -148,29 +140,10 @@ impl Front {
         self.wake_for_durability(now, fx);
     }
 
-    /// Takes a snapshot further, without getting in the way of requests.
-    fn take_slice(&mut self, now: Now) {
-        let since_us = now.mono_us - self.durability.sliced_us;
-        // Where nobody is served nobody is in the way.
-        let hurry = self.stopping || self.durability.loading;
-        if since_us < SLICE_PERIOD_US && !hurry {
-            return;
-        }
-        let bytes = match hurry {
-            true => *SLICE_BYTES.end(),
-            false => since_us.saturating_mul(SLICE_BYTES_PER_US),
-        };
-        let bytes = bytes.clamp(*SLICE_BYTES.start(), *SLICE_BYTES.end());
-        self.durability.more = self.kernel.snapshot_slice(bytes as usize);
-        self.durability.sliced_us = now.mono_us;
-    }
-
     fn wake_for_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
         let mut wake = self.cron.wake_us();
         if self.durability.more {
-            let hurry = self.stopping || self.durability.loading;
-            let after_us = if hurry { 0 } else { SLICE_PERIOD_US };
-            wake = wake.min(self.durability.sliced_us + after_us);
+            wake = wake.min(self.next_slice_us());
         }
         if let Some(at) = self.kernel.durability_wake_us() {
             wake = wake.min(at.max(now.mono_us));

@@ -20,6 +20,7 @@
 //! - [`monitor`]: clients that watch every command
 //! - [`figures`]: what each worker counts, for who watches the node
 //! - [`durability`]: replies wait for the log, requests for loading
+//! - `slices`: how fast a snapshot is written
 //! - [`persistence`]: what commands and watchers know of durability
 //! - [`shared`], [`process`]: what all workers of a node know
 
@@ -40,6 +41,7 @@ pub mod process;
 mod secret;
 pub mod session;
 pub mod shared;
+mod slices;
 pub mod slow;
 #[cfg(test)]
 pub(crate) mod testing;
