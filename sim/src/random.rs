@@ -21,7 +21,7 @@ impl Random {
         Self(rng)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0.next_u64()
     }
 
@@ -77,9 +77,9 @@ mod tests {
         let mut a = Random::new(1, "disk");
         let mut b = Random::new(1, "disk");
         let mut other = Random::new(1, "network");
-        let draws: Vec<_> = (0..20).map(|_| a.next()).collect();
-        assert!(draws.iter().all(|d| *d == b.next()));
-        assert!(draws.iter().all(|d| *d != other.next()));
+        let draws: Vec<_> = (0..20).map(|_| a.word()).collect();
+        assert!(draws.iter().all(|d| *d == b.word()));
+        assert!(draws.iter().all(|d| *d != other.word()));
     }
 
     #[test]
