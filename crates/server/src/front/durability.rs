@@ -3,7 +3,7 @@
 //! happens there is told to commands, metrics and the log of the process.
 
 use super::connection::{Connection, Slot};
-use super::persistence::{Asked, Pinned, SaveAnswer, SaveOrder};
+use super::persistence::{Asked, PersistenceInfo, Pinned, SaveAnswer, SaveOrder};
 use super::{Front, Message, Replies};
 use crate::config::{AppendFsync, Config};
 use rufous_base::disk::DiskDone;
@@ -169,7 +169,15 @@ impl Front {
             // Refused only where a save is under way: then the next tick tries again.
             let _ = self.kernel.begin_save(now);
         }
-        self.fill_info(now);
+    }
+
+    /// What there is to tell, as of now.
+    pub(crate) fn persistence_info(&self) -> PersistenceInfo {
+        let mut info = self.persistence.info.clone();
+        if self.durability.folder {
+            self.fill(&mut info);
+        }
+        info
     }
 
     fn take_events(&mut self, now: Now, fx: &mut Effects<Message>) {
@@ -180,6 +188,7 @@ impl Front {
                 Event::Loaded(loaded) => self.on_loaded(now, &loaded),
                 Event::Serving => {
                     self.durability.loading = false;
+                    self.persistence.info = self.persistence_info();
                     self.shared.loading.finish_worker();
                 }
                 Event::Unloadable(text) => {
@@ -434,10 +443,9 @@ impl Front {
             || self.kernel.keeper().is_some_and(|k| k.is_saving())
     }
 
-    fn fill_info(&mut self, _now: Now) {
+    fn fill(&self, info: &mut PersistenceInfo) {
         let figures = self.kernel.durable_figures();
         let log = figures.log;
-        let info = &mut self.persistence.info;
         info.aof_enabled = figures.logs;
         info.changes_since_last_save = figures.changes_since_save;
         info.snapshot_keys_done = figures.snapshot_keys_done;

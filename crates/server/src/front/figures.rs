@@ -131,7 +131,7 @@ impl Front {
             keys: std::array::from_fn(|db| shard.len(db)),
             expiring: std::array::from_fn(|db| shard.expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal).count(),
-            persistence: self.persistence.info.clone(),
+            persistence: self.persistence_info(),
         }
     }
 }
