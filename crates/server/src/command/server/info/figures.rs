@@ -79,7 +79,7 @@ impl Figures {
                 expires: shard.expiring_len(db),
                 avg_ttl: shard.avg_ttl(db, now),
             }),
-            persistence: front.persistence.info.clone(),
+            persistence: front.persistence_info(),
         }
     }
 
