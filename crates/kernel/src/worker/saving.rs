@@ -372,7 +372,10 @@ impl<P: Program> Worker<P> {
         self.durable.usage_told_us = now.mono_us;
         let usage = Usage {
             changes: self.changes_since_save(),
-            log_bytes: self.log_bytes() - self.durable.log_bytes_at_cut,
+            // A log that was switched off and on again counts anew.
+            log_bytes: self
+                .log_bytes()
+                .saturating_sub(self.durable.log_bytes_at_cut),
         };
         self.tell(now, WorkerId(0), Note::Usage(usage), completions);
         let lossy = self
