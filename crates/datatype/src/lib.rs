@@ -8,6 +8,9 @@
 //!
 //! | module | concept |
 //! |---|---|
+//! | [`algebra`] | what a type states: operations, independence, phases, combining |
+//! | [`object`] | the registered types |
+//! | [`uid`] | unique identifiers without order |
 //! | [`error`] | [`ValueError`], the texts of Redis's errors about values |
 //! | [`integer`] | strict integers, counters |
 //! | [`float`] | doubles: parsing, printing, score bounds |
@@ -20,6 +23,7 @@
 //! | [`expire`] | deadlines and the conditions of the `EXPIRE` family |
 #![forbid(unsafe_code)]
 
+pub mod algebra;
 pub mod bitfield;
 pub mod bits;
 pub mod error;
@@ -28,7 +32,9 @@ pub mod float;
 pub mod glob;
 pub mod integer;
 pub mod lcs;
+pub mod object;
 pub mod range;
+pub mod uid;
 
 pub use error::ValueError;
 

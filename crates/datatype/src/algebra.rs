@@ -1,0 +1,273 @@
+//! What a data type states about itself: its operations, split as in
+//! [Claret §3], and which of them are independent.
+//!
+//! The store asks only this: locks, chains, phasers, combiners, logs and
+//! replicas work for every type alike. Nothing stated is trusted: [`check`]
+//! tries random groups of operations in every order.
+//!
+//! An operation concerns one element; a command on several is a list of
+//! operations on one key. Operations are deterministic and name whatever was
+//! chosen at random or by the clock, so that a committed operation is also
+//! what logs and replicas are told.
+
+pub mod check;
+
+use rufous_base::rng::Rng;
+use std::fmt::Debug;
+
+/// Sizes at which collections change their shape, and the seed of their
+/// hashes. What operations mean does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Clients must not be able to guess it.
+    pub seed: u64,
+    pub hash: Packing,
+    pub list: Packing,
+    pub set: Packing,
+    pub sorted_set: Packing,
+}
+
+/// Up to where a collection is kept packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packing {
+    /// Fields, members or elements.
+    pub entries: usize,
+    /// Bytes of each.
+    pub bytes: usize,
+}
+
+/// The largest packed collection in bytes: with its key and head it fits a record.
+pub const MAX_PACKED: usize = 3500;
+
+impl Default for Tuning {
+    fn default() -> Self {
+        let packing = Packing {
+            entries: 128,
+            bytes: 64,
+        };
+        Self {
+            seed: 0,
+            hash: packing,
+            list: Packing {
+                entries: 128,
+                bytes: MAX_PACKED,
+            },
+            set: packing,
+            sorted_set: packing,
+        }
+    }
+}
+
+/// An operation somebody holds a lock for, or wants to.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<O> {
+    pub op: O,
+    /// Whether somebody wants the reply: if not, the operation is independent
+    /// of more.
+    pub wanted: bool,
+}
+
+/// What became of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied<R> {
+    pub reply: R,
+    /// Whether the state is another now.
+    pub changed: bool,
+}
+
+/// When two operations are independent: in either order they leave the same
+/// state and give the same replies, as far as those are wanted.
+pub struct Rule<T: Algebra + ?Sized> {
+    /// Kinds of the two, in any order.
+    pub pair: (T::Kind, T::Kind),
+    pub when: When<T>,
+}
+
+/// The condition of a [`Rule`].
+pub enum When<T: Algebra + ?Sized> {
+    Always,
+    Never,
+    If {
+        /// As documentation shows it: `x` is the element of the first
+        /// operation, `y` that of the second, `S` the state.
+        text: &'static str,
+        /// Given the operations in the order of the rule's pair.
+        holds: Condition<T>,
+    },
+}
+
+pub type Condition<T> = for<'a, 's> fn(
+    &Held<<T as Algebra>::Op<'a>>,
+    &Held<<T as Algebra>::Op<'a>>,
+    <T as Algebra>::View<'s>,
+) -> bool;
+
+/// A data type's operations and their algebra.
+pub trait Algebra: 'static {
+    /// Owned.
+    type State: Clone + Debug + Send + Sync;
+    /// To be read.
+    type View<'a>: Copy;
+    type Op<'a>: Copy + Debug;
+    /// The operations, without their arguments.
+    type Kind: Copy + Eq + Debug;
+    /// Everything that a client may learn from an operation, errors included.
+    type Reply: Clone + PartialEq + Debug;
+
+    /// As it is known in documentation.
+    const NAME: &'static str;
+    /// What the type is for, and what about its algebra is worth knowing: the
+    /// beginning of its page.
+    const ABOUT: &'static str;
+    /// Every kind, with the operation as documentation writes it.
+    const KINDS: &'static [(Self::Kind, &'static str)];
+
+    /// The state of a key that is not there.
+    fn empty() -> Self::State;
+    fn view(state: &Self::State) -> Self::View<'_>;
+    fn kind(op: &Self::Op<'_>) -> Self::Kind;
+
+    /// What the operation answers; changes nothing.
+    fn execute(view: Self::View<'_>, op: &Self::Op<'_>) -> Self::Reply;
+
+    /// Does what the operation does, whatever it answers.
+    fn commit(state: &mut Self::State, op: &Self::Op<'_>, tuning: &Tuning);
+
+    /// Both in one pass.
+    fn apply(state: &mut Self::State, op: &Self::Op<'_>, tuning: &Tuning) -> Applied<Self::Reply>;
+
+    /// Whether the operation never changes anything.
+    fn is_read(kind: Self::Kind) -> bool;
+
+    /// Pairs of kinds that are not listed are independent if both are reads,
+    /// and never otherwise.
+    fn rules() -> &'static [Rule<Self>];
+
+    /// Whether `new` is independent of all that is held: in every order of
+    /// them all, the state and the wanted replies are the same. `view` is the
+    /// state before any of them.
+    ///
+    /// Looking at pairs is right for types whose rules stay true whatever
+    /// admitted operations do; others look at the whole group.
+    fn admits<'a>(
+        held: &[Held<Self::Op<'a>>],
+        new: &Held<Self::Op<'a>>,
+        view: Self::View<'_>,
+    ) -> bool {
+        held.iter().all(|held| independent::<Self>(held, new, view))
+    }
+
+    /// What `admits` looks at beyond pairs, for documentation.
+    const BEYOND_PAIRS: Option<&'static str> = None;
+
+    /// Operations of one phase are let in together [Claret §4.2].
+    fn phase(op: &Self::Op<'_>) -> Phase;
+
+    /// One operation that stands for both, where there is one [Claret §4.3];
+    /// [`Algebra::share`] makes both replies of its reply.
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>>;
+
+    /// The replies of `pending` and `new`, made of the reply of what
+    /// [`Algebra::combine`] made of them.
+    fn share(
+        pending: &Self::Op<'_>,
+        new: &Self::Op<'_>,
+        combined: &Self::Reply,
+    ) -> (Self::Reply, Self::Reply);
+
+    /// A state of few elements, so that operations meet.
+    fn sample_state(rng: &mut Rng) -> Self::State;
+    /// An operation on such elements: every kind, with every option.
+    fn sample_op(rng: &mut Rng) -> Self::Op<'static>;
+    /// What tells states apart, whatever their shape.
+    fn canonical(view: Self::View<'_>) -> Vec<u8>;
+}
+
+/// Which operations are let in together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    Read,
+    /// Updates that are mostly independent of each other: adds.
+    Add,
+    /// Updates that take away.
+    Remove,
+    /// Anything else: one at a time.
+    Alone,
+}
+
+/// A type whose states form a join-semilattice.
+pub trait Merge: Algebra {
+    /// The least state above both; returns whether `into` changed.
+    fn merge(into: &mut Self::State, from: Self::View<'_>, tuning: &Tuning) -> bool;
+}
+
+/// Bytes that no operation or state is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+impl std::fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not a value of this type")
+    }
+}
+
+impl std::error::Error for Corrupt {}
+
+/// A type whose values the store keeps.
+pub trait DataType: Algebra {
+    /// What `TYPE` answers.
+    const REDIS_NAME: &'static str;
+
+    /// A view of packed bytes that [`DataType::packed`] gave.
+    fn packed_view(bytes: &[u8]) -> Self::View<'_>;
+    /// Takes over packed bytes.
+    fn from_packed(bytes: Vec<u8>) -> Self::State;
+    /// The bytes of a state that is packed.
+    fn packed(state: &Self::State) -> Option<&[u8]>;
+    /// The buffer of a state that is packed, to be used again.
+    fn into_buffer(state: Self::State) -> Option<Vec<u8>>;
+
+    fn is_empty(view: Self::View<'_>) -> bool;
+    /// Elements.
+    fn len(view: Self::View<'_>) -> usize;
+    /// What a state that is not packed has on the heap, in constant time.
+    fn heap_bytes(state: &Self::State) -> usize;
+    /// What `OBJECT ENCODING` answers.
+    fn encoding(view: Self::View<'_>) -> &'static str;
+
+    /// Appends the committed operation's bytes.
+    fn encode(op: &Self::Op<'_>, out: &mut Vec<u8>);
+    /// Takes one operation off the front.
+    fn decode<'a>(from: &mut &'a [u8]) -> Result<Self::Op<'a>, Corrupt>;
+
+    /// Appends elements from position `at` on (0 is the first), about
+    /// `budget` bytes of them and at least one; returns the position after
+    /// them, `None` at the end. Positions hold while the state is the same.
+    fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64>;
+    /// Adds the elements of a chunk, which may come from a file.
+    fn extend(state: &mut Self::State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt>;
+}
+
+/// Whether two operations are independent, by the type's rules.
+pub fn independent<'a, T: Algebra + ?Sized>(
+    a: &Held<T::Op<'a>>,
+    b: &Held<T::Op<'a>>,
+    view: T::View<'_>,
+) -> bool {
+    let (kind_a, kind_b) = (T::kind(&a.op), T::kind(&b.op));
+    for rule in T::rules() {
+        let (first, second) = if rule.pair == (kind_a, kind_b) {
+            (a, b)
+        } else if rule.pair == (kind_b, kind_a) {
+            (b, a)
+        } else {
+            continue;
+        };
+        return match rule.when {
+            When::Always => true,
+            When::Never => false,
+            When::If { holds, .. } => holds(first, second, view),
+        };
+    }
+    T::is_read(kind_a) && T::is_read(kind_b)
+}

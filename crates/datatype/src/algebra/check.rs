@@ -1,0 +1,1 @@
+//! The algebra checker: tries what a type states.

@@ -1,0 +1,207 @@
+//! The types that keys may have besides strings: the one place where a type
+//! is registered.
+
+use crate::algebra::{Algebra, Corrupt, DataType, Tuning};
+
+/// A [`DataType`] that is registered here.
+pub trait Registered: DataType {
+    const TAG: Tag;
+    fn of(object: &Object) -> Option<&Self::State>;
+    fn of_mut(object: &mut Object) -> Option<&mut Self::State>;
+    fn wrap(state: Self::State) -> Object;
+}
+
+macro_rules! register {
+    ($($(#[$doc:meta])* $name:ident = $tag:literal => $ty:ty;)+) => {
+        /// A type, by the byte that stands for it in records, logs and
+        /// snapshots. Such bytes never change their meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Tag {
+            $($(#[$doc])* $name = $tag,)+
+        }
+
+        /// The value of a key that is no string, of any type.
+        #[derive(Clone, Debug)]
+        pub enum Object {
+            $($name(<$ty as Algebra>::State),)+
+        }
+
+        $(impl Registered for $ty {
+            const TAG: Tag = Tag::$name;
+            #[inline]
+            #[allow(irrefutable_let_patterns)]
+            fn of(object: &Object) -> Option<&Self::State> {
+                let Object::$name(state) = object else { return None };
+                Some(state)
+            }
+            #[inline]
+            #[allow(irrefutable_let_patterns)]
+            fn of_mut(object: &mut Object) -> Option<&mut Self::State> {
+                let Object::$name(state) = object else { return None };
+                Some(state)
+            }
+            #[inline]
+            fn wrap(state: Self::State) -> Object {
+                Object::$name(state)
+            }
+        })+
+
+        impl Tag {
+            pub const ALL: &'static [Tag] = &[$(Tag::$name),+];
+
+            #[inline]
+            pub fn from_byte(byte: u8) -> Option<Tag> {
+                match byte {
+                    $($tag => Some(Tag::$name),)+
+                    _ => None,
+                }
+            }
+
+            /// What `TYPE` answers.
+            pub fn redis_name(self) -> &'static str {
+                match self {
+                    $(Tag::$name => <$ty>::REDIS_NAME,)+
+                }
+            }
+
+            /// A value without elements.
+            pub fn empty(self) -> Object {
+                match self {
+                    $(Tag::$name => Object::$name(<$ty>::empty()),)+
+                }
+            }
+
+            /// A value of packed bytes.
+            pub fn unpack(self, bytes: Vec<u8>) -> Object {
+                match self {
+                    $(Tag::$name => Object::$name(<$ty>::from_packed(bytes)),)+
+                }
+            }
+
+            /// Elements of a packed value.
+            pub fn packed_len(self, bytes: &[u8]) -> usize {
+                match self {
+                    $(Tag::$name => <$ty>::len(<$ty>::packed_view(bytes)),)+
+                }
+            }
+
+            /// What `OBJECT ENCODING` answers of a packed value.
+            pub fn packed_encoding(self, bytes: &[u8]) -> &'static str {
+                match self {
+                    $(Tag::$name => <$ty>::encoding(<$ty>::packed_view(bytes)),)+
+                }
+            }
+
+            /// See [`DataType::chunk`].
+            pub fn packed_chunk(self, bytes: &[u8], at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+                match self {
+                    $(Tag::$name => <$ty>::chunk(<$ty>::packed_view(bytes), at, budget, out),)+
+                }
+            }
+        }
+
+        impl Object {
+            pub fn tag(&self) -> Tag {
+                match self {
+                    $(Object::$name(_) => Tag::$name,)+
+                }
+            }
+
+            pub fn len(&self) -> usize {
+                match self {
+                    $(Object::$name(state) => <$ty>::len(<$ty>::view(state)),)+
+                }
+            }
+
+            pub fn is_empty(&self) -> bool {
+                match self {
+                    $(Object::$name(state) => <$ty>::is_empty(<$ty>::view(state)),)+
+                }
+            }
+
+            /// What it has on the heap if it is not packed.
+            pub fn heap_bytes(&self) -> usize {
+                match self {
+                    $(Object::$name(state) => <$ty>::heap_bytes(state),)+
+                }
+            }
+
+            /// Its bytes, if it is packed.
+            pub fn packed(&self) -> Option<&[u8]> {
+                match self {
+                    $(Object::$name(state) => <$ty>::packed(state),)+
+                }
+            }
+
+            /// Its buffer, if it is packed.
+            pub fn into_buffer(self) -> Option<Vec<u8>> {
+                match self {
+                    $(Object::$name(state) => <$ty>::into_buffer(state),)+
+                }
+            }
+
+            pub fn encoding(&self) -> &'static str {
+                match self {
+                    $(Object::$name(state) => <$ty>::encoding(<$ty>::view(state)),)+
+                }
+            }
+
+            /// See [`DataType::chunk`].
+            pub fn chunk(&self, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+                match self {
+                    $(Object::$name(state) => <$ty>::chunk(<$ty>::view(state), at, budget, out),)+
+                }
+            }
+
+            /// See [`DataType::extend`].
+            pub fn extend(&mut self, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+                match self {
+                    $(Object::$name(state) => <$ty>::extend(state, chunk, tuning),)+
+                }
+            }
+
+            /// Commits encoded operations, which may come from a file.
+            pub fn commit_encoded(&mut self, mut ops: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+                match self {
+                    $(Object::$name(state) => while !ops.is_empty() {
+                        let op = <$ty>::decode(&mut ops)?;
+                        <$ty>::commit(state, &op, tuning);
+                    },)+
+                }
+                Ok(())
+            }
+
+            /// What tells values of one type apart, whatever their shape.
+            pub fn canonical(&self) -> Vec<u8> {
+                match self {
+                    $(Object::$name(state) => <$ty>::canonical(<$ty>::view(state)),)+
+                }
+            }
+        }
+
+        /// Something to be done with every registered type: tests and
+        /// documentation use it, so that none escapes them.
+        pub trait Visitor {
+            fn visit<T: Registered>(&mut self);
+        }
+
+        /// Shows every registered type to the visitor.
+        pub fn visit_types(visitor: &mut impl Visitor) {
+            $(visitor.visit::<$ty>();)+
+        }
+    };
+}
+
+register! {
+    /// Unique identifiers.
+    Uid = 8 => crate::uid::Uid;
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.tag() == other.tag() && self.canonical() == other.canonical()
+    }
+}
+
+impl Eq for Object {}

@@ -1,0 +1,239 @@
+//! Unique identifiers without order [Claret §5]: what a counter is mostly
+//! used for, without the promise that makes counters slow. No identifier is
+//! given out twice; nobody may rely on which comes first, and so all
+//! operations of taking one are independent.
+//!
+//! State: the number from which on none is taken, little endian.
+
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
+use rufous_base::rng::Rng;
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Uid;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// Takes an identifier. Whoever executes it chooses one that is neither
+    /// taken nor held: [`free`] tells which.
+    Next { id: u64 },
+    /// From where on none is taken.
+    Peek,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Next,
+    Peek,
+}
+
+/// An identifier that is neither taken nor held by anybody.
+pub fn free(held: &[Held<Op>], next: u64) -> u64 {
+    let taken = held.iter().filter_map(|held| match held.op {
+        Op::Next { id } => id.checked_add(1),
+        Op::Peek => None,
+    });
+    taken.fold(next, u64::max)
+}
+
+fn read(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |&b| u64::from_le_bytes(b))
+}
+
+impl Algebra for Uid {
+    type State = Vec<u8>;
+    type View<'a> = &'a [u8];
+    type Op<'a> = Op;
+    type Kind = Kind;
+    type Reply = u64;
+
+    const NAME: &'static str = "unique identifiers";
+    const ABOUT: &'static str = "Identifiers that are never given out twice and come in no \
+        promised order. A counter would have to answer in sequence; here nobody waits for anybody.";
+    const KINDS: &'static [(Kind, &'static str)] =
+        &[(Kind::Next, "next(): id"), (Kind::Peek, "peek(): int")];
+
+    fn empty() -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn view(state: &Vec<u8>) -> &[u8] {
+        state
+    }
+
+    fn kind(op: &Op) -> Kind {
+        match op {
+            Op::Next { .. } => Kind::Next,
+            Op::Peek => Kind::Peek,
+        }
+    }
+
+    fn execute(view: &[u8], op: &Op) -> u64 {
+        match *op {
+            Op::Next { id } => id,
+            Op::Peek => read(view),
+        }
+    }
+
+    fn commit(state: &mut Vec<u8>, op: &Op, _: &Tuning) {
+        if let Op::Next { id } = *op {
+            let next = read(state).max(id.saturating_add(1));
+            state.clear();
+            state.extend_from_slice(&next.to_le_bytes());
+        }
+    }
+
+    fn apply(state: &mut Vec<u8>, op: &Op, tuning: &Tuning) -> Applied<u64> {
+        let before = read(state);
+        let reply = Self::execute(state, op);
+        Self::commit(state, op, tuning);
+        Applied {
+            reply,
+            changed: read(state) != before,
+        }
+    }
+
+    fn is_read(kind: Kind) -> bool {
+        kind == Kind::Peek
+    }
+
+    fn rules() -> &'static [Rule<Self>] {
+        static RULES: [Rule<Uid>; 2] = [
+            Rule {
+                pair: (Kind::Next, Kind::Next),
+                when: When::Always,
+            },
+            Rule {
+                pair: (Kind::Next, Kind::Peek),
+                when: When::If {
+                    text: "x < S, or nobody wants to peek",
+                    holds: |next, peek, view| match next.op {
+                        Op::Next { id } => id < read(view) || !peek.wanted,
+                        Op::Peek => true,
+                    },
+                },
+            },
+        ];
+        &RULES
+    }
+
+    fn phase(op: &Op) -> Phase {
+        match op {
+            Op::Next { .. } => Phase::Add,
+            Op::Peek => Phase::Read,
+        }
+    }
+
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
+        match (pending, new) {
+            (Op::Peek, Op::Peek) => Some(Op::Peek),
+            _ => None,
+        }
+    }
+
+    fn share(_: &Op, _: &Op, combined: &u64) -> (u64, u64) {
+        (*combined, *combined)
+    }
+
+    fn sample_state(rng: &mut Rng) -> Vec<u8> {
+        match rng.below(4) {
+            0 => Vec::new(),
+            n => (n * 2).to_le_bytes().to_vec(),
+        }
+    }
+
+    fn sample_op(rng: &mut Rng) -> Op {
+        match rng.below(3) {
+            0 => Op::Peek,
+            _ => Op::Next { id: rng.below(12) },
+        }
+    }
+
+    fn canonical(view: &[u8]) -> Vec<u8> {
+        read(view).to_le_bytes().to_vec()
+    }
+}
+
+impl DataType for Uid {
+    const REDIS_NAME: &'static str = "uid";
+
+    fn packed_view(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+
+    fn from_packed(bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
+
+    fn packed(state: &Vec<u8>) -> Option<&[u8]> {
+        Some(state)
+    }
+
+    fn into_buffer(state: Vec<u8>) -> Option<Vec<u8>> {
+        Some(state)
+    }
+
+    fn is_empty(view: &[u8]) -> bool {
+        view.is_empty()
+    }
+
+    fn len(_: &[u8]) -> usize {
+        1
+    }
+
+    fn heap_bytes(_: &Vec<u8>) -> usize {
+        0
+    }
+
+    fn encoding(_: &[u8]) -> &'static str {
+        "int"
+    }
+
+    fn encode(op: &Op, out: &mut Vec<u8>) {
+        if let Op::Next { id } = op {
+            out.extend_from_slice(&id.to_le_bytes());
+        }
+    }
+
+    fn decode(from: &mut &[u8]) -> Result<Op, Corrupt> {
+        let (id, rest) = from.split_first_chunk().ok_or(Corrupt)?;
+        *from = rest;
+        let id = u64::from_le_bytes(*id);
+        Ok(Op::Next { id })
+    }
+
+    fn chunk(view: &[u8], _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {
+        out.extend_from_slice(view);
+        None
+    }
+
+    fn extend(state: &mut Vec<u8>, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {
+        if chunk.len() != 8 {
+            return Err(Corrupt);
+        }
+        state.clear();
+        state.extend_from_slice(chunk);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::independent;
+
+    #[test]
+    fn what_is_held_is_not_chosen_again() {
+        let held = |id| Held {
+            op: Op::Next { id },
+            wanted: true,
+        };
+        assert_eq!(free(&[], 5), 5);
+        let two = [held(5), held(7)];
+        let id = free(&two, 5);
+        assert_eq!(id, 8);
+        let state = 5u64.to_le_bytes();
+        assert!(Uid::admits(&two, &held(id), &state));
+        assert!(independent::<Uid>(&two[0], &two[1], &state));
+    }
+}
