@@ -20,6 +20,7 @@
 //! | [`range`] | index normalisation, size limits |
 //! | [`lcs`] | longest common subsequence |
 //! | [`glob`] | Redis's patterns |
+//! | [`hll`] | HyperLogLog, as Redis stores it in a string |
 //! | [`expire`] | deadlines and the conditions of the `EXPIRE` family |
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ pub mod error;
 pub mod expire;
 pub mod float;
 pub mod glob;
+pub mod hll;
 pub mod integer;
 pub mod lcs;
 pub mod object;
