@@ -5,9 +5,12 @@
 //! both find the same.
 
 mod guess;
+mod kept;
 mod repair;
 #[cfg(test)]
 mod tests;
+
+pub use kept::{Depth, EarlierSave, Return, earlier_save, earlier_saves, plan_return};
 
 use super::file::{DataFile, MANIFEST};
 use super::load::{
@@ -127,6 +130,7 @@ impl Check<'_> {
         for stray in &folder.strays {
             self.say(stray, "left over; a start removes it".into());
         }
+        self.earlier_saves()?;
         let mut manifest = folder.manifest.clone();
         let mut scans = Vec::new();
         for plan in &folder.plans {

@@ -5,13 +5,23 @@
 //! and a snapshot; once all snapshots are synced the manifest is replaced, and
 //! only then may older files go. Whatever fails on the way leaves the manifest
 //! as it was, and with it everything that it needs.
+//!
+//! Earlier saves can be kept: the manifest that is replaced stays under another
+//! name ([`super::manifest::kept_name`]), and with it its snapshots, not its logs.
+//!
+//! - `install`: the steps in which a manifest is replaced
+//! - `needed`: which files are, for kept saves and backups too
 
-use super::file::{DataFile, MANIFEST, MANIFEST_NEXT};
+mod install;
+mod needed;
+
 use super::ids;
 use super::manifest::{Manifest, SnapshotFile};
+use install::Install;
+use needed::Pin;
 use rufous_base::Now;
-use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, FileInfo, FileName, Lane};
-use std::collections::BTreeMap;
+use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, FileName, Lane};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a worker has on disk for a save.
 pub type Saved = Result<SnapshotFile, String>;
@@ -82,15 +92,13 @@ struct Saving {
 
 #[derive(Debug)]
 enum Job {
-    /// Steps of [`Keeper::INSTALL`]; later ones only after earlier ones succeeded.
-    Install {
-        step: usize,
-        manifest: Manifest,
-    },
+    Install(Install),
     /// Finding what may be removed.
     List,
     Remove {
         left: usize,
+        /// There is more to remove once this has succeeded.
+        more: bool,
     },
 }
 
@@ -106,12 +114,12 @@ pub struct Keeper {
     /// A removal is due once the job is done.
     clean: bool,
     next_id: u64,
-    /// Generations from which on backups need the files.
-    pins: BTreeMap<u64, u64>,
+    /// What backups need.
+    pins: BTreeMap<u64, Pin>,
     next_pin: u64,
-    /// `logs-from` of earlier saves that are kept.
-    kept: Vec<u64>,
-    pub schedule: Schedule,
+    /// Generations of earlier saves that are kept.
+    kept: BTreeSet<u64>,
+    schedule: Schedule,
     /// Whether changes are logged.
     pub logs: bool,
     usage: Vec<Usage>,
@@ -124,8 +132,6 @@ pub struct Keeper {
 const RETRY_US: u64 = 5_000_000;
 
 impl Keeper {
-    const INSTALL: usize = 4;
-
     /// `manifest` is what is on disk, or will be after [`Keeper::install`].
     pub fn new(manifest: Manifest, workers: usize, generation: u64, now: Now) -> Self {
         Self {
@@ -144,7 +150,7 @@ impl Keeper {
             next_id: 0,
             pins: BTreeMap::new(),
             next_pin: 1,
-            kept: Vec::new(),
+            kept: BTreeSet::new(),
             schedule: Schedule::default(),
             logs: false,
             usage: vec![Usage::default(); workers],
@@ -162,7 +168,7 @@ impl Keeper {
     }
 
     pub fn is_saving(&self) -> bool {
-        self.saving.is_some() || matches!(self.job, Some(Job::Install { .. }))
+        self.saving.is_some() || matches!(self.job, Some(Job::Install(_)))
     }
 
     pub fn used(&mut self, worker: usize, usage: Usage) {
@@ -263,55 +269,6 @@ impl Keeper {
         Event::Failed { text }
     }
 
-    /// Writes a manifest; the answer comes as an [`Event`].
-    pub fn install(&mut self, manifest: Manifest, out: &mut Vec<DiskRequest>) {
-        if self.job.is_some() {
-            // Only removing files goes on by itself; it begins anew later.
-            self.clean = true;
-        }
-        self.job = Some(Job::Install { step: 0, manifest });
-        self.install_step(out);
-    }
-
-    /// Notes whether changes are logged from now on. A save whose manifest is
-    /// being written is not lost: its manifest says so too.
-    pub fn install_logs_until(&mut self, until: Option<u64>, out: &mut Vec<DiskRequest>) {
-        let newest = match &self.job {
-            Some(Job::Install { manifest, .. }) => manifest,
-            _ => &self.manifest,
-        };
-        let manifest = Manifest {
-            logs_until: until,
-            ..newest.clone()
-        };
-        self.install(manifest, out);
-    }
-
-    fn install_step(&mut self, out: &mut Vec<DiskRequest>) {
-        let Some(Job::Install { step, manifest }) = &self.job else {
-            return;
-        };
-        let new = FileName::from(MANIFEST_NEXT);
-        let op = match step {
-            0 => DiskOp::Create {
-                file: new,
-                reserve: 0,
-            },
-            1 => DiskOp::Write {
-                file: new,
-                at: 0,
-                bytes: manifest.encode(),
-                sync: true,
-            },
-            2 => DiskOp::Rename {
-                from: new,
-                to: FileName::from(MANIFEST),
-            },
-            _ => DiskOp::SyncNames,
-        };
-        self.request(op, out);
-    }
-
     fn request(&mut self, op: DiskOp, out: &mut Vec<DiskRequest>) {
         self.next_id += 1;
         out.push(DiskRequest {
@@ -333,149 +290,39 @@ impl Keeper {
             return None;
         }
         match self.job.take()? {
-            Job::Install { step, manifest } => {
+            Job::Install(mut install) => {
                 if let Err(error) = done.result {
-                    let text = format!("cannot write {MANIFEST}: {error}");
+                    let text = format!("cannot write {}: {error}", install.doing());
                     return Some(self.fail(text, now, out));
                 }
-                if step + 1 < Self::INSTALL {
-                    self.job = Some(Job::Install {
-                        step: step + 1,
-                        manifest,
-                    });
-                    self.install_step(out);
-                    return None;
+                match install.next() {
+                    Some(op) => {
+                        self.job = Some(Job::Install(install));
+                        self.request(op, out);
+                        None
+                    }
+                    None => Some(self.installed(install, now, out)),
                 }
-                Some(self.installed(manifest, now, out))
             }
             Job::List => {
                 if let Ok(DiskReply::Files(files)) = done.result {
-                    let old = files.iter().filter(|f| self.is_old(&f.file));
-                    let old: Vec<FileName> = old.map(|f| f.file.clone()).collect();
-                    if !old.is_empty() {
-                        self.job = Some(Job::Remove { left: old.len() });
-                        for file in old {
-                            self.request(DiskOp::Remove { file }, out);
-                        }
-                    }
+                    self.remove_old(&files, out);
                 }
                 self.clean_again(out);
                 None
             }
-            Job::Remove { left } => {
+            Job::Remove { left, more } => {
+                let more = more && done.result.is_ok();
                 if left > 1 {
-                    self.job = Some(Job::Remove { left: left - 1 });
+                    let left = left - 1;
+                    self.job = Some(Job::Remove { left, more });
+                } else {
+                    self.clean |= more;
                 }
                 self.clean_again(out);
                 None
             }
         }
-    }
-
-    fn installed(&mut self, manifest: Manifest, now: Now, out: &mut Vec<DiskRequest>) -> Event {
-        if self.manifest.generation == manifest.generation {
-            // Nothing was saved.
-            self.manifest = manifest;
-            self.clean_again(out);
-            return Event::Noted;
-        }
-        if self.manifest.logs_from != manifest.logs_from {
-            self.kept.push(self.manifest.logs_from);
-            let surplus = self
-                .kept
-                .len()
-                .saturating_sub(self.schedule.retention as usize);
-            self.kept.drain(..surplus);
-        }
-        let generation = manifest.logs_from;
-        self.status.snapshot_bytes = manifest.snapshots.iter().map(|s| s.bytes).sum();
-        self.status.last_save_unix_ms = manifest.saved_ms;
-        self.status.saves += 1;
-        self.status.last_error = None;
-        self.status.in_progress = false;
-        self.status.last_took_us = now.mono_us.saturating_sub(self.status.began_us);
-        self.saved_at_us = now.mono_us;
-        self.failed_at_us = None;
-        self.manifest = manifest;
-        self.clean(out);
-        Event::Installed { generation }
-    }
-
-    /// Removes files that nobody needs, once nothing else is under way.
-    pub fn clean(&mut self, out: &mut Vec<DiskRequest>) {
-        self.clean = true;
-        self.clean_again(out);
-    }
-
-    fn clean_again(&mut self, out: &mut Vec<DiskRequest>) {
-        if self.clean && self.job.is_none() && self.saving.is_none() {
-            self.clean = false;
-            self.job = Some(Job::List);
-            self.request(DiskOp::List, out);
-        }
-    }
-
-    /// Whether neither the manifest, nor a kept save, nor a backup needs it.
-    fn is_old(&self, name: &FileName) -> bool {
-        let Some(parsed) = DataFile::parse(name) else {
-            return **name == *MANIFEST_NEXT;
-        };
-        let needed = self.pins.values().chain(&self.kept);
-        let oldest = needed
-            .copied()
-            .chain([self.manifest.logs_from])
-            .min()
-            .unwrap_or_default();
-        match parsed {
-            DataFile::Log { generation, .. } => generation < oldest,
-            // A snapshot above the manifest's is of a save that failed, or of
-            // the one under way.
-            DataFile::Snapshot { generation, .. } => {
-                let under_way = self.saving.as_ref().map(|s| s.generation);
-                generation < oldest
-                    || (generation > self.manifest.logs_from && under_way != Some(generation))
-            }
-        }
-    }
-
-    /// Keeps the files of the manifest's generation and later ones until
-    /// [`Keeper::unpin`].
-    pub fn pin(&mut self) -> u64 {
-        let id = self.next_pin;
-        self.next_pin += 1;
-        self.pins.insert(id, self.manifest.logs_from);
-        id
-    }
-
-    /// False where there is no such pin.
-    pub fn unpin(&mut self, id: u64, out: &mut Vec<DiskRequest>) -> bool {
-        let there = self.pins.remove(&id).is_some();
-        if there {
-            self.clean(out);
-        }
-        there
-    }
-
-    /// What to copy of what is on disk: the snapshots, and of `files` the logs
-    /// before `generation`.
-    pub fn pinned(&self, files: &[FileInfo], generation: u64) -> Pinned {
-        let snapshots = self.manifest.snapshots.iter();
-        let mut all: Vec<_> = snapshots.map(|s| (s.file.clone(), s.bytes)).collect();
-        for info in files {
-            if let Some(DataFile::Log { generation: of, .. }) = DataFile::parse(&info.file)
-                && (self.manifest.logs_from..generation).contains(&of)
-            {
-                all.push((info.file.clone(), info.bytes));
-            }
-        }
-        Pinned {
-            manifest: self.manifest.encode(),
-            files: all,
-        }
-    }
-
-    pub fn pins(&self) -> usize {
-        self.pins.len()
     }
 }
 

@@ -1,9 +1,12 @@
-//! The keeper, answered by a disk that does all it is asked.
+//! The keeper, with a disk that does all it is asked, unless told otherwise.
 
+use super::super::file::{DataFile, MANIFEST};
+use super::super::manifest::kept_name;
 use super::*;
+use rufous_base::disk::{DiskError, DiskErrorKind, FileInfo};
 
-fn keeper() -> Keeper {
-    let manifest = Manifest {
+fn first() -> Manifest {
+    Manifest {
         generation: 0,
         logs_from: 1,
         logs_until: None,
@@ -12,53 +15,332 @@ fn keeper() -> Keeper {
         run: 1,
         saved_ms: 0,
         snapshots: Vec::new(),
-    };
-    let mut keeper = Keeper::new(manifest, 1, 1, Now::default());
-    keeper.logs = true;
-    keeper
-}
-
-/// Answers everything that was asked, until nothing more is.
-fn serve(keeper: &mut Keeper, asked: &mut Vec<DiskRequest>) -> Vec<Event> {
-    let mut events = Vec::new();
-    while !asked.is_empty() {
-        let request = asked.remove(0);
-        let reply = match request.op {
-            DiskOp::List => DiskReply::Files(Vec::new()),
-            _ => DiskReply::Done,
-        };
-        let done = DiskDone {
-            id: request.id,
-            result: Ok(reply),
-        };
-        events.extend(keeper.on_disk(done, Now::default(), asked));
     }
-    events
 }
 
-#[test]
-fn a_save_ends_although_logging_is_switched_off_while_its_manifest_is_written() {
-    let (mut keeper, mut asked) = (keeper(), Vec::new());
-    let generation = keeper.next_generation();
-    keeper.begin(generation, Now::default());
-    let file = SnapshotFile {
-        worker: 0,
-        file: DataFile::Snapshot {
-            generation,
-            worker: 0,
-        }
-        .name(),
+fn snapshot(generation: u64) -> SnapshotFile {
+    let worker = 0;
+    SnapshotFile {
+        worker,
+        file: DataFile::Snapshot { generation, worker }.name(),
         bytes: 100,
         keys: 1,
         crc: 7,
         next_seq: 3,
+    }
+}
+
+fn log(generation: u64) -> FileName {
+    let (worker, index) = (0, 0);
+    DataFile::Log {
+        generation,
+        worker,
+        index,
+    }
+    .name()
+}
+
+/// A keeper and its files.
+struct Bench {
+    keeper: Keeper,
+    asked: Vec<DiskRequest>,
+    files: BTreeMap<FileName, Vec<u8>>,
+    /// What was done, in order.
+    history: Vec<String>,
+    /// What fails, by the words of [`Bench::history`].
+    fails: &'static str,
+}
+
+impl Bench {
+    fn new(retention: u64) -> Self {
+        Self::with(first(), retention, [])
+    }
+
+    fn with<const N: usize>(manifest: Manifest, retention: u64, kept: [u64; N]) -> Self {
+        let generation = manifest.logs_from;
+        let mut keeper = Keeper::new(manifest, 1, generation, Now::default());
+        keeper.logs = true;
+        keeper.found(wanted(retention), kept);
+        Self {
+            keeper,
+            asked: Vec::new(),
+            files: BTreeMap::from([(log(generation), Vec::new())]),
+            history: Vec::new(),
+            fails: "nothing",
+        }
+    }
+
+    fn carry_out(&mut self, op: DiskOp) -> Result<DiskReply, DiskError> {
+        let files = &mut self.files;
+        let said = match &op {
+            DiskOp::Write { file, .. } => format!("write {file}"),
+            DiskOp::Rename { to, .. } => format!("rename to {to}"),
+            DiskOp::Remove { file } => format!("remove {file}"),
+            DiskOp::SyncNames => "sync names".into(),
+            _ => String::new(),
+        };
+        if said.starts_with(self.fails) {
+            return Err(DiskError {
+                kind: DiskErrorKind::Io,
+                text: "it broke".into(),
+                bytes: Vec::new(),
+            });
+        }
+        let mut reply = DiskReply::Done;
+        match op {
+            DiskOp::Create { file, .. } => drop(files.insert(file, Vec::new())),
+            DiskOp::Write { file, bytes, .. } => drop(files.insert(file, bytes)),
+            DiskOp::Rename { from, to } => {
+                let bytes = files.remove(&from).expect("it is there");
+                files.insert(to, bytes);
+            }
+            DiskOp::Remove { file } => drop(files.remove(&file)),
+            DiskOp::List => {
+                let info = |file: &FileName| FileInfo {
+                    file: file.clone(),
+                    bytes: 0,
+                };
+                reply = DiskReply::Files(files.keys().map(info).collect());
+            }
+            DiskOp::SyncNames => {}
+            other => panic!("the keeper has no use for {other:?}"),
+        }
+        self.history.extend((!said.is_empty()).then_some(said));
+        Ok(reply)
+    }
+
+    /// Answers what was asked, until nothing more is.
+    fn serve(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for _ in 0..1000 {
+            if self.asked.is_empty() {
+                return events;
+            }
+            let request = self.asked.remove(0);
+            let done = DiskDone {
+                id: request.id,
+                result: self.carry_out(request.op),
+            };
+            let now = Now::default();
+            events.extend(self.keeper.on_disk(done, now, &mut self.asked));
+        }
+        panic!("it asks without end");
+    }
+
+    /// Brings a save to where its manifest is written.
+    fn begin_save(&mut self) -> u64 {
+        let generation = self.keeper.next_generation();
+        self.keeper.begin(generation, Now::default());
+        let file = snapshot(generation);
+        self.files.insert(file.file.clone(), Vec::new());
+        self.files.insert(log(generation), Vec::new());
+        let (saved, now) = (Ok(file), Now::default());
+        let event = (self.keeper).on_saved(generation, saved, now, &mut self.asked);
+        assert_eq!(event, None);
+        generation
+    }
+
+    fn save(&mut self) -> u64 {
+        let generation = self.begin_save();
+        assert_eq!(self.serve(), [Event::Installed { generation }]);
+        generation
+    }
+
+    /// The generations that there are files of: manifests kept, snapshots, logs.
+    fn generations(&self) -> [Vec<u64>; 3] {
+        let mut all = [vec![], vec![], vec![]];
+        for name in self.files.keys() {
+            match DataFile::parse(name) {
+                Some(DataFile::Snapshot { generation, .. }) => all[1].push(generation),
+                Some(DataFile::Log { generation, .. }) => all[2].push(generation),
+                None => all[0].extend(super::super::manifest::kept_generation(name)),
+            }
+        }
+        all
+    }
+
+    fn has(&self, manifests: &[u64], snapshots: &[u64], logs: &[u64]) {
+        let wanted = [manifests, snapshots, logs].map(<[u64]>::to_vec);
+        assert_eq!(self.generations(), wanted);
+    }
+}
+
+fn wanted(retention: u64) -> Schedule {
+    Schedule {
+        retention,
+        ..Schedule::default()
+    }
+}
+
+#[test]
+fn a_save_ends_although_logging_is_switched_off_while_its_manifest_is_written() {
+    let mut bench = Bench::new(0);
+    let generation = bench.begin_save();
+    (bench.keeper).install_logs_until(Some(generation), &mut bench.asked);
+    assert_eq!(bench.serve(), [Event::Installed { generation }]);
+    assert!(!bench.keeper.is_saving());
+    let manifest = bench.keeper.manifest();
+    assert_eq!(manifest.snapshots, [snapshot(generation)]);
+    assert_eq!(manifest.logs_until, Some(generation));
+}
+
+#[test]
+fn without_retention_only_the_last_save_stays() {
+    let mut bench = Bench::new(0);
+    for generation in 2..5 {
+        assert_eq!(bench.save(), generation);
+        bench.has(&[], &[generation], &[generation]);
+    }
+    assert_eq!(bench.keeper.kept(), 0);
+}
+
+#[test]
+fn so_many_earlier_saves_stay_each_with_its_manifest() {
+    let mut bench = Bench::new(2);
+    bench.save();
+    bench.has(&[], &[2], &[2]);
+    (0..3).for_each(|_| drop(bench.save()));
+    bench.has(&[3, 4], &[3, 4, 5], &[5]);
+    assert_eq!(bench.keeper.kept(), 2);
+    for generation in [3, 4] {
+        let bytes = &bench.files[&kept_name(generation)];
+        let kept = Manifest::decode(bytes).expect("whole");
+        assert_eq!(kept.snapshots, [snapshot(generation)]);
+        assert!((0..9).all(|log| !kept.has_log(log)), "its logs are gone");
+    }
+    let present = &bench.files[&FileName::from(MANIFEST)];
+    assert_eq!(Manifest::decode(present).expect("whole").generation, 5);
+}
+
+/// Whichever of these steps is the last before a crash, each manifest that is
+/// there names what is there.
+#[test]
+fn a_copy_is_on_disk_before_its_manifest_goes_and_goes_before_its_snapshots() {
+    let mut bench = Bench::new(1);
+    bench.save();
+    bench.save();
+    bench.history.clear();
+    bench.save();
+    let steps = [
+        "write manifest-0000000003",
+        "sync names",
+        "write manifest.next",
+        "rename to manifest",
+        "sync names",
+        "remove manifest-0000000002",
+        "sync names",
+        "remove log-0000000003-00000-00000000",
+        "remove snap-0000000002-00000",
+    ];
+    assert_eq!(bench.history, steps);
+}
+
+#[test]
+fn lowering_the_setting_removes_what_is_too_much() {
+    let mut bench = Bench::new(3);
+    (0..4).for_each(|_| drop(bench.save()));
+    bench.has(&[2, 3, 4], &[2, 3, 4, 5], &[5]);
+    for (retention, left) in [(3, 3), (1, 1), (2, 1), (0, 0)] {
+        (bench.keeper).set_schedule(wanted(retention), &mut bench.asked);
+        assert_eq!(bench.serve(), []);
+        assert_eq!(bench.keeper.kept(), left);
+        let kept: Vec<u64> = (5 - left as u64..5).collect();
+        let snapshots: Vec<u64> = (5 - left as u64..6).collect();
+        bench.has(&kept, &snapshots, &[5]);
+    }
+}
+
+/// The setting may have been forgotten.
+#[test]
+fn a_start_removes_no_earlier_save_but_the_next_save_does() {
+    let manifest = Manifest {
+        generation: 5,
+        logs_from: 5,
+        snapshots: vec![snapshot(5)],
+        ..first()
     };
-    let saved = keeper.on_saved(generation, Ok(file.clone()), Now::default(), &mut asked);
-    assert_eq!(saved, None);
-    keeper.install_logs_until(Some(generation), &mut asked);
-    let events = serve(&mut keeper, &mut asked);
-    assert_eq!(events, [Event::Installed { generation }]);
-    assert!(!keeper.is_saving());
-    assert_eq!(keeper.manifest().snapshots, [file]);
-    assert_eq!(keeper.manifest().logs_until, Some(generation));
+    let mut bench = Bench::with(manifest, 0, [3, 4]);
+    for generation in [3, 4] {
+        bench.files.insert(kept_name(generation), Vec::new());
+    }
+    for generation in [2, 3, 4, 5] {
+        bench.files.insert(snapshot(generation).file, Vec::new());
+    }
+    bench.keeper.clean(&mut bench.asked);
+    bench.serve();
+    bench.has(&[3, 4], &[3, 4, 5], &[5]);
+    assert_eq!(bench.keeper.kept(), 2);
+    bench.save();
+    bench.has(&[], &[6], &[6]);
+}
+
+#[test]
+fn a_save_fails_where_the_one_before_cannot_be_kept() {
+    let mut bench = Bench::new(1);
+    bench.save();
+    bench.fails = "write manifest-";
+    let generation = bench.begin_save();
+    let text = "cannot write manifest-0000000002: it broke".into();
+    assert_eq!(bench.serve(), [Event::Failed { text }]);
+    assert_eq!(bench.keeper.manifest().generation, 2);
+    // What was begun of the copy is taken for nothing, and what the save left goes.
+    assert_eq!(bench.keeper.kept(), 0);
+    bench.has(&[2], &[2], &[2, generation]);
+    bench.fails = "nothing";
+    bench.save();
+    bench.has(&[2], &[2, 4], &[4]);
+}
+
+#[test]
+fn a_copy_that_was_not_written_is_not_counted() {
+    let mut bench = Bench::new(0);
+    bench.save();
+    bench.begin_save();
+    // Too late for the save that is being written.
+    bench.keeper.set_schedule(wanted(5), &mut bench.asked);
+    bench.serve();
+    assert_eq!(bench.keeper.kept(), 0);
+    bench.has(&[], &[3], &[3]);
+    bench.save();
+    bench.has(&[3], &[3, 4], &[4]);
+}
+
+#[test]
+fn what_cannot_be_removed_is_tried_again_at_the_next_save() {
+    let mut bench = Bench::new(1);
+    (0..2).for_each(|_| drop(bench.save()));
+    bench.fails = "remove";
+    bench.save();
+    // Snapshots stay as long as the manifest that names them.
+    bench.has(&[2, 3], &[2, 3, 4], &[3, 4]);
+    bench.fails = "nothing";
+    bench.save();
+    bench.has(&[4], &[4, 5], &[5]);
+}
+
+/// As after going back to an earlier save: logs begin behind all generations.
+#[test]
+fn snapshots_may_be_older_than_the_logs_that_follow_them() {
+    let manifest = Manifest {
+        generation: 3,
+        logs_from: 8,
+        snapshots: vec![snapshot(3)],
+        ..first()
+    };
+    let mut bench = Bench::with(manifest, 2, [4]);
+    bench.files.insert(kept_name(4), Vec::new());
+    for generation in [3, 4, 7] {
+        bench.files.insert(snapshot(generation).file, Vec::new());
+    }
+    bench.keeper.clean(&mut bench.asked);
+    bench.serve();
+    bench.has(&[4], &[3, 4], &[8]);
+    let pin = bench.keeper.pin();
+    assert_eq!(bench.save(), 9);
+    bench.keeper.set_schedule(wanted(0), &mut bench.asked);
+    bench.serve();
+    bench.has(&[], &[3, 9], &[8, 9]);
+    assert!(bench.keeper.unpin(pin, &mut bench.asked));
+    bench.serve();
+    bench.has(&[], &[9], &[9]);
 }

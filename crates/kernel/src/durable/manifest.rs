@@ -4,7 +4,7 @@
 //! Text, a line each, in this order and no other (docs/format/manifest.md);
 //! the last line is the checksum of all before it.
 
-use super::file::{DataFile, MANIFEST_VERSION as VERSION};
+use super::file::{DataFile, MANIFEST, MANIFEST_VERSION as VERSION};
 use rufous_base::disk::FileName;
 use rufous_base::limits;
 use std::fmt::{self, Write};
@@ -67,6 +67,18 @@ impl fmt::Display for ManifestError {
     }
 }
 
+/// What the manifest of an earlier save that is kept is called.
+pub fn kept_name(generation: u64) -> FileName {
+    format!("{MANIFEST}-{generation:010}").into()
+}
+
+/// Whose manifest it is, of names that [`kept_name`] makes.
+pub fn kept_generation(name: &str) -> Option<u64> {
+    let number = name.strip_prefix(MANIFEST)?.strip_prefix('-')?;
+    let generation = number.parse().ok()?;
+    (*kept_name(generation) == *name).then_some(generation)
+}
+
 const TITLE: &str = "rufous-manifest ";
 /// `crc `, eight digits and the end of the line.
 const LAST_LINE: usize = 13;
@@ -75,6 +87,14 @@ impl Manifest {
     /// Whether logs of this generation follow the snapshot.
     pub fn has_log(&self, generation: u64) -> bool {
         generation >= self.logs_from && self.logs_until.is_none_or(|until| generation <= until)
+    }
+
+    /// The save alone, as of its cut. Its logs are gone once the next one is there.
+    pub fn without_logs(&self) -> Self {
+        Self {
+            logs_until: Some(self.logs_from.saturating_sub(1)),
+            ..self.clone()
+        }
     }
 
     pub fn encode(&self) -> Vec<u8> {

@@ -178,7 +178,7 @@ impl<P: Program> Worker<P> {
             self.durable.closing = true;
         }
         if let Some(keeper) = &mut self.durable.keeper {
-            keeper.schedule = settings.schedule.clone();
+            keeper.set_schedule(settings.schedule.clone(), &mut self.durable.requests);
             if keeper.logs && !settings.log {
                 // What follows is not logged: no log may be taken to continue it.
                 let until = Some(keeper.generation());

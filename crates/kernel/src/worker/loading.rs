@@ -436,7 +436,8 @@ impl<P: Program> Worker<P> {
         let manifest = plan.folder.manifest.clone().unwrap_or(first);
         let manifest = Manifest { run, ..manifest };
         let mut keeper = Keeper::new(manifest, workers, generation, now);
-        keeper.schedule = self.durable.settings.schedule.clone();
+        let schedule = self.durable.settings.schedule.clone();
+        keeper.found(schedule, plan.folder.kept.iter().copied());
         keeper.logs = self.durable.settings.log;
         keeper
     }
@@ -484,9 +485,11 @@ impl<P: Program> Worker<P> {
 }
 
 fn highest_generation(files: &[FileInfo]) -> u64 {
-    let generations = files
-        .iter()
-        .filter_map(|f| Some(DataFile::parse(&f.file)?.generation()));
+    let generation = |f: &FileInfo| match DataFile::parse(&f.file) {
+        Some(file) => Some(file.generation()),
+        None => manifest::kept_generation(&f.file),
+    };
+    let generations = files.iter().filter_map(generation);
     generations.max().unwrap_or(0)
 }
 

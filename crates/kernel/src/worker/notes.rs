@@ -20,6 +20,8 @@ pub struct DurableFigures {
     pub generation: u64,
     pub last_save_unix_ms: u64,
     pub pins: u64,
+    /// Earlier saves.
+    pub kept: u64,
 }
 
 impl<P: Program> Worker<P> {
@@ -43,6 +45,7 @@ impl<P: Program> Worker<P> {
             figures.generation = keeper.manifest().generation;
             figures.last_save_unix_ms = keeper.status.last_save_unix_ms;
             figures.pins = keeper.pins() as u64;
+            figures.kept = keeper.kept() as u64;
         }
         figures
     }

@@ -157,6 +157,11 @@ fn of_node(out: &mut Exposition, shared: &Shared, figures: &Figures) {
         "Snapshots that failed since the start.",
     )
     .value(node.failures);
+    out.gauge(
+        "rufous_earlier_saves",
+        "Earlier saves that are kept to go back to.",
+    )
+    .value(node.kept);
     out.gauge("rufous_backup_pins", "Backups that keep files in place.")
         .value(node.pins);
 }

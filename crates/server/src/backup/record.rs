@@ -93,7 +93,7 @@ impl Record {
 }
 
 /// A time as `20260131T235959.000Z`, which sorts by time.
-fn stamp(unix_ms: u64) -> String {
+pub(crate) fn stamp(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Days since 0000-03-01, in eras of 400 years, as years begin in March.

@@ -166,13 +166,13 @@ fn mend(dir: &Path, repair: &Repair) -> io::Result<Vec<String>> {
 }
 
 /// A folder's files, the last one read kept open.
-struct DataDir {
+pub(super) struct DataDir {
     dir: PathBuf,
     open: Option<(String, File)>,
 }
 
 impl DataDir {
-    fn new(dir: &Path) -> Self {
+    pub(super) fn new(dir: &Path) -> Self {
         Self {
             dir: dir.to_path_buf(),
             open: None,

@@ -4,6 +4,7 @@
 //! - [`server`]: `rufous server`, from the settings to the end of the node
 //! - [`check`]: `rufous check-config` and `rufous check-health`
 //! - [`check_data`]: `rufous check-data`
+//! - [`saves`]: `rufous saves`
 //! - [`backup`]: `rufous backup`
 //! - [`logging`]: where logs go and how much of them
 //! - [`signals`]: stopping and reopening the log
@@ -17,6 +18,7 @@ mod check;
 mod check_data;
 mod logging;
 mod notify;
+mod saves;
 mod server;
 mod signals;
 
@@ -101,6 +103,9 @@ enum Command {
     /// Look at a data folder for damage, and repair it
     #[command(after_help = check_data::EXAMPLES)]
     CheckData(check_data::CheckData),
+    /// Show earlier saves that a node has kept, and go back to one
+    #[command(subcommand, after_help = saves::EXAMPLES)]
+    Saves(saves::Saves),
     /// Back up a running node, and restore backups
     #[command(subcommand, after_help = backup::EXAMPLES)]
     Backup(backup::Backup),
@@ -114,6 +119,7 @@ pub fn main() -> ExitCode {
         Some(Command::CheckConfig(arguments)) => check::config(arguments),
         Some(Command::CheckHealth(arguments)) => check::health(arguments),
         Some(Command::CheckData(arguments)) => check_data::run(arguments),
+        Some(Command::Saves(command)) => saves::run(command),
         Some(Command::Backup(command)) => backup::run(command),
     }
 }
@@ -142,6 +148,7 @@ mod tests {
             CHECK_CONFIG_EXAMPLES,
             CHECK_HEALTH_EXAMPLES,
             check_data::EXAMPLES,
+            saves::EXAMPLES,
             backup::EXAMPLES,
         ];
         let mut seen = 0;

@@ -142,6 +142,16 @@ pub(super) const LOG_SEGMENT_SIZE: Param = Param {
     help: "Bytes of one file of the log, of which each worker reserves one or two.",
 };
 
+pub(super) const SNAPSHOT_RETENTION: Param = Param {
+    name: "snapshot-retention",
+    get: |config| config.snapshot_retention.to_string(),
+    set: Some(|config, value| {
+        config.snapshot_retention = integer(value, 0..=10_000)? as u64;
+        Ok(())
+    }),
+    help: "How many saves before the last one stay on disk, to go back to with `rufous saves restore`.",
+};
+
 pub(super) const STOP_WRITES_ON_BGSAVE_ERROR: Param = Param {
     name: "stop-writes-on-bgsave-error",
     get: |config| yes_no(config.stop_writes_on_bgsave_error),

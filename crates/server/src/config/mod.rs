@@ -50,6 +50,8 @@ pub struct Config {
     pub auto_aof_rewrite_min_size: u64,
     /// Bytes of one file of the log.
     pub log_segment_size: u64,
+    /// How many earlier saves are kept.
+    pub snapshot_retention: u64,
     /// Writes are refused while the last snapshot by itself failed.
     pub stop_writes_on_bgsave_error: bool,
     /// Empty: no password.
@@ -192,6 +194,7 @@ impl Default for Config {
             auto_aof_rewrite_percentage: 100,
             auto_aof_rewrite_min_size: 64 << 20,
             log_segment_size: 64 << 20,
+            snapshot_retention: 0,
             stop_writes_on_bgsave_error: true,
             requirepass: String::new(),
             maxclients: 10_000,

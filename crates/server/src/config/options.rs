@@ -94,6 +94,7 @@ pub static OPTIONS: &[StartOption] = &[
     option(Group::Durability, "auto-aof-rewrite-percentage", "PERCENT"),
     option(Group::Durability, "auto-aof-rewrite-min-size", "BYTES"),
     option(Group::Durability, "log-segment-size", "BYTES"),
+    option(Group::Durability, "snapshot-retention", "COUNT"),
     option(Group::Durability, "stop-writes-on-bgsave-error", "yes|no"),
     option(Group::Data, "maxmemory", "BYTES"),
     option(Group::Data, "maxmemory-policy", "POLICY"),

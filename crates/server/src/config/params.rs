@@ -244,6 +244,7 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "How many slow commands are kept.",
     },
+    durability::SNAPSHOT_RETENTION,
     durability::STOP_WRITES_ON_BGSAVE_ERROR,
     Param {
         name: "tcp-backlog",

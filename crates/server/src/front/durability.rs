@@ -60,7 +60,7 @@ fn settings(config: &Config) -> DurableSettings {
             points: config.save.iter().map(|p| (p.seconds, p.changes)).collect(),
             rewrite_percentage: config.auto_aof_rewrite_percentage,
             rewrite_min_bytes: config.auto_aof_rewrite_min_size,
-            retention: 0,
+            retention: config.snapshot_retention,
         },
         stop_on_save_error: config.stop_writes_on_bgsave_error,
     }
@@ -460,6 +460,7 @@ impl Front {
         info.errors = log.failures;
         info.last_sync_us = log.last_sync_us;
         info.node.pins = figures.pins;
+        info.node.kept = figures.kept;
         if info.node.last_save_time_s == 0 {
             info.node.last_save_time_s = figures.last_save_unix_ms / 1000;
         }

@@ -88,6 +88,8 @@ pub struct SaveInfo {
     pub failures: u64,
     /// Backups that hold files.
     pub pins: u64,
+    /// Earlier saves that one can go back to.
+    pub kept: u64,
 }
 
 impl PersistenceInfo {

@@ -3,7 +3,7 @@
 
 use super::super::file::{DataFile, FileHeader, HEADER_BYTES, salt};
 use super::super::load::{Folder, Plan, SnapshotPass, SnapshotPlan};
-use super::super::manifest::{Manifest, SnapshotFile};
+use super::super::manifest::{Manifest, SnapshotFile, kept_name};
 use super::{Check, run};
 use rufous_base::disk::FileInfo;
 use std::collections::BTreeSet;
@@ -38,7 +38,14 @@ impl Check<'_> {
             saved_ms: 0,
             snapshots: Vec::new(),
         };
+        // The logs that followed an earlier save are gone: it is no part of the
+        // present data, and has its own manifest.
+        let is_kept = |generation| {
+            let name = kept_name(generation);
+            files.iter().any(|info| info.file == name)
+        };
         let snapshots = headers.iter().filter(|h| is_snapshot(h));
+        let snapshots = snapshots.filter(|h| !is_kept(h.generation));
         let generations: BTreeSet<(u64, u16)> =
             snapshots.map(|h| (h.generation, h.workers)).collect();
         for (generation, workers) in generations.into_iter().rev() {

@@ -1,7 +1,7 @@
 //! Which files hold the data: what the manifest says, and what is there.
 
 use super::super::file::{DataFile, LOCK, MANIFEST, MANIFEST_NEXT, salt};
-use super::super::manifest::{Manifest, ManifestError, SnapshotFile};
+use super::super::manifest::{Manifest, ManifestError, SnapshotFile, kept_generation};
 use super::Damage;
 use rufous_base::disk::{FileInfo, FileName};
 
@@ -41,6 +41,9 @@ pub struct Folder {
     pub manifest: Option<Manifest>,
     /// One per partition.
     pub plans: Vec<Plan>,
+    /// Generations of earlier saves that are kept, rising. A start does not
+    /// look into them.
+    pub kept: Vec<u64>,
     /// Left over from a snapshot that was not finished, or replaced by one
     /// that was: they hold nothing that counts.
     pub strays: Vec<FileName>,
@@ -77,6 +80,7 @@ impl Folder {
         Ok(Self {
             manifest: None,
             plans: Vec::new(),
+            kept: Vec::new(),
             strays: strays.map(|info| info.file.clone()).collect(),
         })
     }
@@ -100,6 +104,13 @@ impl Folder {
                 });
             }
         }
+        let mut kept: Vec<u64> = files
+            .iter()
+            .filter_map(|info| kept_generation(&info.file))
+            // It was about to be replaced.
+            .filter(|generation| *generation != manifest.generation)
+            .collect();
+        kept.sort_unstable();
         let mut strays = Vec::new();
         for info in files {
             let name = &*info.file;
@@ -107,6 +118,9 @@ impl Folder {
                 continue;
             }
             let plan = match DataFile::parse(name) {
+                Some(DataFile::Snapshot { generation, .. }) if kept.contains(&generation) => {
+                    continue;
+                }
                 Some(file) => plans.get_mut(usize::from(file.worker())).zip(Some(file)),
                 None if name == MANIFEST_NEXT => None,
                 // Not ours.
@@ -137,6 +151,7 @@ impl Folder {
         Self {
             manifest: Some(manifest),
             plans,
+            kept,
             strays,
         }
     }

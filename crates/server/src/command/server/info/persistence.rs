@@ -87,6 +87,7 @@ fn snapshots(out: &mut String, front: &Front, all: &Figures, now: Now) {
         field(out, "snapshot_last_error", one_line(error));
     }
     field(out, "backup_pins", node.pins);
+    field(out, "earlier_saves_kept", node.kept);
 }
 
 fn logs(out: &mut String, all: &Figures, now: Now) {

@@ -1,0 +1,139 @@
+//! The steps in which a manifest takes the place of the one before, each taken
+//! only after the earlier ones succeeded.
+//!
+//! Where the save before is to be kept, its manifest is on disk under its other
+//! name, synced with that name, before the new one is in place: from then on
+//! its snapshots would belong to nothing else.
+
+use super::super::file::{MANIFEST, MANIFEST_NEXT};
+use super::super::manifest::{Manifest, kept_name};
+use super::{Event, Job, Keeper};
+use rufous_base::Now;
+use rufous_base::disk::{DiskOp, DiskRequest, FileName};
+use std::collections::VecDeque;
+
+/// A manifest that is being written.
+#[derive(Debug)]
+pub(super) struct Install {
+    manifest: Manifest,
+    /// The generation of the save that stays as an earlier one.
+    keeps: Option<u64>,
+    /// Whose step is under way.
+    doing: FileName,
+    steps: VecDeque<(FileName, DiskOp)>,
+}
+
+impl Install {
+    fn new(manifest: Manifest, kept: Option<&Manifest>) -> Self {
+        let mut steps = VecDeque::new();
+        let mut add = |file: &FileName, op| steps.push_back((file.clone(), op));
+        let name = FileName::from(MANIFEST);
+        if let Some(kept) = kept {
+            let name = kept_name(kept.generation);
+            add(&name, create(&name));
+            add(&name, write(&name, &kept.without_logs()));
+            add(&name, DiskOp::SyncNames);
+        }
+        let next = FileName::from(MANIFEST_NEXT);
+        add(&name, create(&next));
+        add(&name, write(&next, &manifest));
+        let (from, to) = (next, name.clone());
+        add(&name, DiskOp::Rename { from, to });
+        add(&name, DiskOp::SyncNames);
+        Self {
+            keeps: kept.map(|kept| kept.generation),
+            doing: name,
+            steps,
+            manifest,
+        }
+    }
+
+    /// The next step; `None` once all are done.
+    pub(super) fn next(&mut self) -> Option<DiskOp> {
+        let (file, op) = self.steps.pop_front()?;
+        self.doing = file;
+        Some(op)
+    }
+
+    pub(super) fn doing(&self) -> &FileName {
+        &self.doing
+    }
+}
+
+fn create(file: &FileName) -> DiskOp {
+    DiskOp::Create {
+        file: file.clone(),
+        reserve: 0,
+    }
+}
+
+fn write(file: &FileName, manifest: &Manifest) -> DiskOp {
+    DiskOp::Write {
+        file: file.clone(),
+        at: 0,
+        bytes: manifest.encode(),
+        sync: true,
+    }
+}
+
+impl Keeper {
+    /// Writes a manifest; the answer comes as an [`Event`].
+    pub fn install(&mut self, manifest: Manifest, out: &mut Vec<DiskRequest>) {
+        if self.job.is_some() {
+            // Only removing files goes on by itself; it begins anew later.
+            self.clean = true;
+        }
+        let replaced = &self.manifest;
+        let kept = self.schedule.retention > 0
+            && replaced.generation != manifest.generation
+            && !replaced.snapshots.is_empty();
+        let mut install = Install::new(manifest, kept.then_some(replaced));
+        if let Some(op) = install.next() {
+            self.job = Some(Job::Install(install));
+            self.request(op, out);
+        }
+    }
+
+    /// Notes whether changes are logged from now on. A save whose manifest is
+    /// being written is not lost: its manifest says so too.
+    pub fn install_logs_until(&mut self, until: Option<u64>, out: &mut Vec<DiskRequest>) {
+        let newest = match &self.job {
+            Some(Job::Install(install)) => &install.manifest,
+            _ => &self.manifest,
+        };
+        let manifest = Manifest {
+            logs_until: until,
+            ..newest.clone()
+        };
+        self.install(manifest, out);
+    }
+
+    pub(super) fn installed(
+        &mut self,
+        install: Install,
+        now: Now,
+        out: &mut Vec<DiskRequest>,
+    ) -> Event {
+        let manifest = install.manifest;
+        if self.manifest.generation == manifest.generation {
+            // Nothing was saved.
+            self.manifest = manifest;
+            self.clean_again(out);
+            return Event::Noted;
+        }
+        self.kept.extend(install.keeps);
+        self.trim();
+        let generation = manifest.generation;
+        self.status.snapshot_bytes = manifest.snapshots.iter().map(|s| s.bytes).sum();
+        self.status.last_save_unix_ms = manifest.saved_ms;
+        self.status.saves += 1;
+        self.status.last_error = None;
+        self.status.in_progress = false;
+        self.status.last_took_us = now.mono_us.saturating_sub(self.status.began_us);
+        self.saved_at_us = now.mono_us;
+        self.failed_at_us = None;
+        self.manifest = manifest;
+        self.clean(out);
+        Event::Installed { generation }
+    }
+}
