@@ -18,6 +18,7 @@
 //! | [`bits`] | `GETBIT`, `SETBIT`, `BITCOUNT`, `BITPOS`, `BITOP` |
 //! | [`bitfield`] | integers of any width at any bit offset |
 //! | [`range`] | index normalisation, size limits |
+//! | [`pack`] | byte strings one after the other in one buffer |
 //! | [`lcs`] | longest common subsequence |
 //! | [`glob`] | Redis's patterns |
 //! | [`hll`] | HyperLogLog, as Redis stores it in a string |
@@ -35,6 +36,7 @@ pub mod hll;
 pub mod integer;
 pub mod lcs;
 pub mod object;
+pub mod pack;
 pub mod range;
 pub mod uid;
 
