@@ -19,6 +19,7 @@
 //! | [`bitfield`] | integers of any width at any bit offset |
 //! | [`range`] | index normalisation, size limits |
 //! | [`pack`] | byte strings one after the other in one buffer |
+//! | [`dict`] | a hash table that is copied by pieces: large hashes and sets, scores of sorted sets |
 //! | [`lcs`] | longest common subsequence |
 //! | [`glob`] | Redis's patterns |
 //! | [`hll`] | HyperLogLog, as Redis stores it in a string |
@@ -28,6 +29,7 @@
 pub mod algebra;
 pub mod bitfield;
 pub mod bits;
+pub mod dict;
 pub mod error;
 pub mod expire;
 pub mod float;

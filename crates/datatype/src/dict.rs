@@ -1,0 +1,290 @@
+//! A hash table from byte strings to byte strings that carries large collections.
+//!
+//! [`Dict`] carries hashes as they are, sets with empty values, and the scores of sorted sets. It is extendible
+//! hashing: segments of up to some 512 elements, found by the top bits of a seeded hash, split when they are full
+//! and join when they are nearly empty. No operation's work grows with the number of elements, but for [`Dict::iter`].
+//!
+//! - **Copies.** A clone shares every segment, and costs microseconds for ten million elements; writes to either
+//!   copy afterwards the segment that they touch. Thus a command may freeze a collection and walk it later.
+//! - **Order.** Elements stand in the order of their hashes, which growth and shrink never change: see
+//!   [`Dict::scan`].
+//! - **Memory.** An element takes its bytes, two bytes of lengths while both are below 128, and about five bytes of
+//!   a slot. [`Dict::bytes`] is exact.
+//!
+//! Map, in reading order: `hash` (what the bits of a hash are for), `element` (bytes of one element), `slots` and
+//! `segment` (some hundred elements), `directory` (from hash to segment), `walk` (reading all or any).
+
+mod directory;
+mod element;
+mod hash;
+mod segment;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use directory::{Directory, Part};
+use hash::{Hashing, tag_of};
+use segment::{ARC_BYTES, Segment};
+use std::sync::Arc;
+
+/// A page looks at up to this many bits of a hash: it has up to 512 segments, which a write to a copy of the table
+/// must share one by one.
+const PAGE_BITS: u8 = 9;
+
+/// Pages of up to this many segments may be united.
+const SMALL_PAGE: usize = 64;
+
+/// The root has at most this many slots for each page. Hashes that are spread evenly need two or three; when they
+/// are not, segments grow instead.
+const ROOT_SLOTS_PER_PAGE: usize = 16;
+
+type Page = Directory<Segment>;
+
+/// See the module's description. Elements may have any length; keys and values may be empty.
+#[derive(Clone, Debug)]
+pub struct Dict {
+    hashing: Hashing,
+    root: Directory<Page>,
+    len: usize,
+    /// What pages and segments take on the heap.
+    parts_bytes: usize,
+}
+
+/// Where an element is, or would be.
+struct Place {
+    page: usize,
+    segment: usize,
+    tag: u16,
+    slot: Result<usize, usize>,
+}
+
+/// Reading.
+impl Dict {
+    /// Users must not be able to guess the seed: they could choose keys of equal hashes.
+    pub fn new(seed: u64) -> Self {
+        let segment = Segment::default();
+        let segment_bytes = segment.bytes();
+        let page = Page::new(0, Arc::new(segment), 0);
+        let parts_bytes = segment_bytes + page_bytes(&page);
+        Self {
+            hashing: Hashing::new(seed),
+            root: Directory::new(0, Arc::new(page), 0),
+            len: 0,
+            parts_bytes,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What the table takes on the heap, by capacity. Copies that share segments count each the whole.
+    pub fn bytes(&self) -> usize {
+        self.parts_bytes + self.root.own_bytes()
+    }
+
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        let hash = self.hashing.hash(key);
+        let page = &self.root.parts()[self.root.find(hash)];
+        let segment = &page.parts()[page.find(hash)];
+        let slot = segment.find(tag_of(hash, segment.depth()), key).ok()?;
+        Some(segment.element(slot).1)
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: &[u8]) -> Place {
+        let page = self.root.find(hash);
+        let segment = self.root.parts()[page].find(hash);
+        let held = self.segment_at(page, segment);
+        let tag = tag_of(hash, held.depth());
+        Place {
+            page,
+            segment,
+            tag,
+            slot: held.find(tag, key),
+        }
+    }
+
+    fn segment_at(&self, page: usize, segment: usize) -> &Segment {
+        &self.root.parts()[page].parts()[segment]
+    }
+}
+
+/// Writing.
+impl Dict {
+    /// Puts a value, in place of the old one if there is one; answers whether the key is new.
+    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let hash = self.hashing.hash(key);
+        loop {
+            let place = self.find(hash, key);
+            let segment = self.segment_at(place.page, place.segment);
+            if segment.overflows(place.slot, key, value) && self.split(hash) {
+                continue;
+            }
+            return self.change(&place, |segment| {
+                segment.put(place.slot, place.tag, key, value)
+            });
+        }
+    }
+
+    /// Lets `change` write over the value, which keeps its length; answers whether there is one.
+    pub fn overwrite(&mut self, key: &[u8], change: impl FnOnce(&mut [u8])) -> bool {
+        let place = self.find(self.hashing.hash(key), key);
+        let Ok(slot) = place.slot else {
+            return false;
+        };
+        self.change(&place, |segment| change(segment.value_mut(slot)));
+        true
+    }
+
+    /// Answers whether there was such a key.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove_with(key, |_| ())
+    }
+
+    /// Shows the value to `last` before it goes; answers whether there was one.
+    pub fn remove_with(&mut self, key: &[u8], last: impl FnOnce(&[u8])) -> bool {
+        let hash = self.hashing.hash(key);
+        let place = self.find(hash, key);
+        let Ok(slot) = place.slot else {
+            return false;
+        };
+        last(self.segment_at(place.page, place.segment).element(slot).1);
+        self.change(&place, |segment| segment.remove(slot));
+        while self.join_segments(hash) {
+            self.join_pages(hash);
+        }
+        true
+    }
+
+    /// Lets `change` write to a segment, which may be copied for it, and keeps the books.
+    fn change<R>(&mut self, place: &Place, change: impl FnOnce(&mut Segment) -> R) -> R {
+        let page = &self.root.parts()[place.page];
+        let before = page.own_bytes() + page.parts()[place.segment].bytes();
+        let page = self.root.part_mut(place.page);
+        let segment = page.part_mut(place.segment);
+        let len = segment.len();
+        let answer = change(segment);
+        let grown = segment.len() as i32 - len as i32;
+        let bytes = segment.bytes();
+        let after = page.own_bytes() + bytes;
+        if grown != 0 {
+            page.weigh(place.segment, grown);
+            self.root.weigh(place.page, grown);
+            self.len = self.len.wrapping_add_signed(grown as isize);
+        }
+        self.parts_bytes = self.parts_bytes + after - before;
+        answer
+    }
+
+    /// Splits the segment that holds this hash, or its page first; answers whether something was split.
+    #[cold]
+    fn split(&mut self, hash: u64) -> bool {
+        let index = self.root.find(hash);
+        let page = &self.root.parts()[index];
+        let segment = &page.parts()[page.find(hash)];
+        if !segment.can_split() {
+            return false;
+        }
+        if segment.depth() - page.depth() == PAGE_BITS {
+            return self.split_page(hash);
+        }
+        let (low, high) = segment.split(&self.hashing);
+        let before = page.own_bytes() + segment.bytes();
+        let after = low.bytes() + high.bytes();
+        let page = self.root.part_mut(index);
+        page.split(hash, weighed(low), weighed(high));
+        self.parts_bytes = self.parts_bytes + page.own_bytes() + after - before;
+        true
+    }
+
+    fn split_page(&mut self, hash: u64) -> bool {
+        let page = &self.root.parts()[self.root.find(hash)];
+        let room = (self.root.parts().len() + 1) * ROOT_SLOTS_PER_PAGE;
+        if page.depth() == self.root.bits() && self.root.slot_count() * 2 > room {
+            return false;
+        }
+        let (low, high) = page.halves();
+        let after = page_bytes(&low) + page_bytes(&high);
+        self.parts_bytes = self.parts_bytes + after - page_bytes(page);
+        let (low_weight, high_weight) = (low.weight(), high.weight());
+        self.root
+            .split(hash, (low, low_weight), (high, high_weight));
+        true
+    }
+
+    /// Joins the segment that holds this hash with its twin if little is left of both.
+    fn join_segments(&mut self, hash: u64) -> bool {
+        let index = self.root.find(hash);
+        let page = &self.root.parts()[index];
+        if !page.parts()[page.find(hash)].is_light() {
+            return false;
+        }
+        let Some((low, high)) = page.twins(hash) else {
+            // The only segment of its page has its twin in another.
+            return page.parts().len() == 1 && self.join_pages(hash);
+        };
+        let (low, high) = (&page.parts()[low], &page.parts()[high]);
+        if !low.fits_with(high) {
+            return false;
+        }
+        let (joined, weight) = weighed(Segment::join(low, high));
+        let before = page.own_bytes() + low.bytes() + high.bytes();
+        let after = joined.bytes();
+        let page = self.root.part_mut(index);
+        page.join(hash, joined, weight);
+        self.parts_bytes = self.parts_bytes + page.own_bytes() + after - before;
+        true
+    }
+
+    fn join_pages(&mut self, hash: u64) -> bool {
+        let Some((low, high)) = self.root.twins(hash) else {
+            return false;
+        };
+        let (low, high) = (&self.root.parts()[low], &self.root.parts()[high]);
+        let small = |page: &Page| page.parts().len() <= SMALL_PAGE && page.bits() < PAGE_BITS;
+        if !small(low) || !small(high) {
+            return false;
+        }
+        let page = Page::unite(low, high);
+        let before = page_bytes(low) + page_bytes(high);
+        self.parts_bytes = self.parts_bytes + page_bytes(&page) - before;
+        let weight = page.weight();
+        self.root.join(hash, page, weight);
+        true
+    }
+
+    /// Asserts every invariant. It walks the whole table: for tests.
+    pub fn check(&self) {
+        let mut bytes = 0;
+        let len = self.root.check(0, |page, prefix| {
+            bytes += page_bytes(page);
+            page.check(prefix, |segment, prefix| {
+                bytes += segment.bytes();
+                segment.check(prefix, &self.hashing);
+                segment.len()
+            })
+        });
+        assert_eq!(len, self.len);
+        assert_eq!(bytes, self.parts_bytes, "bytes miscounted");
+    }
+}
+
+fn weighed(segment: Segment) -> (Segment, u32) {
+    let weight = segment.len() as u32;
+    (segment, weight)
+}
+
+fn page_bytes(page: &Page) -> usize {
+    ARC_BYTES + size_of::<Page>() + page.own_bytes()
+}
