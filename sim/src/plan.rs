@@ -102,6 +102,8 @@ pub struct Plan {
     pub disk: DiskFaults,
     pub last: Ending,
     pub last_workers: usize,
+    /// Earlier saves that are kept.
+    pub retention: u64,
 }
 
 /// What the world can do by now; tests narrow it.
@@ -168,6 +170,7 @@ impl Plan {
                 (1, Ending::PowerLoss),
             ]),
             last_workers: Self::next_workers(&mut r, workers),
+            retention: r.weighted(&[(2, 0), (1, 1), (1, 3)]),
         }
     }
 
@@ -291,6 +294,10 @@ impl fmt::Display for Plan {
         for (at, seconds) in &self.jumps {
             writeln!(f, "  at {at} us the wall clock jumps by {seconds} s")?;
         }
-        writeln!(f, "  last: {:?}, {} workers", self.last, self.last_workers)
+        writeln!(
+            f,
+            "  last: {:?}, {} workers; {} earlier saves kept",
+            self.last, self.last_workers, self.retention
+        )
     }
 }

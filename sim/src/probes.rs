@@ -33,6 +33,7 @@ pub enum Probe {
     WorkersChanged,
     SegmentRotated,
     ManifestReplaced,
+    EarlierSaveKept,
     CrashDuringSnapshot,
     CrashDuringLoad,
     LossAllowedAndSeen,
@@ -43,7 +44,7 @@ pub enum Probe {
 use Probe::*;
 
 impl Probe {
-    pub const ALL: [Probe; 34] = [
+    pub const ALL: [Probe; 35] = [
         TurnWithManyInputs,
         RequestSplit,
         ReadHeld,
@@ -73,6 +74,7 @@ impl Probe {
         WorkersChanged,
         SegmentRotated,
         ManifestReplaced,
+        EarlierSaveKept,
         CrashDuringSnapshot,
         CrashDuringLoad,
         LossAllowedAndSeen,

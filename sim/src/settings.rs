@@ -21,6 +21,7 @@ pub fn config(plan: &Plan, workers: usize) -> Config {
         appendonly: plan.mode != Mode::Off,
         appendfsync,
         log_segment_size: plan.segment_bytes,
+        snapshot_retention: plan.retention,
         ..Config::in_memory()
     }
 }

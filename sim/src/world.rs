@@ -11,6 +11,7 @@
 mod end;
 mod life;
 mod network;
+mod saves;
 mod users;
 
 use crate::client::Client;

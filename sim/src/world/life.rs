@@ -134,6 +134,7 @@ impl World {
         if ending == Ending::PowerLoss {
             self.disk.lose_power(&mut self.probes);
         }
+        self.check_earlier_saves();
         if flips > 0 && kept != Kept::Nothing {
             kept = Kept::Prefix {
                 up_to_us: 0,

@@ -1,0 +1,49 @@
+//! Earlier saves that a node keeps: after every crash, whichever is there is
+//! whole, so that one could go back to it.
+
+use super::World;
+use crate::disk::Disk;
+use crate::probes::Probe;
+use rufous_base::disk::FileInfo;
+use rufous_kernel::durable::check::{Depth, Source, earlier_saves};
+use std::io;
+
+impl World {
+    pub(super) fn check_earlier_saves(&mut self) {
+        if self.flipped {
+            return;
+        }
+        match earlier_saves(&mut Look(&self.disk), Depth::Contents) {
+            Ok(saves) => {
+                if !saves.is_empty() {
+                    self.probes.hit(Probe::EarlierSaveKept);
+                }
+                for damage in saves.into_iter().filter_map(|save| save.damage) {
+                    self.fail(format!("an earlier save is not whole: {damage}"));
+                }
+            }
+            Err(error) => self.fail(format!("an earlier save cannot be read: {error}")),
+        }
+    }
+}
+
+/// What is on the disk while nobody uses it.
+struct Look<'a>(&'a Disk);
+
+impl Source for Look<'_> {
+    fn list(&mut self) -> io::Result<Vec<FileInfo>> {
+        let files = self.0.files().map(|(name, bytes)| FileInfo {
+            file: name.into(),
+            bytes: bytes.len() as u64,
+        });
+        Ok(files.collect())
+    }
+
+    fn read(&mut self, file: &str, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut files = self.0.files();
+        let found = files.find(|(name, _)| *name == file);
+        let (_, all) = found.ok_or(io::ErrorKind::NotFound)?;
+        let rest = all.get(at as usize..).unwrap_or(&[]);
+        Ok(rest[..rest.len().min(bytes)].to_vec())
+    }
+}
