@@ -3,7 +3,8 @@
 //!
 //! The store asks only this: locks, chains, phasers, combiners, logs and
 //! replicas work for every type alike. Nothing stated is trusted: [`check`]
-//! tries random groups of operations in every order.
+//! tries random groups of operations in every order, for every type that is
+//! registered in [`crate::object`] (its tests do, and `cargo xtask algebra`).
 //!
 //! An operation concerns one element; a command on several is a list of
 //! operations on one key. Operations are deterministic and name whatever was
@@ -112,6 +113,8 @@ pub trait Algebra: 'static {
     /// The operations, without their arguments.
     type Kind: Copy + Eq + Debug;
     /// Everything that a client may learn from an operation, errors included.
+    /// Equal replies say the same: where order promises nothing, as among the
+    /// members of a set, equality must not see it.
     type Reply: Clone + PartialEq + Debug;
 
     /// As it is known in documentation.
@@ -145,7 +148,9 @@ pub trait Algebra: 'static {
 
     /// Whether `new` is independent of all that is held: in every order of
     /// them all, the state and the wanted replies are the same. `view` is the
-    /// state before any of them.
+    /// state before any of them. The same must hold for any of them without
+    /// the others: what is held may be given up. An operation alone is always
+    /// admitted.
     ///
     /// Looking at pairs is right for types whose rules stay true whatever
     /// admitted operations do; others look at the whole group.
@@ -175,6 +180,17 @@ pub trait Algebra: 'static {
         combined: &Self::Reply,
     ) -> (Self::Reply, Self::Reply);
 
+    /// Whether the combined operation, answering this, did what both would
+    /// have done. If not, it must have changed nothing, and both are run by
+    /// themselves: a sum may not fit where its first part does.
+    fn stands_for_both(_combined: &Self::Reply) -> bool {
+        true
+    }
+
+    /// The least state above both, where states form a join-semilattice with
+    /// the missing key at its bottom.
+    const MERGE: Option<Merge<Self>> = None;
+
     /// A state of few elements, so that operations meet.
     fn sample_state(rng: &mut Rng) -> Self::State;
     /// An operation on such elements: every kind, with every option.
@@ -195,11 +211,9 @@ pub enum Phase {
     Alone,
 }
 
-/// A type whose states form a join-semilattice.
-pub trait Merge: Algebra {
-    /// The least state above both; returns whether `into` changed.
-    fn merge(into: &mut Self::State, from: Self::View<'_>, tuning: &Tuning) -> bool;
-}
+/// Makes the first state the least one above both; returns whether it changed.
+pub type Merge<T> =
+    for<'s> fn(&mut <T as Algebra>::State, <T as Algebra>::View<'s>, &Tuning) -> bool;
 
 /// Bytes that no operation or state is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
