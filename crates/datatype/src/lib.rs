@@ -20,6 +20,7 @@
 //! | [`range`] | index normalisation, size limits |
 //! | [`pack`] | byte strings one after the other in one buffer |
 //! | [`dict`] | a hash table that is copied by pieces: large hashes and sets, scores of sorted sets |
+//! | [`seq`] | sequences of byte strings as a tree of shared packs |
 //! | [`lcs`] | longest common subsequence |
 //! | [`glob`] | Redis's patterns |
 //! | [`hll`] | HyperLogLog, as Redis stores it in a string |
@@ -40,6 +41,7 @@ pub mod lcs;
 pub mod object;
 pub mod pack;
 pub mod range;
+pub mod seq;
 pub mod uid;
 
 pub use error::ValueError;
