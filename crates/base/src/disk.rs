@@ -1,7 +1,7 @@
 //! What an actor asks of its disk, and what it is told.
 //!
 //! An actor names files and says what to do with them; the driver does it, off
-//! the actor's thread, and answers each request once. Files lie flat in the
+//! the actor's thread where it may take long, and answers each request once. Files lie flat in the
 //! node's data folder.
 //!
 //! What a driver promises:

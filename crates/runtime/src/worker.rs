@@ -191,6 +191,13 @@ impl<A: Actor> Worker<A> {
             self.driven.step(Input::Tick, &[]);
         }
         self.end_turn();
+        self.parts.disk.take_done_here(&mut self.answers);
+        // A turn of its own, which waits for nothing.
+        while !self.answers.is_empty() {
+            self.take_answers();
+            self.end_turn();
+            self.parts.disk.take_done_here(&mut self.answers);
+        }
         self.parts.post.wake_receivers();
     }
 

@@ -116,6 +116,15 @@ fn write(file: &str, at: u64, bytes: &[u8]) -> DiskOp {
     }
 }
 
+fn unsynced(file: &str, at: u64) -> DiskOp {
+    DiskOp::Write {
+        file: file.into(),
+        at,
+        bytes: b"small".to_vec(),
+        sync: false,
+    }
+}
+
 fn read(file: &str, at: u64, bytes: usize) -> DiskOp {
     let file = file.into();
     DiskOp::Read { file, at, bytes }
@@ -170,6 +179,45 @@ fn each_request_does_what_it_says() {
     disk.done(lane, remove("a"));
     assert!(!folder.path().join("a").exists());
     disk.done(lane, remove("a"));
+}
+
+#[test]
+fn small_writes_are_whole_whoever_carries_them_out() {
+    let folder = folder();
+    let mut disk = asking(Some(folder.path()));
+    let room = 300_000;
+    for round in 1..=3u8 {
+        disk.done(Lane::Bulk, create("log", room));
+        let mut model = Vec::new();
+        for n in 0..40usize {
+            let bytes = vec![round * 50 + n as u8; 1 + n * n * 13];
+            let (file, at) = ("log".into(), model.len() as u64);
+            model.extend_from_slice(&bytes);
+            let op = DiskOp::Write {
+                file,
+                at,
+                bytes,
+                sync: n % 16 == 15,
+            };
+            disk.done(Lane::Log, op);
+            if n % 10 == 9 {
+                disk.done(Lane::Sync, sync("log"));
+            }
+        }
+        assert!(model.len() < room as usize);
+        model.resize(room as usize, 0);
+        disk.reads(Lane::Bulk, "log", &model);
+    }
+    // Several at once, and what follows finds the file gone.
+    let ops = (0..3).map(|n| unsynced("log", n));
+    let first = disk.ask(Lane::Log, ops);
+    for n in 0..3 {
+        let (id, result) = disk.next();
+        assert_eq!(id, first + n, "in order");
+        assert!(result.is_ok());
+    }
+    disk.done(Lane::Bulk, remove("log"));
+    disk.fails(Lane::Log, unsynced("log", 0), DiskErrorKind::NotFound);
 }
 
 #[test]

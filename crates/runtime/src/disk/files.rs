@@ -19,6 +19,8 @@ struct Open {
     name: FileName,
     file: File,
     writable: bool,
+    /// See [`super::ahead`].
+    ahead: u64,
 }
 
 pub(super) struct Files {
@@ -58,6 +60,20 @@ impl Files {
         Ok(self.keep(name, file, writable))
     }
 
+    /// An existing file that is written to, and how far it is written ahead.
+    pub(super) fn get_to_write(&mut self, name: &FileName) -> io::Result<(&File, &mut u64)> {
+        self.get(name, true)?;
+        let last = self.open.len() - 1;
+        let Open { file, ahead, .. } = &mut self.open[last];
+        Ok((file, ahead))
+    }
+
+    /// Whether a file is open for writing, and nothing has to be closed first.
+    pub(super) fn is_at_hand(&self, name: &FileName) -> bool {
+        let open = self.open.iter().rev().find(|open| open.name == *name);
+        open.is_some_and(|open| open.writable) && self.folder.replacements() == self.seen
+    }
+
     /// Keeps a file that was just opened under that name.
     pub(super) fn keep(&mut self, name: &FileName, file: File, writable: bool) -> &File {
         self.open.retain(|open| open.name != *name);
@@ -68,6 +84,7 @@ impl Files {
             name: Arc::clone(name),
             file,
             writable,
+            ahead: 0,
         });
         self.last()
     }

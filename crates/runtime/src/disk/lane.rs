@@ -1,19 +1,21 @@
-//! One lane of one worker: a queue and the thread that works it off.
+//! One lane of one worker: a queue and the thread that works it off. While the
+//! thread has nothing to do, the worker may do something in its place.
 
 use super::folder::Folder;
 use super::ops::Ops;
 use crate::inbox::Inbox;
 use crate::thread;
-use rufous_base::disk::{self, DiskRequest};
+use rufous_base::disk::{self, DiskDone, DiskRequest};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-#[derive(Default)]
 struct Queue {
     waiting: Mutex<Vec<DiskRequest>>,
     closed: AtomicBool,
+    /// Whoever works on a request has it.
+    ops: Mutex<Ops>,
 }
 
 pub(super) struct Lane {
@@ -33,10 +35,15 @@ impl Lane {
             disk::Lane::Sync => "sync",
             disk::Lane::Bulk => "bulk",
         };
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue {
+            waiting: Mutex::default(),
+            closed: AtomicBool::new(false),
+            ops: Mutex::new(Ops::new(Arc::clone(folder))),
+        });
         let (requests, folder, inbox) = (Arc::clone(&queue), Arc::clone(folder), Arc::clone(inbox));
         let thread = thread::spawn(format!("rufous-disk-{worker}-{name}"), move || {
-            work(&requests, folder, &inbox);
+            folder.join();
+            work(&requests, &inbox);
         })?;
         Ok(Self { queue, thread })
     }
@@ -51,6 +58,16 @@ impl Lane {
         };
         if first {
             self.thread.thread().unpark();
+        }
+    }
+
+    /// Carries out a write in the calling thread, which is the one that pushes,
+    /// and has had an answer to all that it pushed. Gives the request back where
+    /// more than writing would have to be done.
+    pub(super) fn write_here(&self, request: DiskRequest) -> Result<DiskDone, DiskRequest> {
+        match self.queue.ops.try_lock() {
+            Ok(mut ops) if ops.only_writes(&request.op) => Ok(ops.carry_out(request)),
+            _ => Err(request),
         }
     }
 
@@ -71,19 +88,21 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn ops(&self) -> std::sync::MutexGuard<'_, Ops> {
+        self.ops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 }
 
-fn work(queue: &Queue, folder: Arc<Folder>, inbox: &Inbox) {
-    folder.join();
-    let mut ops = Ops::new(folder);
+fn work(queue: &Queue, inbox: &Inbox) {
     let mut requests = Vec::new();
     while !queue.is_closed() {
         std::mem::swap(&mut *queue.lock(), &mut requests);
         if requests.is_empty() {
-            ops.close_replaced();
+            queue.ops().close_replaced();
             // A token of `unpark` given since the look above ends this at once.
             std::thread::park();
             continue;
@@ -92,7 +111,8 @@ fn work(queue: &Queue, folder: Arc<Folder>, inbox: &Inbox) {
             if queue.is_closed() {
                 return;
             }
-            inbox.answer(ops.carry_out(request));
+            let done = queue.ops().carry_out(request);
+            inbox.answer(done);
         }
     }
 }

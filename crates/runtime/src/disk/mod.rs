@@ -7,9 +7,13 @@
 //!   is running; nothing is allocated for it once the queues have grown.
 //! - Files stay open in the lane that used them, until they are removed or
 //!   replaced, or others were used since ([`files`]).
+//! - A small write that nobody syncs may be carried out by the worker itself
+//!   ([`Disk::writes_here`]): it goes to the page cache, which takes less time
+//!   than waking another thread and being woken by it.
 //!
 //! What a request means is said in `rufous_base::disk`.
 
+mod ahead;
 mod files;
 mod folder;
 mod lane;
@@ -22,10 +26,19 @@ use crate::stats::WorkerStats;
 use lane::Lane;
 use rufous_base::disk::{self, DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// While more bytes than this wait to be written, the worker reads from no
 /// socket: what comes from there is what makes them.
 const WRITING_BYTES: usize = 256 * 1024 * 1024;
+
+/// Larger writes are another thread's.
+const HERE_BYTES: usize = 128 * 1024;
+
+/// Where a write has taken the worker longer than this, others write for it
+/// for a while. It is more than a worker has to wait for its core now and then.
+const HERE_TIME: Duration = Duration::from_millis(5);
+const ELSEWHERE_TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Disk {
     worker: usize,
@@ -37,6 +50,13 @@ pub(crate) struct Disk {
     under_way: usize,
     /// Bytes of writes among them.
     writing_bytes: usize,
+    /// Requests without an answer on the lane of the log, and on that of syncs.
+    logging: Vec<u64>,
+    syncing: Vec<u64>,
+    /// The worker does not write before then.
+    elsewhere_until: Option<Instant>,
+    /// Answers to what it did itself.
+    done_here: Vec<DiskDone>,
 }
 
 impl Disk {
@@ -54,6 +74,10 @@ impl Disk {
             lanes: [const { None }; disk::Lane::ALL.len()],
             under_way: 0,
             writing_bytes: 0,
+            logging: Vec::new(),
+            syncing: Vec::new(),
+            elsewhere_until: None,
+            done_here: Vec::new(),
         }
     }
 
@@ -63,6 +87,15 @@ impl Disk {
         self.under_way += 1;
         if let DiskOp::Write { bytes, .. } = &request.op {
             self.writing_bytes += bytes.len();
+        }
+        let request = match self.write_here(request) {
+            Ok(()) => return,
+            Err(request) => request,
+        };
+        match request.lane {
+            disk::Lane::Log => self.logging.push(request.id),
+            disk::Lane::Sync => self.syncing.push(request.id),
+            disk::Lane::Bulk => {}
         }
         let place = &mut self.lanes[request.lane.index()];
         let lane = match place {
@@ -81,9 +114,46 @@ impl Disk {
         lane.push(request);
     }
 
+    /// Whether the worker may carry out a request itself: nothing of its lane is
+    /// under way, and it is a small write. A sync may keep writers of its file
+    /// waiting, and a disk that is slow may do so at other times too.
+    fn writes_here(&self, request: &DiskRequest) -> bool {
+        let DiskOp::Write { bytes, sync, .. } = &request.op else {
+            return false;
+        };
+        request.lane == disk::Lane::Log
+            && !sync
+            && bytes.len() <= HERE_BYTES
+            && self.logging.is_empty()
+            && self.syncing.is_empty()
+    }
+
+    fn write_here(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
+        let Some(lane) = &self.lanes[request.lane.index()] else {
+            return Err(request);
+        };
+        if !self.writes_here(&request) {
+            return Err(request);
+        }
+        let began = Instant::now();
+        if self.elsewhere_until.is_some_and(|until| began < until) {
+            return Err(request);
+        }
+        self.done_here.push(lane.write_here(request)?);
+        self.elsewhere_until = (began.elapsed() > HERE_TIME).then(|| began + ELSEWHERE_TIME);
+        Ok(())
+    }
+
+    /// Takes the answers to what the worker has done itself.
+    pub(crate) fn take_done_here(&mut self, answers: &mut Vec<DiskDone>) {
+        answers.append(&mut self.done_here);
+    }
+
     /// The actor is about to be given this answer.
     pub(crate) fn answered(&mut self, done: &DiskDone) {
         self.under_way -= 1;
+        self.logging.retain(|id| *id != done.id);
+        self.syncing.retain(|id| *id != done.id);
         match &done.result {
             Ok(DiskReply::Wrote(bytes)) => self.writing_bytes -= bytes.len(),
             Ok(_) => {}

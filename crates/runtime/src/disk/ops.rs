@@ -1,5 +1,6 @@
 //! What each request does to the files.
 
+use super::ahead;
 use super::files::Files;
 use super::folder::Folder;
 use rufous_base::disk::{
@@ -9,7 +10,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +46,14 @@ impl Ops {
     /// See [`Files::close_replaced`].
     pub(super) fn close_replaced(&mut self) {
         self.files.close_replaced();
+    }
+
+    /// Whether carrying it out is a write to a file that is open, and no more.
+    pub(super) fn only_writes(&self, op: &DiskOp) -> bool {
+        match op {
+            DiskOp::Write { file, sync, .. } => !sync && self.files.is_at_hand(file),
+            _ => false,
+        }
     }
 
     pub(super) fn carry_out(&mut self, request: DiskRequest) -> DiskDone {
@@ -99,8 +108,8 @@ impl Ops {
     }
 
     fn write(&mut self, file: &FileName, at: u64, bytes: &[u8], sync: bool) -> Result<(), Failure> {
-        let file = self.files.get(file, true)?;
-        file.write_all_at(bytes, at)?;
+        let (file, written) = self.files.get_to_write(file)?;
+        ahead::write_all(file, at, bytes, sync, written)?;
         if sync {
             file.sync_data().map_err(Failure::Sync)?;
         }
