@@ -311,6 +311,30 @@ mod tests {
     }
 
     #[test]
+    fn names_of_manifests_that_are_kept() {
+        assert_eq!(&*kept_name(7), "manifest-0000000007");
+        for generation in [0, 7, u64::MAX] {
+            assert_eq!(kept_generation(&kept_name(generation)), Some(generation));
+        }
+        for name in [
+            "manifest",
+            "manifest.next",
+            "manifest-7",
+            "manifest-+000000007",
+        ] {
+            assert_eq!(kept_generation(name), None, "{name}");
+        }
+        assert_eq!(kept_generation("manifest-0000000007.damaged-1"), None);
+    }
+
+    #[test]
+    fn a_save_that_is_kept_has_no_log() {
+        let kept = manifest().without_logs();
+        assert_eq!(Manifest::decode(&kept.encode()), Ok(kept.clone()));
+        assert!((0..20).all(|generation| !kept.has_log(generation)));
+    }
+
+    #[test]
     fn every_cut_and_every_flipped_bit_is_seen() {
         let bytes = manifest().encode();
         for cut in 0..bytes.len() {

@@ -220,3 +220,7 @@ impl Check<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "kept_tests.rs"]
+mod tests;
