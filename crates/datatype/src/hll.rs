@@ -18,11 +18,13 @@ mod dense;
 mod estimate;
 mod hash;
 mod registers;
+mod selftest;
 mod sparse;
 #[cfg(test)]
 mod tests;
 
 pub use registers::Registers;
+pub use selftest::self_test;
 
 use std::fmt;
 use std::ops::Range;

@@ -215,3 +215,8 @@ proptest! {
         prop_assert_eq!(sketch.count().is_ok(), sketch.registers().is_ok());
     }
 }
+
+#[test]
+fn the_self_test_passes() {
+    assert_eq!(self_test(), Ok(()));
+}
