@@ -23,6 +23,8 @@
 //! | [`seq`] | sequences of byte strings as a tree of shared packs |
 //! | [`lcs`] | longest common subsequence |
 //! | [`glob`] | Redis's patterns |
+//! | [`geo`] | positions as scores, distances, ranges of scores to search |
+//! | [`rdb`] | `DUMP` payloads in Redis's file format |
 //! | [`hll`] | HyperLogLog, as Redis stores it in a string |
 //! | [`expire`] | deadlines and the conditions of the `EXPIRE` family |
 #![forbid(unsafe_code)]
@@ -34,6 +36,7 @@ pub mod dict;
 pub mod error;
 pub mod expire;
 pub mod float;
+pub mod geo;
 pub mod glob;
 pub mod hll;
 pub mod integer;
@@ -41,6 +44,7 @@ pub mod lcs;
 pub mod object;
 pub mod pack;
 pub mod range;
+pub mod rdb;
 pub mod seq;
 pub mod uid;
 
