@@ -35,6 +35,8 @@ pub use table::{DataCommands, Table, data_commands};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_kernel::shard::{Key, Shard};
+use rufous_kernel::wait::Wait;
+use std::ops::Range;
 
 /// What a running command works with, its reply aside.
 pub struct Ctx<'a> {
@@ -45,6 +47,8 @@ pub struct Ctx<'a> {
     pub rng: &'a mut Rng,
     /// Hash of the command's first key, computed while the request was parsed.
     pub hash: u32,
+    /// Set by [`Ctx::wait`].
+    pub wait: Option<Wait>,
 }
 
 impl Ctx<'_> {
@@ -55,6 +59,14 @@ impl Ctx<'_> {
             bytes,
             hash: self.hash,
         }
+    }
+
+    /// Has the client wait until one of the keys that these arguments name
+    /// holds what the command is after, and the command run again then. What
+    /// it has replied until now is the reply where nothing comes, or where it
+    /// may not wait.
+    pub fn wait(&mut self, keys: Range<usize>, timeout_us: Option<u64>) {
+        self.wait = Some(Wait { keys, timeout_us });
     }
 
     /// Any other key.

@@ -157,6 +157,8 @@ impl Flags {
     pub const ALLOW_BUSY: Flags = Flags(1 << 12);
     pub const MOVABLE_KEYS: Flags = Flags(1 << 13);
     pub const PUBSUB: Flags = Flags(1 << 14);
+    /// May wait for data.
+    pub const BLOCKING: Flags = Flags(1 << 15);
     /// Takes time in proportion to the data, not only to its arguments: such a
     /// command is timed on its own. Not shown to clients.
     pub const SLOW: Flags = Flags(1 << 30);
@@ -173,7 +175,7 @@ impl Flags {
 
     /// The names shown to clients.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(Flags, &str); 15] = [
+        const NAMES: [(Flags, &str); 16] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -189,6 +191,7 @@ impl Flags {
             (Flags::NO_MULTI, "no_multi"),
             (Flags::ALLOW_BUSY, "allow_busy"),
             (Flags::MOVABLE_KEYS, "movablekeys"),
+            (Flags::BLOCKING, "blocking"),
         ];
         NAMES
             .into_iter()
@@ -240,6 +243,9 @@ impl Spec {
         } else {
             "@slow"
         });
+        if self.flags.has(Flags::BLOCKING) {
+            all.push("@blocking");
+        }
         all
     }
 }

@@ -38,9 +38,13 @@ impl Program for DataCommands {
             now: context.now,
             rng: context.rng,
             hash: context.hash,
+            wait: None,
         };
         match (RUNS[usize::from(command)].run)(&mut ctx, args, &mut reply) {
-            Ok(()) => true,
+            Ok(()) => {
+                context.wait = ctx.wait;
+                true
+            }
             Err(failure) => {
                 reply.out.truncate(start);
                 reply.error(&failure);
@@ -61,6 +65,11 @@ impl Program for DataCommands {
 
     fn refuse_write(why: &str, resp3: bool, out: &mut Output) {
         Reply::new(out, resp3).error(&Failure::from(unwritable(why)));
+    }
+
+    fn may_wait(command: u16) -> bool {
+        let run = RUNS.get(usize::from(command));
+        run.is_some_and(|run| run.spec.flags.has(Flags::BLOCKING))
     }
 
     fn is_write(command: u16) -> bool {

@@ -99,6 +99,7 @@ impl Rig {
             out: &mut out,
             rng: &mut self.rng,
             hash,
+            wait: None,
         };
         DataCommands::run(id, &mut context, args);
         self.shard.check();

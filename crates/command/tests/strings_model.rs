@@ -190,6 +190,7 @@ impl Subject {
             out: &mut out,
             rng: &mut self.rng,
             hash,
+            wait: None,
         };
         DataCommands::run(id, &mut context, args);
         out.to_vec()

@@ -80,6 +80,19 @@ impl Batch {
         });
     }
 
+    /// A copy of request `index` in a batch of its own.
+    pub fn copy_of(&mut self, index: usize) -> Box<Batch> {
+        let (header, args, _) = self.parts(index);
+        let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+        for arg in args.iter_from(0) {
+            spans.push((bytes.len() as u32, arg.len() as u32));
+            bytes.extend_from_slice(arg);
+        }
+        let mut copy = Box::<Batch>::default();
+        copy.push(header, Args::new(&bytes, &spans, &mut []));
+        copy
+    }
+
     /// Makes it the answer to one request whose arguments were elsewhere.
     pub fn push_reply(&mut self, header: Header, reply: Output) {
         self.push(header, Args::new(&[], &[], &mut []));

@@ -12,6 +12,7 @@
 //! - [`batch`]: requests on their way to another worker, and their replies
 //! - [`lock`]: keys held by commands that span workers, and who waits for them
 //! - [`multi`]: the coordinator's side of such a command
+//! - [`wait`]: clients whose commands wait for data
 //! - [`worker`]: all of it together, one per thread
 //! - [`evict`]: the memory limit, and which keys go at it
 //! - [`durable`]: what is written to disk, and how it is read again
@@ -29,6 +30,7 @@ pub mod planted;
 pub mod program;
 pub mod shard;
 pub mod stats;
+pub mod wait;
 pub mod worker;
 
 pub use batch::{Batch, Header};

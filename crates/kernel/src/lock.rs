@@ -89,6 +89,16 @@ impl<W> LockTable<W> {
             || (!self.queues.is_empty() && self.queues.contains_key(&(db, key.into())))
     }
 
+    /// Whether anybody but `ticket`, which was granted, holds this key, or the
+    /// whole worker. Who waits for it does not count.
+    pub fn holds_beside(&self, ticket: Ticket, key: &KeyName) -> bool {
+        (self.all_held && self.gate.front() != Some(&ticket))
+            || self
+                .queues
+                .get(key)
+                .is_some_and(|queue| queue.front() != Some(&ticket))
+    }
+
     /// How many hold or wait.
     pub fn len(&self) -> usize {
         self.waiters.len()

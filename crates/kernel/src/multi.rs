@@ -25,6 +25,7 @@ use crate::batch::Batch;
 use crate::durable::TxnId;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
+use crate::wait::WaiterId;
 use rufous_base::WorkerId;
 use std::collections::BTreeMap;
 
@@ -64,6 +65,8 @@ pub struct PieceOf {
 #[derive(Debug)]
 pub struct Committing {
     pub replies: Box<Batch>,
+    /// Whose request it was.
+    pub origin: WorkerId,
     /// Workers that have not told yet that they have committed.
     pub missing: usize,
     pub txn: Option<TxnId>,
@@ -98,6 +101,8 @@ pub struct Multi {
     pub batch: Box<Batch>,
     /// The embedder's number of a transaction, which it runs itself.
     pub exec: Option<u64>,
+    /// It is the request of a client that waits for keys of this worker.
+    pub waiter: Option<WaiterId>,
     /// It counts as an access to its keys.
     pub touch: bool,
     /// A watched key was touched.
@@ -128,6 +133,7 @@ impl Multi {
             touch: batch.requests.iter().all(|r| !r.header.no_touch),
             batch,
             exec: None,
+            waiter: None,
             dirty: false,
             to_visit,
             held: Vec::new(),

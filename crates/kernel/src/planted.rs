@@ -10,6 +10,8 @@ pub enum Planted {
     SnapshotMissesWrite,
     /// Commands on several keys do not wait for one another.
     NoIsolation,
+    /// Now and then nobody looks after those who wait for a key.
+    LostWakeUp,
 }
 
 #[cfg(feature = "planted-faults")]

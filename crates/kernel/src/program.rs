@@ -1,6 +1,7 @@
 //! What the kernel needs to know of commands: how to run one on a shard.
 
 use crate::shard::{Key, Shard};
+use crate::wait::Wait;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output};
 
@@ -16,6 +17,25 @@ pub trait Program {
 
     /// Whether `command` may make the data larger.
     fn may_grow(command: u16) -> bool;
+
+    /// Whether `command` may wait for data.
+    fn may_wait(command: u16) -> bool {
+        let _ = command;
+        false
+    }
+
+    /// Whether the key holds what the request waits for, so that it does not
+    /// wait if it runs now on this shard.
+    fn is_ready(
+        command: u16,
+        shard: &mut Shard,
+        (db, key): (usize, Key<'_>),
+        args: &Args<'_>,
+        now: Now,
+    ) -> bool {
+        let _ = (command, args);
+        shard.contains(db, key, now)
+    }
 
     /// The reply to a command that may grow where there is no room.
     fn refuse_growth(resp3: bool, out: &mut Output);
@@ -37,6 +57,10 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
     /// Hash of the command's first key, computed while the request was parsed.
     pub hash: u32,
+    /// Set by a command that found nothing and would wait, after it has written
+    /// the reply for when nothing comes. Where it may not wait, as within a
+    /// transaction, that is its reply.
+    pub wait: Option<Wait>,
 }
 
 impl Context<'_> {

@@ -12,8 +12,10 @@ mod limit;
 mod loading;
 mod moving;
 mod notes;
+mod running;
 mod saving;
 mod spanning;
+mod waiting;
 
 pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
@@ -21,6 +23,7 @@ pub use loading::LoadPlan;
 pub use notes::DurableFigures;
 pub use saving::SaveRefused;
 pub use spanning::{Hold, Release};
+pub use waiting::{Arrival, WaitEnd};
 
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::durable::{Note, TxnId};
@@ -28,11 +31,12 @@ use crate::evict::{Evictor, Ledger};
 use crate::lock::{LockTable, Scope, Ticket};
 use crate::multi::{Committing, Multi, NodeAction, Part};
 use crate::placement::Placement;
-use crate::program::{Context, Program};
+use crate::program::Program;
 use crate::shard::{Shard, Warm};
 use crate::stats::CommandStats;
+use crate::wait::{Note as WaitNote, Waits};
 use rufous_base::rng::Rng;
-use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -75,6 +79,15 @@ pub enum Message {
         ticket: Ticket,
         txn: TxnId,
     },
+    /// This client of the sender's waits for keys of the receiver.
+    Await(Box<Arrival>),
+    /// This client of the receiver's waits.
+    Waits(Box<WaitNote>),
+    /// This client of the sender's does not wait any more.
+    Forget {
+        conn: ConnId,
+        seq: u32,
+    },
     /// Of loading and saving.
     Note(Box<Note>),
 }
@@ -87,6 +100,13 @@ pub trait Completions {
     /// Nobody knows what becomes of `header`'s request: it has run, and the
     /// log that should hold it cannot be written.
     fn lose(&mut self, header: &Header);
+
+    /// `header`'s client waits for data. False where nobody is there to wait:
+    /// then it gets no reply.
+    fn wait(&mut self, header: &Header) -> bool {
+        let _ = header;
+        true
+    }
 }
 
 /// What became of a request.
@@ -125,6 +145,7 @@ pub struct Worker<P> {
     execs: exec::Execs,
     rng: Rng,
     locks: LockTable<Work>,
+    waits: Waits,
     multis: BTreeMap<u64, Multi>,
     committing: BTreeMap<u64, Committing>,
     durable: durability::Durability,
@@ -157,6 +178,7 @@ impl<P: Program> Worker<P> {
             execs: exec::Execs::new(hash_seed),
             rng: Rng::new(hash_seed ^ u64::from(id.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             locks: LockTable::default(),
+            waits: Waits::default(),
             multis: BTreeMap::new(),
             committing: BTreeMap::new(),
             durable: durability::Durability::new(hash_seed),
@@ -212,16 +234,19 @@ impl<P: Program> Worker<P> {
     ) -> Submitted {
         if owner != self.id {
             self.forward(owner, header, args);
-            return Submitted::Pending;
+            return Self::pending(header);
         }
         let key = usize::from(header.key);
         if !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key)) {
             let scope = Scope::keys(vec![(header.db, args.get(key).into())]);
             self.park(scope, header, args, self.id);
-            return Submitted::Pending;
+            return Self::pending(header);
         }
-        self.run_if_allowed(now, header, args, out);
-        Submitted::Done
+        let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
+        match self.run_or_wait(now, header, args, self.id, named, out) {
+            true => Submitted::Barrier,
+            false => Submitted::Done,
+        }
     }
 
     /// Runs a request on several keys, whichever workers own them. `keys` are
@@ -251,15 +276,16 @@ impl<P: Program> Worker<P> {
                 || !keys
                     .iter()
                     .any(|&(db, i)| self.locks.blocks(db, args.get(i as usize)));
-            if free {
-                self.run_if_allowed(now, header, args, out);
+            let named = |args: &Args<'_>| {
+                let names = keys.iter();
+                let names = names.map(|&(db, i)| (db, args.get(i as usize).into()));
+                names.collect()
+            };
+            if !free {
+                self.park(Scope::keys(named(&args)), header, args, self.id);
+            } else if !self.run_or_wait(now, header, args, self.id, named, out) {
                 return Submitted::Done;
             }
-            let names = keys
-                .iter()
-                .map(|&(db, i)| (db, args.get(i as usize).into()))
-                .collect();
-            self.park(Scope::keys(names), header, args, self.id);
             return Submitted::Barrier;
         }
         if !self.may_run(now, header, out) {
@@ -290,7 +316,8 @@ impl<P: Program> Worker<P> {
             return Submitted::Done;
         }
         if self.placement.workers() == 1 && self.locks.is_idle() {
-            self.run(now, header, args, out);
+            self.run_now(now, header, args, out);
+            self.serve_waiters(now);
             return Submitted::Done;
         }
         let batch = self.batch_of(header, args);
@@ -301,14 +328,16 @@ impl<P: Program> Worker<P> {
     /// Runs what is free to run after submissions; call it before effects are
     /// collected.
     pub fn settle(&mut self, now: Now, completions: &mut impl Completions) {
+        self.serve_waiters(now);
+        self.tell_clients(now, completions);
         if self.locks.is_idle() {
             return;
         }
         while let Some((ticket, work)) = self.locks.next_granted() {
             match work {
                 Work::Run { batch, origin } => {
-                    let batch = self.run_batch(now, batch, Self::run_if_allowed);
-                    self.locks.release(ticket);
+                    let batch = self.run_parked(now, ticket, batch, origin);
+                    self.let_go(now, ticket);
                     self.answer(now, origin, batch, completions);
                 }
                 Work::Hold {
@@ -326,6 +355,7 @@ impl<P: Program> Worker<P> {
                     self.send_committed(now, coordinator, acquired, completions);
                 }
             }
+            self.tell_clients(now, completions);
         }
     }
 
@@ -379,10 +409,13 @@ impl<P: Program> Worker<P> {
                 self.on_acquired(now, multi, from, ticket, hold, completions);
             }
             Message::Release(release) => self.on_release(now, from, release, completions),
-            Message::Committed { multi } => self.on_committed(multi, completions),
+            Message::Committed { multi } => self.on_committed(now, multi, completions),
             Message::Doubtful { multi } => self.on_doubtful(multi, completions),
             Message::Lost(batch) => self.on_lost(&batch, completions),
-            Message::Unlock { ticket, txn } => self.on_unlock(ticket, txn),
+            Message::Unlock { ticket, txn } => self.on_unlock(now, ticket, txn),
+            Message::Await(arrival) => self.on_arrival(from, *arrival),
+            Message::Waits(note) => self.on_waits(*note, completions),
+            Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
             Message::Note(note) => self.on_note(now, from, *note, completions),
         }
         self.end_long_frame();
@@ -400,58 +433,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Spreads the time since the clock was last looked at over the commands
-    /// run meanwhile. Returns nanoseconds per command.
-    pub fn account(&mut self, elapsed_us: u64) -> u64 {
-        let calls = self.unaccounted.len() as u64;
-        if calls == 0 {
-            return 0;
-        }
-        let each_ns = elapsed_us * 1000 / calls;
-        for command in self.unaccounted.drain(..) {
-            self.stats[usize::from(command)].record(1, each_ns);
-        }
-        each_ns
-    }
-
-    /// Whether commands ran whose time is not accounted for.
-    pub fn has_unaccounted(&self) -> bool {
-        !self.unaccounted.is_empty()
-    }
-
-    pub fn stats(&self) -> &[CommandStats] {
-        &self.stats
-    }
-
-    pub fn stats_mut(&mut self) -> &mut [CommandStats] {
-        &mut self.stats
-    }
-
     /// Requests and commands that wait for keys or replies here.
     pub fn waiting(&self) -> usize {
         self.locks.len() + self.multis.len() + self.committing.len() + self.execs.waiting()
-    }
-
-    fn run(&mut self, now: Now, header: &Header, args: Args<'_>, out: &mut Output) {
-        self.shard.set_touch(!header.no_touch);
-        let mut context = Context {
-            shard: &mut self.shard,
-            db: usize::from(header.db),
-            now,
-            resp3: header.resp3,
-            out,
-            rng: &mut self.rng,
-            hash: header.hash,
-        };
-        let succeeded = P::run(header.command, &mut context, args);
-        self.note(header.command, succeeded);
-    }
-
-    /// Counts a command that ran, here or at the embedder.
-    pub fn note(&mut self, command: u16, succeeded: bool) {
-        self.unaccounted.push(command);
-        if !succeeded {
-            self.stats[usize::from(command)].failed += 1;
-        }
     }
 }

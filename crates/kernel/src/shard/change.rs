@@ -20,6 +20,9 @@ impl Env {
         if !self.watches.is_empty() {
             self.watches.touch((db, key.hash), key.bytes);
         }
+        if !self.awaited.is_empty() {
+            self.awaited.touch((db, key.hash), key.bytes);
+        }
     }
 
     fn write(&mut self, effect: &Effect<'_>) {
@@ -30,7 +33,10 @@ impl Env {
 
     /// To be called whenever somebody begins or ceases to want to know.
     pub(super) fn update_observed(&mut self) {
-        self.observed = self.journaling || self.snapshot.capturing || !self.watches.is_empty();
+        self.observed = self.journaling
+            || self.snapshot.capturing
+            || !self.watches.is_empty()
+            || !self.awaited.is_empty();
     }
 }
 
@@ -269,6 +275,8 @@ impl Shard {
             self.touch_all(b, a, b);
         }
         self.exchange(a, b);
+        self.env.awaited.touch_all(a);
+        self.env.awaited.touch_all(b);
     }
 
     pub(super) fn exchange(&mut self, a: usize, b: usize) {

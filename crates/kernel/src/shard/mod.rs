@@ -17,6 +17,7 @@
 //!   what it takes
 //! - `change`: every change, and who is told of it
 //! - [`watch`](WatchId): who wants to know whether a key was touched
+//! - `awaited`: keys that somebody waits for
 //! - `snapshot`: all data as of an instant, while commands go on
 //! - `replay`: doing again what a journal says
 //! - `record`: how a record lies in its slot
@@ -31,6 +32,7 @@
 
 mod account;
 mod arena;
+mod awaited;
 mod change;
 mod classes;
 mod compact;
@@ -60,6 +62,7 @@ pub use types::{
 };
 pub use watch::WatchId;
 
+use awaited::Awaited;
 use db::Db;
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
@@ -88,6 +91,7 @@ struct Env {
     journaling: bool,
     journal: Vec<u8>,
     watches: Watches,
+    awaited: Awaited,
     snapshot: Snapshot,
     counters: Counters,
     rng: Rng,
@@ -151,6 +155,7 @@ impl Shard {
                 journaling: false,
                 journal: Vec::new(),
                 watches: Watches::default(),
+                awaited: Awaited::default(),
                 snapshot: Snapshot::default(),
                 counters: Counters::default(),
                 rng: Rng::new(seed),

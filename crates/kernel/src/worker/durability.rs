@@ -20,7 +20,7 @@ use crate::durable::note::Trouble;
 use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
 use rufous_base::disk::{DiskDone, DiskRequest};
-use rufous_base::{Now, WorkerId};
+use rufous_base::{Now, Output, WorkerId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -377,10 +377,16 @@ impl<P: Program> Worker<P> {
     /// The client of a command over workers is not answered; its keys stay
     /// held until it is committed.
     pub(super) fn on_doubtful(&mut self, multi: u64, completions: &mut impl Completions) {
-        if let Some(committing) = self.committing.get(&multi) {
-            let requests = committing.replies.requests.iter();
-            requests.for_each(|r| completions.lose(&r.header));
+        let Some(committing) = self.committing.get(&multi) else {
+            return;
+        };
+        let requests = committing.replies.requests.iter();
+        if committing.origin == self.id {
+            return requests.for_each(|r| completions.lose(&r.header));
         }
+        let mut lost = Box::<Batch>::default();
+        requests.for_each(|r| lost.push_reply(r.header, Output::default()));
+        self.send(committing.origin, Message::Lost(lost));
     }
 
     /// Tells everybody who waits for the log how far it is.

@@ -4,7 +4,7 @@ use super::{Completions, Message, Work, Worker};
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::lock::Scope;
 use crate::program::Program;
-use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_base::{Args, Now, WorkerId};
 
 /// Batches kept for reuse.
 const POOLED_BATCHES: usize = 16;
@@ -72,18 +72,15 @@ impl<P: Program> Worker<P> {
             let start = out.mark();
             let key = usize::from(header.key);
             let held = !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key));
-            if held {
-                let scope = Scope::keys(vec![(header.db, args.get(key).into())]);
-                self.park(scope, &header, args, from);
+            let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
+            let later = if held {
+                self.park(Scope::keys(named(&args)), &header, args, from);
+                true
             } else {
-                self.run_if_allowed(now, &header, args, out);
-            }
-            let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange {
-                start,
-                end,
-                later: held,
+                self.run_or_wait(now, &header, args, from, named, out)
             };
+            let end = batch.replies.mark();
+            batch.requests[index].reply = ReplyRange { start, end, later };
         }
         batch
     }
@@ -91,30 +88,13 @@ impl<P: Program> Worker<P> {
     pub(super) fn on_replies(&mut self, batch: Box<Batch>, completions: &mut impl Completions) {
         for request in &batch.requests {
             if !request.reply.later {
+                if !self.waits.clients.is_empty() {
+                    self.waited_enough(&request.header);
+                }
                 completions.complete(&request.header, &batch.replies, request.reply);
             }
         }
         self.recycle(batch);
-    }
-
-    pub(super) fn run_batch(
-        &mut self,
-        now: Now,
-        mut batch: Box<Batch>,
-        mut run: impl FnMut(&mut Self, Now, &Header, Args<'_>, &mut Output),
-    ) -> Box<Batch> {
-        for index in 0..batch.requests.len() {
-            let (header, args, out) = batch.parts(index);
-            let start = out.mark();
-            run(self, now, &header, args, out);
-            let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange {
-                start,
-                end,
-                later: false,
-            };
-        }
-        batch
     }
 
     pub(super) fn answer(

@@ -113,9 +113,10 @@ impl<P: Program> Worker<P> {
     }
 
     /// Runs a command on this worker's data. Every key that it names, or all
-    /// data for one on whole databases, must be this worker's and free.
+    /// data for one on whole databases, must be this worker's and free. The
+    /// last is followed by [`Worker::serve_waiters`].
     pub fn run_now(&mut self, now: Now, header: &Header, args: Args<'_>, out: &mut Output) {
-        self.run(now, header, args, out);
+        self.run_through(now, header, args, out);
     }
 
     /// Holds everything that a transaction needs.
@@ -160,7 +161,7 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) {
         std::mem::swap(&mut self.shard, &mut *held.scratch);
-        self.run(now, header, args, out);
+        self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
         held.wrote |= P::is_write(header.command);
         held.multi.actions.extend(action);
@@ -192,7 +193,14 @@ impl<P: Program> Worker<P> {
         self.execs.spare = Some(held.scratch);
         let mut replies = Box::<Batch>::default();
         replies.push_reply(*header, reply);
-        self.scatter(now, tickets, writes, &actions, replies, completions);
+        self.scatter(
+            now,
+            tickets,
+            writes,
+            &actions,
+            (self.id, replies),
+            completions,
+        );
     }
 
     /// Everything is held: the embedder may run the transaction.

@@ -4,7 +4,7 @@ use super::{Message, Worker};
 use crate::batch::Header;
 use crate::evict::{self, Ledger, Room, Settings};
 use crate::program::Program;
-use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_base::{Now, Output, WorkerId};
 use std::sync::Arc;
 
 impl<P: Program> Worker<P> {
@@ -72,20 +72,6 @@ impl<P: Program> Worker<P> {
             return false;
         }
         true
-    }
-
-    /// Runs a command, unless it has to be refused.
-    #[inline]
-    pub(super) fn run_if_allowed(
-        &mut self,
-        now: Now,
-        header: &Header,
-        args: Args<'_>,
-        out: &mut Output,
-    ) {
-        if self.may_run(now, header, out) {
-            self.run(now, header, args, out);
-        }
     }
 
     #[cold]

@@ -152,24 +152,26 @@ impl<P: Program> Worker<P> {
     /// Everything is held: run the command once and send its writes home.
     pub(super) fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
         let Multi {
-            batch,
+            mut batch,
             held,
             gathered,
             actions,
+            waiter,
             ..
         } = multi;
         self.scratch.set_policy(self.shard.policy());
         load(&mut self.scratch, &gathered, now);
-        std::mem::swap(&mut self.shard, &mut self.scratch);
-        let batch = self.run_batch(now, batch, Self::run);
-        std::mem::swap(&mut self.shard, &mut self.scratch);
-
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
-        let writes = match is_write {
+        let answer = self.run_gathered(now, &mut batch, &gathered, waiter);
+        let writes = match is_write && answer.is_some() {
             true => unload(&mut self.scratch, gathered, false, now),
             false => discard(&mut self.scratch, &gathered, now),
         };
-        self.scatter(now, held, writes, &actions, batch, completions);
+        let replies = match answer {
+            Some(origin) => (origin, batch),
+            None => (self.id, Box::default()),
+        };
+        self.scatter(now, held, writes, &actions, replies, completions);
     }
 
     /// Sends writes home, lets go of everything and hands out the replies:
@@ -180,7 +182,7 @@ impl<P: Program> Worker<P> {
         held: Vec<(WorkerId, Ticket)>,
         mut writes: Writes,
         actions: &[NodeAction],
-        replies: Box<Batch>,
+        (origin, replies): (WorkerId, Box<Batch>),
         completions: &mut impl Completions,
     ) {
         let writers = self.writers(&held, &writes, actions);
@@ -192,6 +194,7 @@ impl<P: Program> Worker<P> {
         });
         let mut committing = Committing {
             replies,
+            origin,
             missing: writers.len(),
             txn: piece.as_ref().map(|p| p.txn),
             held: Vec::new(),
@@ -231,7 +234,7 @@ impl<P: Program> Worker<P> {
             }
         }
         if let Some(replies) = done {
-            self.on_replies(replies, completions);
+            self.answer(now, origin, replies, completions);
         }
     }
 
@@ -290,11 +293,11 @@ impl<P: Program> Worker<P> {
         }
         let multi = match finish {
             Finish::LetGo => {
-                self.locks.release(ticket);
+                self.let_go(now, ticket);
                 None
             }
             Finish::Tell { multi } => {
-                self.locks.release(ticket);
+                self.let_go(now, ticket);
                 Some(multi)
             }
             Finish::Hold { multi, piece } => {
@@ -311,7 +314,12 @@ impl<P: Program> Worker<P> {
     }
 
     /// A worker has committed its part.
-    pub(super) fn on_committed(&mut self, multi: u64, completions: &mut impl Completions) {
+    pub(super) fn on_committed(
+        &mut self,
+        now: Now,
+        multi: u64,
+        completions: &mut impl Completions,
+    ) {
         let Some(committing) = self.committing.get_mut(&multi) else {
             debug_assert!(false, "committed, but not under way");
             return;
@@ -323,11 +331,11 @@ impl<P: Program> Worker<P> {
         let Some(committing) = self.committing.remove(&multi) else {
             return;
         };
-        self.on_replies(committing.replies, completions);
+        self.answer(now, committing.origin, committing.replies, completions);
         let Some(txn) = committing.txn else { return };
         for (owner, ticket) in committing.held {
             if owner == self.id {
-                self.on_unlock(ticket, txn);
+                self.on_unlock(now, ticket, txn);
             } else {
                 self.send(owner, Message::Unlock { ticket, txn });
             }
@@ -335,9 +343,9 @@ impl<P: Program> Worker<P> {
     }
 
     /// All parts of a command are committed: what follows from it may be logged.
-    pub(super) fn on_unlock(&mut self, ticket: Ticket, txn: TxnId) {
+    pub(super) fn on_unlock(&mut self, now: Now, ticket: Ticket, txn: TxnId) {
         entry::put_done(self.shard.journal(), txn);
-        self.locks.release(ticket);
+        self.let_go(now, ticket);
     }
 }
 

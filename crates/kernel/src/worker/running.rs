@@ -1,0 +1,150 @@
+//! Running commands on this worker's shard, and counting them.
+
+use super::{Submitted, Worker};
+use crate::batch::{Batch, Header, ReplyRange};
+use crate::lock::{KeyName, Scope, Ticket};
+use crate::program::{Context, Program};
+use crate::stats::CommandStats;
+use crate::wait::Wait;
+use rufous_base::{Args, Now, Output, WorkerId};
+
+impl<P: Program> Worker<P> {
+    /// Runs a command. Where it would wait it is not counted, and its reply is
+    /// the one for when nothing comes.
+    pub(super) fn run(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> Option<Wait> {
+        self.shard.set_touch(!header.no_touch);
+        let mut context = Context {
+            shard: &mut self.shard,
+            db: usize::from(header.db),
+            now,
+            resp3: header.resp3,
+            out,
+            rng: &mut self.rng,
+            hash: header.hash,
+            wait: None,
+        };
+        let succeeded = P::run(header.command, &mut context, args);
+        let wait = context.wait;
+        if wait.is_none() {
+            self.note(header.command, succeeded);
+        }
+        wait
+    }
+
+    /// Runs a command that may not wait.
+    pub(super) fn run_through(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        out: &mut Output,
+    ) {
+        if self.run(now, header, args, out).is_some() {
+            self.note(header.command, true);
+        }
+    }
+
+    /// Runs a request of `origin`'s, unless it has to be refused; `named` gives
+    /// its keys, all of them this worker's. True where it waits now.
+    #[inline]
+    pub(super) fn run_or_wait(
+        &mut self,
+        now: Now,
+        header: &Header,
+        mut args: Args<'_>,
+        origin: WorkerId,
+        named: impl FnOnce(&Args<'_>) -> Vec<KeyName>,
+        out: &mut Output,
+    ) -> bool {
+        if !self.may_run(now, header, out) {
+            return false;
+        }
+        let start = out.mark();
+        if let Some(wait) = self.run(now, header, args.reborrow(), out) {
+            let named = named(&args);
+            self.begin_wait(now, header, args, &wait, (origin, named), (out, start));
+            return true;
+        }
+        self.serve_waiters(now);
+        false
+    }
+
+    /// Runs a request that waited for its keys, which it holds now.
+    pub(super) fn run_parked(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        mut batch: Box<Batch>,
+        origin: WorkerId,
+    ) -> Box<Batch> {
+        let (header, mut args, out) = batch.parts(0);
+        let start = out.mark();
+        let mut waits = false;
+        if self.may_run(now, &header, out)
+            && let Some(wait) = self.run(now, &header, args.reborrow(), out)
+        {
+            let named = match self.locks.scope(ticket) {
+                Some(Scope::Keys(keys)) => keys.clone(),
+                _ => Vec::new(),
+            };
+            self.begin_wait(now, &header, args, &wait, (origin, named), (out, start));
+            waits = true;
+        }
+        let end = batch.replies.mark();
+        batch.requests[0].reply = ReplyRange {
+            start,
+            end,
+            later: waits,
+        };
+        batch
+    }
+
+    /// What became of a request whose reply comes later.
+    pub(super) fn pending(header: &Header) -> Submitted {
+        match P::may_wait(header.command) {
+            true => Submitted::Barrier,
+            false => Submitted::Pending,
+        }
+    }
+
+    /// Counts a command that ran, here or at the embedder.
+    pub fn note(&mut self, command: u16, succeeded: bool) {
+        self.unaccounted.push(command);
+        if !succeeded {
+            self.stats[usize::from(command)].failed += 1;
+        }
+    }
+
+    /// Spreads the time since the clock was last looked at over the commands
+    /// run meanwhile. Returns nanoseconds per command.
+    pub fn account(&mut self, elapsed_us: u64) -> u64 {
+        let calls = self.unaccounted.len() as u64;
+        if calls == 0 {
+            return 0;
+        }
+        let each_ns = elapsed_us * 1000 / calls;
+        for command in self.unaccounted.drain(..) {
+            self.stats[usize::from(command)].record(1, each_ns);
+        }
+        each_ns
+    }
+
+    /// Whether commands ran whose time is not accounted for.
+    pub fn has_unaccounted(&self) -> bool {
+        !self.unaccounted.is_empty()
+    }
+
+    pub fn stats(&self) -> &[CommandStats] {
+        &self.stats
+    }
+
+    pub fn stats_mut(&mut self) -> &mut [CommandStats] {
+        &mut self.stats
+    }
+}

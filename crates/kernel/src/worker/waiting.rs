@@ -1,0 +1,483 @@
+//! The worker's part in commands that wait for data; see [`crate::wait`].
+//!
+//! A command that touches an awaited key is followed at once, before any other
+//! command of this worker, by the requests of those who wait for it
+//! ([`Worker::serve`]): they see what it left, and nobody else does before.
+//! What a command over workers leaves at a key that it still holds is looked
+//! at in the instant before it lets go ([`Worker::let_go`]).
+//!
+//! No wake-up is lost: a key that is touched stays on a list, the shard's or
+//! `held`, until its queue has been gone through in a state in which nobody
+//! beside holds it; and who enters a queue found nothing while it had the key.
+
+use super::{Completions, Message, Worker};
+use crate::batch::{Batch, Header, ReplyRange};
+use crate::lock::{KeyName, Ticket};
+use crate::multi::{Gathered, Multi};
+use crate::planted::{self, Planted};
+use crate::program::Program;
+use crate::wait::{Claim, Client, Note, Reach, Told, Wait, Waiter, WaiterId};
+use rufous_base::{Args, ConnId, Now, Output, WorkerId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How a wait ends that nobody serves.
+#[derive(Debug)]
+pub enum WaitEnd {
+    /// As if its time had come.
+    TimedOut,
+    Reply(Output),
+    /// Nobody is there to be answered.
+    Gone,
+}
+
+/// A waiter on its way to the owner of keys that it waits for.
+#[derive(Debug)]
+pub struct Arrival {
+    batch: Box<Batch>,
+    keys: Vec<KeyName>,
+    reach: Reach,
+    claim: Arc<Claim>,
+}
+
+/// Whether those behind a waiter may be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Next,
+    Stop,
+}
+
+impl<P: Program> Worker<P> {
+    /// When [`Worker::end_due_waits`] is to be called.
+    pub fn next_wait_us(&self) -> Option<u64> {
+        self.waits.clients.next_deadline_us()
+    }
+
+    /// Clients of this worker that wait.
+    pub fn waiting_clients(&self) -> usize {
+        self.waits.clients.len()
+    }
+
+    pub fn waiting_conns(&self) -> Vec<ConnId> {
+        self.waits.clients.conns().collect()
+    }
+
+    /// Ends the waits whose time has come.
+    pub fn end_due_waits(&mut self, now: Now) {
+        while let Some(conn) = self.waits.clients.next_due(now.mono_us) {
+            self.end_wait(conn, WaitEnd::TimedOut);
+        }
+    }
+
+    /// Ends the wait of a connection of this worker, if it waits. False where
+    /// it does not, or was served meanwhile. The reply comes as others do.
+    pub fn end_wait(&mut self, conn: ConnId, how: WaitEnd) -> bool {
+        let Some(note) = self.waits.clients.remove(conn) else {
+            return false;
+        };
+        let won = note.claim.take();
+        self.forget_at_owners(&note);
+        let Note {
+            header, timed_out, ..
+        } = note;
+        let reply = match how {
+            WaitEnd::TimedOut => timed_out,
+            WaitEnd::Reply(reply) => reply,
+            WaitEnd::Gone => return won,
+        };
+        if won {
+            self.note(header.command, true);
+            let mut batch = Box::<Batch>::default();
+            batch.push_reply(header, reply);
+            self.waits.told.push_back((self.id, Told::Served(batch)));
+        }
+        won
+    }
+
+    /// Has the owners of its keys forget a wait.
+    fn forget_at_owners(&mut self, note: &Note) {
+        let (conn, seq) = (note.header.conn, note.header.seq);
+        for &owner in &note.owners {
+            if owner == self.id {
+                self.on_forget(self.id, conn, seq);
+            } else {
+                self.send(owner, Message::Forget { conn, seq });
+            }
+        }
+    }
+
+    /// A client does not wait any more.
+    pub(super) fn on_forget(&mut self, origin: WorkerId, conn: ConnId, seq: u32) {
+        let found = self.waits.queues.find(Client::new(origin, conn), seq);
+        if let Some(id) = found {
+            self.remove_waiter(id);
+        }
+    }
+
+    /// A request of `origin`'s, which names only keys of this worker, found
+    /// nothing: it waits. Its reply so far begins at `start`.
+    #[cold]
+    pub(super) fn begin_wait(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        wait: &Wait,
+        (origin, named): (WorkerId, Vec<KeyName>),
+        (out, start): (&mut Output, (usize, usize)),
+    ) {
+        let mut timed_out = Output::default();
+        timed_out.append_range(out, start, out.mark());
+        out.truncate(start);
+        let claim = Arc::<Claim>::default();
+        let keys = awaited(header, &args, wait);
+        let batch = self.batch_of(header, args);
+        let arrival = Arrival {
+            batch,
+            keys,
+            reach: Reach::Here(named),
+            claim: Arc::clone(&claim),
+        };
+        self.on_arrival(origin, arrival);
+        let note = Note {
+            header: *header,
+            timed_out,
+            deadline_us: wait.timeout_us.map(|us| now.mono_us.saturating_add(us)),
+            claim,
+            owners: vec![self.id],
+        };
+        let told = Told::Waits(Box::new(note));
+        self.waits.told.push_back((origin, told));
+    }
+
+    /// A request of this worker's found nothing at several workers, whose keys
+    /// it holds as yet.
+    fn begin_wait_over(
+        &mut self,
+        now: Now,
+        mut batch: Box<Batch>,
+        gathered: &[Gathered],
+        wait: &Wait,
+    ) {
+        let timed_out = std::mem::take(&mut batch.replies);
+        let (header, args, _) = batch.parts(0);
+        let keys = awaited(&header, &args, wait);
+        let only_awaited = gathered.iter().all(|g| keys.contains(&g.key));
+        let mut by_owner = BTreeMap::<WorkerId, Vec<KeyName>>::new();
+        for key in keys {
+            let owner = self.placement.owner(&key.1);
+            by_owner.entry(owner).or_default().push(key);
+        }
+        let claim = Arc::<Claim>::default();
+        let owners: Vec<WorkerId> = by_owner.keys().copied().collect();
+        for (owner, keys) in by_owner {
+            let all = || gathered.iter().map(|g| (g.owner, g.key.clone()));
+            let arrival = Arrival {
+                batch: batch.copy_of(0),
+                reach: match only_awaited {
+                    true => Reach::Here(keys.clone()),
+                    false => Reach::Over(all().collect()),
+                },
+                keys,
+                claim: Arc::clone(&claim),
+            };
+            if owner == self.id {
+                self.on_arrival(self.id, arrival);
+            } else {
+                self.send(owner, Message::Await(Box::new(arrival)));
+            }
+        }
+        let note = Note {
+            header,
+            timed_out,
+            deadline_us: wait.timeout_us.map(|us| now.mono_us.saturating_add(us)),
+            claim,
+            owners,
+        };
+        let told = Told::Waits(Box::new(note));
+        self.waits.told.push_back((self.id, told));
+    }
+
+    /// A client of `origin`'s waits for keys of this worker.
+    pub(super) fn on_arrival(&mut self, origin: WorkerId, arrival: Arrival) {
+        let Arrival {
+            batch,
+            mut keys,
+            reach,
+            claim,
+        } = arrival;
+        let Some(header) = batch.requests.first().map(|r| r.header) else {
+            return;
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        for (db, bytes) in &keys {
+            let key = self.shard.key(bytes);
+            self.shard.await_key(*db, key);
+        }
+        self.waits.queues.push(Waiter {
+            client: Client::new(origin, header.conn),
+            seq: header.seq,
+            batch: Some(batch),
+            keys,
+            reach,
+            claim,
+        });
+    }
+
+    fn remove_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
+        let waiter = self.waits.queues.remove(id)?;
+        for (db, bytes) in &waiter.keys {
+            let key = self.shard.key(bytes);
+            self.shard.forget_key(*db, key);
+        }
+        Some(waiter)
+    }
+
+    /// A client of this worker waits, or is told to.
+    pub(super) fn on_waits(&mut self, note: Note, completions: &mut impl Completions) {
+        if completions.wait(&note.header) {
+            self.waits.clients.insert(note);
+        } else {
+            note.claim.take();
+            self.forget_at_owners(&note);
+        }
+    }
+
+    /// Tells the workers of clients of waits that began or were served.
+    pub(super) fn tell_clients(&mut self, now: Now, completions: &mut impl Completions) {
+        while let Some((to, told)) = self.waits.told.pop_front() {
+            match told {
+                Told::Served(batch) => self.answer(now, to, batch, completions),
+                Told::Waits(note) if to == self.id => self.on_waits(*note, completions),
+                Told::Waits(note) => {
+                    self.send_committed(now, to, Message::Waits(note), completions);
+                }
+            }
+        }
+    }
+
+    /// A client of this worker was answered: whoever still has its wait
+    /// forgets it.
+    #[cold]
+    pub(super) fn waited_enough(&mut self, header: &Header) {
+        let conn = header.conn;
+        let waits = self.waits.clients.get(conn);
+        if waits.is_some_and(|note| note.header.seq == header.seq)
+            && let Some(note) = self.waits.clients.remove(conn)
+            && (note.owners.len() > 1 || !note.claim.is_taken())
+        {
+            self.forget_at_owners(&note);
+        }
+    }
+
+    /// To be called when commands run with [`Worker::run_now`] are through.
+    #[inline]
+    pub fn serve_waiters(&mut self, now: Now) {
+        if self.shard.has_touched() {
+            self.serve(now, None);
+        }
+    }
+
+    /// Ends a hold; whoever waits for keys that it covered comes before those
+    /// who wait to hold them.
+    pub(super) fn let_go(&mut self, now: Now, ticket: Ticket) {
+        for (db, bytes) in std::mem::take(&mut self.waits.held) {
+            let key = self.shard.key(&bytes);
+            self.shard.touch_awaited(db, key);
+        }
+        if self.shard.has_touched() {
+            self.serve(now, Some(ticket));
+        }
+        self.locks.release(ticket);
+    }
+
+    /// Looks after those who wait for keys that were touched, until no more
+    /// are. `own` is a hold about to end.
+    #[cold]
+    fn serve(&mut self, now: Now, own: Option<Ticket>) {
+        while let Some(key) = self.shard.next_touched() {
+            if planted::is(Planted::LostWakeUp) && self.rng.below(8) == 0 {
+                continue;
+            }
+            self.serve_key(now, &key, own);
+        }
+    }
+
+    fn is_held(&self, key: &KeyName, own: Option<Ticket>) -> bool {
+        match own {
+            Some(ticket) => self.locks.holds_beside(ticket, key),
+            None => !self.locks.is_idle() && self.locks.blocks(key.0, &key.1),
+        }
+    }
+
+    fn serve_key(&mut self, now: Now, key: &KeyName, own: Option<Ticket>) {
+        let mut after = None;
+        while let Some(id) = self.waits.queues.next_at(key, after) {
+            if self.is_held(key, own) {
+                // Not even whether it is there may be asked.
+                self.waits.held.insert(key.clone());
+                return;
+            }
+            let name = self.shard.key(&key.1);
+            if !self.shard.contains(usize::from(key.0), name, now)
+                || self.serve_one(now, id, key, own) == Then::Stop
+            {
+                return;
+            }
+            after = Some(id);
+        }
+    }
+
+    fn serve_one(&mut self, now: Now, id: WaiterId, key: &KeyName, own: Option<Ticket>) -> Then {
+        let Some(waiter) = self.waits.queues.get_mut(id) else {
+            return Then::Next;
+        };
+        let Some(batch) = &mut waiter.batch else {
+            // It runs over workers. The key is touched again when that is over.
+            return Then::Stop;
+        };
+        let (header, args, _) = batch.parts(0);
+        let name = self.shard.key(&key.1);
+        let place = (usize::from(key.0), name);
+        if waiter.claim.is_taken()
+            || !P::is_ready(header.command, &mut self.shard, place, &args, now)
+        {
+            return Then::Next;
+        }
+        match &waiter.reach {
+            Reach::Over(keys) => {
+                let keys = keys.clone();
+                self.serve_over(now, id, keys);
+                Then::Stop
+            }
+            Reach::Here(keys) => {
+                let keys = keys.clone();
+                if keys.iter().any(|key| self.is_held(key, own)) {
+                    self.waits.held.insert(key.clone());
+                    return Then::Stop;
+                }
+                self.serve_here(now, id);
+                Then::Next
+            }
+        }
+    }
+
+    /// Runs a waiter's request here. One that writes runs only with the claim;
+    /// the others may find that there is nothing for them.
+    fn serve_here(&mut self, now: Now, id: WaiterId) {
+        let Some(waiter) = self.waits.queues.get_mut(id) else {
+            return;
+        };
+        let Some(mut batch) = waiter.batch.take() else {
+            return;
+        };
+        let claim = Arc::clone(&waiter.claim);
+        let origin = waiter.client.origin;
+        let command = batch.requests.first().map_or(0, |r| r.header.command);
+        let writes = P::is_write(command);
+        if writes && !claim.take() {
+            self.remove_waiter(id);
+            return;
+        }
+        let waits = self.run_one(now, &mut batch, true).is_some();
+        debug_assert!(!waits || !writes, "what is ready does not wait");
+        if waits && !writes {
+            batch.replies.clear();
+            if let Some(waiter) = self.waits.queues.get_mut(id) {
+                waiter.batch = Some(batch);
+            }
+            return;
+        }
+        let served = writes || claim.take();
+        self.remove_waiter(id);
+        if served {
+            self.waits.told.push_back((origin, Told::Served(batch)));
+        }
+    }
+
+    /// Runs a waiter's request over workers.
+    fn serve_over(&mut self, now: Now, id: WaiterId, keys: Vec<(WorkerId, KeyName)>) {
+        let Some(waiter) = self.waits.queues.get_mut(id) else {
+            return;
+        };
+        let (origin, claim) = (waiter.client.origin, Arc::clone(&waiter.claim));
+        let Some(mut batch) = waiter.batch.take() else {
+            return;
+        };
+        let (header, _, out) = batch.parts(0);
+        if !self.may_run(now, &header, out) {
+            batch.requests[0].reply.end = batch.replies.mark();
+            self.remove_waiter(id);
+            if claim.take() {
+                self.waits.told.push_back((origin, Told::Served(batch)));
+            }
+            return;
+        }
+        let mut multi = Multi::on_keys(batch, keys);
+        multi.waiter = Some(id);
+        self.start(multi);
+    }
+
+    /// Every key is held: runs the request of a command over workers, a
+    /// waiter's or a new one. Nothing is changed at home where it gives no
+    /// reply yet. Returns whom to answer.
+    pub(super) fn run_gathered(
+        &mut self,
+        now: Now,
+        batch: &mut Box<Batch>,
+        gathered: &[Gathered],
+        waiter: Option<WaiterId>,
+    ) -> Option<WorkerId> {
+        std::mem::swap(&mut self.shard, &mut self.scratch);
+        let wait = self.run_one(now, batch, false);
+        std::mem::swap(&mut self.shard, &mut self.scratch);
+        let Some(id) = waiter else {
+            let Some(wait) = wait else {
+                return Some(self.id);
+            };
+            let batch = std::mem::take(batch);
+            self.begin_wait_over(now, batch, gathered, &wait);
+            return None;
+        };
+        // Whatever came of it, those behind may go on.
+        for g in gathered.iter().filter(|g| g.owner == self.id) {
+            let key = self.shard.key(&g.key.1);
+            self.shard.touch_awaited(g.key.0, key);
+        }
+        let waiter = self.waits.queues.get_mut(id)?;
+        if wait.is_some() {
+            batch.replies.clear();
+            waiter.batch = Some(std::mem::take(batch));
+            return None;
+        }
+        let origin = waiter.client.origin;
+        let won = waiter.claim.take();
+        self.remove_waiter(id);
+        won.then_some(origin)
+    }
+
+    /// Runs the one request of a batch, unless it has to be refused. Where it
+    /// would wait, its reply is the one for when nothing comes.
+    fn run_one(&mut self, now: Now, batch: &mut Batch, ask: bool) -> Option<Wait> {
+        let (header, args, out) = batch.parts(0);
+        let start = out.mark();
+        let wait = match !ask || self.may_run(now, &header, out) {
+            true => self.run(now, &header, args, out),
+            false => None,
+        };
+        let end = out.mark();
+        batch.requests[0].reply = ReplyRange {
+            start,
+            end,
+            later: false,
+        };
+        wait
+    }
+}
+
+/// The keys that a request waits for.
+fn awaited(header: &Header, args: &Args<'_>, wait: &Wait) -> Vec<KeyName> {
+    let names = wait.keys.clone().map(|index| args.get(index));
+    names.map(|name| (header.db, name.into())).collect()
+}
