@@ -27,6 +27,7 @@ mod cut;
 mod edit;
 mod iter;
 mod leaf;
+mod marks;
 mod node;
 #[cfg(test)]
 mod tests;

@@ -183,7 +183,7 @@ fn put_leaf(
         });
     }
     let leaf = Arc::make_mut(leaf);
-    leaf.insert(offset, item);
+    leaf.insert(index, offset, item);
     let next = full.then(|| Kid::leaf(leaf.split_half()));
     Some(Grown {
         next,

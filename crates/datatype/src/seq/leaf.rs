@@ -1,5 +1,8 @@
 //! A leaf of the tree: one pack and how many entries it has.
 
+use std::cmp::Ordering;
+
+use super::marks::{Mark, Marks};
 use crate::pack::{self, Pack};
 
 use super::{LEAF_BYTES, LEAF_ITEMS, SOLO};
@@ -13,6 +16,7 @@ pub(super) const ARC: usize = 2 * size_of::<usize>();
 pub(super) struct Leaf {
     buf: Vec<u8>,
     count: usize,
+    marks: Marks,
 }
 
 impl Leaf {
@@ -20,7 +24,11 @@ impl Leaf {
     pub(super) fn of(item: &[u8]) -> Self {
         let mut buf = Vec::with_capacity(pack::entry_size(item.len()));
         pack::push(&mut buf, item);
-        Self { buf, count: 1 }
+        Self {
+            buf,
+            count: 1,
+            marks: Marks::default(),
+        }
     }
 
     /// A leaf with the `count` entries of a valid pack.
@@ -28,6 +36,7 @@ impl Leaf {
         Self {
             buf: pack.to_vec(),
             count,
+            marks: Marks::of(Pack(pack), count),
         }
     }
 
@@ -78,7 +87,9 @@ impl Leaf {
         if index >= self.count {
             return self.buf.len();
         }
-        self.pack().offset_of(index).unwrap_or(self.buf.len())
+        let mark = self.marks.before(index);
+        let offset = self.pack().skip(mark.offset, index - mark.index);
+        offset.unwrap_or(self.buf.len())
     }
 
     pub(super) fn entry(&self, index: usize) -> Option<&[u8]> {
@@ -96,16 +107,17 @@ impl Leaf {
 
     /// Among sorted entries: index and offset of `item`, or of where it belongs.
     pub(super) fn search(&self, item: &[u8]) -> Result<(usize, usize), (usize, usize)> {
-        let mut index = 0;
-        for (offset, entry) in self.pack().entries() {
-            if entry >= item {
-                return if entry == item {
-                    Ok((index, offset))
-                } else {
-                    Err((index, offset))
-                };
+        let order = |entry: &[u8]| compare(entry, item);
+        let mark = self
+            .marks
+            .last_where(|mark| order(self.entry_at(mark.offset)).is_le());
+        let mut index = mark.index;
+        for (offset, entry) in self.pack().entries_from(mark.offset) {
+            match order(entry) {
+                Ordering::Less => index += 1,
+                Ordering::Equal => return Ok((index, offset)),
+                Ordering::Greater => return Err((index, offset)),
             }
-            index += 1;
         }
         Err((index, self.buf.len()))
     }
@@ -122,30 +134,41 @@ impl Leaf {
         offsets[..self.count].partition_point(|&offset| before(self.entry_at(usize::from(offset))))
     }
 
-    pub(super) fn insert(&mut self, offset: usize, item: &[u8]) {
+    pub(super) fn insert(&mut self, index: usize, offset: usize, item: &[u8]) {
         pack::insert(&mut self.buf, offset, item);
         self.count += 1;
+        self.marks
+            .inserted(Mark { index, offset }, pack::entry_size(item.len()));
+        if self.marks.leave_gap_at(index, self.count) {
+            self.marks = Marks::of(self.pack(), self.count);
+        }
     }
 
     pub(super) fn replace(&mut self, offset: usize, item: &[u8]) {
+        let before = self.buf.len();
         pack::replace(&mut self.buf, offset, item);
+        self.marks.resized(offset, before, self.buf.len());
     }
 
     pub(super) fn remove(&mut self, offset: usize) {
-        pack::remove(&mut self.buf, offset, 1);
+        let size = pack::remove(&mut self.buf, offset, 1);
         self.count -= 1;
+        self.marks.removed(offset, size, self.buf.len());
         self.shed();
     }
 
     /// Takes off the entries from `index` on, which begin at `offset`. Both sides get buffers of their own size: an
     /// allocator asked to shrink one in place may well keep all of it.
     pub(super) fn split_off(&mut self, index: usize, offset: usize) -> Self {
+        let (buf, count) = (fitted(&self.buf[offset..]), self.count - index);
         let right = Self {
-            buf: fitted(&self.buf[offset..]),
-            count: self.count - index,
+            marks: Marks::of(Pack(&buf), count),
+            buf,
+            count,
         };
         self.buf = fitted(&self.buf[..offset]);
         self.count = index;
+        self.marks.cut(offset);
         right
     }
 
@@ -170,6 +193,7 @@ impl Leaf {
         pack::grow(&mut self.buf, right.buf.len());
         self.buf.extend_from_slice(&right.buf);
         self.count += right.count;
+        self.marks = Marks::of(self.pack(), self.count);
     }
 
     /// Gives memory back when more than half of it is unused.
@@ -188,6 +212,7 @@ impl Leaf {
             self.is_solo() || !self.is_overfull(),
             "a leaf beyond its bounds"
         );
+        self.marks.check(self.pack(), self.count);
         assert!(
             self.is_solo()
                 || self
@@ -202,4 +227,15 @@ fn fitted(bytes: &[u8]) -> Vec<u8> {
     let mut buf = Vec::with_capacity(pack::roomy(bytes.len()));
     buf.extend_from_slice(bytes);
     buf
+}
+
+/// The order of bytes; the first eight, a score where items begin with one, are compared at once.
+#[inline]
+fn compare(left: &[u8], right: &[u8]) -> Ordering {
+    if let (Some(first), Some(second)) = (left.first_chunk::<8>(), right.first_chunk::<8>())
+        && first != second
+    {
+        return u64::from_be_bytes(*first).cmp(&u64::from_be_bytes(*second));
+    }
+    left.cmp(right)
 }

@@ -271,23 +271,31 @@ impl Inner {
     /// The child that has item `index`, and the index within it. `total` is this node's number of items.
     #[inline]
     pub(super) fn child_with(&self, index: usize, total: usize) -> (usize, usize) {
-        if index < total / 2 {
-            let mut rest = index;
-            for (child, &count) in self.counts[..self.len].iter().enumerate() {
-                if rest < count {
-                    return (child, rest);
-                }
-                rest -= count;
-            }
+        let counts = &self.counts[..self.len];
+        let last = self.len.saturating_sub(1);
+        if let Some(count) = counts.last()
+            && let Some(within) = index.checked_sub(total - count)
+        {
+            return (last, within);
         }
-        let mut start = total;
-        for (child, &count) in self.counts[..self.len].iter().enumerate().rev() {
-            start -= count;
-            if start <= index {
-                return (child, index - start);
+        // By eights: their sums need no branches, and branches that are hard to predict are what this costs.
+        let (mut child, mut rest) = (0, index);
+        for eight in counts.chunks(8) {
+            let sum: usize = eight.iter().sum();
+            if rest < sum {
+                break;
             }
+            rest -= sum;
+            child += eight.len();
         }
-        (0, index)
+        for &count in &counts[child..] {
+            if rest < count {
+                return (child, rest);
+            }
+            rest -= count;
+            child += 1;
+        }
+        (last, rest)
     }
 
     /// The child into which an item goes that is to have `index`, and its index there: the end of one child rather than
