@@ -44,23 +44,8 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
     let skips = skips::read(&project::root().join("docs/compatibility/redis-py-skip.txt"))?;
     let mut server = run.target.start(&run.logs.join("redis-py-server.log"))?;
     let url = format!("redis://{}:{}/0", server.host, server.port);
-    let mut collect = pytest(&suite, &url);
-    let files = FILES.iter().map(|name| format!("tests/test_{name}.py"));
-    collect
-        .arg("--collect-only")
-        .args(files.filter(|file| present(&suite, file)));
-    let listing = watch(&mut collect, LIMIT, false)?;
-    let tests: Vec<&str> = listing
-        .text
-        .lines()
-        .filter(|line| line.starts_with("tests/") && line.contains("::"))
-        .collect();
-    fs::write(run.logs.join("redis-py-collect.log"), &listing.text)?;
-    ensure!(
-        !tests.is_empty(),
-        "pytest finds no tests: see {}",
-        run.logs.join("redis-py-collect.log").display()
-    );
+    let listing = collect(run, &suite, &url)?;
+    let tests: Vec<&str> = tests_in(&listing).collect();
     let mut complaints = Vec::new();
     for skip in &skips {
         if !tests.iter().any(|test| glob(&skip.entry, test)) {
@@ -111,6 +96,29 @@ pub(super) fn run(run: &Run) -> Result<Outcome> {
         rows: vec![row],
         complaints,
     })
+}
+
+/// What pytest says when asked for its tests.
+fn collect(run: &Run, suite: &RedisPy, url: &str) -> Result<String> {
+    let mut command = pytest(suite, url);
+    let files = FILES.iter().map(|name| format!("tests/test_{name}.py"));
+    command
+        .arg("--collect-only")
+        .args(files.filter(|file| present(suite, file)));
+    let listing = watch(&mut command, LIMIT, false)?.text;
+    let log = run.logs.join("redis-py-collect.log");
+    fs::write(&log, &listing)?;
+    ensure!(
+        tests_in(&listing).next().is_some(),
+        "pytest finds no tests: see {}",
+        log.display()
+    );
+    Ok(listing)
+}
+
+fn tests_in(listing: &str) -> impl Iterator<Item = &str> {
+    let is_test = |line: &&str| line.starts_with("tests/") && line.contains("::");
+    listing.lines().filter(is_test)
 }
 
 fn pytest(suite: &RedisPy, url: &str) -> Command {
@@ -185,6 +193,14 @@ mod tests {
         let report = parse(text);
         assert_eq!((report.passed, report.failed, report.skipped), (7, 3, 3));
         assert_eq!(report.failures.len(), 2);
+    }
+
+    #[test]
+    fn tests_are_told_from_what_else_pytest_prints() {
+        let text = "tests/test_a.py::T::test_x[1]\ntests/test_b.py: 3\n\n7 tests collected in 1s\n";
+        let tests: Vec<&str> = tests_in(text).collect();
+        assert_eq!(tests, ["tests/test_a.py::T::test_x[1]"]);
+        assert_eq!(lines(&tests), "tests/test_a.py::T::test_x[1]\n");
     }
 
     #[test]

@@ -146,6 +146,12 @@ impl Bench {
         generation
     }
 
+    fn saves(&mut self, count: usize) {
+        for _ in 0..count {
+            self.save();
+        }
+    }
+
     /// The generations that there are files of: manifests kept, snapshots, logs.
     fn generations(&self) -> [Vec<u64>; 3] {
         let mut all = [vec![], vec![], vec![]];
@@ -199,7 +205,7 @@ fn so_many_earlier_saves_stay_each_with_its_manifest() {
     let mut bench = Bench::new(2);
     bench.save();
     bench.has(&[], &[2], &[2]);
-    (0..3).for_each(|_| drop(bench.save()));
+    bench.saves(3);
     bench.has(&[3, 4], &[3, 4, 5], &[5]);
     assert_eq!(bench.keeper.kept(), 2);
     for generation in [3, 4] {
@@ -238,7 +244,7 @@ fn a_copy_is_on_disk_before_its_manifest_goes_and_goes_before_its_snapshots() {
 #[test]
 fn lowering_the_setting_removes_what_is_too_much() {
     let mut bench = Bench::new(3);
-    (0..4).for_each(|_| drop(bench.save()));
+    bench.saves(4);
     bench.has(&[2, 3, 4], &[2, 3, 4, 5], &[5]);
     for (retention, left) in [(3, 3), (1, 1), (2, 1), (0, 0)] {
         (bench.keeper).set_schedule(wanted(retention), &mut bench.asked);
@@ -308,7 +314,7 @@ fn a_copy_that_was_not_written_is_not_counted() {
 #[test]
 fn what_cannot_be_removed_is_tried_again_at_the_next_save() {
     let mut bench = Bench::new(1);
-    (0..2).for_each(|_| drop(bench.save()));
+    bench.saves(2);
     bench.fails = "remove";
     bench.save();
     // Snapshots stay as long as the manifest that names them.
