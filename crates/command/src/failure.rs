@@ -1,6 +1,7 @@
 //! Errors as clients see them: a prefix in capitals and a sentence.
 
 use rufous_datatype::ValueError;
+use rufous_kernel::shard::WrongType;
 use std::borrow::Cow;
 
 /// An error reply, without the leading `-`.
@@ -38,6 +39,12 @@ impl From<&'static str> for Failure {
 impl From<String> for Failure {
     fn from(text: String) -> Self {
         Failure(Cow::Owned(text))
+    }
+}
+
+impl From<WrongType> for Failure {
+    fn from(_: WrongType) -> Self {
+        Failure::WRONG_TYPE
     }
 }
 

@@ -93,6 +93,18 @@ macro_rules! register {
                 }
             }
 
+            /// Whether these are encoded operations.
+            pub fn are_operations(self, mut ops: &[u8]) -> bool {
+                match self {
+                    $(Tag::$name => while !ops.is_empty() {
+                        if <$ty>::decode(&mut ops).is_err() {
+                            return false;
+                        }
+                    },)+
+                }
+                true
+            }
+
             /// See [`DataType::chunk`].
             pub fn packed_chunk(self, bytes: &[u8], at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
                 match self {

@@ -289,7 +289,7 @@ impl Cache for Rufous {
             };
             let name = name(key);
             let hashed = self.shard.key(&name);
-            let hit = self.shard.get(0, hashed, now).is_some();
+            let hit = self.shard.get(0, hashed, now).expect("a string").is_some();
             hits.push(hit);
             if !hit {
                 self.evictor.look();

@@ -49,6 +49,7 @@ fn read(shard: &mut Shard, db: usize, key: &[u8]) -> i64 {
     let key = shard.key(key);
     shard
         .get(db, key, NOW)
+        .expect("a string")
         .map_or(0, |value| number(value.bytes()))
 }
 

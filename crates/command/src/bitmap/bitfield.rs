@@ -27,11 +27,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let ops = parse(&args)?;
     let len = ops.iter().map(BitfieldOp::required_len).max().unwrap_or(0);
     if len == 0 {
-        read(ctx, args.get(1), &ops, reply);
-        return Ok(());
+        return read(ctx, args.get(1), &ops, reply);
     }
     let key = ctx.first_key(args.get(1));
-    if let Some(replies) = replies_without_change(ctx, args.get(1), &ops) {
+    if let Some(replies) = replies_without_change(ctx, args.get(1), &ops)? {
         replies_of(&replies, reply);
         return Ok(());
     }
@@ -52,12 +51,13 @@ fn replies_without_change(
     ctx: &mut Ctx<'_>,
     key: &[u8],
     ops: &[BitfieldOp],
-) -> Option<Vec<Option<i64>>> {
+) -> Result<Option<Vec<Option<i64>>>, Failure> {
     let key = ctx.first_key(key);
-    let bytes = ctx.shard.peek(ctx.db, key, ctx.now)?.bytes();
-    ops.iter()
-        .map(|op| op.reply_without_change(bytes))
-        .collect()
+    let Some(value) = ctx.shard.peek(ctx.db, key, ctx.now)? else {
+        return Ok(None);
+    };
+    let replies = ops.iter().map(|op| op.reply_without_change(value.bytes()));
+    Ok(replies.collect())
 }
 
 fn replies_of(replies: &[Option<i64>], reply: &mut Reply<'_>) {
@@ -109,14 +109,20 @@ pub(super) fn parse(args: &Args<'_>) -> Result<Vec<BitfieldOp>, Failure> {
 }
 
 /// Replies to operations that only read.
-pub(super) fn read(ctx: &mut Ctx<'_>, key: &[u8], ops: &[BitfieldOp], reply: &mut Reply<'_>) {
+pub(super) fn read(
+    ctx: &mut Ctx<'_>,
+    key: &[u8],
+    ops: &[BitfieldOp],
+    reply: &mut Reply<'_>,
+) -> Result<(), Failure> {
     let key = ctx.first_key(key);
-    let value = ctx.shard.get(ctx.db, key, ctx.now).map(Value::bytes);
+    let value = ctx.shard.get(ctx.db, key, ctx.now)?.map(Value::bytes);
     reply.array(ops.len());
     for op in ops {
         let bytes = value.unwrap_or_default();
         reply.integer(bitfield::get(bytes, op.field, op.offset));
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -25,8 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     if ops.iter().any(BitfieldOp::is_write) {
         return Err("ERR BITFIELD_RO only supports the GET subcommand".into());
     }
-    read(ctx, args.get(1), &ops, reply);
-    Ok(())
+    read(ctx, args.get(1), &ops, reply)
 }
 
 #[cfg(test)]

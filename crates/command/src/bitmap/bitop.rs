@@ -1,11 +1,11 @@
 //! BITOP: combines the bits of several values.
 
 use crate::options::is;
-use crate::string::owned::owned;
+use crate::string::owned::{bytes, owned};
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
 use rufous_datatype::bits::{self, BitOp};
-use rufous_kernel::shard::{ExpirySetting, NewValue, OwnedValue};
+use rufous_kernel::shard::{ExpirySetting, NewValue};
 
 pub static BITOP: Command = Command {
     spec: Spec {
@@ -37,9 +37,9 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let mut sources = Vec::with_capacity(args.len() - 3);
     for source in args.iter_from(3) {
         let key = ctx.key(source);
-        sources.push(owned(ctx.shard.get(ctx.db, key, ctx.now)));
+        sources.push(owned(ctx.shard.get(ctx.db, key, ctx.now)?));
     }
-    let sources: Vec<&[u8]> = sources.iter().map(OwnedValue::bytes).collect();
+    let sources: Vec<&[u8]> = sources.iter().map(bytes).collect();
     let result = bits::bitop(op, &sources)?;
     reply.count(result.len());
     let key = ctx.first_key(args.get(2));

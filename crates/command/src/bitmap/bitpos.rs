@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let bit = bits::parse_bitpos_bit(args.get(2))?;
     let key = ctx.first_key(args.get(1));
     // A missing key is answered before the other arguments are looked at.
-    let Some(value) = ctx.shard.get(ctx.db, key, ctx.now) else {
+    let Some(value) = ctx.shard.get(ctx.db, key, ctx.now)? else {
         reply.integer(bits::bitpos_absent(bit));
         return Ok(());
     };

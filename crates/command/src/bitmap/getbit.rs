@@ -23,7 +23,7 @@ pub static GETBIT: Command = Command {
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let offset = bits::parse_bit_offset(args.get(2), None, MAX_BULK)?;
     let key = ctx.first_key(args.get(1));
-    let value = ctx.shard.get(ctx.db, key, ctx.now);
+    let value = ctx.shard.get(ctx.db, key, ctx.now)?;
     let bit = value.is_some_and(|value| bits::getbit(value.bytes(), offset));
     reply.integer(bit.into());
     Ok(())

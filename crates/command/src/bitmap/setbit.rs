@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let bit = bits::parse_bit(args.get(3))?;
     let key = ctx.first_key(args.get(1));
     let len = bits::bytes_to_hold(offset) as usize;
-    let same = ctx.shard.peek(ctx.db, key, ctx.now).is_some_and(|value| {
+    let same = ctx.shard.peek(ctx.db, key, ctx.now)?.is_some_and(|value| {
         let bytes = value.bytes();
         bytes.len() >= len && bits::getbit(bytes, offset) == bit
     });

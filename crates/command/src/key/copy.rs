@@ -75,11 +75,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     }
     let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));
     // The source is accessed, the copy is new.
-    let found = ctx.shard.get(ctx.db, from, ctx.now).is_some();
+    let found = ctx.shard.read(ctx.db, from, ctx.now).is_some();
     let may = found && (options.replace || !ctx.shard.contains(target, to, ctx.now));
-    if may && let Some(mut entry) = ctx.shard.clone_entry(ctx.db, from, ctx.now) {
-        entry.access = ctx.shard.policy().first_stamp(ctx.now);
-        ctx.shard.insert_entry(target, to, entry, ctx.now);
+    if may {
+        ctx.shard.copy((ctx.db, from), (target, to), ctx.now);
     }
     reply.integer(i64::from(may));
     Ok(())

@@ -39,8 +39,8 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     }
     let key = ctx.first_key(args.get(1));
     let may = ctx.shard.contains(ctx.db, key, ctx.now) && !ctx.shard.contains(target, key, ctx.now);
-    if may && let Some(entry) = ctx.shard.take(ctx.db, key, ctx.now) {
-        ctx.shard.insert_entry(target, key, entry, ctx.now);
+    if may {
+        ctx.shard.rename((ctx.db, key), (target, key), ctx.now);
     }
     reply.integer(i64::from(may));
     Ok(())

@@ -25,11 +25,9 @@ pub static RENAME: Command = Command {
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));
     // A key renamed to itself ends where it was.
-    let entry = ctx
-        .shard
-        .take(ctx.db, from, ctx.now)
-        .ok_or(Failure::NO_SUCH_KEY)?;
-    ctx.shard.insert_entry(ctx.db, to, entry, ctx.now);
+    if !ctx.shard.rename((ctx.db, from), (ctx.db, to), ctx.now) {
+        return Err(Failure::NO_SUCH_KEY);
+    }
     reply.ok();
     Ok(())
 }

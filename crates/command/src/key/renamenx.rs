@@ -28,8 +28,8 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Err(Failure::NO_SUCH_KEY);
     }
     let free = !ctx.shard.contains(ctx.db, to, ctx.now);
-    if free && let Some(entry) = ctx.shard.take(ctx.db, from, ctx.now) {
-        ctx.shard.insert_entry(ctx.db, to, entry, ctx.now);
+    if free {
+        ctx.shard.rename((ctx.db, from), (ctx.db, to), ctx.now);
     }
     reply.integer(i64::from(free));
     Ok(())

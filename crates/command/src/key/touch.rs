@@ -29,7 +29,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         } else {
             ctx.key(name)
         };
-        present += usize::from(ctx.shard.get(ctx.db, key, ctx.now).is_some());
+        present += usize::from(ctx.shard.read(ctx.db, key, ctx.now).is_some());
     }
     reply.count(present);
     Ok(())

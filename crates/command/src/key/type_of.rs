@@ -2,7 +2,7 @@
 
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
-use rufous_kernel::shard::Value;
+use rufous_kernel::shard::Any;
 
 pub static TYPE: Command = Command {
     spec: Spec {
@@ -21,18 +21,9 @@ pub static TYPE: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    match ctx.shard.peek(ctx.db, key, ctx.now) {
-        Some(value) => reply.simple(type_name(value)),
-        None => reply.simple("none"),
-    }
+    let value = ctx.shard.look(ctx.db, key, ctx.now);
+    reply.simple(value.map_or("none", Any::type_name));
     Ok(())
-}
-
-/// The name of a value's type, as TYPE and SCAN know it.
-pub fn type_name(value: Value<'_>) -> &'static str {
-    match value {
-        Value::Small(_) | Value::Big(_) => "string",
-    }
 }
 
 #[cfg(test)]

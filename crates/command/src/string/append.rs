@@ -25,7 +25,7 @@ pub static APPEND: Command = Command {
 fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let big = args.take_big(2);
     let key = ctx.first_key(args.get(1));
-    let old = ctx.shard.peek(ctx.db, key, ctx.now).map(Value::bytes);
+    let old = ctx.shard.peek(ctx.db, key, ctx.now)?.map(Value::bytes);
     let Some(old) = old.map(<[u8]>::len) else {
         let value = new_value(big, args.get(2));
         reply.count(value.bytes().len());

@@ -16,7 +16,7 @@ pub(super) fn add(
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
     let key = ctx.first_key(key);
-    let old = ctx.shard.peek(ctx.db, key, ctx.now).map(Value::bytes);
+    let old = ctx.shard.peek(ctx.db, key, ctx.now)?.map(Value::bytes);
     let sum = integer::increment(old, by)?;
     let mut buffer = itoa::Buffer::new();
     let digits = NewValue::Copy(buffer.format(sum).as_bytes());

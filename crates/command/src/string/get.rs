@@ -20,7 +20,7 @@ pub static GET: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    match ctx.shard.get(ctx.db, key, ctx.now) {
+    match ctx.shard.get(ctx.db, key, ctx.now)? {
         Some(value) => reply.value(value),
         None => reply.null(),
     }

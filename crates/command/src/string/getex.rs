@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let change = parse(&args)?;
     let key = ctx.first_key(args.get(1));
     let now_ms = ctx.now.unix_ms();
-    match ctx.shard.get(ctx.db, key, ctx.now) {
+    match ctx.shard.get(ctx.db, key, ctx.now)? {
         Some(value) => reply.value(value),
         None => {
             reply.null();

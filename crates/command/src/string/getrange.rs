@@ -25,7 +25,7 @@ pub static GETRANGE: Command = Command {
 pub(super) fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (start, end) = (integer(args.get(2))?, integer(args.get(3))?);
     let key = ctx.first_key(args.get(1));
-    let Some(value) = ctx.shard.get(ctx.db, key, ctx.now) else {
+    let Some(value) = ctx.shard.get(ctx.db, key, ctx.now)? else {
         reply.bulk(b"");
         return Ok(());
     };

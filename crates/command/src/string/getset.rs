@@ -23,7 +23,7 @@ pub static GETSET: Command = Command {
 fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let big = args.take_big(2);
     let key = ctx.first_key(args.get(1));
-    match ctx.shard.peek(ctx.db, key, ctx.now) {
+    match ctx.shard.peek(ctx.db, key, ctx.now)? {
         Some(old) => reply.value(old),
         None => reply.null(),
     }

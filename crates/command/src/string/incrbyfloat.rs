@@ -22,7 +22,7 @@ pub static INCRBYFLOAT: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    let old = ctx.shard.peek(ctx.db, key, ctx.now).map(Value::bytes);
+    let old = ctx.shard.peek(ctx.db, key, ctx.now)?.map(Value::bytes);
     let sum = float::increment(old, args.get(2))?;
     reply.bulk(&sum);
     let value = NewValue::Copy(&sum);

@@ -1,6 +1,6 @@
 //! LCS: what two values have in common, in order.
 
-use super::owned::owned;
+use super::owned::{bytes, owned};
 use crate::options::{integer, is};
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
@@ -38,9 +38,9 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let options = parse(&args)?;
     let a = ctx.first_key(args.get(1));
     let b = ctx.key(args.get(2));
-    let a = owned(ctx.shard.get(ctx.db, a, ctx.now));
-    let b = owned(ctx.shard.get(ctx.db, b, ctx.now));
-    let (a, b) = (a.bytes(), b.bytes());
+    let a = owned(ctx.shard.get(ctx.db, a, ctx.now)?);
+    let b = owned(ctx.shard.get(ctx.db, b, ctx.now)?);
+    let (a, b) = (bytes(&a), bytes(&b));
     if options.index {
         let found = lcs::lcs_index(a, b, options.min_match_len, MAX_BULK)?;
         write_index(&found, options.with_match_len, reply);

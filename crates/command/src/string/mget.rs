@@ -27,8 +27,9 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         for &hash in warm::group(ctx, &args, at, 1).hashes() {
             let bytes = args.get(at);
             match ctx.shard.get(ctx.db, Key { bytes, hash }, ctx.now) {
-                Some(value) => reply.value(value),
-                None => reply.null(),
+                Ok(Some(value)) => reply.value(value),
+                // A value of another type is no error here.
+                Ok(None) | Err(_) => reply.null(),
             }
             at += 1;
         }

@@ -11,3 +11,12 @@ pub(crate) fn owned(value: Option<Value<'_>>) -> OwnedValue {
         None => OwnedValue::Small(Box::default()),
     }
 }
+
+/// The bytes of what [`owned`] gave.
+pub(crate) fn bytes(value: &OwnedValue) -> &[u8] {
+    match value {
+        OwnedValue::Small(bytes) => bytes,
+        OwnedValue::Big(shared) => shared,
+        OwnedValue::Object(_) => b"",
+    }
+}

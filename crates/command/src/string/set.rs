@@ -61,7 +61,7 @@ fn with_options(
     let big = args.take_big(2);
     let key = ctx.first_key(args.get(1));
     let present = if options.get {
-        match ctx.shard.get(ctx.db, key, ctx.now) {
+        match ctx.shard.get(ctx.db, key, ctx.now)? {
             Some(value) => {
                 reply.value(value);
                 true

@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let bytes = args.get(3);
     let offset = setrange_offset(integer(args.get(2))?, bytes.len(), MAX_BULK)?;
     let key = ctx.first_key(args.get(1));
-    let old = ctx.shard.peek(ctx.db, key, ctx.now).map(Value::bytes);
+    let old = ctx.shard.peek(ctx.db, key, ctx.now)?.map(Value::bytes);
     let old = old.map_or(0, <[u8]>::len);
     // Nothing to write: no key is created, and none is made longer.
     if bytes.is_empty() {

@@ -20,7 +20,7 @@ pub static STRLEN: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    let value = ctx.shard.get(ctx.db, key, ctx.now);
+    let value = ctx.shard.get(ctx.db, key, ctx.now)?;
     reply.count(value.map_or(0, |value| value.bytes().len()));
     Ok(())
 }

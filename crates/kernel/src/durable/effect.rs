@@ -5,6 +5,7 @@
 //! no randomness and no command, and gives the same data. An effect is a tag
 //! byte, the database, and parts whose lengths are varints (docs/format).
 
+use rufous_datatype::object::Tag;
 use std::fmt;
 
 /// One change. Applied in order to what was there before, from an empty shard on.
@@ -46,6 +47,45 @@ pub enum Effect<'a> {
         key: &'a [u8],
         at: Option<u64>,
     },
+    /// Committed operations of a type, encoded by it, on the key's value; on
+    /// an empty one where the key is missing. A value without elements is not kept.
+    Update {
+        db: u8,
+        key: &'a [u8],
+        tag: Tag,
+        ops: &'a [u8],
+    },
+    /// The key has a value of this type with these first elements, and this
+    /// expiry (Unix milliseconds), whatever it had.
+    Put {
+        db: u8,
+        key: &'a [u8],
+        tag: Tag,
+        chunk: &'a [u8],
+        expire_at: Option<u64>,
+    },
+    /// More elements of a value that was put.
+    More {
+        db: u8,
+        key: &'a [u8],
+        tag: Tag,
+        chunk: &'a [u8],
+    },
+    /// What was at the key, with its expiry, is at the other one, whatever
+    /// that had; the key is gone.
+    Move {
+        db: u8,
+        key: &'a [u8],
+        to_db: u8,
+        to: &'a [u8],
+    },
+    /// Likewise, but the key stays as well.
+    Copy {
+        db: u8,
+        key: &'a [u8],
+        to_db: u8,
+        to: &'a [u8],
+    },
     FlushDb {
         db: u8,
     },
@@ -77,6 +117,12 @@ const EXPIRE: u8 = 7;
 const PERSIST: u8 = 8;
 const FLUSH_DB: u8 = 9;
 const SWAP_DB: u8 = 10;
+const UPDATE: u8 = 11;
+const PUT: u8 = 12;
+const PUT_EXPIRING: u8 = 13;
+const MORE: u8 = 14;
+const MOVE: u8 = 15;
+const COPY: u8 = 16;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -115,6 +161,38 @@ impl<'a> Effect<'a> {
             Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
+            Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
+            Effect::More {
+                db,
+                key,
+                tag,
+                chunk,
+            } => typed(out, MORE, db, key, (tag, chunk)),
+            Effect::Put {
+                db,
+                key,
+                tag,
+                chunk,
+                expire_at,
+            } => {
+                let kind = if expire_at.is_some() {
+                    PUT_EXPIRING
+                } else {
+                    PUT
+                };
+                typed(out, kind, db, key, (tag, chunk));
+                if let Some(at) = expire_at {
+                    out.extend_from_slice(&at.to_le_bytes());
+                }
+            }
+            Effect::Move { db, key, to_db, to } => {
+                parts(out, MOVE, db, key, to);
+                out.push(to_db);
+            }
+            Effect::Copy { db, key, to_db, to } => {
+                parts(out, COPY, db, key, to);
+                out.push(to_db);
+            }
         }
     }
 
@@ -129,7 +207,7 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if !(SET..=PERSIST).contains(&tag) {
+        if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
         }
         let key_len = varint(from)?;
@@ -137,6 +215,9 @@ impl<'a> Effect<'a> {
         let value_len = if has_value { varint(from)? } else { 0 };
         let key = slice(from, key_len)?;
         let value = slice(from, value_len)?;
+        if (UPDATE..=MORE).contains(&tag) {
+            return Self::decode_typed((tag, db), key, value, from);
+        }
         Ok(match tag {
             SET => Effect::Set {
                 db,
@@ -168,8 +249,74 @@ impl<'a> Effect<'a> {
                 key,
                 at: Some(word(from)?),
             },
+            MOVE => Effect::Move {
+                db,
+                key,
+                to_db: database(from)?,
+                to: value,
+            },
+            COPY => Effect::Copy {
+                db,
+                key,
+                to_db: database(from)?,
+                to: value,
+            },
             _ => Effect::Expire { db, key, at: None },
         })
+    }
+
+    fn decode_typed(
+        (kind, db): (u8, u8),
+        key: &'a [u8],
+        value: &'a [u8],
+        from: &mut &'a [u8],
+    ) -> Result<Self, NotAnEffect> {
+        let (&tag, rest) = value.split_first().ok_or(NotAnEffect)?;
+        let tag = Tag::from_byte(tag).ok_or(NotAnEffect)?;
+        Ok(match kind {
+            UPDATE => Effect::Update {
+                db,
+                key,
+                tag,
+                ops: rest,
+            },
+            MORE => Effect::More {
+                db,
+                key,
+                tag,
+                chunk: rest,
+            },
+            _ => Effect::Put {
+                db,
+                key,
+                tag,
+                chunk: rest,
+                expire_at: match kind {
+                    PUT_EXPIRING => Some(word(from)?),
+                    _ => None,
+                },
+            },
+        })
+    }
+
+    /// The keys concerned, with their databases; none for whole databases.
+    pub fn keys(&self) -> impl Iterator<Item = (u8, &'a [u8])> {
+        let (first, second) = match *self {
+            Effect::Set { db, key, .. }
+            | Effect::SetKeep { db, key, .. }
+            | Effect::Delete { db, key }
+            | Effect::Append { db, key, .. }
+            | Effect::Write { db, key, .. }
+            | Effect::Expire { db, key, .. }
+            | Effect::Update { db, key, .. }
+            | Effect::Put { db, key, .. }
+            | Effect::More { db, key, .. } => (Some((db, key)), None),
+            Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
+                (Some((db, key)), Some((to_db, to)))
+            }
+            Effect::FlushDb { .. } | Effect::SwapDb { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
     }
 }
 
@@ -183,6 +330,17 @@ fn parts(out: &mut Vec<u8>, tag: u8, db: u8, key: &[u8], value: &[u8]) {
     }
     out.extend_from_slice(key);
     out.extend_from_slice(value);
+}
+
+#[inline]
+fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[u8])) {
+    out.reserve(3 + 20 + key.len() + bytes.len() + 8);
+    out.extend_from_slice(&[kind, db]);
+    put_varint(out, key.len() as u64);
+    put_varint(out, bytes.len() as u64 + 1);
+    out.extend_from_slice(key);
+    out.push(tag as u8);
+    out.extend_from_slice(bytes);
 }
 
 /// Seven bits a byte, low bits first.
@@ -282,6 +440,44 @@ mod tests {
             Effect::Expire { db, key, at: None },
             Effect::FlushDb { db: 15 },
             Effect::SwapDb { a: 0, b: 15 },
+            Effect::Update {
+                db,
+                key,
+                tag: Tag::Uid,
+                ops: b"\x05\0\0\0\0\0\0\0",
+            },
+            Effect::Put {
+                db,
+                key,
+                tag: Tag::Uid,
+                chunk: b"",
+                expire_at: None,
+            },
+            Effect::Put {
+                db,
+                key: long,
+                tag: Tag::Uid,
+                chunk: long,
+                expire_at: Some(7),
+            },
+            Effect::More {
+                db,
+                key,
+                tag: Tag::Uid,
+                chunk: b"x",
+            },
+            Effect::Move {
+                db,
+                key,
+                to_db: 15,
+                to: b"",
+            },
+            Effect::Copy {
+                db,
+                key,
+                to_db: 0,
+                to: long,
+            },
         ]
     }
 

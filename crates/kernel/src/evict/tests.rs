@@ -290,7 +290,7 @@ fn the_least_recently_and_the_least_frequently_used_go() {
                 let name = format!("k{i}");
                 let shard = &mut node.workers[0].0;
                 let key = shard.key(name.as_bytes());
-                assert!(shard.get(0, key, node.now).is_some());
+                assert!(shard.get(0, key, node.now).expect("a string").is_some());
             }
         }
         node.limit(settings(400_000, false, by));

@@ -3,7 +3,8 @@
 use super::classes;
 use super::db::{Db, big_bytes};
 use super::record::{self, Head};
-use super::types::{Memory, Value};
+use super::types::{Any, Memory, Value};
+use rufous_datatype::object::Object;
 use std::sync::Arc;
 
 impl Db {
@@ -13,7 +14,7 @@ impl Db {
             index_bytes: self.index.bytes(),
             arena_bytes: self.arena.bytes(),
             record_bytes: self.arena.used_bytes(),
-            big_bytes: self.outside + self.bigs.bytes() + self.long_keys.bytes(),
+            big_bytes: self.outside_bytes(),
             expiry_bytes: self.expiry.bytes(),
         }
     }
@@ -24,8 +25,12 @@ impl Db {
         if self.len() == 0 {
             return 0;
         }
-        let outside = self.outside + self.bigs.bytes() + self.long_keys.bytes();
+        let outside = self.outside_bytes();
         self.index.bytes() + self.arena.used_bytes() + outside + self.expiry.bytes()
+    }
+
+    fn outside_bytes(&self) -> usize {
+        self.outside + self.bigs.bytes() + self.long_keys.bytes() + self.objects.bytes()
     }
 
     /// What one record takes: its slot, its word of the index, its place in
@@ -40,10 +45,14 @@ impl Db {
         if head.has_long_key() {
             bytes += self.key_of(head, slot).len() + size_of::<Option<Box<[u8]>>>();
         }
-        if let Value::Big(value) = self.value(handle) {
-            bytes += big_bytes(value) + size_of::<Option<Arc<Vec<u8>>>>();
-        }
         bytes
+            + match self.value(handle) {
+                Any::String(Value::Big(value)) => {
+                    big_bytes(value) + size_of::<Option<Arc<Vec<u8>>>>()
+                }
+                Any::Object(object) => object.heap_bytes() + size_of::<Option<Object>>(),
+                Any::String(Value::Small(_)) | Any::Packed(..) => 0,
+            }
     }
 
     /// Asserts every invariant of the database and of its parts.
@@ -52,10 +61,12 @@ impl Db {
         self.arena.check();
         self.expiry.check();
         assert_eq!(self.index.len(), self.arena.records());
-        let (mut big, mut long) = (0, 0);
+        let (mut big, mut long, mut objects) = (0, 0, 0);
         let values = self.bigs.iter().map(big_bytes);
         let keys = self.long_keys.iter().map(|key| key.len());
-        assert_eq!(values.chain(keys).sum::<usize>(), self.outside);
+        let objects_bytes = self.objects.iter().map(Object::heap_bytes);
+        let all = values.chain(keys).chain(objects_bytes);
+        assert_eq!(all.sum::<usize>(), self.outside);
         let (mut expiring, mut sum) = (0, 0u128);
         let mut handles: Vec<u32> = self.arena.handles().collect();
         let mut pairs = Vec::new();
@@ -71,8 +82,14 @@ impl Db {
             if head.has_long_key() {
                 long += 1;
             }
-            if let Value::Big(_) = self.value(handle) {
-                big += 1;
+            match self.value(handle) {
+                Any::String(Value::Big(_)) => big += 1,
+                Any::Object(object) => {
+                    objects += 1;
+                    assert!(!object.is_empty(), "an empty collection is removed");
+                }
+                Any::Packed(tag, bytes) => assert!(tag.packed_len(bytes) > 0),
+                Any::String(Value::Small(_)) => {}
             }
             let parts = (head.key_part(slot).len(), head.value_len());
             let size = record::size(parts.0, parts.1, head.has_expiry());
@@ -91,7 +108,8 @@ impl Db {
         pairs.sort_unstable();
         pairs.dedup();
         assert_eq!(pairs.len(), self.expiry.len());
-        assert_eq!((big, long), (self.bigs.len(), self.long_keys.len()));
+        let slabs = (self.bigs.len(), self.long_keys.len(), self.objects.len());
+        assert_eq!((big, long, objects), slabs);
         assert_eq!((expiring, sum), (self.expiring, self.expiry_sum));
     }
 }

@@ -7,16 +7,24 @@
 
 use super::Shard;
 use super::db::{Db, Found};
-use super::types::{Entry, ExpirySetting, Key, NewValue};
+use super::types::{Entry, ExpirySetting, Key, NewValue, Value};
 use super::{Env, record};
 use crate::durable::effect::Effect;
 use rufous_base::Now;
 use std::ops::Range;
 
+/// Bytes of a collection in one effect.
+pub(super) const PUT_CHUNK: usize = 64 << 10;
+
 impl Env {
     /// Tells everybody who wants to know what becomes of a key.
     pub(super) fn tell(&mut self, key: Key<'_>, db: u8, effect: &Effect<'_>) {
         self.write(effect);
+        self.touch(key, db);
+    }
+
+    /// Tells everybody but the journal.
+    fn touch(&mut self, key: Key<'_>, db: u8) {
         if !self.watches.is_empty() {
             self.watches.touch((db, key.hash), key.bytes);
         }
@@ -132,7 +140,7 @@ impl Shard {
         }
         let old_len = self
             .prepare(db, key, now)
-            .map(|found| self.dbs[db].value(found.handle).bytes().len());
+            .map(|found| self.dbs[db].string_len(found.handle));
         let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
         let result = change(bytes);
         let db = db as u8;
@@ -205,16 +213,124 @@ impl Shard {
         self.env.counters.changes += 1;
         if self.env.observed {
             self.prepare(db, key, now);
-            let (number, bytes) = (db as u8, key.bytes);
-            let effect = Effect::Set {
-                db: number,
-                key: bytes,
-                value: entry.value.bytes(),
-                expire_at: entry.expire_at,
-            };
-            self.env.tell(key, number, &effect);
+            self.tell_entry(db as u8, key, &entry);
         }
         self.dbs[db].put(key, entry, now, &mut self.env);
+    }
+
+    fn tell_entry(&mut self, db: u8, key: Key<'_>, entry: &Entry) {
+        let bytes = key.bytes;
+        let expire_at = entry.expire_at;
+        let any = entry.value.any();
+        let Some(tag) = any.tag() else {
+            let effect = Effect::Set {
+                db,
+                key: bytes,
+                value: any.string().map_or(b"", Value::bytes),
+                expire_at,
+            };
+            return self.env.tell(key, db, &effect);
+        };
+        let mut chunk = Vec::new();
+        let mut next = None;
+        if !self.env.brief {
+            next = any.chunk(0, PUT_CHUNK, &mut chunk);
+        }
+        let effect = Effect::Put {
+            db,
+            key: bytes,
+            tag,
+            chunk: &chunk,
+            expire_at,
+        };
+        self.env.tell(key, db, &effect);
+        while let Some(at) = next {
+            chunk.clear();
+            next = any.chunk(at, PUT_CHUNK, &mut chunk);
+            let effect = Effect::More {
+                db,
+                key: bytes,
+                tag,
+                chunk: &chunk,
+            };
+            self.env.write(&effect);
+        }
+    }
+
+    /// Moves what is at a key, with its expiry, to another one, whatever is
+    /// there. Returns whether there was anything.
+    pub fn rename(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        (to_db, to): (usize, Key<'_>),
+        now: Now,
+    ) -> bool {
+        if self.prepare(db, key, now).is_none() {
+            return false;
+        }
+        if (db, key.bytes) == (to_db, to.bytes) {
+            return true;
+        }
+        self.prepare(to_db, to, now);
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            let effect = Effect::Move {
+                db: db as u8,
+                key: key.bytes,
+                to_db: to_db as u8,
+                to: to.bytes,
+            };
+            self.env.tell(key, db as u8, &effect);
+            self.env.touch(to, to_db as u8);
+        }
+        self.transfer((db, key), (to_db, to), now);
+        true
+    }
+
+    /// Likewise, leaving the key as it is.
+    pub fn copy(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        (to_db, to): (usize, Key<'_>),
+        now: Now,
+    ) -> bool {
+        let Some(mut entry) = self.clone_entry(db, key, now) else {
+            return false;
+        };
+        // The source was accessed, the copy is new.
+        entry.access = self.env.policy.first_stamp(now);
+        if (db, key.bytes) == (to_db, to.bytes) {
+            return true;
+        }
+        self.prepare(to_db, to, now);
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            let effect = Effect::Copy {
+                db: db as u8,
+                key: key.bytes,
+                to_db: to_db as u8,
+                to: to.bytes,
+            };
+            self.env.tell(to, to_db as u8, &effect);
+        }
+        self.dbs[to_db].put(to, entry, now, &mut self.env);
+        true
+    }
+
+    /// Moves an entry, and tells nobody.
+    pub(super) fn transfer(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        (to_db, to): (usize, Key<'_>),
+        now: Now,
+    ) {
+        let from = &mut self.dbs[db];
+        let Some(found) = from.find(key) else {
+            return;
+        };
+        let entry = from.entry(found.handle);
+        drop(from.unlink(found, key.hash));
+        self.dbs[to_db].put(to, entry, now, &mut self.env);
     }
 
     /// Returns whether the key is there. A time that has passed is taken as

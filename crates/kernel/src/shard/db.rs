@@ -13,11 +13,12 @@ use super::Env;
 use super::arena::Arena;
 use super::expiry::Expiry;
 use super::index::{Index, Position, Probe};
-use super::record::{self, BIG, Head, equal};
+use super::record::{self, BIG, Head, INLINE, OBJECT, equal};
 use super::slab::Slab;
-use super::types::{Entry, Item, Key, OwnedValue, Value};
+use super::types::{Any, Entry, Item, Key, Value};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
+use rufous_datatype::object::{Object, Tag};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -33,12 +34,13 @@ pub(super) struct Db {
     pub(super) index: Index,
     pub(super) arena: Arena,
     pub(super) bigs: Slab<Arc<Vec<u8>>>,
+    pub(super) objects: Slab<Object>,
     pub(super) long_keys: Slab<Box<[u8]>>,
     pub(super) expiry: Expiry,
     /// Records that expire, and the sum of their times.
     pub(super) expiring: usize,
     pub(super) expiry_sum: u128,
-    /// Bytes owned by the items of both slabs.
+    /// Bytes owned by the items of the slabs.
     pub(super) outside: usize,
 }
 
@@ -59,11 +61,34 @@ impl Probe {
     }
 }
 
+/// What a record that went had outside of it.
+#[derive(Debug)]
+pub(super) enum Outside {
+    Big(Arc<Vec<u8>>),
+    Object(Object),
+}
+
 /// The number in a key or value part.
 pub(super) fn number(part: &[u8]) -> u32 {
     // invariant: whoever writes a part writes four bytes
     let bytes = part.first_chunk().expect("such parts have four bytes");
     u32::from_le_bytes(*bytes)
+}
+
+/// The parts of a packed value's part.
+pub(super) fn packed(part: &[u8]) -> (Tag, &[u8]) {
+    // invariant: whoever writes such a part begins it with a tag
+    let (&tag, packed) = part.split_first().expect("such parts begin with a tag");
+    // invariant: tags come from `Tag`
+    let tag = Tag::from_byte(tag).expect("a tag stands for a type");
+    (tag, packed)
+}
+
+/// Kind and number of what a record has outside, its key aside.
+pub(super) fn outside(head: Head, slot: &[u8]) -> Option<(u8, u32)> {
+    let kind = head.kind();
+    let is_outside = kind == BIG || kind == OBJECT;
+    is_outside.then(|| (kind, number(head.value_part(slot))))
 }
 
 /// What a big value takes: its buffer, and the counted header before it.
@@ -148,7 +173,7 @@ impl Db {
         touch: bool,
         now: Now,
         env: &mut Env,
-    ) -> Option<Value<'_>> {
+    ) -> Option<Any<'_>> {
         let probe = self.index.probe(key.hash);
         if probe.handle != 0
             && let Some(head) = self.matching(probe.handle, key.bytes)
@@ -168,7 +193,7 @@ impl Db {
         touch: bool,
         now: Now,
         env: &mut Env,
-    ) -> Option<Value<'_>> {
+    ) -> Option<Any<'_>> {
         let found = self.find_further(key)?;
         let head = Head::of(self.arena.get(found.handle));
         self.read((found, head), key.hash, touch, now, env)
@@ -182,20 +207,20 @@ impl Db {
         touch: bool,
         now: Now,
         env: &mut Env,
-    ) -> Option<Value<'_>> {
+    ) -> Option<Any<'_>> {
         if head.has_expiry() && head.is_due(self.arena.get(found.handle), now.unix_ms()) {
             self.expire_one(found, hash, env);
             return None;
         }
-        let slot = self.arena.get_mut(found.handle);
         if touch {
+            let slot = self.arena.get_mut(found.handle);
             record::put_stamp(slot, env.next_stamp(record::stamp(slot), now));
         }
-        let part = head.value_part(slot);
-        if head.kind() == BIG {
-            return Some(Value::Big(self.bigs.get(number(part))));
+        let slot = self.arena.get(found.handle);
+        if head.kind() == INLINE {
+            return Some(Any::String(Value::Small(head.value_part(slot))));
         }
-        Some(Value::Small(part))
+        Some(self.value_of(head, slot))
     }
 
     #[inline]
@@ -219,14 +244,23 @@ impl Db {
     }
 
     #[inline]
-    pub(super) fn value(&self, handle: u32) -> Value<'_> {
+    pub(super) fn value(&self, handle: u32) -> Any<'_> {
         let slot = self.arena.get(handle);
-        let head = Head::of(slot);
+        self.value_of(Head::of(slot), slot)
+    }
+
+    #[inline]
+    fn value_of<'a>(&'a self, head: Head, slot: &'a [u8]) -> Any<'a> {
         let part = head.value_part(slot);
-        if head.kind() == BIG {
-            return Value::Big(self.bigs.get(number(part)));
+        match head.kind() {
+            INLINE => Any::String(Value::Small(part)),
+            BIG => Any::String(Value::Big(self.bigs.get(number(part)))),
+            OBJECT => Any::Object(self.objects.get(number(part))),
+            _ => {
+                let (tag, packed) = packed(part);
+                Any::Packed(tag, packed)
+            }
         }
-        Value::Small(part)
     }
 
     pub(super) fn item(&self, handle: u32) -> Item<'_> {
@@ -243,28 +277,25 @@ impl Db {
     pub(super) fn entry(&self, handle: u32) -> Entry {
         let item = self.item(handle);
         Entry {
-            value: match item.value {
-                Value::Small(bytes) => OwnedValue::Small(bytes.into()),
-                Value::Big(value) => OwnedValue::Big(Arc::clone(value)),
-            },
+            value: item.value.to_owned(),
             expire_at: item.expire_at,
             access: item.access,
         }
     }
 
-    /// Removes a record. A big value is thrown onto the garbage list.
+    /// Removes a record. What is large is thrown onto the garbage list.
     pub(super) fn remove(&mut self, found: Found, hash: u32, env: &mut Env) {
-        if let Some(value) = self.unlink(found, hash) {
-            env.throw(value);
+        if let Some(outside) = self.unlink(found, hash) {
+            env.throw(outside);
         }
     }
 
-    /// Takes a record out; returns its big value, if it has one.
-    pub(super) fn unlink(&mut self, found: Found, hash: u32) -> Option<Arc<Vec<u8>>> {
+    /// Takes a record out; returns what it had outside, its key aside.
+    pub(super) fn unlink(&mut self, found: Found, hash: u32) -> Option<Outside> {
         let slot = self.arena.get(found.handle);
         let head = Head::of(slot);
         let long_key = head.has_long_key().then(|| number(head.key_part(slot)));
-        let big = (head.kind() == BIG).then(|| number(head.value_part(slot)));
+        let outside = outside(head, slot);
         let old = head.expiry(slot);
         self.change_expiry(hash, found.handle, old, None);
         if let Some(number) = long_key {
@@ -272,13 +303,18 @@ impl Db {
         }
         self.index.remove(found.position, hash);
         self.arena.free(found.handle);
-        big.map(|number| self.remove_big(number))
+        outside.map(|(kind, number)| self.remove_outside(kind, number))
     }
 
-    pub(super) fn remove_big(&mut self, number: u32) -> Arc<Vec<u8>> {
+    pub(super) fn remove_outside(&mut self, kind: u8, number: u32) -> Outside {
+        if kind == OBJECT {
+            let object = self.objects.remove(number);
+            self.outside -= object.heap_bytes();
+            return Outside::Object(object);
+        }
         let value = self.bigs.remove(number);
         self.outside -= big_bytes(&value);
-        value
+        Outside::Big(value)
     }
 
     /// Keeps the order of expiry; the record itself is the caller's.

@@ -15,7 +15,8 @@
 //! - [`policy`]: access stamps, by time or by frequency
 //! - `db`, `write`, `account`: one database; reading and walking, writing, and
 //!   what it takes
-//! - `change`: every change, and who is told of it
+//! - `change`: every change, and who is told of it; `collection`: changes of
+//!   values that are no strings
 //! - [`watch`](WatchId): who wants to know whether a key was touched
 //! - `awaited`: keys that somebody waits for
 //! - `snapshot`: all data as of an instant, while commands go on
@@ -35,6 +36,7 @@ mod arena;
 mod awaited;
 mod change;
 mod classes;
+mod collection;
 mod compact;
 mod db;
 mod expiry;
@@ -58,17 +60,20 @@ pub use policy::Policy;
 pub use sample::{Drawn, Eviction};
 pub use snapshot::SnapshotProgress;
 pub use types::{
-    Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
+    Any, Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
+    WrongType,
 };
 pub use watch::WatchId;
 
 use awaited::Awaited;
-use db::Db;
+use db::{Db, Outside};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
+use rufous_datatype::algebra::Tuning;
+use rufous_datatype::object::Registered;
 use snapshot::Snapshot;
 use std::hash::Hasher;
 use std::hint::black_box;
@@ -89,6 +94,8 @@ struct Env {
     /// common path asks.
     observed: bool,
     journaling: bool,
+    /// Whether the journal leaves out what collections have that are put whole.
+    brief: bool,
     journal: Vec<u8>,
     watches: Watches,
     awaited: Awaited,
@@ -97,17 +104,29 @@ struct Env {
     rng: Rng,
     garbage: Vec<Garbage>,
     big_values: Vec<Arc<Vec<u8>>>,
+    /// How collections are shaped.
+    tuning: Tuning,
     /// Reused: bytes of a record being written anew.
     scratch: Vec<u8>,
     /// Reused: hash and handle of what a walk visits.
     entries: Vec<(u32, u32)>,
+    /// Reused: a packed value being changed, and the operations that did.
+    packed: Vec<u8>,
+    ops: Vec<u8>,
 }
 
 impl Env {
     /// Drops a value, here or elsewhere.
-    fn throw(&mut self, value: Arc<Vec<u8>>) {
-        if value.capacity() >= GARBAGE_BYTES {
-            self.big_values.push(value);
+    fn throw(&mut self, outside: Outside) {
+        match outside {
+            Outside::Big(value) if value.capacity() >= GARBAGE_BYTES => self.big_values.push(value),
+            Outside::Object(object) if object.heap_bytes() >= GARBAGE_BYTES => {
+                self.garbage.push(Garbage {
+                    bytes: object.heap_bytes(),
+                    what: Box::new(object),
+                });
+            }
+            Outside::Big(_) | Outside::Object(_) => {}
         }
     }
 
@@ -153,6 +172,7 @@ impl Shard {
                 touch: true,
                 observed: false,
                 journaling: false,
+                brief: false,
                 journal: Vec::new(),
                 watches: Watches::default(),
                 awaited: Awaited::default(),
@@ -161,8 +181,14 @@ impl Shard {
                 rng: Rng::new(seed),
                 garbage: Vec::new(),
                 big_values: Vec::new(),
+                tuning: Tuning {
+                    seed,
+                    ..Tuning::default()
+                },
                 scratch: Vec::new(),
                 entries: Vec::new(),
+                packed: Vec::new(),
+                ops: Vec::new(),
             },
             next_expire: 0,
             next_maintain: 0,
@@ -194,7 +220,7 @@ impl Shard {
 
     /// The value, as an access to the key; counted as a hit or a miss.
     #[inline]
-    pub fn get(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
+    pub fn read(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
         let touch = self.env.touch;
         let value = self.dbs[db].get(key, touch, now, &mut self.env);
         match value {
@@ -206,8 +232,51 @@ impl Shard {
 
     /// The value, without leaving a trace in the access stamp.
     #[inline]
-    pub fn peek(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Value<'_>> {
+    pub fn look(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
         self.dbs[db].get(key, false, now, &mut self.env)
+    }
+
+    /// The string at the key, as an access to it.
+    #[inline]
+    pub fn get(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+    ) -> Result<Option<Value<'_>>, WrongType> {
+        self.read(db, key, now).map(Any::string).transpose()
+    }
+
+    /// The string at the key, without leaving a trace in the access stamp.
+    #[inline]
+    pub fn peek(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+    ) -> Result<Option<Value<'_>>, WrongType> {
+        self.look(db, key, now).map(Any::string).transpose()
+    }
+
+    /// The collection at the key, as an access to it.
+    #[inline]
+    pub fn collection<T: Registered>(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+    ) -> Result<Option<T::View<'_>>, WrongType> {
+        self.read(db, key, now).map(Any::of::<T>).transpose()
+    }
+
+    /// How collections are shaped from now on.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        let seed = self.env.tuning.seed;
+        self.env.tuning = Tuning { seed, ..tuning };
+    }
+
+    pub fn tuning(&self) -> &Tuning {
+        &self.env.tuning
     }
 
     /// Whether the key is there, without leaving a trace.

@@ -8,7 +8,8 @@
 //! varint      bytes of the value part
 //! [8 bytes    expiry, Unix milliseconds, little endian; where flagged]
 //! key part    the key, or the number of a long key
-//! value part  the value, or the number of a big value
+//! value part  the value, the number of a big value or of an object, or a
+//!             type's tag and packed bytes
 //! ```
 //!
 //! A varint has seven bits a byte, low bits first. A key of 8 bytes with a
@@ -18,6 +19,10 @@
 pub(super) const INLINE: u8 = 1;
 /// The value part is a number in the slab of big values.
 pub(super) const BIG: u8 = 2;
+/// The value part is a type's tag and packed bytes.
+pub(super) const PACKED: u8 = 3;
+/// The value part is a number in the slab of objects.
+pub(super) const OBJECT: u8 = 4;
 const KIND: u8 = 0x0F;
 const HAS_EXPIRY: u8 = 0x10;
 /// The key part is a number in the slab of long keys.
@@ -165,12 +170,18 @@ pub(super) struct Parts<'a> {
     pub(super) stamp: u32,
     pub(super) expiry: Option<u64>,
     pub(super) key: &'a [u8],
+    /// Comes before the value, in its part.
+    pub(super) tag: Option<u8>,
     pub(super) value: &'a [u8],
 }
 
 impl Parts<'_> {
     pub(super) fn size(&self) -> usize {
-        size(self.key.len(), self.value.len(), self.expiry.is_some())
+        size(self.key.len(), self.value_len(), self.expiry.is_some())
+    }
+
+    fn value_len(&self) -> usize {
+        usize::from(self.tag.is_some()) + self.value.len()
     }
 
     /// Writes the record to the start of `slot`.
@@ -180,13 +191,17 @@ impl Parts<'_> {
         let head = u32::from(self.flags | expires) | self.stamp << 8;
         slot[..4].copy_from_slice(&head.to_le_bytes());
         let at = put_varint(slot, 4, self.key.len());
-        let mut at = put_varint(slot, at, self.value.len());
+        let mut at = put_varint(slot, at, self.value_len());
         if let Some(unix_ms) = self.expiry {
             slot[at..at + 8].copy_from_slice(&unix_ms.to_le_bytes());
             at += 8;
         }
         slot[at..at + self.key.len()].copy_from_slice(self.key);
         at += self.key.len();
+        if let Some(tag) = self.tag {
+            slot[at] = tag;
+            at += 1;
+        }
         slot[at..at + self.value.len()].copy_from_slice(self.value);
     }
 }
@@ -284,6 +299,8 @@ pub(super) fn equal(a: &[u8], b: &[u8]) -> bool {
 const _: () = {
     let longest = 4 + 3 + 3 + 8 + MAX_INLINE_KEY + 4;
     assert!(longest <= MAX_RECORD, "a key kept inside always fits");
+    let packed = 4 + 3 + 3 + 8 + MAX_INLINE_KEY + 1 + rufous_datatype::algebra::MAX_PACKED;
+    assert!(packed <= MAX_RECORD, "so does a packed value beside it");
     assert!(
         MAX_RECORD < 1 << 21,
         "lengths inside fit three bytes of varint"
@@ -305,6 +322,7 @@ mod tests {
                         stamp: 0x00AB_CDEF,
                         expiry,
                         key: &long[..key_len],
+                        tag: None,
                         value: &long[..value_len],
                     };
                     let mut slot = vec![0xEE; parts.size() + 3];
@@ -344,6 +362,7 @@ mod tests {
             stamp: 0,
             expiry: None,
             key: b"key",
+            tag: None,
             value: &[9; 100],
         };
         let mut slot = vec![0xEE; 256];

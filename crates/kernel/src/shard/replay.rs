@@ -81,6 +81,48 @@ impl Shard {
                     db.set_expiry(found, key, at.map(not_zero), &mut self.env);
                 }
             }
+            Effect::Update { db, key, tag, ops } => {
+                let key = self.key(key);
+                self.commit_encoded(usize::from(db), key, tag, ops, now)?;
+            }
+            Effect::Put {
+                db,
+                key,
+                tag,
+                chunk,
+                expire_at,
+            } => {
+                let (key, db) = (self.key(key), usize::from(db));
+                if let Some(found) = self.dbs[db].find(key) {
+                    self.dbs[db].remove(found, key.hash, &mut self.env);
+                }
+                self.extend(db, key, tag, chunk, now)?;
+                if let Some(found) = self.dbs[db].find(key) {
+                    let at = expire_at.map(not_zero);
+                    self.dbs[db].set_expiry(found, key, at, &mut self.env);
+                }
+            }
+            Effect::More {
+                db,
+                key,
+                tag,
+                chunk,
+            } => {
+                let key = self.key(key);
+                self.extend(usize::from(db), key, tag, chunk, now)?;
+            }
+            Effect::Move { db, key, to_db, to } => {
+                let (key, to) = (self.key(key), self.key(to));
+                self.transfer((usize::from(db), key), (usize::from(to_db), to), now);
+            }
+            Effect::Copy { db, key, to_db, to } => {
+                let (key, to) = (self.key(key), self.key(to));
+                let (from, into) = (usize::from(db), usize::from(to_db));
+                if let Some(found) = self.dbs[from].find(key) {
+                    let entry = self.dbs[from].entry(found.handle);
+                    self.dbs[into].put(to, entry, now, &mut self.env);
+                }
+            }
             Effect::FlushDb { db } => self.empty(usize::from(db)),
             Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
         }

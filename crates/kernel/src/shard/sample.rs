@@ -208,7 +208,7 @@ mod tests {
             mono_us: 17_000_000,
             ..NOW
         };
-        assert!(shard.get(5, key, later).is_some());
+        assert!(shard.get(5, key, later).expect("a string").is_some());
         assert_eq!(shard.evict(soonest, NOW, |_| false), Eviction::Changed);
         let again = shard.draw_soonest().expect("it still is the soonest");
         assert_ne!(again, soonest);

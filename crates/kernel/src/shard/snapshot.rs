@@ -15,11 +15,14 @@
 //! records have the same parity again.
 
 use super::Shard;
-use super::db::Db;
+use super::change::PUT_CHUNK;
+use super::db::{Db, Outside};
 use super::record::{self, PARITY};
+use super::types::{Any, Value};
 use crate::durable::effect::Effect;
 use crate::planted::{self, Planted};
 use rufous_base::Garbage;
+use rufous_datatype::object::Object;
 use std::hint::black_box;
 
 /// What looking at a record costs of a step's budget, apart from its bytes:
@@ -28,6 +31,10 @@ const LOOK: usize = 64;
 /// Likewise the index, for each batch of records.
 const COLLECT: usize = 512;
 const BATCH: usize = 64;
+/// Bytes of a collection that are written with its key; the rest comes later.
+const FIRST_CHUNK: usize = 16 << 10;
+/// However little is left of a budget.
+const LEAST_CHUNK: usize = 1 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
@@ -37,8 +44,36 @@ pub(super) struct Snapshot {
     pending: Vec<u8>,
     /// Databases that were flushed.
     frozen: Vec<Db>,
+    /// Of large collections, what is still to be written.
+    rest: Vec<Rest>,
     written: u64,
     expected: u64,
+}
+
+/// A large collection as it was at the cut, and where to go on with it.
+#[derive(Debug)]
+struct Rest {
+    db: u8,
+    key: Box<[u8]>,
+    object: Object,
+    at: u64,
+}
+
+impl Rest {
+    /// Returns whether it is done.
+    fn write_on(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
+        let mut chunk = Vec::new();
+        let next = self.object.chunk(self.at, budget, &mut chunk);
+        Effect::More {
+            db: self.db,
+            key: &self.key,
+            tag: self.object.tag(),
+            chunk: &chunk,
+        }
+        .encode(out);
+        self.at = next.unwrap_or(self.at);
+        next.is_none()
+    }
 }
 
 /// How far a snapshot is, in keys.
@@ -52,6 +87,8 @@ pub struct SnapshotProgress {
 struct Sink<'a> {
     /// `None` where nobody wants them.
     out: Option<&'a mut Vec<u8>>,
+    /// Of collections, what is still to be written.
+    rest: Vec<Rest>,
     entries: Vec<(u32, u32)>,
     left: usize,
     written: u64,
@@ -71,20 +108,43 @@ impl Db {
             if planted::is(Planted::SnapshotMissesWrite) {
                 return record::put_parity(self.arena.get_mut(handle), self.parity);
             }
-            self.write_out(handle, &mut snapshot.pending);
+            self.write_out(handle, &mut snapshot.pending, &mut snapshot.rest);
             snapshot.written += 1;
         }
     }
 
-    fn write_out(&mut self, handle: u32, out: &mut Vec<u8>) {
-        let item = self.item(handle);
-        let effect = Effect::Set {
-            db: self.cut,
-            key: item.key,
-            value: item.value.bytes(),
-            expire_at: item.expire_at,
-        };
-        effect.encode(out);
+    fn write_out(&mut self, handle: u32, out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
+        let (item, db) = (self.item(handle), self.cut);
+        let expire_at = item.expire_at;
+        match item.value.tag() {
+            None => Effect::Set {
+                db,
+                key: item.key,
+                value: item.value.string().map_or(b"", Value::bytes),
+                expire_at,
+            }
+            .encode(out),
+            Some(tag) => {
+                let mut chunk = Vec::new();
+                let next = item.value.chunk(0, FIRST_CHUNK, &mut chunk);
+                Effect::Put {
+                    db,
+                    key: item.key,
+                    tag,
+                    chunk: &chunk,
+                    expire_at,
+                }
+                .encode(out);
+                if let (Some(at), Any::Object(object)) = (next, item.value) {
+                    rest.push(Rest {
+                        db,
+                        key: item.key.into(),
+                        object: object.clone(),
+                        at,
+                    });
+                }
+            }
+        }
         record::put_parity(self.arena.get_mut(handle), self.parity);
     }
 
@@ -116,7 +176,7 @@ impl Db {
             match &mut sink.out {
                 Some(out) => {
                     let before = out.len();
-                    self.write_out(handle, out);
+                    self.write_out(handle, out, &mut sink.rest);
                     let bytes = out.len() - before;
                     sink.spend(bytes);
                 }
@@ -170,6 +230,7 @@ impl Shard {
         left = left.max(1);
         let mut sink = Sink {
             out: snapshot.capturing.then_some(out),
+            rest: std::mem::take(&mut snapshot.rest),
             entries: std::mem::take(&mut self.env.entries),
             left,
             written: 0,
@@ -180,6 +241,7 @@ impl Shard {
         }
         let (written, entries) = (sink.written, sink.entries);
         self.env.entries = entries;
+        self.env.snapshot.rest = sink.rest;
         self.env.snapshot.written += written;
         if !more {
             self.env.snapshot.capturing = false;
@@ -190,6 +252,23 @@ impl Shard {
     }
 
     fn walk_on(&mut self, sink: &mut Sink<'_>) -> bool {
+        if let Some(mut rest) = sink.rest.pop() {
+            let done = match &mut sink.out {
+                Some(out) => {
+                    let before = out.len();
+                    let done = rest.write_on(sink.left.clamp(LEAST_CHUNK, PUT_CHUNK), out);
+                    let bytes = out.len() - before;
+                    sink.spend(bytes);
+                    done
+                }
+                None => true,
+            };
+            match done {
+                false => sink.rest.push(rest),
+                true => self.env.throw(Outside::Object(rest.object)),
+            }
+            return true;
+        }
         if let Some(mut db) = self.env.snapshot.frozen.pop() {
             db.walk_on(sink);
             if db.walk.is_some() {
@@ -223,6 +302,9 @@ impl Shard {
     pub fn abort_snapshot(&mut self) {
         self.env.snapshot.capturing = false;
         self.env.snapshot.pending = Vec::new();
+        for rest in std::mem::take(&mut self.env.snapshot.rest) {
+            self.env.throw(Outside::Object(rest.object));
+        }
         for db in std::mem::take(&mut self.env.snapshot.frozen) {
             self.env.throw_db(db);
         }

@@ -1,5 +1,7 @@
 //! What goes into a shard and comes out of it.
 
+use rufous_datatype::algebra::MAX_PACKED;
+use rufous_datatype::object::{Object, Registered, Tag};
 use std::sync::Arc;
 
 /// A key with its hash, made by `Shard::key`.
@@ -9,7 +11,93 @@ pub struct Key<'a> {
     pub hash: u32,
 }
 
-/// A value as it lies in the store.
+/// The key holds a value of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongType;
+
+/// A value of any type, as it lies in the store.
+#[derive(Clone, Copy, Debug)]
+pub enum Any<'a> {
+    String(Value<'a>),
+    Packed(Tag, &'a [u8]),
+    Object(&'a Object),
+}
+
+impl<'a> Any<'a> {
+    pub fn string(self) -> Result<Value<'a>, WrongType> {
+        match self {
+            Any::String(value) => Ok(value),
+            Any::Packed(..) | Any::Object(_) => Err(WrongType),
+        }
+    }
+
+    /// The value as one of type `T`.
+    #[inline]
+    pub fn of<T: Registered>(self) -> Result<T::View<'a>, WrongType> {
+        match self {
+            Any::Packed(tag, bytes) if tag == T::TAG => Ok(T::packed_view(bytes)),
+            Any::Object(object) => T::of(object).map(T::view).ok_or(WrongType),
+            _ => Err(WrongType),
+        }
+    }
+
+    /// `None` for strings.
+    pub fn tag(self) -> Option<Tag> {
+        match self {
+            Any::String(_) => None,
+            Any::Packed(tag, _) => Some(tag),
+            Any::Object(object) => Some(object.tag()),
+        }
+    }
+
+    /// What `TYPE` answers.
+    pub fn type_name(self) -> &'static str {
+        self.tag().map_or("string", Tag::redis_name)
+    }
+
+    /// Elements; of a string, 1.
+    pub fn len(self) -> usize {
+        match self {
+            Any::String(_) => 1,
+            Any::Packed(tag, bytes) => tag.packed_len(bytes),
+            Any::Object(object) => object.len(),
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// See `DataType::chunk`; nothing of a string.
+    pub fn chunk(self, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+        match self {
+            Any::String(_) => None,
+            Any::Packed(tag, bytes) => tag.packed_chunk(bytes, at, budget, out),
+            Any::Object(object) => object.chunk(at, budget, out),
+        }
+    }
+
+    /// What `OBJECT ENCODING` answers; `None` for strings.
+    pub fn encoding(self) -> Option<&'static str> {
+        match self {
+            Any::String(_) => None,
+            Any::Packed(tag, bytes) => Some(tag.packed_encoding(bytes)),
+            Any::Object(object) => Some(object.encoding()),
+        }
+    }
+
+    /// A copy of it; what is large is shared.
+    pub fn to_owned(self) -> OwnedValue {
+        match self {
+            Any::String(Value::Small(bytes)) => OwnedValue::Small(bytes.into()),
+            Any::String(Value::Big(value)) => OwnedValue::Big(Arc::clone(value)),
+            Any::Packed(tag, bytes) => OwnedValue::Object(tag.unpack(bytes.to_vec())),
+            Any::Object(object) => OwnedValue::Object(object.clone()),
+        }
+    }
+}
+
+/// A string as it lies in the store.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     Small(&'a [u8]),
@@ -75,15 +163,25 @@ pub enum ExpirySetting {
 pub enum OwnedValue {
     Small(Box<[u8]>),
     Big(Arc<Vec<u8>>),
+    Object(Object),
 }
 
 impl OwnedValue {
-    pub fn bytes(&self) -> &[u8] {
+    pub fn any(&self) -> Any<'_> {
         match self {
-            OwnedValue::Small(bytes) => bytes,
-            OwnedValue::Big(value) => value,
+            OwnedValue::Small(bytes) => Any::String(Value::Small(bytes)),
+            OwnedValue::Big(value) => Any::String(Value::Big(value)),
+            OwnedValue::Object(object) => match object.packed() {
+                Some(bytes) => Any::Packed(object.tag(), bytes),
+                None => Any::Object(object),
+            },
         }
     }
+}
+
+/// Whether packed bytes may lie in a record.
+pub(super) fn fits_packed(bytes: &[u8]) -> bool {
+    bytes.len() <= MAX_PACKED
 }
 
 /// Everything about a key but its name: for renaming, copying and moving it.
@@ -100,7 +198,7 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     pub key: &'a [u8],
-    pub value: Value<'a>,
+    pub value: Any<'a>,
     /// Unix milliseconds.
     pub expire_at: Option<u64>,
     /// The access stamp, 24 bits; see [`super::Policy`].
@@ -122,8 +220,8 @@ pub struct Memory {
     pub arena_bytes: usize,
     /// In use by records.
     pub record_bytes: usize,
-    /// Values and keys too large for a record. A value that several keys share
-    /// counts for each of them.
+    /// Values and keys too large for a record, and objects. A value that
+    /// several keys share counts for each of them.
     pub big_bytes: usize,
     pub expiry_bytes: usize,
 }

@@ -4,10 +4,13 @@
 
 use super::Env;
 use super::classes;
-use super::db::{Db, Found, big_bytes, number};
-use super::record::{self, BIG, Head, INLINE, LONG_KEY, MAX_INLINE_KEY, MAX_RECORD, Parts};
-use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue};
+use super::db::{Db, Found, big_bytes, number, outside};
+use super::record::{
+    self, BIG, Head, INLINE, LONG_KEY, MAX_INLINE_KEY, MAX_RECORD, OBJECT, PACKED, Parts,
+};
+use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, fits_packed};
 use rufous_base::Now;
+use rufous_datatype::object::Object;
 use std::sync::Arc;
 
 impl Db {
@@ -76,7 +79,7 @@ impl Db {
             record::put_stamp(slot, stamp);
             return true;
         }
-        self.replace(found, key, value, expiry, stamp, env);
+        self.replace(found, key, New::String(value), expiry, stamp, env);
         true
     }
 
@@ -93,14 +96,16 @@ impl Db {
             ExpirySetting::At(unix_ms) => Some(unix_ms),
             ExpirySetting::Keep | ExpirySetting::Clear => None,
         };
-        self.create(key, value, expiry, env.policy.first_stamp(now));
+        let stamp = env.policy.first_stamp(now);
+        self.create(key, New::String(value), expiry, stamp);
     }
 
     /// Puts an entry in, with its own expiry and access stamp.
     pub(super) fn put(&mut self, key: Key<'_>, entry: Entry, now: Now, env: &mut Env) {
         let value = match entry.value {
-            OwnedValue::Small(ref bytes) => NewValue::Copy(bytes),
-            OwnedValue::Big(value) => NewValue::Shared(value),
+            OwnedValue::Small(ref bytes) => New::String(NewValue::Copy(bytes)),
+            OwnedValue::Big(value) => New::String(NewValue::Shared(value)),
+            OwnedValue::Object(object) => New::Object(object),
         };
         let stamp = entry.access & record::STAMP;
         match self.live(key, now, env) {
@@ -111,14 +116,63 @@ impl Db {
         }
     }
 
-    /// Adds a record for a key that is not there. Returns its handle.
-    fn create(
+    /// A record for an object whose key is not there.
+    pub(super) fn create_object(&mut self, key: Key<'_>, object: Object, now: Now, env: &Env) {
+        let stamp = env.policy.first_stamp(now);
+        self.create(key, New::Object(object), None, stamp);
+    }
+
+    /// Gives a record an object instead of its value. Time and stamp stay.
+    pub(super) fn replace_object(
         &mut self,
+        found: Found,
         key: Key<'_>,
-        value: NewValue<'_>,
-        expiry: Option<u64>,
-        stamp: u32,
-    ) -> u32 {
+        object: Object,
+        env: &mut Env,
+    ) {
+        let slot = self.arena.get(found.handle);
+        let (expiry, stamp) = (Head::of(slot).expiry(slot), record::stamp(slot));
+        self.replace(found, key, New::Object(object), expiry, stamp, env);
+    }
+
+    /// Gives a packed record other bytes: in place, where they fit there.
+    #[inline]
+    pub(super) fn replace_packed(&mut self, found: Found, key: Key<'_>, tag: u8, packed: &[u8]) {
+        let slot = self.arena.get_mut(found.handle);
+        let head = Head::of(slot);
+        debug_assert_eq!(head.kind(), PACKED);
+        if let Some(head) = head.resize_in_place(slot, packed.len() + 1) {
+            let size = record::size(
+                head.key_part(slot).len(),
+                packed.len() + 1,
+                head.has_expiry(),
+            );
+            if classes::slot_size(size) == slot.len() {
+                head.value_part_mut(slot)[1..].copy_from_slice(packed);
+                return;
+            }
+        }
+        let (expiry, stamp) = (head.expiry(slot), record::stamp(slot));
+        let long_key;
+        let (flags, key_part) = if head.has_long_key() {
+            long_key = number(head.key_part(slot)).to_le_bytes();
+            (LONG_KEY, &long_key[..])
+        } else {
+            (0, key.bytes)
+        };
+        let parts = Parts {
+            flags: flags | PACKED | self.parity,
+            stamp,
+            expiry,
+            key: key_part,
+            tag: Some(tag),
+            value: packed,
+        };
+        self.rewrite(found, parts);
+    }
+
+    /// Adds a record for a key that is not there. Returns its handle.
+    fn create(&mut self, key: Key<'_>, value: New<'_>, expiry: Option<u64>, stamp: u32) -> u32 {
         let long_key;
         let (flags, key_part) = if key.bytes.len() > MAX_INLINE_KEY {
             self.outside += key.bytes.len();
@@ -127,19 +181,14 @@ impl Db {
         } else {
             (0, key.bytes)
         };
-        let big;
-        let fits = fits(key_part.len(), value.bytes().len(), expiry);
-        let (kind, value_part) = if fits {
-            (INLINE, value.bytes())
-        } else {
-            big = self.add_big(value.into_shared()).to_le_bytes();
-            (BIG, &big[..])
-        };
+        let value = self.put_outside(key_part.len(), value, expiry);
+        let (kind, tag, value_part) = value.parts();
         let parts = Parts {
             flags: flags | kind | self.parity,
             stamp,
             expiry,
             key: key_part,
+            tag,
             value: value_part,
         };
         let handle = self.arena.alloc(parts.size());
@@ -155,14 +204,14 @@ impl Db {
         &mut self,
         found: Found,
         key: Key<'_>,
-        value: NewValue<'_>,
+        value: New<'_>,
         expiry: Option<u64>,
         stamp: u32,
         env: &mut Env,
     ) {
         let slot = self.arena.get(found.handle);
         let head = Head::of(slot);
-        let old_big = (head.kind() == BIG).then(|| number(head.value_part(slot)));
+        let old_outside = outside(head, slot);
         let old_expiry = head.expiry(slot);
         let long_key;
         let (flags, key_part) = if head.has_long_key() {
@@ -171,19 +220,13 @@ impl Db {
         } else {
             (0, key.bytes)
         };
-        if let Some(number) = old_big {
-            let old = self.remove_big(number);
+        if let Some((kind, number)) = old_outside {
+            let old = self.remove_outside(kind, number);
             env.throw(old);
         }
         self.change_expiry(key.hash, found.handle, old_expiry, expiry);
-        let big;
-        let fits = fits(key_part.len(), value.bytes().len(), expiry);
-        let (kind, value_part) = if fits {
-            (INLINE, value.bytes())
-        } else {
-            big = self.add_big(value.into_shared()).to_le_bytes();
-            (BIG, &big[..])
-        };
+        let value = self.put_outside(key_part.len(), value, expiry);
+        let (kind, tag, value_part) = value.parts();
         self.rewrite(
             found,
             Parts {
@@ -191,9 +234,31 @@ impl Db {
                 stamp,
                 expiry,
                 key: key_part,
+                tag,
                 value: value_part,
             },
         );
+    }
+
+    /// Puts what does not fit a record into its slab.
+    #[inline]
+    fn put_outside<'a>(&mut self, key: usize, value: New<'a>, expiry: Option<u64>) -> Placed<'a> {
+        match value {
+            New::String(value) if fits(key, value.bytes().len(), expiry) => Placed::Inline(value),
+            New::String(value) => {
+                let number = self.add_big(value.into_shared());
+                Placed::Outside(BIG, number.to_le_bytes())
+            }
+            New::Object(object) => {
+                let tag = object.tag() as u8;
+                if object.packed().is_some_and(fits_packed) {
+                    return Placed::Packed(tag, object.into_buffer().unwrap_or_default());
+                }
+                self.outside += object.heap_bytes();
+                let number = self.objects.insert(object);
+                Placed::Outside(OBJECT, number.to_le_bytes())
+            }
+        }
     }
 
     /// Writes the whole record, to another slot where its size asks for it.
@@ -210,6 +275,12 @@ impl Db {
             parts.write(self.arena.get_mut(handle));
         }
         handle
+    }
+
+    /// Bytes of a string. Whoever changes one has looked at its type.
+    pub(super) fn string_len(&self, handle: u32) -> usize {
+        let string = self.value(handle).string();
+        string.map_or(0, |value| value.bytes().len())
     }
 
     fn add_big(&mut self, value: Arc<Vec<u8>>) -> u32 {
@@ -249,12 +320,12 @@ impl Db {
         let handle = match self.live(key, now, env) {
             Some(found) => {
                 self.touch(found.handle, now, env);
-                let len = self.value(found.handle).bytes().len();
+                let len = self.string_len(found.handle);
                 self.extend(found, key, len.max(min_len), env)
             }
             None => {
                 let value = NewValue::Own(vec![0; min_len]);
-                self.create(key, value, None, env.policy.first_stamp(now))
+                self.create(key, New::String(value), None, env.policy.first_stamp(now))
             }
         };
         self.value_mut(handle)
@@ -264,7 +335,7 @@ impl Db {
     pub(super) fn append(&mut self, key: Key<'_>, tail: &[u8], now: Now, env: &mut Env) -> usize {
         let Some(found) = self.live(key, now, env) else {
             let stamp = env.policy.first_stamp(now);
-            self.create(key, NewValue::Copy(tail), None, stamp);
+            self.create(key, New::String(NewValue::Copy(tail)), None, stamp);
             return tail.len();
         };
         self.touch(found.handle, now, env);
@@ -335,6 +406,7 @@ impl Db {
             stamp,
             expiry,
             key: key_part,
+            tag: None,
             value: &value,
         };
         let handle = self.rewrite(found, parts);
@@ -367,6 +439,32 @@ impl Db {
         let slot = self.arena.get_mut(handle);
         let stamp = env.next_stamp(record::stamp(slot), now);
         record::put_stamp(slot, stamp);
+    }
+}
+
+/// A value on its way in, of any type.
+enum New<'a> {
+    String(NewValue<'a>),
+    Object(Object),
+}
+
+/// A value whose place is known.
+enum Placed<'a> {
+    Inline(NewValue<'a>),
+    Packed(u8, Vec<u8>),
+    /// Kind and number.
+    Outside(u8, [u8; 4]),
+}
+
+impl Placed<'_> {
+    /// Kind, tag and the rest of the value part.
+    #[inline]
+    fn parts(&self) -> (u8, Option<u8>, &[u8]) {
+        match self {
+            Placed::Inline(value) => (INLINE, None, value.bytes()),
+            Placed::Packed(tag, packed) => (PACKED, Some(*tag), packed),
+            Placed::Outside(kind, number) => (*kind, None, number),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
 use rufous_datatype::integer;
+use rufous_kernel::shard::Any;
 
 pub static ENCODING: Command = Command {
     spec: Spec {
@@ -21,8 +22,9 @@ pub static ENCODING: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(2));
-    match ctx.shard.peek(ctx.db, key, ctx.now) {
-        Some(value) => reply.bulk(encoding(value.bytes()).as_bytes()),
+    match ctx.shard.look(ctx.db, key, ctx.now) {
+        Some(Any::String(value)) => reply.bulk(encoding(value.bytes()).as_bytes()),
+        Some(other) => reply.bulk(other.encoding().unwrap_or_default().as_bytes()),
         None => reply.null(),
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::super::effect::{Effect, NotAnEffect};
 use super::Damage;
 use crate::shard::{Shard, Warm};
 use rufous_base::disk::FileName;
+use rufous_datatype::algebra::Tuning;
 
 /// A stretch of a file, to be read from `from` up to `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +41,8 @@ impl Target for Shard {
         let mut count = 0;
         let mut rest = effects;
         while !rest.is_empty() && count < TOGETHER {
-            if let Some((db, key)) = place(&Effect::decode(&mut rest)?) {
-                let hash = self.key(key).hash;
+            if let Some((db, key)) = Effect::decode(&mut rest)?.keys().next() {
+                let (db, hash) = (usize::from(db), self.key(key).hash);
                 places[count] = Some((db, self.warm_index(db, hash)));
                 count += 1;
             }
@@ -57,23 +58,15 @@ impl Target for Shard {
     }
 }
 
-fn place<'a>(effect: &Effect<'a>) -> Option<(usize, &'a [u8])> {
-    match *effect {
-        Effect::Set { db, key, .. }
-        | Effect::SetKeep { db, key, .. }
-        | Effect::Delete { db, key }
-        | Effect::Append { db, key, .. }
-        | Effect::Write { db, key, .. }
-        | Effect::Expire { db, key, .. } => Some((usize::from(db), key)),
-        Effect::FlushDb { .. } | Effect::SwapDb { .. } => None,
-    }
-}
-
 /// Whether a shard would take the effect: what no command can have done is refused.
 pub(super) fn is_possible(effect: &Effect<'_>) -> bool {
     match effect {
         Effect::Write { at, bytes, .. } => {
             at.saturating_add(bytes.len() as u64) <= rufous_base::limits::MAX_BULK
+        }
+        Effect::Update { tag, ops, .. } => tag.are_operations(ops),
+        Effect::Put { tag, chunk, .. } | Effect::More { tag, chunk, .. } => {
+            tag.empty().extend(chunk, &Tuning::default()).is_ok()
         }
         _ => true,
     }

@@ -224,11 +224,15 @@ fn compaction_gives_memory_back_and_keeps_everything() {
         let key = shard.key(&name);
         let expected = (n % 7 == 0).then(|| NOW.unix_ms() + 1 + n);
         assert_eq!(shard.expire_at(0, key, NOW), Some(expected));
-        let value = shard.get(0, key, NOW).expect("kept").bytes();
+        let value = shard
+            .get(0, key, NOW)
+            .expect("a string")
+            .expect("kept")
+            .bytes();
         assert_eq!(value, vec![n as u8; len]);
     }
     assert_eq!(
-        shard.get(0, key, NOW).map(|v| v.bytes()),
+        shard.get(0, key, NOW).expect("a string").map(|v| v.bytes()),
         Some(&b"long"[..])
     );
     assert_eq!(shard.len(0), model.len() + 1);

@@ -19,7 +19,7 @@ pub(super) fn contents(shard: &mut Shard) -> Contents {
         while let Some(from) = cursor {
             cursor = shard.scan(db, from, 100, Now::default(), &mut |item| {
                 let copy = Item {
-                    value: item.value.bytes().to_vec(),
+                    value: item.value.string().expect("a string").bytes().to_vec(),
                     expire_at: item.expire_at,
                 };
                 assert!(all.insert((db, item.key.to_vec()), copy).is_none());
@@ -145,7 +145,7 @@ fn each_change_is_one_effect() {
         bytes: b"!",
     };
     assert_eq!(told(&mut shard), encoded(&[write]));
-    shard.get(db, key, at(72));
+    shard.get(db, key, at(72)).expect("a string");
     shard.set_access(db, key, 5, at(72));
     assert!(!shard.set_expire_at(db + 1, key, None, at(72)));
     shard.flush(db + 1);

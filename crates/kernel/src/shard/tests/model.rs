@@ -268,7 +268,7 @@ impl Pair {
         let (key, db) = (self.key(name), self.db);
         let warm = self.shard.warm_index(db, key.hash);
         self.shard.warm_record(db, warm);
-        let value = self.shard.get(db, key, now);
+        let value = self.shard.get(db, key, now).expect("a string");
         let inline = value.is_some_and(|v| matches!(v, Value::Small(_)));
         assert_eq!(
             value.map(|v| v.bytes().to_vec()),
@@ -335,7 +335,7 @@ impl Pair {
             item.value.reverse();
             item.value.clone()
         });
-        let value = self.shard.peek(db, key, now);
+        let value = self.shard.peek(db, key, now).expect("a string");
         let len = value.map(|value| value.bytes().len());
         assert_eq!(len, expected.as_ref().map(Vec::len));
         let (Some(len), Some(expected)) = (len, expected) else {
@@ -359,7 +359,10 @@ impl Pair {
         assert_eq!(entry.is_some(), expected.is_some());
         if let (Some(entry), Some(expected)) = (entry, expected) {
             assert_eq!(Some(entry.access), access);
-            assert_eq!(entry.value.bytes(), expected.value);
+            assert_eq!(
+                entry.value.any().string().expect("a string").bytes(),
+                expected.value
+            );
             assert_eq!(entry.expire_at, expected.expire_at);
             self.shard.insert_entry(self.db, to_key, entry, now);
             self.model[self.db].remove(from);
@@ -428,7 +431,7 @@ impl Pair {
             let mut cursor = Some(0);
             while let Some(from) = cursor {
                 cursor = self.shard.scan(db, from, 3, now, &mut |item| {
-                    let value = item.value.bytes().to_vec();
+                    let value = item.value.string().expect("a string").bytes().to_vec();
                     let copy = Item {
                         value,
                         expire_at: item.expire_at,

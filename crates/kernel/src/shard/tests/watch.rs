@@ -78,7 +78,7 @@ fn every_change_of_a_key_touches_it_and_nothing_else_does() {
         assert!(!touches(there, |s| {
             set(s, 0, b"other", ExpirySetting::Clear);
             set(s, 1, b"k", ExpirySetting::Clear);
-            s.get(0, key(s), at(2));
+            s.read(0, key(s), at(2));
             s.set_access(0, key(s), 9, at(2));
             s.remove(0, other(s), at(2));
             s.flush(1);

@@ -13,7 +13,6 @@ use crate::command::SessionCommand;
 use crate::front::Front;
 use crate::front::session::Session;
 use rufous_base::{Args, Now, WorkerId};
-use rufous_command::key::type_of::type_name;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec, options};
 use rufous_datatype::glob::Glob;
 use rufous_datatype::integer;
@@ -159,7 +158,7 @@ fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter)
             let right_type = filter
                 .kind
                 .as_ref()
-                .is_none_or(|kind| kind.eq_ignore_ascii_case(type_name(item.value).as_bytes()));
+                .is_none_or(|kind| kind.eq_ignore_ascii_case(item.value.type_name().as_bytes()));
             if right_type
                 && filter
                     .glob
