@@ -26,7 +26,7 @@ mod zipmap;
 
 pub use items::Items;
 pub use read::read;
-pub use write::{DumpWriter, write};
+pub use write::{DumpWriter, seal, write};
 
 use std::fmt;
 

@@ -74,11 +74,7 @@ fn sorted(value: &RdbValue) -> RdbValue {
 }
 
 fn with_footer(body: &[u8]) -> Vec<u8> {
-    let mut payload = body.to_vec();
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    let sum = checksum::checksum(&payload);
-    payload.extend_from_slice(&sum.to_le_bytes());
-    payload
+    seal(body.to_vec())
 }
 
 #[test]

@@ -57,11 +57,8 @@ impl DumpWriter {
     }
 
     /// The payload.
-    pub fn finish(mut self) -> Vec<u8> {
-        self.out.extend_from_slice(&VERSION.to_le_bytes());
-        let sum = checksum::checksum(&self.out);
-        self.out.extend_from_slice(&sum.to_le_bytes());
-        self.out
+    pub fn finish(self) -> Vec<u8> {
+        seal(self.out)
     }
 
     fn of(kind: u8, capacity: usize) -> Self {
@@ -107,6 +104,14 @@ impl DumpWriter {
         self.out.push(kind);
         self.out.extend_from_slice(&bytes[..width]);
     }
+}
+
+/// Adds the footer to a value in the file format.
+pub fn seal(mut value: Vec<u8>) -> Vec<u8> {
+    value.extend_from_slice(&VERSION.to_le_bytes());
+    let sum = checksum::checksum(&value);
+    value.extend_from_slice(&sum.to_le_bytes());
+    value
 }
 
 /// The payload of a value.
