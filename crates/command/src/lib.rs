@@ -12,11 +12,12 @@
 //! - [`failure`]: errors as clients see them
 //! - [`options`]: reading arguments
 //! - [`table`]: finding a command by name
-//! - [`string`], [`bitmap`], [`key`], [`server`]: the commands
+//! - [`string`], [`bitmap`], [`hyperloglog`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
 pub mod failure;
+pub mod hyperloglog;
 pub mod key;
 pub mod options;
 pub mod reply;

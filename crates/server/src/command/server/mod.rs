@@ -19,6 +19,7 @@ pub mod lolwut;
 pub mod memory;
 pub mod monitor;
 pub mod object;
+pub mod pfselftest;
 pub mod randomkey;
 pub mod role;
 pub mod save;
@@ -35,6 +36,7 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &shutdown::SHUTDOWN,
     &monitor::MONITOR,
     &lolwut::LOLWUT,
+    &pfselftest::PFSELFTEST,
     &keys::KEYS,
     &object::OBJECT,
     &object::HELP,

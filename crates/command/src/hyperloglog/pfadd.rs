@@ -1,0 +1,149 @@
+//! PFADD: lets a HyperLogLog observe elements.
+
+use super::Change;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hll::{self, DENSE_LEN, Editor, Encoding, HEADER_LEN, Observation, Sketch};
+use rufous_kernel::shard::Key;
+
+/// Beyond so many changed registers, the whole value is logged rather than each of them.
+const SINGLE_REGISTERS: usize = 256;
+
+pub static PFADD: Command = Command {
+    spec: Spec {
+        name: "pfadd",
+        summary: "Adds elements to the HyperLogLog at a key, creating the key where it is missing, and returns whether its estimate may have changed.",
+        since: "2.8.9",
+        group: Group::HyperLogLog,
+        complexity: "O(1) for each element",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [element [element ...]]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let old = super::peek(ctx, key)?;
+    if let Some(bytes) = old {
+        let sketch = Sketch::parse(bytes)?;
+        if sketch.encoding() == Encoding::Dense {
+            let seen = args.iter_from(2).map(Observation::of);
+            let raising: Vec<_> = seen.filter(|s| sketch.is_raised_by(*s)).collect();
+            reply.integer((!raising.is_empty()).into());
+            raise_dense(ctx, key, &raising);
+            return Ok(());
+        }
+    }
+    let value = old.map_or_else(hll::empty, <[u8]>::to_vec);
+    let mut editor = Editor::new(value, hll::DEFAULT_SPARSE_MAX_BYTES)?;
+    let mut changed = old.is_none();
+    for element in args.iter_from(2) {
+        changed |= editor.raise(Observation::of(element));
+    }
+    if changed {
+        editor.mark_stale();
+        let new = editor.into_value();
+        Change::between(old, &new).write(ctx, key, new);
+    }
+    reply.integer(changed.into());
+    Ok(())
+}
+
+/// Raises registers of a dense sketch in place.
+fn raise_dense(ctx: &mut Ctx<'_>, key: Key<'_>, raising: &[Observation]) {
+    if raising.is_empty() {
+        return;
+    }
+    let mut ranges: Vec<_> = match raising.len() > SINGLE_REGISTERS {
+        true => std::iter::once(HEADER_LEN..DENSE_LEN).collect(),
+        false => raising.iter().map(|seen| seen.dense_range()).collect(),
+    };
+    ranges.push(hll::STALE_AT..hll::STALE_AT + 1);
+    ctx.shard
+        .edit((ctx.db, key), DENSE_LEN, ranges, ctx.now, |value| {
+            for seen in raising {
+                hll::raise_dense(value, *seen);
+            }
+            hll::mark_stale(value);
+        });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn says_whether_a_register_was_raised() {
+        let mut rig = Rig::new();
+        rig.check("PFADD k", ":1\r\n");
+        rig.check("PFADD k", ":0\r\n");
+        rig.check("PFADD k a b c", ":1\r\n");
+        rig.check("PFADD k a b c", ":0\r\n");
+        rig.check("PFADD k \"\"", ":1\r\n");
+        rig.check("PFADD new x x", ":1\r\n");
+        rig.check("PFCOUNT new", ":1\r\n");
+    }
+
+    #[test]
+    fn values_are_the_bytes_of_redis() {
+        let mut rig = Rig::new();
+        rig.check("PFADD k a", ":1\r\n");
+        rig.check("PFADD k b c", ":1\r\n");
+        assert_eq!(
+            rig.run(&[b"GET", b"k"]),
+            b"$27\r\nHYLL\x01\0\0\0\0\0\0\0\0\0\0\x80\x60\xf3\x80\x50\xb1\x84\x4b\xfb\x80\x42\x5a\r\n"
+        );
+    }
+
+    #[test]
+    fn one_by_one_or_together_and_dense_in_the_end() {
+        let mut rig = Rig::new();
+        let elements: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
+        for chunk in elements.chunks(700) {
+            let mut words = vec![b"PFADD".as_slice(), b"together"];
+            words.extend(chunk.iter().map(String::as_bytes));
+            rig.run(&words);
+        }
+        for element in &elements {
+            rig.run(&[b"PFADD", b"single", element.as_bytes()]);
+        }
+        rig.check("PFDEBUG ENCODING single", "+dense\r\n");
+        assert_eq!(
+            rig.run(&[b"GET", b"single"]),
+            rig.run(&[b"GET", b"together"])
+        );
+        rig.check("PFCOUNT single", ":4985\r\n");
+        rig.check("STRLEN single", ":12304\r\n");
+    }
+
+    #[test]
+    fn keeps_the_expiry_in_both_encodings() {
+        let mut rig = Rig::new();
+        rig.check("PFADD k a", ":1\r\n");
+        rig.check("PEXPIRE k 10", ":1\r\n");
+        rig.check("PFADD k b", ":1\r\n");
+        rig.check("PFDEBUG TODENSE k", ":1\r\n");
+        rig.check("PFADD k c", ":1\r\n");
+        rig.check("PTTL k", ":10\r\n");
+        rig.advance_ms(10).check("GET k", "$-1\r\n");
+    }
+
+    #[test]
+    fn other_strings_are_refused() {
+        let mut rig = Rig::new();
+        let wrong = "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n";
+        rig.check("SET k bar", "+OK\r\n");
+        rig.check("PFADD k a", wrong);
+        rig.check("GET k", "$3\r\nbar\r\n");
+        rig.check("PFADD l a", ":1\r\n");
+        rig.check("SETRANGE l 4 x", ":21\r\n");
+        rig.check("PFADD l b", wrong);
+        rig.check("PFADD m a", ":1\r\n");
+        rig.check("APPEND m hello", ":26\r\n");
+        rig.check("PFADD m b", "-INVALIDOBJ Corrupted HLL object detected\r\n");
+        rig.check("STRLEN m", ":26\r\n");
+    }
+}

@@ -1,0 +1,111 @@
+//! PFCOUNT: estimates how many elements HyperLogLogs observed.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hll::{self, HEADER_LEN, Registers, Sketch};
+
+pub static PFCOUNT: Command = Command {
+    spec: Spec {
+        name: "pfcount",
+        summary: "Estimates how many different elements were added to a HyperLogLog, or to any of several.",
+        since: "2.8.9",
+        group: Group::HyperLogLog,
+        complexity: "O(1) for one key; O(N) with N keys otherwise, with a much larger constant",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let count = match args.len() {
+        2 => count_one(ctx, args.get(1))?,
+        _ => count_union(ctx, &args)?,
+    };
+    reply.integer(count as i64);
+    Ok(())
+}
+
+/// The estimate is kept in the value until a register changes. That is a change of the value's
+/// bytes, which must be told like any other.
+fn count_one(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<u64, Failure> {
+    let key = ctx.first_key(key);
+    let Some(value) = super::get(ctx, key)? else {
+        return Ok(0);
+    };
+    let sketch = Sketch::parse(value)?;
+    if let Some(count) = sketch.cached() {
+        return Ok(count);
+    }
+    let count = sketch.count()?;
+    let range = hll::cardinality_range();
+    let changed = Some(range.clone());
+    ctx.shard
+        .edit((ctx.db, key), HEADER_LEN, changed, ctx.now, |value| {
+            value[range].copy_from_slice(&hll::cardinality_bytes(count));
+        });
+    Ok(count)
+}
+
+fn count_union(ctx: &mut Ctx<'_>, args: &Args<'_>) -> Result<u64, Failure> {
+    let mut union = Registers::default();
+    for key in args.iter_from(1) {
+        let key = ctx.key(key);
+        if let Some(value) = super::get(ctx, key)? {
+            Sketch::parse(value)?.merge_into(&mut union)?;
+        }
+    }
+    Ok(union.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn of_one_key_and_of_a_union() {
+        let mut rig = Rig::new();
+        rig.check("PFCOUNT none", ":0\r\n");
+        rig.check("PFADD a 1 2 3 4 5", ":1\r\n");
+        rig.check("PFADD b 4 5 6", ":1\r\n");
+        rig.check("PFCOUNT a", ":5\r\n");
+        rig.check("PFCOUNT a none b", ":6\r\n");
+        rig.check("PFDEBUG TODENSE a", ":1\r\n");
+        rig.check("PFCOUNT a", ":5\r\n");
+        rig.check("PFCOUNT a b a", ":6\r\n");
+    }
+
+    #[test]
+    fn the_estimate_is_kept_until_a_register_changes() {
+        let mut rig = Rig::new();
+        rig.check("PFADD k a b c", ":1\r\n");
+        assert_eq!(
+            rig.run(&[b"GETRANGE", b"k", b"15", b"15"]),
+            b"$1\r\n\x80\r\n"
+        );
+        rig.check("PFCOUNT k", ":3\r\n");
+        rig.check("GETRANGE k 8 15", "$8\r\n\x03\0\0\0\0\0\0\0\r\n");
+        rig.check("PFADD k a b c", ":0\r\n");
+        rig.check("GETRANGE k 15 15", "$1\r\n\0\r\n");
+        rig.check("SETRANGE k 8 \x04", ":27\r\n");
+        rig.check("PFCOUNT k", ":4\r\n");
+        rig.check("PFADD k 1 2 3", ":1\r\n");
+        rig.check("PFCOUNT k", ":6\r\n");
+    }
+
+    #[test]
+    fn other_strings_are_refused() {
+        let mut rig = Rig::new();
+        rig.check("SET s bar", "+OK\r\n");
+        rig.check("PFADD k a b c", ":1\r\n");
+        let wrong = "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n";
+        rig.check("PFCOUNT s", wrong);
+        rig.check("PFCOUNT k s", wrong);
+        rig.check("APPEND k hello", ":32\r\n");
+        let corrupted = "-INVALIDOBJ Corrupted HLL object detected\r\n";
+        rig.check("PFCOUNT k", corrupted);
+        rig.check("PFCOUNT none k", corrupted);
+    }
+}
