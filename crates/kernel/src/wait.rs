@@ -204,6 +204,11 @@ impl Clients {
         all.map(|&(slot, generation)| ConnId { slot, generation })
     }
 
+    /// How many of them end by themselves.
+    pub fn in_time(&self) -> usize {
+        self.deadlines.len()
+    }
+
     pub fn next_deadline_us(&self) -> Option<u64> {
         self.deadlines.first().map(|d| d.0)
     }

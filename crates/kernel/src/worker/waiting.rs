@@ -58,6 +58,11 @@ impl<P: Program> Worker<P> {
         self.waits.clients.len()
     }
 
+    /// Those of them that do not wait for ever.
+    pub fn waiting_in_time(&self) -> usize {
+        self.waits.clients.in_time()
+    }
+
     pub fn waiting_conns(&self) -> Vec<ConnId> {
         self.waits.clients.conns().collect()
     }

@@ -190,6 +190,10 @@ fn of_clients(out: &mut Exposition, figures: &Figures) {
     for (worker, of) in known(figures) {
         family.sample(&[("worker", &worker)], of.clients);
     }
+    let mut family = out.gauge("rufous_blocked_clients", "Clients that wait for data.");
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.blocked);
+    }
     let mut family = out.counter(
         "rufous_protected_mode_refusals_total",
         "Clients that protected mode turned away.",

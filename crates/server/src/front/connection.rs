@@ -92,6 +92,10 @@ pub struct Connection {
     /// Requests that were parsed but may not run yet.
     pub deferred: VecDeque<Deferred>,
     pub suspended: Option<Suspended>,
+    /// The number of the request that waits for data.
+    pub(super) blocked: Option<u32>,
+    /// It sends no more.
+    pub(super) ended: bool,
 
     /// Replies not yet sent, in request order; empty where all are.
     pub slots: VecDeque<Slot>,
@@ -131,6 +135,8 @@ impl Connection {
             held_at: 0,
             deferred: VecDeque::new(),
             suspended: None,
+            blocked: None,
+            ended: false,
             slots: VecDeque::new(),
             first_seq: 0,
             late: Output::default(),
@@ -196,6 +202,11 @@ impl Connection {
     fn pop_slot(&mut self) {
         self.slots.pop_front();
         self.first_seq = self.first_seq.wrapping_add(1);
+    }
+
+    /// Whether it waits for data.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.is_some()
     }
 
     /// The command last run, as `CLIENT LIST` shows it.

@@ -53,6 +53,7 @@ impl Front {
         }
         // Before the log has begun nothing may change.
         let may_change = !self.durability.loading;
+        self.kernel.end_due_waits(now);
         let expiring =
             may_change && self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
         let evicting = may_change && self.kernel.evict_step(now);
@@ -72,7 +73,8 @@ impl Front {
         fx.wake_at_us = Some(self.cron.wake_us);
     }
 
-    /// Makes sure that there is a next tick, and that it ends a pause in time.
+    /// Makes sure that there is a next tick, and that it ends a pause, or a wait
+    /// for data, in time.
     pub(super) fn wake_in_time(&mut self, now: Now, fx: &mut Effects<Message>) {
         let mut wake = match self.cron.wake_us {
             0 => now.mono_us + PERIOD_US,
@@ -80,6 +82,9 @@ impl Front {
         };
         if self.pause.is_active() {
             wake = wake.min(self.pause.until_us.max(now.mono_us));
+        }
+        if let Some(at) = self.kernel.next_wait_us() {
+            wake = wake.min(at.max(now.mono_us));
         }
         if wake != self.cron.wake_us {
             self.cron.wake_us = wake;
@@ -97,6 +102,7 @@ impl Front {
         let idle = self.connections.iter().flatten().filter(|c| {
             !c.info.is_internal
                 && !c.monitor
+                && !c.is_blocked()
                 && now.mono_us.saturating_sub(c.last_active_us) > timeout_us
         });
         let idle: Vec<_> = idle.map(|c| c.id).collect();

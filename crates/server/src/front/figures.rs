@@ -27,6 +27,8 @@ pub struct WorkerFigures {
     /// Of the keys, those that expire at some time.
     pub expiring: [usize; DATABASES],
     pub clients: usize,
+    /// Those of them that wait for data.
+    pub blocked: usize,
     pub persistence: PersistenceInfo,
 }
 
@@ -131,6 +133,7 @@ impl Front {
             keys: std::array::from_fn(|db| shard.len(db)),
             expiring: std::array::from_fn(|db| shard.expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal).count(),
+            blocked: self.kernel.waiting_clients(),
             persistence: self.persistence_info(),
         }
     }

@@ -9,6 +9,7 @@
 //! - [`parse`]: from received bytes to parsed requests
 //! - [`turn`]: running them
 //! - `waiting`: requests and replies that have to wait
+//! - `blocked`: clients that wait for data
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`
@@ -24,6 +25,7 @@
 //! - [`persistence`]: what commands and watchers know of durability
 //! - [`shared`], [`process`]: what all workers of a node know
 
+mod blocked;
 mod bounds;
 pub mod closing;
 pub mod connection;
@@ -63,6 +65,7 @@ use rufous_command::DataCommands;
 use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::Warm;
+use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Completions, Header, Worker, worker};
 use shared::Shared;
 use std::collections::BTreeMap;
@@ -255,6 +258,7 @@ impl Front {
 
     fn on_closed(&mut self, id: ConnId) {
         self.release_pins(id);
+        self.kernel.end_wait(id, WaitEnd::Gone);
         if let Some(place) = self.connections.get_mut(id.index())
             && place.as_ref().is_some_and(|c| c.id == id)
         {
@@ -303,6 +307,7 @@ impl Front {
     /// Collects what the step left behind.
     fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
         self.settle_kernel(now, fx);
+        self.end_waits_to_stop(now, fx);
         self.deliver_save_answers(fx);
         self.run_transactions(now, fx);
         self.resume_connections(fx);
@@ -406,7 +411,7 @@ impl Actor for Front {
             Input::Resume { bytes } => self.advance(now, bytes, fx),
             Input::Message { from, message } => self.on_message(now, from, message, fx),
             Input::Drained { conn } => self.on_drained(conn),
-            Input::Ended { conn } => self.ended.push(conn),
+            Input::Ended { conn } => self.on_ended(conn),
             Input::Closed { conn } => self.on_closed(conn),
             Input::Tick => self.on_tick(now, fx),
             Input::Disk(done) => self.on_disk(now, done, fx),
@@ -444,12 +449,18 @@ impl Completions for Replies<'_> {
         }
     }
 
+    fn wait(&mut self, header: &Header) -> bool {
+        let connection = find(self.connections, header.conn);
+        blocked::begin(connection, header, self.fx)
+    }
+
     fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
         self.counters
             .note_reply(&from.bytes[range.start.0..range.end.0]);
         let Some(connection) = find(self.connections, header.conn) else {
             return;
         };
+        connection.unblock(header.seq);
         let start = self.fx.output.mark();
         connection.complete(
             header.seq,

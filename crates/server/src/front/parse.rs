@@ -51,6 +51,9 @@ impl Front {
             };
             if keep_aside {
                 connection.hold(&bytes[at..read.end]);
+                if connection.has_sent_enough() {
+                    self.holds.push((read.conn, true));
+                }
                 if connection.suspended.is_some() || !parser.parse_held(connection) {
                     self.end_read();
                 } else {

@@ -101,6 +101,7 @@ impl Front {
         let start = reply.out.mark();
         reply.array(running.batch.requests.len());
         if self.run_list(now, exec, &mut running, start, reply.out) {
+            self.kernel.serve_waiters(now);
             self.finish_running(now, running);
             return false;
         }

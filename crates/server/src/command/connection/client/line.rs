@@ -63,7 +63,10 @@ fn flags(connection: &Connection) -> String {
     let all = [
         (connection.monitor, 'O'),
         (connection.transaction.open, 'x'),
-        (connection.suspended == Some(Suspended::Paused), 'b'),
+        (
+            connection.is_blocked() || connection.suspended == Some(Suspended::Paused),
+            'b',
+        ),
         (connection.closing, 'c'),
         (!connection.info.peer.contains(':'), 'U'),
         (connection.no_evict, 'e'),

@@ -1,11 +1,11 @@
-//! CLIENT UNBLOCK: ends the wait of a client in a blocking command. There are no such commands yet,
-//! and a pause is not ended for one client, so nobody is ever unblocked.
+//! CLIENT UNBLOCK: ends the wait of a client in a blocking command. A pause is not ended for one
+//! client.
 
 use super::super::spec;
 use super::ADMIN;
 use crate::command::SessionCommand;
 use crate::front::session::Session;
-use rufous_base::Args;
+use rufous_base::{Args, WorkerId};
 use rufous_command::options::{self, is};
 use rufous_command::{Failure, Reply};
 
@@ -21,19 +21,30 @@ pub static UNBLOCK: SessionCommand = SessionCommand {
     run,
 };
 
-fn run(_: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    match args.len() {
-        3 => {}
-        4 if is(args.get(3), "TIMEOUT") || is(args.get(3), "ERROR") => {}
+fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let with_error = match args.len() {
+        3 => false,
+        4 if is(args.get(3), "TIMEOUT") => false,
+        4 if is(args.get(3), "ERROR") => true,
         4 => {
             return Err(Failure::from(
                 "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
             ));
         }
         _ => return Err(Failure::wrong_arity("client|unblock")),
-    }
-    options::integer(args.get(2))?;
-    reply.integer(0);
+    };
+    let id = options::integer(args.get(2))?;
+    let Some(before) = u64::try_from(id).ok().and_then(|id| id.checked_sub(1)) else {
+        reply.integer(0);
+        return Ok(());
+    };
+    let workers = session.front.kernel.placement().workers() as u64;
+    session.ask_one(
+        reply,
+        WorkerId((before % workers) as u16),
+        move |front, _| front.end_wait_of(before + 1, with_error),
+        |_, waited, reply| reply.integer(waited.into()),
+    );
     Ok(())
 }
 

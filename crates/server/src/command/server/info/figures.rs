@@ -25,6 +25,10 @@ pub(crate) struct Figures {
     pub(crate) clients: usize,
     /// Held back by `CLIENT PAUSE`.
     pub(crate) paused: usize,
+    /// Waiting for data, and of those how many not for ever; keys waited for.
+    pub(crate) blocked: usize,
+    pub(crate) in_time: usize,
+    pub(crate) awaited: usize,
     /// Connections that watch keys, and how many they watch.
     pub(crate) watching: usize,
     pub(crate) watched: usize,
@@ -54,6 +58,9 @@ impl Figures {
                 .clients()
                 .filter(|c| c.suspended == Some(Suspended::Paused))
                 .count(),
+            blocked: front.kernel.waiting_clients(),
+            in_time: front.kernel.waiting_in_time(),
+            awaited: shard.awaited_keys(),
             watching: front
                 .clients()
                 .filter(|c| !c.transaction.watched.is_empty())
@@ -95,6 +102,9 @@ impl Figures {
         for one in workers {
             all.clients += one.clients;
             all.paused += one.paused;
+            all.blocked += one.blocked;
+            all.in_time += one.in_time;
+            all.awaited += one.awaited;
             all.watching += one.watching;
             all.watched += one.watched;
             all.longest_input = all.longest_input.max(one.longest_input);

@@ -92,13 +92,14 @@ fn clients(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "maxclients", front.config.maxclients);
     field(out, "client_recent_max_input_buffer", all.longest_input);
     field(out, "client_recent_max_output_buffer", all.longest_output);
-    // Only a pause makes clients wait.
-    field(out, "blocked_clients", all.paused);
+    field(out, "blocked_clients", all.blocked + all.paused);
     field(out, "paused_clients", all.paused);
     field(out, "tracking_clients", 0);
     field(out, "watching_clients", all.watching);
     field(out, "total_watched_keys", all.watched);
-    field(out, "clients_in_timeout_table", 0);
+    field(out, "clients_in_timeout_table", all.in_time);
+    field(out, "total_blocking_keys", all.awaited);
+    field(out, "total_blocking_keys_on_nokey", 0);
 }
 
 /// A number of bytes for people to read.

@@ -1,0 +1,101 @@
+//! Clients that wait in a blocking command.
+//!
+//! The kernel keeps who waits for which keys (`rufous_kernel::wait`). Here is
+//! what it means for a connection: it runs nothing else meanwhile, it is read
+//! on within bounds, so that its end is noticed, and it goes on when its wait
+//! ends: with data, by its time, by `CLIENT UNBLOCK`, or with the node.
+
+use super::connection::Connection;
+use super::{Front, Message, find};
+use rufous_base::{Close, ConnId, Effects, Now, Output};
+use rufous_command::{Failure, Reply};
+use rufous_kernel::Header;
+use rufous_kernel::worker::WaitEnd;
+use std::borrow::Cow;
+
+/// A client that waits is not read from any more once it has sent so much.
+const INPUT_WHILE_BLOCKED: usize = 64 << 10;
+
+/// The reply to who is told to wait no longer.
+const UNBLOCKED: Failure = Failure(Cow::Borrowed(
+    "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+));
+/// The reply to who waits when the node stops.
+const STOPPING: Failure = Failure(Cow::Borrowed("UNBLOCKED the node is shutting down"));
+
+fn error(failure: &Failure) -> WaitEnd {
+    let mut out = Output::default();
+    Reply::new(&mut out, false).error(failure);
+    WaitEnd::Reply(out)
+}
+
+/// A client begins to wait. False where it is gone, or has ceased to send.
+pub(super) fn begin(
+    connection: Option<&mut Connection>,
+    header: &Header,
+    fx: &mut Effects<Message>,
+) -> bool {
+    let Some(connection) = connection else {
+        return false;
+    };
+    if connection.closing || connection.ended {
+        fx.closes.push((connection.id, Close::Now));
+        return false;
+    }
+    connection.blocked = Some(header.seq);
+    fx.holds.push((connection.id, false));
+    true
+}
+
+impl Connection {
+    /// Whether what it has sent while it waits is enough.
+    pub(super) fn has_sent_enough(&self) -> bool {
+        self.blocked.is_some() && self.held.len() > INPUT_WHILE_BLOCKED
+    }
+
+    /// Its request `seq` was answered.
+    pub(super) fn unblock(&mut self, seq: u32) {
+        if self.blocked == Some(seq) {
+            self.blocked = None;
+        }
+    }
+}
+
+impl Front {
+    /// The client sends no more. One that waits is taken for gone.
+    pub(super) fn on_ended(&mut self, conn: ConnId) {
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return;
+        };
+        connection.ended = true;
+        if connection.blocked.is_some() {
+            self.kernel.end_wait(conn, WaitEnd::Gone);
+            self.close_now(conn);
+        } else {
+            self.ended.push(conn);
+        }
+    }
+
+    /// `CLIENT UNBLOCK` for a client of this worker: whether it waited.
+    pub(crate) fn end_wait_of(&mut self, client_id: u64, with_error: bool) -> bool {
+        let mut all = self.connections.iter().flatten();
+        let Some(conn) = all.find(|c| c.client_id == client_id).map(|c| c.id) else {
+            return false;
+        };
+        let how = match with_error {
+            true => error(&UNBLOCKED),
+            false => WaitEnd::TimedOut,
+        };
+        self.kernel.end_wait(conn, how)
+    }
+
+    /// Nobody waits for data on a node that stops.
+    pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
+        while self.stopping && self.kernel.waiting_clients() > 0 {
+            for conn in self.kernel.waiting_conns() {
+                self.kernel.end_wait(conn, error(&STOPPING));
+            }
+            self.settle_kernel(now, fx);
+        }
+    }
+}
