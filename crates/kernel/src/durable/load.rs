@@ -12,12 +12,13 @@
 //! - `pass`, `fetch`: going through files
 //! - `snapshot`: a snapshot's file
 //! - `segments`, [`log`]: what of a log counts
-//! - `apply`: the second pass over a log
+//! - `apply`: the second pass over a log; `kept`: what it does not read again
 //! - `tidy`: changes of files
 
 mod apply;
 pub mod damage;
 mod fetch;
+mod kept;
 pub mod log;
 mod pass;
 pub mod plan;

@@ -18,6 +18,8 @@ pub struct Frame<'a> {
     /// All frames before this one were known to be synced when it was written.
     pub synced: u64,
     pub payload: &'a [u8],
+    /// All of it, the header too.
+    pub bytes: &'a [u8],
 }
 
 /// Where a file stops making sense.
@@ -136,7 +138,8 @@ impl FrameReader {
         if let State::Frames = self.state {
             match self.frame() {
                 Ok(Some(header)) => {
-                    let payload_start = self.start + HEADER_BYTES;
+                    let start = self.start;
+                    let payload_start = start + HEADER_BYTES;
                     // The frame has been checked to be in the buffer as a whole.
                     let end = payload_start + header.len as usize;
                     let offset = self.offset;
@@ -148,6 +151,7 @@ impl FrameReader {
                         seq: header.seq,
                         synced: header.synced(),
                         payload: &self.buffer[payload_start..end],
+                        bytes: &self.buffer[start..end],
                     });
                 }
                 Ok(None) if matches!(self.state, State::Frames) => return Step::NeedMore,

@@ -191,7 +191,7 @@ impl Check<'_> {
                     self.change(FileChange::Resize(first.clone(), 0));
                 }
                 Change::Truncate(file, bytes) => self.change(FileChange::Resize(file, bytes)),
-                Change::Rewrite(..) | Change::Sync(_) => {}
+                Change::Rewrite(..) | Change::Write(..) | Change::Sync(_) => {}
             }
         }
     }

@@ -3,10 +3,10 @@
 use super::super::effect::{Effect, NotAnEffect};
 use super::super::entry::{Entry, TxnId};
 use super::super::file::{self, FileHeader};
-use super::super::frame;
 use super::super::resolve::Verdict;
 use super::super::scan::{FrameReader, Step};
 use super::Damage;
+use super::kept::Kept;
 use super::log::Scanned;
 use super::pass::{Pass, Span, Stage, Target};
 use super::segments::{Segment, SegmentState};
@@ -34,6 +34,7 @@ pub(in super::super) struct ApplyPass {
     synced: u64,
     /// What is not, of each segment: from and up to where.
     unsure: Vec<(usize, u64, u64)>,
+    kept: Kept,
 }
 
 impl ApplyPass {
@@ -43,6 +44,7 @@ impl ApplyPass {
             segments,
             ends,
             usable,
+            kept,
         } = scanned;
         let end = verdict.cut.map_or(summary.end, |cut| cut.min(summary.end));
         let content = file::HEADER_BYTES as u64;
@@ -75,6 +77,7 @@ impl ApplyPass {
             broken: summary.broken.is_some(),
             synced: summary.synced,
             unsure: Vec::new(),
+            kept,
         }
     }
 
@@ -104,7 +107,7 @@ impl ApplyPass {
                     return Err(Damage::new(file, bad.offset, what.into()));
                 }
             };
-            let bytes = frame::HEADER_BYTES as u64 + found.payload.len() as u64;
+            let bytes = found.bytes.len() as u64;
             if found.seq >= self.end {
                 self.cut.1 += bytes;
                 continue;
@@ -118,7 +121,7 @@ impl ApplyPass {
             if found.seq >= self.synced {
                 match self.unsure.last_mut() {
                     Some(unsure) if unsure.0 == at => unsure.2 = end,
-                    _ => self.unsure.push((at, with_header(found.offset), end)),
+                    _ => self.unsure.push((at, found.offset, end)),
                 }
             }
             if let Some(last) = &mut self.last
@@ -128,6 +131,23 @@ impl ApplyPass {
             }
         }
         Ok(())
+    }
+
+    /// A segment's header was written with its first frame.
+    fn write_again(&self, at: usize, from: u64, end: u64) -> Change {
+        let segment = &self.segments[at];
+        let file = segment.file.file.clone();
+        let header = segment
+            .header()
+            .filter(|_| from <= file::HEADER_BYTES as u64);
+        let start = if header.is_some() { 0 } else { from };
+        let Some(mut bytes) = self.kept.stretch(at, from, end) else {
+            return Change::Rewrite(file, start, end);
+        };
+        if let Some(header) = header {
+            bytes.splice(..0, header.encode());
+        }
+        Change::Write(file, start, bytes)
     }
 
     /// What is to be done to the files, in order, after the pass: each step
@@ -158,8 +178,7 @@ impl ApplyPass {
             changes.push(Change::Truncate(file, end));
         }
         for (at, from, end) in &self.unsure {
-            let file = self.segments[*at].file.file.clone();
-            changes.push(Change::Rewrite(file, *from, *end));
+            changes.push(self.write_again(*at, *from, *end));
         }
         for segment in &self.segments[..first_gone] {
             if segment.header().is_some() {
@@ -180,15 +199,9 @@ pub(in super::super) enum Change {
     /// Written again as it is, from and up to these places: what a sync that
     /// failed was to write is read again, but not written by the next sync.
     Rewrite(FileName, u64, u64),
+    /// Likewise, where it is known what was read.
+    Write(FileName, u64, Vec<u8>),
     Sync(FileName),
-}
-
-/// A segment's header is written with its first frame.
-fn with_header(offset: u64) -> u64 {
-    match offset <= file::HEADER_BYTES as u64 {
-        true => 0,
-        false => offset,
-    }
 }
 
 /// Hands on the effects of a frame.
@@ -236,7 +249,8 @@ impl Pass for ApplyPass {
             self.reader = header.map(|header| FrameReader::new(header, end));
         }
         if let Some(reader) = &mut self.reader {
-            reader.feed(bytes);
+            let restored = self.kept.restored(at, reader.fed(), bytes);
+            reader.feed(restored.as_deref().unwrap_or(bytes));
         }
         self.frames(span, target)
     }

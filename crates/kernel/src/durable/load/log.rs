@@ -13,10 +13,10 @@
 use super::super::entry::{Entry, entries};
 use super::super::evidence::EvidenceFinder;
 use super::super::file::{self, FileHeader, FileKind};
-use super::super::frame;
 use super::super::resolve::Parts;
 use super::super::scan::{FrameReader, Step};
 use super::Damage;
+use super::kept::Kept;
 use super::pass::{Pass, Span, Target, is_possible};
 use super::plan::Plan;
 use super::segments::{Segment, SegmentState};
@@ -88,6 +88,7 @@ pub(in super::super) struct LogPass {
     /// The number of the frame that comes next.
     next: u64,
     usable: Option<usize>,
+    kept: Kept,
     summary: LogSummary,
 }
 
@@ -100,6 +101,7 @@ pub(in super::super) struct Scanned {
     pub(super) ends: Vec<u64>,
     /// So many segments, from the first on, may be kept.
     pub(super) usable: usize,
+    pub(super) kept: Kept,
 }
 
 #[derive(Debug)]
@@ -144,6 +146,7 @@ impl LogPass {
             mode: Mode::Ignore,
             next: start,
             usable: None,
+            kept: Kept::default(),
         }
     }
 
@@ -157,6 +160,7 @@ impl LogPass {
             summary: self.summary,
             segments: self.segments,
             ends: self.ends,
+            kept: self.kept,
         }
     }
 
@@ -319,10 +323,11 @@ impl LogPass {
                         break (found.offset, "it holds what no log does".to_owned(), true);
                     };
                     self.summary.clean = clean;
-                    let bytes = frame::HEADER_BYTES as u64 + found.payload.len() as u64;
-                    self.ends[at] = found.offset + bytes;
+                    self.ends[at] = found.offset + found.bytes.len() as u64;
                     self.next = found.seq + 1;
                     self.summary.synced = self.summary.synced.max(found.synced);
+                    self.kept.push(at, &found);
+                    self.kept.forget_below(self.summary.synced);
                 }
                 Step::NeedMore | Step::End { .. } => return,
                 Step::Bad(bad) => break (bad.offset, bad.why.to_string(), false),

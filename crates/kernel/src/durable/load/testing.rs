@@ -264,6 +264,14 @@ pub(in super::super) struct Start {
 
 /// Loads everything as a node would.
 pub(in super::super) fn start(disk: &mut Disk) -> Result<Start, Damage> {
+    start_on_a_changing(disk, |_| ())
+}
+
+/// As [`start`]; files change after they were looked through.
+pub(in super::super) fn start_on_a_changing(
+    disk: &mut Disk,
+    change: impl FnOnce(&mut Disk),
+) -> Result<Start, Damage> {
     let plans = disk.folder()?.plans;
     let mut shards: Vec<Shard> = plans.iter().map(|_| Shard::new(SEED)).collect();
     let mut loaders: Vec<Loader> = plans.iter().cloned().map(Loader::new).collect();
@@ -276,6 +284,7 @@ pub(in super::super) fn start(disk: &mut Disk) -> Result<Start, Damage> {
     }
     let summaries: Vec<&LogSummary> = loaders.iter().map(Loader::summary).collect();
     let verdicts = judge(&plans, &summaries)?;
+    change(disk);
     for ((loader, shard), verdict) in loaders.iter_mut().zip(&mut shards).zip(verdicts) {
         loader.resolve(verdict);
         drive(loader, disk, shard);

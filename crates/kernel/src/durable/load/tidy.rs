@@ -67,6 +67,15 @@ impl Tidy {
                     at += bytes;
                 }
             }
+            Change::Write(file, at, bytes) => {
+                let op = DiskOp::Write {
+                    file: file.clone(),
+                    at,
+                    bytes,
+                    sync: false,
+                };
+                self.step(&file, "write it", op);
+            }
             Change::Sync(file) => {
                 self.step(&file, "sync it", DiskOp::Sync { file: file.clone() });
             }
