@@ -16,6 +16,9 @@
 //! 5. A frame is kept until it is committed. A write that failed is tried again
 //!    each second; a segment whose sync failed is given up, and frames that are
 //!    not committed go to the next one.
+//! 6. After a sync that failed a snapshot is asked for, also where every frame
+//!    that is committed was synced: the write that failed went to the block in
+//!    which the last of them end, and may have taken them with it.
 
 mod flow;
 mod segments;
@@ -117,6 +120,9 @@ pub struct LogWriter {
     trouble: Option<String>,
     /// Why frames may be lost, while they may.
     lost: Option<String>,
+    /// The newest generation in which a sync has failed, until a snapshot
+    /// takes the place of its frames.
+    suspect: Option<u64>,
     /// Where generations began that no snapshot in the manifest covers.
     cuts: Vec<(u64, u64)>,
     /// Frames of earlier generations are in a snapshot.
@@ -145,6 +151,7 @@ impl LogWriter {
             segments: Segments::new(identity.worker, config.segment_bytes),
             trouble: None,
             lost: None,
+            suspect: None,
             cuts: Vec::new(),
             covered: 0,
             closing: Closing::No,
@@ -277,6 +284,7 @@ impl LogWriter {
         if !self.segments.has_lost() {
             self.lost = None;
         }
+        self.suspect = self.suspect.filter(|suspect| *suspect >= generation);
     }
 
     /// Why writes must be refused: a full or failing disk, or frames that may
@@ -290,10 +298,15 @@ impl LogWriter {
         self.trouble.is_some()
     }
 
-    /// Frames that were committed may be lost with the power: only a snapshot
-    /// of a new generation brings safety back.
-    pub fn needs_snapshot(&self) -> bool {
+    /// Frames that were committed were never synced, and may be lost with the
+    /// power: only a snapshot of a new generation brings safety back.
+    pub fn has_lost(&self) -> bool {
         self.lost.is_some()
+    }
+
+    /// Whether a snapshot should be written because of a sync that failed.
+    pub fn needs_snapshot(&self) -> bool {
+        self.has_lost() || self.suspect.is_some()
     }
 
     pub fn gauges(&self) -> LogGauges {

@@ -74,6 +74,8 @@ pub struct Durability {
     pub(super) changes_at_cut: u64,
     pub(super) log_bytes_at_cut: u64,
     pub(super) usage_told_us: u64,
+    /// When the last save ended, if it failed.
+    pub(super) save_failed_us: Option<u64>,
     /// A cut whose logs are to be synced, and how much of them.
     pub(super) sealing: VecDeque<(u64, u64)>,
     /// At worker 0: workers that have sealed it.
@@ -122,6 +124,7 @@ impl Durability {
             changes_at_cut: 0,
             log_bytes_at_cut: 0,
             usage_told_us: 0,
+            save_failed_us: None,
             sealing: VecDeque::new(),
             sealed: BTreeMap::new(),
             troubles: BTreeMap::new(),
@@ -416,7 +419,7 @@ impl<P: Program> Worker<P> {
     fn note_trouble(&mut self, now: Now, completions: &mut impl Completions) {
         let log = self.durable.log.as_ref();
         let text = log.and_then(LogWriter::trouble);
-        let lost = log.is_some_and(|l| l.needs_snapshot() && !l.is_stuck());
+        let lost = log.is_some_and(|l| l.has_lost() && !l.is_stuck());
         let told = self.durable.troubles.get(&self.id);
         if text == told.map(|t| &*t.text) && told.is_none_or(|t| t.lost == lost) {
             return;

@@ -17,6 +17,9 @@ const LIST_SEALED: u64 = ids::SAVE | 1 << 41;
 /// How often worker 0 is told what the others count.
 const USAGE_PERIOD_US: u64 = 500_000;
 
+/// A save that writes do not wait for is tried again after this.
+const RETRY_SAVE_US: u64 = 5_000_000;
+
 /// A snapshot under way at one worker.
 #[derive(Debug)]
 pub(super) struct Snapshotting {
@@ -330,6 +333,7 @@ impl<P: Program> Worker<P> {
             // Frames that the snapshot covers are committed with it.
             log.snapshot_installed(*generation);
         }
+        self.durable.save_failed_us = ended.is_err().then_some(now.mono_us);
         let settings = &self.durable.settings;
         let stops =
             settings.stop_on_save_error && !settings.log && !settings.schedule.points.is_empty();
@@ -378,12 +382,7 @@ impl<P: Program> Worker<P> {
                 .saturating_sub(self.durable.log_bytes_at_cut),
         };
         self.tell(now, WorkerId(0), Note::Usage(usage), completions);
-        let lossy = self
-            .durable
-            .log
-            .as_ref()
-            .is_some_and(|l| l.needs_snapshot());
-        if lossy {
+        if self.log_asks_for_save(now) {
             self.tell(now, WorkerId(0), Note::SaveNow, completions);
         }
         let logs = self.durable.logs();
@@ -393,6 +392,15 @@ impl<P: Program> Worker<P> {
             // Refused only where one is under way, which is as good.
             let _ = self.begin_save(now);
         }
+    }
+
+    /// Whether a sync of this worker's log has failed and a snapshot is to
+    /// take the place of what is in doubt. At once where writes wait for it.
+    fn log_asks_for_save(&self, now: Now) -> bool {
+        let failed = self.durable.save_failed_us;
+        let lately = failed.is_some_and(|at| now.mono_us < at + RETRY_SAVE_US);
+        let log = self.durable.log.as_ref();
+        log.is_some_and(|l| l.has_lost() || (l.needs_snapshot() && !lately))
     }
 
     pub(super) fn tell(

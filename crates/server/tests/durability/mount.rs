@@ -16,6 +16,25 @@ pub(crate) struct Mount {
     _temporary: Option<tempfile::TempDir>,
 }
 
+/// How large a file system's blocks are.
+#[derive(Clone, Copy)]
+pub(crate) enum Block {
+    /// As the pages of the memory that an image may lie in: each finds room as
+    /// a whole or not at all.
+    Page,
+    /// Smaller: several of them, written at once, may find room in part.
+    Small,
+}
+
+impl Block {
+    fn bytes(self) -> &'static str {
+        match self {
+            Block::Page => "4096",
+            Block::Small => "1024",
+        }
+    }
+}
+
 /// Whether the program ran and succeeded; what it complains about is printed.
 pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     match Command::new(program).args(args).output() {
@@ -56,6 +75,10 @@ impl Mount {
 
     /// ext4 on an image, made anew, of so many MiB.
     pub(crate) fn ext4(image: &Path, mib: u64, features: &str) -> Option<Self> {
+        Self::ext4_of(Block::Page, image, mib, features)
+    }
+
+    pub(crate) fn ext4_of(block: Block, image: &Path, mib: u64, features: &str) -> Option<Self> {
         let file = File::create(image).expect("a file");
         file.set_len(mib << 20).expect("sparse");
         let arguments = [
@@ -67,6 +90,8 @@ impl Mount {
             "lazy_itable_init=0",
             "-N",
             "1024",
+            "-b",
+            block.bytes(),
             text(image),
         ];
         if !succeeds("mkfs.ext4", &arguments) {
@@ -93,11 +118,28 @@ impl Mount {
             println!("SKIPPED: images cannot be mounted here (that takes root and loop devices)");
             return None;
         }
-        Some(Self {
+        let mount = Self {
             root,
             frozen: false,
             _temporary: Some(temporary),
-        })
+        };
+        mount.write_by_page();
+        Some(mount)
+    }
+
+    /// Requests to the loop device are of a page at most: it confirms a larger
+    /// one also where only the front of it found room, which no disk does.
+    fn write_by_page(&self) {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let mine = |line: &&str| line.split(' ').nth(1) == Some(text(&self.root));
+        let device = mounts
+            .lines()
+            .find(mine)
+            .and_then(|line| line.split(' ').next());
+        let name = device.and_then(|device| device.strip_prefix("/dev/"));
+        let name = name.expect("it is mounted");
+        let limit = format!("/sys/block/{name}/queue/max_sectors_kb");
+        std::fs::write(limit, "4").expect("who may mount may do so");
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -171,7 +171,8 @@ impl LogWriter {
 
     /// Never trusts a segment again (the current one, if `None`).
     fn give_up(&mut self, file: Option<&FileName>, error: &DiskError) {
-        self.segments.give_up(file);
+        let generation = self.segments.give_up(file);
+        self.suspect = self.suspect.max(generation);
         if self.segments.has_lost() {
             self.lost = Some(format!(
                 "the log could not be synced ({error}), and a snapshot is not yet written"

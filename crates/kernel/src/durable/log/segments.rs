@@ -214,15 +214,18 @@ impl Segments {
     }
 
     /// Never trusts a segment again: that of this name, or the one at hand.
-    pub(super) fn give_up(&mut self, file: Option<&FileName>) {
+    /// Returns its generation.
+    pub(super) fn give_up(&mut self, file: Option<&FileName>) -> Option<u64> {
         let segment = match file {
             Some(file) => self.named(file),
             None => self.current(),
         };
-        if let Some(segment) = segment {
+        let generation = segment.map(|segment| {
             segment.state = State::GivenUp;
-        }
+            segment.generation
+        });
         self.settle();
+        generation
     }
 
     /// The file at hand is not there any more.

@@ -65,7 +65,7 @@ fn with_always_a_failed_sync_costs_a_segment_and_no_frame() {
     bench.rest();
     assert!(bench.failed > 0);
     assert_eq!(bench.log.committed(), 5);
-    assert!(bench.log.trouble().is_some() && !bench.log.needs_snapshot());
+    assert!(bench.log.trouble().is_some() && !bench.log.has_lost());
     bench.disk.no_sync = false;
     bench.rest_for(2 * SECOND_US);
     assert_eq!((bench.log.trouble(), bench.log.committed()), (None, 6));
@@ -78,6 +78,45 @@ fn with_always_a_failed_sync_costs_a_segment_and_no_frame() {
         assert_eq!(starts, [0, 5], "frame 5 went to another segment");
         assert_eq!(recover(&files, 1, 0).len(), 11);
     }
+}
+
+/// The block with the last committed frames is the one whose write failed.
+#[test]
+fn with_always_a_failed_sync_asks_for_a_snapshot_and_waits_for_none() {
+    let mut bench = Bench::new(1, Fsync::Always);
+    frames(&mut bench, 5);
+    bench.disk.no_sync = true;
+    frames(&mut bench, 1);
+    bench.disk.no_sync = false;
+    bench.rest_for(2 * SECOND_US);
+    frames(&mut bench, 1);
+    assert_eq!((bench.log.trouble(), bench.log.committed()), (None, 7));
+    assert!(bench.log.needs_snapshot());
+
+    bench.log.prepare_generation(2);
+    bench.rest();
+    bench.log.begin_generation(2);
+    frames(&mut bench, 3);
+    bench.log.snapshot_installed(1);
+    assert!(bench.log.needs_snapshot(), "that is not of what came since");
+    bench.log.snapshot_installed(2);
+    assert!(!bench.log.needs_snapshot());
+}
+
+/// A sync that fails behind the cut is no business of the snapshot before it.
+#[test]
+fn a_sync_that_fails_after_the_cut_asks_for_another_snapshot() {
+    let mut bench = Bench::new(1, Fsync::Always);
+    bench.log.prepare_generation(2);
+    bench.rest();
+    bench.log.begin_generation(2);
+    frames(&mut bench, 5);
+    bench.disk.no_sync = true;
+    frames(&mut bench, 1);
+    bench.disk.no_sync = false;
+    bench.rest_for(2 * SECOND_US);
+    bench.log.snapshot_installed(2);
+    assert!(bench.log.needs_snapshot());
 }
 
 #[test]
