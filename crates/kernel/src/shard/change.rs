@@ -71,6 +71,18 @@ impl Shard {
         &mut self.env.journal
     }
 
+    /// Whether the journal holds more than expiries. Those are known by the
+    /// time alone, to whoever replays what was before them, too.
+    #[inline]
+    pub fn journal_tells(&self) -> bool {
+        self.env.journal.len() > self.env.journaled_expiries
+    }
+
+    pub(crate) fn empty_journal(&mut self) {
+        self.env.journal.clear();
+        self.env.journaled_expiries = 0;
+    }
+
     /// Sets the value; returns whether the key was there before.
     #[inline]
     pub fn set(

@@ -347,7 +347,9 @@ impl Db {
     #[cold]
     pub(super) fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
         if env.observed {
+            let before = env.journal.len();
             self.tell_removal(found.handle, hash, env);
+            env.journaled_expiries += env.journal.len() - before;
         }
         self.expire_untold(found, hash, env);
     }

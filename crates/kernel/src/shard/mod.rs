@@ -97,6 +97,8 @@ struct Env {
     /// Whether the journal leaves out what collections have that are put whole.
     brief: bool,
     journal: Vec<u8>,
+    /// Bytes of it that say only that keys have expired.
+    journaled_expiries: usize,
     watches: Watches,
     awaited: Awaited,
     snapshot: Snapshot,
@@ -174,6 +176,7 @@ impl Shard {
                 journaling: false,
                 brief: false,
                 journal: Vec::new(),
+                journaled_expiries: 0,
                 watches: Watches::default(),
                 awaited: Awaited::default(),
                 snapshot: Snapshot::default(),

@@ -5,6 +5,8 @@
 //! 1. A reply or a message that tells of this worker's data leaves only when
 //!    every frame appended before it is committed: replies of the worker's own
 //!    connections by the driver's gate, messages by [`Worker::send_committed`].
+//!    Frames of nothing but expiries need not be: without them, a start finds
+//!    the keys' times, and those have passed.
 //! 2. Frames end between commands.
 //! 3. While the log cannot be written no command changes anything; reads go
 //!    on, and may show what was changed just before and is not committed yet.
@@ -59,6 +61,8 @@ pub struct Durability {
     /// Frames of earlier logs, from before logging was switched off: positions
     /// never go down.
     base: u64,
+    /// What has to be committed for all that replies may have told of.
+    told: u64,
     /// Rises with every start of the node.
     pub(super) run: u64,
     next_txn: u64,
@@ -113,6 +117,7 @@ impl Durability {
             early_ends: 0,
             log: None,
             base: 0,
+            told: 0,
             run: 0,
             next_txn: 0,
             held: VecDeque::new(),
@@ -216,10 +221,12 @@ impl<P: Program> Worker<P> {
     }
 
     /// What has to be committed for everything that happened so far.
-    fn position(&mut self) -> u64 {
-        let open = !self.durable.closing && !self.shard.journal().is_empty();
-        let log = self.durable.log.as_ref();
-        self.durable.base + log.map_or(0, |l| l.appended() + u64::from(open))
+    fn position(&self) -> u64 {
+        let open = !self.durable.closing && self.shard.journal_tells();
+        match &self.durable.log {
+            Some(log) if open => self.durable.base + log.appended() + 1,
+            _ => self.durable.told,
+        }
     }
 
     fn committed(&self) -> u64 {
@@ -256,6 +263,7 @@ impl<P: Program> Worker<P> {
     }
 
     pub(super) fn end_frame(&mut self) {
+        let tells = self.shard.journal_tells();
         let journal = self.shard.journal();
         if journal.is_empty() {
             return;
@@ -263,9 +271,13 @@ impl<P: Program> Worker<P> {
         if let Some(log) = &mut self.durable.log
             && !self.durable.closing
         {
-            log.append(journal);
+            let seq = log.append(journal);
+            if tells {
+                self.durable.told = self.durable.base + seq + 1;
+            }
         }
-        journal.clear();
+        self.shard.empty_journal();
+        let journal = self.shard.journal();
         if journal.capacity() > 4 * FRAME_BYTES {
             *journal = Vec::new();
         }
@@ -287,9 +299,9 @@ impl<P: Program> Worker<P> {
             self.durable.closing = false;
             return None;
         }
-        let appended = log.appended();
-        let waits = log.committed() < appended && !self.is_in_trouble();
-        waits.then_some(self.durable.base + appended)
+        let told = self.durable.told;
+        let waits = self.committed() < told && !self.is_in_trouble();
+        waits.then_some(told)
     }
 
     /// Whether the disk is so far behind that nothing more should be taken.
@@ -342,7 +354,11 @@ impl<P: Program> Worker<P> {
         let outcome = log.on_done(now, done);
         log.poll(now, &mut self.durable.requests);
         if outcome == Outcome::Failed {
-            self.durable.events.push(Event::Uncommitted);
+            // Where it was known already, nobody waits any more.
+            let known = self.durable.troubles.get(&self.id).is_some_and(|t| !t.lost);
+            if !known && self.committed() < self.position() {
+                self.durable.events.push(Event::Uncommitted);
+            }
             self.lose_held(now, completions);
         }
         self.log_moved_on(now, completions);

@@ -290,7 +290,7 @@ impl Front {
             SaveOrder::Pin if self.kernel.can_pin_without_save() => match self.kernel.pin(now) {
                 Ok((pin, generation)) => self.durability.sealing.push((asked, pin, generation)),
                 Err(SaveRefused::InProgress) => self.durability.next.push(asked),
-                Err(refused) => self.answer_save(asked, refusal(refused)),
+                Err(refused) => self.answer_save(asked, self.why_no_save(refused)),
             },
             _ => self.order_save_of(asked, now),
         }
@@ -320,7 +320,7 @@ impl Front {
                 SaveOrder::Pin | SaveOrder::BeforeStop => self.durability.next.push(asked),
                 _ => self.answer_save(asked, SaveAnswer::Busy),
             },
-            Err(refused) => self.answer_save(asked, refusal(refused)),
+            Err(refused) => self.answer_save(asked, self.why_no_save(refused)),
         }
     }
 
@@ -443,6 +443,17 @@ impl Front {
             || self.kernel.keeper().is_some_and(|k| k.is_saving())
     }
 
+    fn why_no_save(&self, refused: SaveRefused) -> SaveAnswer {
+        let why = match refused {
+            SaveRefused::NoFolder => return SaveAnswer::NoFolder,
+            SaveRefused::InProgress => return SaveAnswer::Busy,
+            SaveRefused::Loading => "the node is still loading",
+            SaveRefused::Stopping => "the node stops",
+            SaveRefused::Stuck => self.kernel.refuses_writes().unwrap_or("a log is stuck"),
+        };
+        SaveAnswer::Failed(why.into())
+    }
+
     fn fill(&self, info: &mut PersistenceInfo) {
         let figures = self.kernel.durable_figures();
         let log = figures.log;
@@ -479,15 +490,5 @@ fn pinned(id: u64, files: keeper::Pinned, now: Now) -> Pinned {
             .map(|(file, bytes)| (file.to_string(), bytes))
             .collect(),
         unix_us: now.unix_us,
-    }
-}
-
-fn refusal(refused: SaveRefused) -> SaveAnswer {
-    match refused {
-        SaveRefused::NoFolder => SaveAnswer::NoFolder,
-        SaveRefused::InProgress => SaveAnswer::Busy,
-        SaveRefused::Loading => SaveAnswer::Failed("the node is still loading".into()),
-        SaveRefused::Stopping => SaveAnswer::Failed("the node stops".into()),
-        SaveRefused::Stuck => SaveAnswer::Failed("the log cannot be written now".into()),
     }
 }

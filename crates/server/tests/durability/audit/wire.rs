@@ -48,13 +48,6 @@ impl Connection {
         })
     }
 
-    /// Gives up on answers that take long.
-    pub(crate) fn impatient(&mut self) {
-        let soon = Some(Duration::from_secs(1));
-        // Where it cannot be set, patience is all there is.
-        let _ = self.stream.get_ref().set_read_timeout(soon);
-    }
-
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
