@@ -12,6 +12,7 @@
 //! what logs and replicas are told.
 
 pub mod check;
+pub mod pages;
 
 use rufous_base::rng::Rng;
 use std::fmt::Debug;

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`algebra`] | what a type states: operations, independence, phases, combining |
 //! | [`object`] | the registered types |
+//! | [`text`] | the algebra of strings |
 //! | [`uid`] | unique identifiers without order |
 //! | [`error`] | [`ValueError`], the texts of Redis's errors about values |
 //! | [`integer`] | strict integers, counters |
@@ -46,6 +47,7 @@ pub mod pack;
 pub mod range;
 pub mod rdb;
 pub mod seq;
+pub mod text;
 pub mod uid;
 
 pub use error::ValueError;

@@ -208,7 +208,8 @@ impl DataType for Uid {
     }
 
     fn extend(state: &mut Vec<u8>, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {
-        if chunk.len() != 8 {
+        // Nothing taken is a missing key.
+        if chunk.len() != 8 || read(chunk) == 0 {
             return Err(Corrupt);
         }
         state.clear();
