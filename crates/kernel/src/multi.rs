@@ -124,8 +124,17 @@ pub struct Gathered {
     pub entry: Option<Entry>,
 }
 
-/// A key and what it contains from now on.
-pub type KeyWrite = (KeyName, Option<Entry>);
+/// A key and what becomes of it.
+pub type KeyWrite = (KeyName, Change);
+
+/// What a command did to a key.
+#[derive(Debug)]
+pub enum Change {
+    /// What it contains from now on, whatever it had.
+    Whole(Option<Entry>),
+    /// Encoded effects on what it has, each on this key alone.
+    Effects(Vec<u8>),
+}
 
 impl Multi {
     fn new(batch: Box<Batch>, to_visit: Vec<Visit>) -> Self {

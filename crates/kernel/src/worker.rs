@@ -14,6 +14,7 @@ mod moving;
 mod notes;
 mod running;
 mod saving;
+mod scratch;
 mod spanning;
 mod waiting;
 

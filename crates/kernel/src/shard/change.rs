@@ -65,6 +65,44 @@ impl Shard {
         self.env.update_observed();
     }
 
+    /// Likewise for a scratch shard: the journal says that collections are put,
+    /// but not what they have.
+    pub(crate) fn set_brief_journaling(&mut self, on: bool) {
+        self.env.brief = on;
+        self.set_journaling(on);
+    }
+
+    /// Does what effects say that another worker found on a copy of a key's
+    /// value, and tells everybody of it. Nothing expires, as nothing did there.
+    pub(crate) fn carry_out(&mut self, effects: &[u8], now: Now) {
+        let mut rest = effects;
+        self.set_replay_time(now);
+        while !rest.is_empty() {
+            let before = rest;
+            let Ok(effect) = Effect::decode(&mut rest) else {
+                debug_assert!(false, "effects come from a journal");
+                return;
+            };
+            self.env.counters.changes += 1;
+            if self.env.observed {
+                for (db, bytes) in effect.keys() {
+                    let key = self.key(bytes);
+                    let at = &mut self.dbs[usize::from(db)];
+                    if let Some(found) = at.find(key) {
+                        at.capture(found.handle, &mut self.env.snapshot);
+                    }
+                    self.env.touch(key, db);
+                }
+                if self.env.journaling {
+                    let bytes = &before[..before.len() - rest.len()];
+                    self.env.journal.extend_from_slice(bytes);
+                }
+            }
+            let done = self.perform(&effect);
+            debug_assert!(done.is_ok(), "it was possible on a copy");
+        }
+    }
+
     /// The effects of all changes since this was last emptied, encoded.
     #[inline]
     pub fn journal(&mut self) -> &mut Vec<u8> {

@@ -25,6 +25,13 @@ impl Shard {
     #[inline]
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
         debug_assert!(!self.is_snapshotting(), "nobody is told");
+        self.perform(effect)?;
+        self.drop_garbage();
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn perform(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
         let now = self.replay_now;
         let (db, key, value, setting) = match *effect {
             Effect::Set {
@@ -40,16 +47,15 @@ impl Shard {
                 (db, key, value, setting)
             }
             Effect::SetKeep { db, key, value } => (db, key, value, ExpirySetting::Keep),
-            _ => return self.apply_other(effect),
+            _ => return self.perform_other(effect),
         };
         let key = self.key(key);
         let db = &mut self.dbs[usize::from(db)];
         db.set(key, NewValue::Copy(value), setting, now, &mut self.env);
-        self.drop_garbage();
         Ok(())
     }
 
-    fn apply_other(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+    fn perform_other(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
         let now = self.replay_now;
         match *effect {
             Effect::Set { .. } | Effect::SetKeep { .. } => {}
@@ -126,7 +132,6 @@ impl Shard {
             Effect::FlushDb { db } => self.empty(usize::from(db)),
             Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
         }
-        self.drop_garbage();
         Ok(())
     }
 

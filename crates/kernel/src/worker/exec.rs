@@ -11,7 +11,7 @@
 //! Whether a watched key was touched is asked at its owner while it is held,
 //! so that the answer still holds when the commands run.
 
-use super::spanning::{discard, load, unload};
+use super::scratch::{discard, load, unload};
 use super::{Completions, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::KeyName;

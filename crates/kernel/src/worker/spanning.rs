@@ -1,15 +1,16 @@
 //! The worker's part in commands that span workers: holding keys for others,
 //! and coordinating its own. See [`crate::multi`] for the whole.
 
+use super::scratch::{discard, load, unload};
 use super::{Completions, Message, Work, Worker};
 use crate::batch::Batch;
 use crate::durable::{TxnId, entry};
 use crate::lock::{Scope, Ticket};
 use crate::multi::{
-    Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Visit,
+    Change, Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Visit,
 };
 use crate::program::Program;
-use crate::shard::{Entry, Key, Shard};
+use crate::shard::Key;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
@@ -282,13 +283,16 @@ impl<P: Program> Worker<P> {
                 } => self.cut(generation, snapshot),
             }
         }
-        for ((db, bytes), entry) in writes {
+        for ((db, bytes), change) in writes {
             let key: Key<'_> = self.shard.key(&bytes);
-            match entry {
-                Some(entry) => self.shard.insert_entry(usize::from(db), key, entry, now),
-                None => {
+            match change {
+                Change::Whole(Some(entry)) => {
+                    self.shard.insert_entry(usize::from(db), key, entry, now);
+                }
+                Change::Whole(None) => {
                     self.shard.remove(usize::from(db), key, now);
                 }
+                Change::Effects(effects) => self.shard.carry_out(&effects, now),
             }
         }
         let multi = match finish {
@@ -346,58 +350,5 @@ impl<P: Program> Worker<P> {
     pub(super) fn on_unlock(&mut self, now: Now, ticket: Ticket, txn: TxnId) {
         entry::put_done(self.shard.journal(), txn);
         self.let_go(now, ticket);
-    }
-}
-
-/// Puts gathered entries on a scratch shard.
-pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
-    for Gathered { key, entry, .. } in gathered {
-        if let Some(entry) = entry {
-            let name = scratch.key(&key.1);
-            scratch.insert_entry(usize::from(key.0), name, entry.clone(), now);
-        }
-    }
-}
-
-/// Takes everything from a scratch shard: what differs from what was gathered,
-/// or all of it, by owner.
-pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, now: Now) -> Writes {
-    let mut writes = Writes::new();
-    for Gathered { owner, key, entry } in gathered {
-        let name = scratch.key(&key.1);
-        let after = scratch.take(usize::from(key.0), name, now);
-        if all || !same_entry(&entry, &after) {
-            writes.entry(owner).or_default().push((key, after));
-        }
-    }
-    tidy(scratch);
-    writes
-}
-
-/// Empties a scratch shard on which nothing was written.
-pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> Writes {
-    for Gathered { key, .. } in gathered {
-        let name = scratch.key(&key.1);
-        let _ = scratch.take(usize::from(key.0), name, now);
-    }
-    tidy(scratch);
-    Writes::new()
-}
-
-fn tidy(scratch: &mut Shard) {
-    debug_assert!(
-        (0..DATABASES).all(|db| scratch.is_empty(db)),
-        "a command wrote to a key it did not name"
-    );
-    // References only: the owners still have the values themselves.
-    drop(scratch.take_garbage());
-}
-
-/// Whether a command left an entry as it was; access statistics do not count.
-fn same_entry(before: &Option<Entry>, after: &Option<Entry>) -> bool {
-    match (before, after) {
-        (None, None) => true,
-        (Some(a), Some(b)) => a.expire_at == b.expire_at && a.value == b.value,
-        _ => false,
     }
 }

@@ -1,0 +1,106 @@
+//! Running a command over several workers on a shard of its own, which has
+//! copies of all its keys (of large values, references), and finding out what
+//! it did to each.
+//!
+//! The owners are told by effects, so that a change of one element of a large
+//! collection stays small on its way and in their logs. Where a key got
+//! another value, they are sent the value.
+
+use super::spanning::Writes;
+use crate::durable::effect::Effect;
+use crate::lock::KeyName;
+use crate::multi::{Change, Gathered};
+use crate::shard::Shard;
+use rufous_base::Now;
+use rufous_base::limits::DATABASES;
+use std::collections::BTreeMap;
+
+/// Puts gathered entries on a scratch shard, which keeps a journal from then on.
+pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
+    for Gathered { key, entry, .. } in gathered {
+        if let Some(entry) = entry {
+            let name = scratch.key(&key.1);
+            scratch.insert_entry(usize::from(key.0), name, entry.clone(), now);
+        }
+    }
+    scratch.set_brief_journaling(true);
+}
+
+/// Takes everything from a scratch shard: what was done to each key, or with
+/// `all` what it has become, by owner.
+pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, now: Now) -> Writes {
+    scratch.set_brief_journaling(false);
+    let mut changes = changes(&std::mem::take(scratch.journal()));
+    let mut writes = Writes::new();
+    for Gathered { owner, key, .. } in gathered {
+        let name = scratch.key(&key.1);
+        let after = scratch.take(usize::from(key.0), name, now);
+        let change = match changes.remove(&key) {
+            _ if all => Change::Whole(after),
+            Some(None) => Change::Whole(after),
+            Some(Some(effects)) => Change::Effects(effects),
+            None => continue,
+        };
+        writes.entry(owner).or_default().push((key, change));
+    }
+    debug_assert!(
+        all || changes.is_empty(),
+        "it changed a key it did not name"
+    );
+    tidy(scratch);
+    writes
+}
+
+/// Empties a scratch shard on which nothing was written.
+pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> Writes {
+    scratch.set_brief_journaling(false);
+    scratch.journal().clear();
+    for Gathered { key, .. } in gathered {
+        let name = scratch.key(&key.1);
+        let _ = scratch.take(usize::from(key.0), name, now);
+    }
+    tidy(scratch);
+    Writes::new()
+}
+
+/// The effects on each key; `None` where they do not say what it has now.
+fn changes(journal: &[u8]) -> BTreeMap<KeyName, Option<Vec<u8>>> {
+    let mut all = BTreeMap::<KeyName, Option<Vec<u8>>>::new();
+    let mut rest = journal;
+    while !rest.is_empty() {
+        let before = rest;
+        let Ok(effect) = Effect::decode(&mut rest) else {
+            debug_assert!(false, "a journal consists of effects");
+            break;
+        };
+        let is_whole = match effect {
+            Effect::Put { .. } | Effect::More { .. } | Effect::Move { .. } => true,
+            Effect::Copy { .. } => true,
+            Effect::Set { value, .. } | Effect::SetKeep { value, .. } => value.len() > LARGE,
+            _ => false,
+        };
+        let bytes = &before[..before.len() - rest.len()];
+        for (db, key) in effect.keys() {
+            let change = all
+                .entry((db, key.into()))
+                .or_insert_with(|| Some(Vec::new()));
+            match change {
+                Some(effects) if !is_whole => effects.extend_from_slice(bytes),
+                _ => *change = None,
+            }
+        }
+    }
+    all
+}
+
+/// A string of more bytes is sent by reference.
+const LARGE: usize = 4 << 10;
+
+fn tidy(scratch: &mut Shard) {
+    debug_assert!(
+        (0..DATABASES).all(|db| scratch.is_empty(db)),
+        "a command wrote to a key it did not name"
+    );
+    // References only: the owners still have the values themselves.
+    drop(scratch.take_garbage());
+}
