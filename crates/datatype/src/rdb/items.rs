@@ -1,5 +1,8 @@
 //! Many byte strings in one buffer, as elements of a collection on its way in or out.
 
+use foldhash::fast::FixedState;
+use std::hash::BuildHasher;
+
 /// Strings in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Items {
@@ -43,12 +46,18 @@ impl Items {
         self.bytes.len() + self.ends.len() * size_of::<usize>()
     }
 
-    /// Whether two of every `step`th item are equal. Sorting takes no hashes that someone could
-    /// make collide.
+    /// Whether two of every `step`th item are equal. Only items of equal hashes are compared, so
+    /// that most are looked at once; who makes many hashes collide gets them sorted.
     pub(super) fn has_duplicates(&self, step: usize) -> bool {
-        let mut all: Vec<&[u8]> = self.iter().step_by(step).collect();
+        let hashes = self.iter().map(|item| FixedState::default().hash_one(item));
+        let mut all: Vec<(u64, usize)> = hashes.zip(0..).step_by(step).collect();
         all.sort_unstable();
-        all.windows(2).any(|pair| pair[0] == pair[1])
+        let groups = all.chunk_by(|a, b| a.0 == b.0);
+        groups.filter(|group| group.len() > 1).any(|group| {
+            let mut items: Vec<_> = group.iter().map(|(_, index)| self.get(*index)).collect();
+            items.sort_unstable();
+            items.windows(2).any(|pair| pair[0] == pair[1])
+        })
     }
 }
 
@@ -59,5 +68,30 @@ impl<'a> FromIterator<&'a [u8]> for Items {
             all.push(item);
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_among_many() {
+        let numbers = |range: std::ops::Range<u32>| {
+            let mut items = Items::default();
+            for number in range {
+                items.push(&number.to_le_bytes());
+            }
+            items
+        };
+        let mut items = numbers(0..10_000);
+        assert!(!items.has_duplicates(1));
+        items.push(&77u32.to_le_bytes());
+        assert!(items.has_duplicates(1));
+        // Fields at even places, 77 at an odd one.
+        assert!(!items.has_duplicates(2));
+        items.push(b"");
+        items.push(&78u32.to_le_bytes());
+        assert!(items.has_duplicates(2));
     }
 }
