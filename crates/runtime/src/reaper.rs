@@ -1,6 +1,7 @@
 //! A thread of low priority that drops what is large, so that freeing a
 //! million elements keeps no client waiting.
 
+use crate::thread;
 use rufous_base::Garbage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,10 +59,7 @@ impl Reaper {
 }
 
 fn reap(receiver: &Receiver<Garbage>, waiting_bytes: &AtomicUsize) {
-    // Linux keeps a priority per thread: the process's other threads keep theirs.
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19) {
-        tracing::debug!(%error, "the reaper keeps the usual priority");
-    }
+    thread::give_way(19);
     while let Ok(Garbage { bytes, what }) = receiver.recv() {
         drop(what);
         waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Threads whose panic ends the process.
+//! Threads whose panic ends the process, and their priority.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -12,6 +12,15 @@ impl Drop for AbortOnPanic {
         if std::thread::panicking() {
             std::process::abort();
         }
+    }
+}
+
+/// Lowers the calling thread's priority to that niceness.
+pub(crate) fn give_way(niceness: i32) {
+    // Linux keeps a priority per thread: the process's other threads keep theirs.
+    let thread = Some(rustix::thread::gettid());
+    if let Err(error) = rustix::process::setpriority_process(thread, niceness) {
+        tracing::debug!(%error, "a thread keeps the usual priority");
     }
 }
 

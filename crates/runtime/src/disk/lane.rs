@@ -11,6 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+/// Where disk threads share the worker's core, what is large shall not keep
+/// requests waiting: the worker goes first as soon as it has something to do.
+/// It still gets a tenth of a core that is busy.
+const BULK_PRIORITY: i32 = 10;
+
 struct Queue {
     waiting: Mutex<Vec<DiskRequest>>,
     closed: AtomicBool,
@@ -43,6 +48,9 @@ impl Lane {
         let (requests, folder, inbox) = (Arc::clone(&queue), Arc::clone(folder), Arc::clone(inbox));
         let thread = thread::spawn(format!("rufous-disk-{worker}-{name}"), move || {
             folder.join();
+            if lane == disk::Lane::Bulk {
+                thread::give_way(BULK_PRIORITY);
+            }
             work(&requests, &inbox);
         })?;
         Ok(Self { queue, thread })
