@@ -154,7 +154,8 @@ pub trait Algebra: 'static {
     /// admitted.
     ///
     /// Looking at pairs is right for types whose rules stay true whatever
-    /// admitted operations do; others look at the whole group.
+    /// admitted operations do; others look at the whole group, and refuse more
+    /// than the rules, never less.
     fn admits<'a>(
         held: &[Held<Self::Op<'a>>],
         new: &Held<Self::Op<'a>>,

@@ -5,7 +5,7 @@
 //! independent without it.
 
 use super::{Lines, canonical, shown};
-use crate::algebra::{Algebra, Held, Tuning};
+use crate::algebra::{Algebra, Held, Tuning, independent};
 use rufous_base::rng::Rng;
 
 const MOST: u64 = 5;
@@ -16,10 +16,28 @@ pub(super) fn check<T: Algebra>(
     rng: &mut Rng,
 ) -> Result<(), String> {
     let group = sample::<T>(state, rng)?;
+    documented::<T>(state, &group)?;
     match difference::<T>(state, &group, tuning) {
         None => Ok(()),
         Some((one, other)) => report::<T>(state, &group, [&one, &other], tuning),
     }
+}
+
+/// What is admitted must be independent by the rules, of which documentation is
+/// made: looking at more than pairs may only take away.
+fn documented<T: Algebra>(state: &T::State, group: &[Held<T::Op<'_>>]) -> Result<(), String> {
+    for (at, new) in group.iter().enumerate() {
+        let view = T::view(state);
+        let undocumented = |held: &&Held<_>| !independent::<T>(held, new, view);
+        if let Some(held) = group[..at].iter().find(undocumented) {
+            return Lines::new("operations were admitted together that no rule lets")
+                .state::<T>("state", state)
+                .add("operation", format!("{held:?}"))
+                .add("operation", format!("{new:?}"))
+                .fail();
+        }
+    }
+    Ok(())
 }
 
 /// An operation that may want its reply or not.

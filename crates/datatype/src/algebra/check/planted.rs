@@ -1,7 +1,7 @@
 //! Mistakes, planted one at a time, each of which the checker must find within
 //! the rounds that tests give to every type.
 
-use super::shelf::{Kind, Op, Reply, Shelf, State, View, set};
+use super::shelf::{Kind, Op, Reply, Shelf, State, View, rules, set};
 use super::{TEST_ROUNDS, data_type};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning};
 use rufous_base::rng::Rng;
@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 trait Mistake: 'static {
     fn admits(held: &[Held<Op>], new: &Held<Op>, view: View<'_>) -> bool {
         Shelf::admits(held, new, view)
+    }
+    fn documents(a: &Held<Op>, b: &Held<Op>, view: View<'_>) -> bool {
+        Self::admits(&[*a], b, view)
     }
     fn execute(view: View<'_>, _asked: Option<&AtomicU64>, op: &Op) -> Reply {
         Shelf::execute(view, op)
@@ -112,7 +115,7 @@ impl<M: Mistake> Algebra for Planted<M> {
         Shelf::is_read(kind)
     }
     fn rules() -> &'static [Rule<Self>] {
-        &[]
+        const { &rules::<Self>(|a, b, view| M::documents(a, b, view.0)) }
     }
     fn admits(held: &[Held<Op>], new: &Held<Op>, view: Seen<'_>) -> bool {
         M::admits(held, new, view.0)
@@ -223,6 +226,12 @@ planted! {
     pairs_right_and_triples_wrong: "not independent" {
         fn admits(held: &[Held<Op>], new: &Held<Op>, view: View<'_>) -> bool {
             held.iter().all(|held| Shelf::admits(&[*held], new, view))
+        }
+    }
+    admitted_without_a_rule: "no rule lets" {
+        fn documents(a: &Held<Op>, b: &Held<Op>, view: View<'_>) -> bool {
+            let takes = |held: &Held<Op>| matches!(held.op, Op::Take { .. });
+            Shelf::admits(&[*a], b, view) && !(takes(a) && takes(b))
         }
     }
     nothing_admitted_at_all: "alone is not admitted" {

@@ -3,7 +3,9 @@
 //! checking interesting: two shapes, an answer that depends on all that is
 //! held, combining, merging.
 
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning};
+use crate::algebra::{
+    Algebra, Applied, Condition, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When,
+};
 use rufous_base::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -95,6 +97,21 @@ pub(super) fn set(state: &mut State, thing: u8, number: u32, tuning: &Tuning) {
         pack(&all, &mut bytes);
         State::Packed(bytes)
     };
+}
+
+/// One rule for every pair that is not of reads.
+pub(super) const fn rules<T>(holds: Condition<T>) -> [Rule<T>; 7]
+where
+    T: Algebra<Kind = Kind>,
+{
+    use Kind::*;
+    let text = "enough is left, and nobody counts";
+    macro_rules! of {
+        ($($a:ident $b:ident),+) => {
+            [$(Rule { pair: ($a, $b), when: When::If { text, holds } }),+]
+        };
+    }
+    of![Put Put, Put Take, Take Take, Put Count, Put Total, Take Count, Take Total]
 }
 
 /// What is known of one thing from all that is held.
@@ -198,7 +215,7 @@ impl Algebra for Shelf {
     }
 
     fn rules() -> &'static [Rule<Self>] {
-        &[]
+        const { &rules::<Self>(|a, b, view| Self::admits(&[*a], b, view)) }
     }
 
     fn admits(held: &[Held<Op>], new: &Held<Op>, view: View<'_>) -> bool {
