@@ -233,10 +233,9 @@ impl Evictor {
         let keys = COMMAND_KEYS + grown / 1024;
         let most_owed = (self.settings.bytes / OWED_SHARE).max(1 << 20);
         let floor = used.saturating_sub(self.owed.saturating_sub(most_owed));
-        let any = self.evict(shard, now, keep, |evicted, used| {
+        let (any, after) = self.evict(shard, used, now, keep, |evicted, used| {
             evicted >= keys && used <= floor
         });
-        let after = shard.charged();
         self.owed = self.owed.saturating_sub(used.saturating_sub(after));
         self.seen = after;
         if self.fits(after) {
@@ -268,12 +267,13 @@ impl Evictor {
         keep: impl FnMut(u8, &[u8]) -> bool,
     ) -> bool {
         self.look();
-        if !self.armed || shard.charged() <= self.target {
+        let used = shard.charged();
+        if !self.armed || used <= self.target {
             self.asked = false;
             return false;
         }
-        let any = self.evict(shard, now, keep, |evicted, _| evicted >= SLICE_KEYS);
-        let used = shard.charged();
+        let enough = |evicted, _| evicted >= SLICE_KEYS;
+        let (any, used) = self.evict(shard, used, now, keep, enough);
         self.owed = self.owed.saturating_sub(self.seen.saturating_sub(used));
         self.seen = self.seen.min(used);
         let more = any && used > self.target;
@@ -282,32 +282,33 @@ impl Evictor {
     }
 
     /// Evicts until there is room, nothing is left, or `enough` says so of the
-    /// keys evicted and the charge. Returns whether any was.
+    /// keys evicted and the charge. Returns whether any was, and the charge.
     fn evict(
         &mut self,
         shard: &mut Shard,
+        mut used: usize,
         now: Now,
         mut keep: impl FnMut(u8, &[u8]) -> bool,
         enough: impl Fn(usize, usize) -> bool,
-    ) -> bool {
+    ) -> (bool, usize) {
         let Some(choice) = self.settings.choice else {
-            return false;
+            return (false, used);
         };
         let (mut evicted, mut in_vain) = (0, 0);
-        let mut some_due = true;
+        let mut some_due = self.pool.is_stale();
         let samples = self.settings.samples.max(1);
         loop {
-            let used = shard.charged();
             if used <= self.target || enough(evicted, used) {
-                return evicted > 0;
+                return (evicted > 0, used);
             }
-            // What has expired and was not met yet goes before everything else.
+            // What has expired and was not met yet goes before everything else;
+            // it is looked for as often as records are drawn.
             let due = some_due.then(|| shard.draw_soonest()).flatten();
             let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
             some_due &= due.is_some() && in_vain == 0;
             let drawn = due.or_else(|| self.pool.best(choice, shard, samples, now, &mut self.rng));
             let Some(drawn) = drawn else {
-                return evicted > 0;
+                return (evicted > 0, used);
             };
             match shard.evict(drawn, now, |key| keep(drawn.db, key)) {
                 Eviction::Evicted => {
@@ -319,10 +320,11 @@ impl Evictor {
                 Eviction::Changed | Eviction::Kept => {
                     in_vain += 1;
                     if in_vain > 256 + 4 * evicted {
-                        return evicted > 0;
+                        return (evicted > 0, used);
                     }
                 }
             }
+            used = shard.charged();
         }
     }
 }

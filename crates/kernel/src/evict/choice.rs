@@ -36,6 +36,7 @@ pub struct Choice {
 /// The candidates.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
+    /// With their scores at the last round; the best comes last.
     candidates: Vec<(u32, Drawn)>,
     /// Reused: what a round draws.
     drawn: Vec<Drawn>,
@@ -78,40 +79,46 @@ impl Pool {
             }
             By::Recency | By::Frequency => {}
         }
-        self.drawn.clear();
         if self.left == 0 || self.candidates.is_empty() {
-            shard.draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
-            self.left = ROUND;
+            self.draw(choice, shard, samples, now, rng);
         }
-        self.left -= 1;
+        self.left = self.left.saturating_sub(1);
+        self.candidates.pop().map(|c| c.1)
+    }
+
+    /// Whether the next call of [`Pool::best`] looks at records anew.
+    pub(super) fn is_stale(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Begins a round.
+    fn draw(&mut self, choice: Choice, shard: &Shard, samples: usize, now: Now, rng: &mut Rng) {
+        self.left = ROUND;
+        self.drawn.clear();
+        shard.draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
         let policy = shard.policy();
         // A frequency decays while it waits, and idle times go on.
         for (known, drawn) in &mut self.candidates {
             *known = score(choice.by, policy, drawn, now);
         }
-        for at in 0..self.drawn.len() {
-            let drawn = self.drawn[at];
-            self.offer(score(choice.by, policy, &drawn, now), drawn);
+        let known = self.candidates.len();
+        let worst = self.candidates.iter().map(|c| c.0).min().unwrap_or(0);
+        for drawn in &self.drawn {
+            let score = score(choice.by, policy, drawn, now);
+            // Nearly all of what is drawn is worth more than what waits.
+            if known < POOL || score > worst {
+                self.candidates.push((score, *drawn));
+            }
         }
-        let best = (0..self.candidates.len()).max_by_key(|&at| self.candidates[at].0)?;
-        Some(self.candidates.swap_remove(best).1)
-    }
-
-    /// Takes a candidate where it is better than one that waits, or where
-    /// there is room.
-    fn offer(&mut self, score: u32, drawn: Drawn) {
-        let same = |c: &(u32, Drawn)| (c.1.db, c.1.hash) == (drawn.db, drawn.hash);
-        if let Some(known) = self.candidates.iter_mut().find(|c| same(c)) {
-            *known = (score, drawn);
-            return;
-        }
-        if self.candidates.len() < POOL {
-            self.candidates.push((score, drawn));
-            return;
-        }
-        let worst = self.candidates.iter_mut().min_by_key(|c| c.0);
-        if let Some(worst) = worst.filter(|worst| worst.0 < score) {
-            *worst = (score, drawn);
-        }
+        // Among equals no hash shall always be the first to go.
+        let salt = rng.next_u64() as u32;
+        let of = |c: &(u32, Drawn)| (c.0, c.1.db, c.1.hash ^ salt, c.1.access);
+        self.candidates.sort_unstable_by_key(of);
+        self.candidates
+            .dedup_by_key(|c| (c.1.db, c.1.hash, c.1.access));
+        let excess = self.candidates.len().saturating_sub(POOL);
+        self.candidates.drain(..excess);
+        let next = self.candidates.iter().rev().take(ROUND);
+        shard.warm_drawn(next.map(|c| c.1));
     }
 }

@@ -352,6 +352,11 @@ impl Segment {
         n
     }
 
+    /// The entries in a bucket, whichever their homes.
+    pub(super) fn entries_in(&self, bucket: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.bucket(bucket).entries()
+    }
+
     /// The entry at a place, which may be free.
     pub(super) fn at(&self, bucket: usize, place: usize) -> (u32, u32) {
         let bucket = self.bucket(bucket);
