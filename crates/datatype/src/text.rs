@@ -253,7 +253,7 @@ impl Algebra for Text {
     fn sample_state(rng: &mut Rng) -> Option<Vec<u8>> {
         match rng.below(8) {
             0 => None,
-            1..=3 => Some(sample_number(rng)),
+            1..=4 => Some(sample_number(rng)),
             _ => Some(sample_bytes(rng).to_vec()),
         }
     }
@@ -284,7 +284,7 @@ impl Algebra for Text {
             },
             14 => Op::Append { value },
             15 => Op::Incr {
-                by: pick(rng, &[-2, -1, 0, 1, 1, 2, 3, i64::MAX, i64::MIN]),
+                by: pick(rng, &[-3, -2, -1, 0, 1, 1, 2, 2, 3, i64::MAX, i64::MIN]),
             },
             _ => Op::IncrFloat {
                 by: pick(rng, &[&b"0"[..], b"0.5", b"-1", b"1e30"]),
@@ -311,7 +311,7 @@ fn sample_bytes(rng: &mut Rng) -> &'static [u8] {
 
 /// Some of them so near to the limits that counting must look at all.
 fn sample_number(rng: &mut Rng) -> Vec<u8> {
-    let near = rng.below(5) as i64;
+    let near = rng.below(6) as i64;
     let mut text = Vec::new();
     integer::write_i64(
         &mut text,

@@ -34,7 +34,7 @@ use std::fmt::{Display, Formatter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rounds that tests try each type with: some seconds for all of them.
-pub const TEST_ROUNDS: u64 = 300;
+pub const TEST_ROUNDS: u64 = 1_000;
 
 /// Something that a type states and does not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,9 @@ fn round<T: Algebra>(rng: &mut Rng) -> Result<(), String> {
     for _ in 0..4 {
         single::check::<T>(&state, &T::sample_op(rng), &tuning)?;
     }
-    group::check::<T>(&state, &tuning, rng)?;
+    for _ in 0..4 {
+        group::check::<T>(&state, &tuning, rng)?;
+    }
     combine::check::<T>(&state, &tuning, rng)?;
     lattice::check::<T>(&tuning, rng)
 }
@@ -125,13 +127,17 @@ const TINY: Packing = Packing {
 };
 
 fn tiny_tuning(seed: u64) -> Tuning {
-    Tuning {
-        seed,
-        hash: TINY,
-        list: TINY,
-        set: TINY,
-        sorted_set: TINY,
+    let mut tuning = Tuning::default();
+    tuning.seed = seed;
+    for packing in [
+        &mut tuning.hash,
+        &mut tuning.list,
+        &mut tuning.set,
+        &mut tuning.sorted_set,
+    ] {
+        *packing = TINY;
     }
+    tuning
 }
 
 fn sample_tuning(rng: &mut Rng) -> Tuning {

@@ -6,7 +6,7 @@ use crate::algebra::{Algebra, Held};
 
 #[test]
 fn strings_keep_what_they_state() {
-    if let Err(failure) = algebra::<Text>(1, TEST_ROUNDS * 8) {
+    if let Err(failure) = algebra::<Text>(1, TEST_ROUNDS * 4) {
         panic!("{failure}");
     }
 }

@@ -48,15 +48,25 @@ pub(super) fn sample_held<T: Algebra>(rng: &mut Rng) -> Held<T::Op<'static>> {
     }
 }
 
-/// Operations admitted one by one.
+/// Operations admitted one by one. What is wrong about three of a kind, or
+/// about operations whose replies nobody wants, would be found too rarely among
+/// operations of all kinds: half of the groups are of one kind or two, and half
+/// want all of their replies or none.
 fn sample<T: Algebra>(
     state: &T::State,
     rng: &mut Rng,
 ) -> Result<Vec<Held<T::Op<'static>>>, String> {
     let size = 2 + rng.below(MOST - 1) as usize;
+    let mut kinds: Vec<T::Kind> = T::KINDS.iter().map(|(kind, _)| *kind).collect();
+    if rng.below(2) == 0 {
+        let few = [(); 2].map(|()| kinds[rng.below(kinds.len() as u64) as usize]);
+        kinds = few[..1 + rng.below(2) as usize].to_vec();
+    }
+    let all_wanted = [None, None, Some(false), Some(true)][rng.below(4) as usize];
     let mut group: Vec<Held<T::Op<'static>>> = Vec::new();
     for _ in 0..size * 8 {
-        let new = sample_held::<T>(rng);
+        let mut new = sample_of::<T>(&kinds, rng);
+        new.wanted = all_wanted.unwrap_or(new.wanted);
         if T::admits(&group, &new, T::view(state)) {
             group.push(new);
         } else if group.is_empty() {
@@ -70,6 +80,19 @@ fn sample<T: Algebra>(
         }
     }
     Ok(group)
+}
+
+/// An operation of these kinds, unless it takes too long to find one.
+fn sample_of<T: Algebra>(kinds: &[T::Kind], rng: &mut Rng) -> Held<T::Op<'static>> {
+    const TRIES: usize = 100;
+    let mut held = sample_held::<T>(rng);
+    for _ in 0..TRIES {
+        if kinds.contains(&T::kind(&held.op)) {
+            break;
+        }
+        held = sample_held::<T>(rng);
+    }
+    held
 }
 
 /// Two orders, by position in the group, that show that operations are not

@@ -24,7 +24,7 @@ fn every_registered_type_keeps_what_it_states() {
 
 #[test]
 fn the_type_that_mistakes_are_planted_in_is_right() {
-    if let Err(failure) = data_type::<Shelf>(1, TEST_ROUNDS * 4) {
+    if let Err(failure) = data_type::<Shelf>(1, TEST_ROUNDS) {
         panic!("{failure}");
     }
 }
