@@ -12,6 +12,7 @@
 //! | [`object`] | the registered types |
 //! | [`text`] | the algebra of strings |
 //! | [`uid`] | unique identifiers without order |
+//! | [`sorted_set`] | members in the order of their scores |
 //! | [`error`] | [`ValueError`], the texts of Redis's errors about values |
 //! | [`integer`] | strict integers, counters |
 //! | [`float`] | doubles: parsing, printing, score bounds |
@@ -47,6 +48,7 @@ pub mod pack;
 pub mod range;
 pub mod rdb;
 pub mod seq;
+pub mod sorted_set;
 pub mod text;
 pub mod uid;
 

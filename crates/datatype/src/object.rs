@@ -206,6 +206,8 @@ macro_rules! register {
 }
 
 register! {
+    /// Members in the order of their scores.
+    SortedSet = 4 => crate::sorted_set::SortedSet;
     /// Unique identifiers.
     Uid = 8 => crate::uid::Uid;
 }

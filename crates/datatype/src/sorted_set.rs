@@ -1,0 +1,282 @@
+//! Sorted sets: members, each with a score, in the order of scores and, among
+//! equal scores, of bytes.
+//!
+//! Map, in reading order: `order` (scores as bytes, places in the order),
+//! `state` (both shapes, changing them), `view` (reading them), `step` (what one
+//! operation does to one member), `rules` and `combine` (the algebra), `stored`
+//! (encodings), `sample` (what the checker tries).
+
+mod combine;
+mod order;
+mod rules;
+mod sample;
+mod state;
+mod step;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use order::{Cut, Zone};
+pub use state::{Builder, State};
+pub use view::View;
+
+use crate::algebra::{Algebra, Applied, Phase, Rule, Tuning};
+use rufous_base::rng::Rng;
+use step::Step;
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct SortedSet;
+
+/// When an addition or an increment is to take place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// New members only.
+    pub new: bool,
+    /// Known members only.
+    pub known: bool,
+    /// Known members only if their score rises.
+    pub greater: bool,
+    /// Known members only if their score falls.
+    pub less: bool,
+}
+
+/// Scores are never NaN: whoever makes an operation sees to that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op<'a> {
+    Add {
+        member: &'a [u8],
+        score: f64,
+        only: Only,
+    },
+    Increment {
+        member: &'a [u8],
+        by: f64,
+        only: Only,
+    },
+    Remove {
+        member: &'a [u8],
+    },
+    RemoveRange {
+        zone: Zone<'a>,
+    },
+    Score {
+        member: &'a [u8],
+    },
+    /// How many come before a member, or after it.
+    Rank {
+        member: &'a [u8],
+        from_top: bool,
+    },
+    Length,
+    Count {
+        zone: Zone<'a>,
+    },
+    Range {
+        zone: Zone<'a>,
+    },
+    /// By position, both ends included; negative positions count from the end.
+    Slice {
+        start: i64,
+        stop: i64,
+    },
+    /// All members from `low` to below `high`, or to the end, by their bytes alone.
+    Lex {
+        low: &'a [u8],
+        high: Option<&'a [u8]>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Add,
+    Increment,
+    Remove,
+    RemoveRange,
+    Score,
+    Rank,
+    Length,
+    Count,
+    Range,
+    Slice,
+    Lex,
+}
+
+/// What became of a member that was to be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Added,
+    /// It was there, with another score.
+    Updated,
+    /// Nothing has changed.
+    Kept,
+}
+
+/// A member and its score.
+pub type Element = (Box<[u8]>, f64);
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Add(Outcome),
+    /// Of an increment: the new score, nothing if its conditions forbade it.
+    /// Of a question for a score: nothing if there is no such member.
+    Score(Option<f64>),
+    /// The increment would have made a score that is no number.
+    NotANumber,
+    Remove(bool),
+    Rank(Option<usize>),
+    Count(usize),
+    Elements(Vec<Element>),
+}
+
+impl Algebra for SortedSet {
+    type State = State;
+    type View<'a> = View<'a>;
+    type Op<'a> = Op<'a>;
+    type Kind = Kind;
+    type Reply = Reply;
+
+    const NAME: &'static str = "sorted set";
+    const ABOUT: &'static str = "Members in the order of their scores: rankings, timelines, \
+        queues by time, indexes. Changes of different members are independent of each other, and \
+        reads of a part are independent of all changes elsewhere: who shows the ten best waits for \
+        nobody who plays below them.";
+    const KINDS: &'static [(Kind, &'static str)] = &[
+        (Kind::Add, "add(x, score, conditions): outcome"),
+        (Kind::Increment, "increment(x, by, conditions): score"),
+        (Kind::Remove, "remove(x): bool"),
+        (Kind::RemoveRange, "remove_range(zone): int"),
+        (Kind::Score, "score(x): score"),
+        (Kind::Rank, "rank(x, end): int"),
+        (Kind::Length, "length(): int"),
+        (Kind::Count, "count(zone): int"),
+        (Kind::Range, "range(zone): elements"),
+        (Kind::Slice, "slice(start, stop): elements"),
+        (Kind::Lex, "lex(low, high): elements"),
+    ];
+
+    fn empty() -> State {
+        State::default()
+    }
+
+    #[inline]
+    fn view(state: &State) -> View<'_> {
+        state.view()
+    }
+
+    fn kind(op: &Op<'_>) -> Kind {
+        match op {
+            Op::Add { .. } => Kind::Add,
+            Op::Increment { .. } => Kind::Increment,
+            Op::Remove { .. } => Kind::Remove,
+            Op::RemoveRange { .. } => Kind::RemoveRange,
+            Op::Score { .. } => Kind::Score,
+            Op::Rank { .. } => Kind::Rank,
+            Op::Length => Kind::Length,
+            Op::Count { .. } => Kind::Count,
+            Op::Range { .. } => Kind::Range,
+            Op::Slice { .. } => Kind::Slice,
+            Op::Lex { .. } => Kind::Lex,
+        }
+    }
+
+    fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
+        if let Some((member, step)) = Step::of(op) {
+            return step.from(view.score(member)).reply;
+        }
+        match *op {
+            Op::Score { member } => Reply::Score(view.score(member)),
+            Op::Rank { member, from_top } => {
+                let rank = view.rank(member);
+                Reply::Rank(rank.map(|(rank, _)| match from_top {
+                    true => view.len() - 1 - rank,
+                    false => rank,
+                }))
+            }
+            Op::RemoveRange { zone } | Op::Count { zone } => Reply::Count(view.span(&zone).len()),
+            Op::Range { zone } => Reply::Elements(view.elements(view.span(&zone))),
+            Op::Slice { start, stop } => {
+                let span = crate::range::list_range(start, stop, view.len());
+                Reply::Elements(view.elements(span))
+            }
+            Op::Lex { low, high } => {
+                let mut all = Vec::new();
+                view.lex(low, high, false, |member, score| {
+                    all.push((member.into(), score));
+                    true
+                });
+                Reply::Elements(all)
+            }
+            _ => Reply::Count(view.len()),
+        }
+    }
+
+    fn commit(state: &mut State, op: &Op<'_>, tuning: &Tuning) {
+        if Self::is_read(Self::kind(op)) {
+            return;
+        }
+        Self::apply(state, op, tuning);
+    }
+
+    #[inline]
+    fn apply(state: &mut State, op: &Op<'_>, tuning: &Tuning) -> Applied<Reply> {
+        if let Some((member, step)) = Step::of(op) {
+            return state.step(member, step, tuning);
+        }
+        match op {
+            Op::RemoveRange { zone } => {
+                let removed = state.remove_span(state.view().span(zone));
+                Applied {
+                    reply: Reply::Count(removed),
+                    changed: removed > 0,
+                }
+            }
+            _ => Applied {
+                reply: Self::execute(state.view(), op),
+                changed: false,
+            },
+        }
+    }
+
+    fn is_read(kind: Kind) -> bool {
+        !matches!(
+            kind,
+            Kind::Add | Kind::Increment | Kind::Remove | Kind::RemoveRange
+        )
+    }
+
+    fn rules() -> &'static [Rule<Self>] {
+        &rules::RULES
+    }
+
+    fn phase(op: &Op<'_>) -> Phase {
+        match op {
+            Op::Add { .. } | Op::Increment { .. } => Phase::Add,
+            Op::Remove { .. } | Op::RemoveRange { .. } => Phase::Remove,
+            _ => Phase::Read,
+        }
+    }
+
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
+        combine::combine(pending, new)
+    }
+
+    fn share(pending: &Op<'_>, new: &Op<'_>, combined: &Reply) -> (Reply, Reply) {
+        combine::share(pending, new, combined)
+    }
+
+    fn sample_state(rng: &mut Rng) -> State {
+        sample::state(rng)
+    }
+
+    fn sample_op(rng: &mut Rng) -> Op<'static> {
+        sample::op(rng)
+    }
+
+    fn canonical(view: View<'_>) -> Vec<u8> {
+        let mut all = Vec::new();
+        view.items(0..view.len(), |item| crate::pack::push(&mut all, item));
+        all
+    }
+}

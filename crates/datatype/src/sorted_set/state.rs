@@ -1,0 +1,322 @@
+//! Both shapes of a sorted set, and changing them.
+//!
+//! Packed: the items in order in one buffer. Large: the items in a counted
+//! tree, and a table from members to scores.
+
+use super::order::{Item, SCORE, item_rank, member_of, rank_of, score_of};
+use super::step::Step;
+use super::view::{View, find, place};
+use super::{Outcome, Reply};
+use crate::algebra::{Applied, MAX_PACKED, Tuning};
+use crate::dict::Dict;
+use crate::pack::{self, Pack};
+use crate::seq::Seq;
+use std::ops::Range;
+
+#[derive(Clone, Debug)]
+pub enum State {
+    /// Items in order.
+    Packed(Vec<u8>),
+    Large(Box<Large>),
+    /// A set that has lost all its elements at once: it looks empty and drops
+    /// what was in it wherever it is dropped itself.
+    Emptied(Box<Large>),
+}
+
+/// Each element is in both.
+#[derive(Clone, Debug)]
+pub struct Large {
+    /// From members to the ranks of their scores.
+    pub(super) scores: Dict,
+    /// Items in order.
+    pub(super) order: Seq,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State::Packed(Vec::new())
+    }
+}
+
+impl State {
+    #[inline]
+    pub(super) fn view(&self) -> View<'_> {
+        match self {
+            State::Packed(items) => View::Packed(items),
+            State::Large(large) => View::Large(large),
+            State::Emptied(_) => View::Packed(&[]),
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            State::Packed(_) => 0,
+            State::Large(large) | State::Emptied(large) => {
+                size_of::<Large>() + large.scores.bytes() + large.order.bytes()
+            }
+        }
+    }
+
+    /// Takes a step with one member.
+    #[inline]
+    pub(super) fn step(&mut self, member: &[u8], step: Step, tuning: &Tuning) -> Applied<Reply> {
+        if let (State::Large(large), Step::Add { score, only }) = (&mut *self, step)
+            && only.bits() == 0
+        {
+            return large.set(member, rank_of(score));
+        }
+        let place = match self.view() {
+            View::Packed(items) => Some(find(items, member)),
+            View::Large(_) => None,
+        };
+        let old = match &place {
+            Some(found) => found.as_ref().ok().map(|found| found.rank),
+            None => self.view().rank_of_member(member),
+        };
+        let next = step.from(old.map(score_of));
+        let new = next.score.map(rank_of);
+        let changed = new != old;
+        match (place, new) {
+            _ if !changed => {}
+            (Some(Ok(found)), Some(new)) => self.move_packed(found.offset, member, new),
+            (Some(Ok(found)), None) => {
+                if let State::Packed(items) = self {
+                    pack::remove(items, found.offset, 1);
+                }
+            }
+            (Some(Err(count)), Some(new)) => self.add_packed(count, member, new, tuning),
+            (None, Some(new)) => {
+                if let State::Large(large) = self {
+                    large.set(member, new);
+                }
+            }
+            (None, None) => {
+                if let State::Large(large) = self {
+                    large.remove(member);
+                }
+            }
+            (Some(Err(_)), None) => {}
+        }
+        Applied {
+            reply: next.reply,
+            changed,
+        }
+    }
+
+    /// Gives a packed item another score.
+    fn move_packed(&mut self, offset: usize, member: &[u8], rank: u64) {
+        let State::Packed(items) = self else {
+            return;
+        };
+        let size = pack::entry_size(member.len() + SCORE);
+        let (_, to) = place(items, &Item::new(rank, member));
+        // Its old item may stand before the place or at it, and leaves with it.
+        let at = if to > offset {
+            items[offset..to].rotate_left(size);
+            to - size
+        } else {
+            items[to..offset + size].rotate_right(size);
+            to
+        };
+        let score = at + size - member.len() - SCORE;
+        items[score..score + SCORE].copy_from_slice(&rank.to_be_bytes());
+    }
+
+    /// Adds a member to `count` packed items.
+    fn add_packed(&mut self, count: usize, member: &[u8], rank: u64, tuning: &Tuning) {
+        if let State::Emptied(_) = self {
+            *self = State::default();
+        }
+        if let State::Packed(items) = self
+            && count < tuning.sorted_set.entries
+            && member.len() <= tuning.sorted_set.bytes
+            && items.len() + pack::entry_size(member.len() + SCORE) <= MAX_PACKED
+        {
+            let item = Item::new(rank, member);
+            let (_, offset) = place(items, &item);
+            return pack::insert(items, offset, &item);
+        }
+        self.grow(tuning);
+        if let State::Large(large) = self {
+            large.set(member, rank);
+        }
+    }
+
+    /// Makes it large.
+    fn grow(&mut self, tuning: &Tuning) {
+        if let State::Packed(items) = self {
+            let mut scores = Dict::new(tuning.seed);
+            for item in Pack(items) {
+                scores.insert(member_of(item), &item[..SCORE]);
+            }
+            let order = Seq::from_pack(Pack(items));
+            *self = State::Large(Box::new(Large { scores, order }));
+        }
+    }
+
+    /// Removes what is at these positions; answers how many that were.
+    pub(super) fn remove_span(&mut self, span: Range<usize>) -> usize {
+        let len = self.view().len();
+        let span = span.start.min(len)..span.end.min(len);
+        let count = span.len();
+        match self {
+            _ if count == 0 => {}
+            State::Packed(items) => {
+                let from = Pack(items).offset_of(span.start).unwrap_or(items.len());
+                pack::remove(items, from, count);
+            }
+            State::Large(_) if count == len => {
+                if let State::Large(large) = std::mem::take(self) {
+                    *self = State::Emptied(large);
+                }
+            }
+            State::Large(large) => large.remove_span(span),
+            State::Emptied(_) => {}
+        }
+        count
+    }
+}
+
+impl Large {
+    /// Gives a member its score, whether it is there or not.
+    #[inline]
+    fn set(&mut self, member: &[u8], rank: u64) -> Applied<Reply> {
+        let bytes = rank.to_be_bytes();
+        let old = self.scores.get(member).map(item_rank);
+        let outcome = match old {
+            None => {
+                self.scores.insert(member, &bytes);
+                Outcome::Added
+            }
+            Some(old) if old == rank => Outcome::Kept,
+            Some(old) => {
+                self.scores
+                    .overwrite(member, |value| value.copy_from_slice(&bytes));
+                self.order.remove_sorted(&Item::new(old, member));
+                Outcome::Updated
+            }
+        };
+        let changed = outcome != Outcome::Kept;
+        if changed {
+            self.order.insert_sorted(&Item::new(rank, member));
+        }
+        Applied {
+            reply: Reply::Add(outcome),
+            changed,
+        }
+    }
+
+    fn remove(&mut self, member: &[u8]) {
+        let mut rank = 0;
+        if self
+            .scores
+            .remove_with(member, |value| rank = item_rank(value))
+        {
+            self.order.remove_sorted(&Item::new(rank, member));
+        }
+    }
+
+    fn remove_span(&mut self, span: Range<usize>) {
+        let view = View::Large(self);
+        let mut members = Vec::new();
+        if span.len() <= Self::FEW {
+            view.items(span.clone(), |item| pack::push(&mut members, item));
+            for item in Pack(&members) {
+                self.scores.remove(member_of(item));
+            }
+            self.order.remove_range(span);
+            return;
+        }
+        let removed = self.order.remove_range(span);
+        for item in &removed {
+            self.scores.remove(member_of(item));
+        }
+    }
+
+    /// So many elements are removed from a copy of their items; the tree hands
+    /// back more than a few.
+    const FEW: usize = 8;
+
+    /// Adds an item that comes after all others; false if its member is there,
+    /// and then the set is spoilt.
+    pub(super) fn push(&mut self, item: &[u8]) -> bool {
+        let is_new = self.scores.insert(member_of(item), &item[..SCORE]);
+        self.order.push_back(item);
+        is_new
+    }
+}
+
+/// A sorted set that is built whole.
+#[derive(Debug)]
+pub struct Builder {
+    scores: Dict,
+}
+
+impl Builder {
+    pub fn new(tuning: &Tuning) -> Self {
+        Self {
+            scores: Dict::new(tuning.seed),
+        }
+    }
+
+    /// The score that a member has so far.
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        self.scores
+            .get(member)
+            .map(|rank| score_of(item_rank(rank)))
+    }
+
+    /// Gives a member its score, in place of the one that it had.
+    pub fn set(&mut self, member: &[u8], score: f64) {
+        self.scores.insert(member, &rank_of(score).to_be_bytes());
+    }
+
+    /// Gives a member the score that `change` makes of the one that it has.
+    pub fn change(&mut self, member: &[u8], change: impl FnOnce(Option<f64>) -> f64) {
+        let score = change(self.score(member));
+        self.set(member, score);
+    }
+
+    pub fn remove(&mut self, member: &[u8]) {
+        self.scores.remove(member);
+    }
+
+    pub fn len(&self) -> usize {
+        self.scores.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.scores.is_empty()
+    }
+
+    /// The set, as this tuning shapes it.
+    pub fn finish(self, tuning: &Tuning) -> State {
+        let mut all: Vec<(u64, &[u8])> = self
+            .scores
+            .iter()
+            .map(|(member, rank)| (item_rank(rank), member))
+            .collect();
+        all.sort_unstable();
+        let bytes: usize = all
+            .iter()
+            .map(|(_, member)| pack::entry_size(member.len() + SCORE))
+            .sum();
+        let packing = tuning.sorted_set;
+        if all.len() <= packing.entries
+            && bytes <= MAX_PACKED
+            && all.iter().all(|(_, member)| member.len() <= packing.bytes)
+        {
+            let mut items = Vec::with_capacity(bytes);
+            for (rank, member) in all {
+                pack::push(&mut items, &Item::new(rank, member));
+            }
+            return State::Packed(items);
+        }
+        let mut order = Seq::new();
+        for (rank, member) in all {
+            order.push_back(&Item::new(rank, member));
+        }
+        let scores = self.scores;
+        State::Large(Box::new(Large { scores, order }))
+    }
+}

@@ -1,0 +1,206 @@
+//! How sorted sets and their operations are stored.
+
+use super::order::{Cut, SCORE, Zone, is_rank, item_rank, member_of, rank_of, score_of};
+use super::state::State;
+use super::step::Step;
+use super::view::View;
+use super::{Only, Op, SortedSet};
+use crate::algebra::{Corrupt, DataType, Tuning};
+use crate::pack::{self, Pack};
+
+const ADD: u8 = 1;
+const INCREMENT: u8 = 2;
+const REMOVE: u8 = 3;
+const REMOVE_RANGE: u8 = 4;
+
+impl DataType for SortedSet {
+    const REDIS_NAME: &'static str = "zset";
+
+    #[inline]
+    fn packed_view(bytes: &[u8]) -> View<'_> {
+        View::Packed(bytes)
+    }
+
+    #[inline]
+    fn from_packed(bytes: Vec<u8>) -> State {
+        State::Packed(bytes)
+    }
+
+    #[inline]
+    fn packed(state: &State) -> Option<&[u8]> {
+        match state {
+            State::Packed(items) => Some(items),
+            State::Large(_) | State::Emptied(_) => None,
+        }
+    }
+
+    #[inline]
+    fn into_buffer(state: State) -> Option<Vec<u8>> {
+        match state {
+            State::Packed(items) => Some(items),
+            State::Large(_) | State::Emptied(_) => None,
+        }
+    }
+
+    #[inline]
+    fn is_empty(view: View<'_>) -> bool {
+        view.is_empty()
+    }
+
+    fn len(view: View<'_>) -> usize {
+        view.len()
+    }
+
+    fn heap_bytes(state: &State) -> usize {
+        state.heap_bytes()
+    }
+
+    fn encoding(view: View<'_>) -> &'static str {
+        match view {
+            View::Packed(_) => "listpack",
+            View::Large(_) => "skiplist",
+        }
+    }
+
+    fn encode(op: &Op<'_>, out: &mut Vec<u8>) {
+        let scored = |out: &mut Vec<u8>, kind, only: Only, score, member| {
+            out.extend_from_slice(&[kind, only.bits()]);
+            out.extend_from_slice(&rank_of(score).to_be_bytes());
+            pack::push(out, member);
+        };
+        match *op {
+            Op::Add {
+                member,
+                score,
+                only,
+            } => scored(out, ADD, only, score, member),
+            Op::Increment { member, by, only } => scored(out, INCREMENT, only, by, member),
+            Op::Remove { member } => {
+                out.push(REMOVE);
+                pack::push(out, member);
+            }
+            Op::RemoveRange { zone } => {
+                out.push(REMOVE_RANGE);
+                encode_cut(&zone.low, out);
+                encode_cut(&zone.high, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
+        match take(from)? {
+            kind @ (ADD | INCREMENT) => {
+                let only = Only::from_bits(take(from)?).ok_or(Corrupt)?;
+                let rank = take_rank(from)?;
+                if !is_rank(rank) {
+                    return Err(Corrupt);
+                }
+                let score = score_of(rank);
+                let member = take_entry(from)?;
+                Ok(match kind {
+                    ADD => Op::Add {
+                        member,
+                        score,
+                        only,
+                    },
+                    _ => Op::Increment {
+                        member,
+                        by: score,
+                        only,
+                    },
+                })
+            }
+            REMOVE => Ok(Op::Remove {
+                member: take_entry(from)?,
+            }),
+            REMOVE_RANGE => {
+                let low = decode_cut(from)?;
+                let high = decode_cut(from)?;
+                let zone = Zone { low, high };
+                Ok(Op::RemoveRange { zone })
+            }
+            _ => Err(Corrupt),
+        }
+    }
+
+    fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+        view.chunk(at, budget, out)
+    }
+
+    /// Fastest for what chunks have: items in order, and behind all that is
+    /// there.
+    fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+        let chunk = Pack::checked(chunk).ok_or(Corrupt)?;
+        let mut last = state.view().last().map(<[u8]>::to_vec);
+        for item in chunk {
+            if item.len() < SCORE || !is_rank(item_rank(item)) {
+                return Err(Corrupt);
+            }
+            let behind = last.as_deref().is_none_or(|last| last < item);
+            if let State::Large(large) = state
+                && behind
+            {
+                if !large.push(item) {
+                    return Err(Corrupt);
+                }
+            } else {
+                let step = Step::Add {
+                    score: score_of(item_rank(item)),
+                    only: Only::default(),
+                };
+                state.step(member_of(item), step, tuning);
+            }
+            if behind {
+                let last = last.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(item);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode_cut(cut: &Cut<'_>, out: &mut Vec<u8>) {
+    let (kind, rank, member) = match *cut {
+        Cut::Rank(rank) => (0, rank, None),
+        Cut::Before(rank, member) => (1, rank, Some(member)),
+        Cut::Behind(rank, member) => (2, rank, Some(member)),
+    };
+    out.push(kind);
+    out.extend_from_slice(&rank.to_be_bytes());
+    if let Some(member) = member {
+        pack::push(out, member);
+    }
+}
+
+fn decode_cut<'a>(from: &mut &'a [u8]) -> Result<Cut<'a>, Corrupt> {
+    let kind = take(from)?;
+    let rank = take_rank(from)?;
+    match kind {
+        0 => Ok(Cut::Rank(rank)),
+        1 => Ok(Cut::Before(rank, take_entry(from)?)),
+        2 => Ok(Cut::Behind(rank, take_entry(from)?)),
+        _ => Err(Corrupt),
+    }
+}
+
+fn take(from: &mut &[u8]) -> Result<u8, Corrupt> {
+    let (&first, rest) = from.split_first().ok_or(Corrupt)?;
+    *from = rest;
+    Ok(first)
+}
+
+fn take_rank(from: &mut &[u8]) -> Result<u64, Corrupt> {
+    let (rank, rest) = from.split_first_chunk().ok_or(Corrupt)?;
+    *from = rest;
+    Ok(u64::from_be_bytes(*rank))
+}
+
+fn take_entry<'a>(from: &mut &'a [u8]) -> Result<&'a [u8], Corrupt> {
+    let pack = Pack(from);
+    let entry = pack.entry_at(0).ok_or(Corrupt)?;
+    let end = pack.next_offset(0).ok_or(Corrupt)?;
+    *from = from.get(end..).ok_or(Corrupt)?;
+    Ok(entry)
+}
