@@ -18,6 +18,9 @@ pub(crate) struct Args {
     /// Only types with this in their name
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Show an example of each pair that is independent and not recognised
+    #[arg(long)]
+    missed: bool,
     /// Write docs/types from what the code says, and stop
     #[arg(long, conflicts_with_all = ["rounds", "seed", "only"])]
     write: bool,
@@ -45,6 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if let Some(only) = &args.only {
         command.args(["--only", only]);
+    }
+    if args.missed {
+        command.arg("--missed");
     }
     let status = command
         .status()

@@ -10,13 +10,16 @@ use rufous_datatype::text::Text;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: algebra [--rounds N] [--seed X] [--only NAME] [--write DIRECTORY]";
+const USAGE: &str =
+    "usage: algebra [--rounds N] [--seed X] [--only NAME] [--missed] [--write DIRECTORY]";
 
 struct Trial {
     rounds: u64,
     seed: u64,
     /// Types whose name has this in it.
     only: String,
+    /// Shows what is independent and not recognised.
+    missed: bool,
     tried: usize,
     failed: usize,
 }
@@ -44,10 +47,11 @@ impl Trial {
             self.rounds,
             self.seed
         );
-        let (report, total) = pages::report::<T>(Draws {
+        let draws = Draws {
             seed: self.seed,
             ..Draws::PAGES
-        });
+        };
+        let (report, total) = pages::report::<T>(draws, self.missed);
         println!("{report}");
         if total.mistaken > 0 {
             self.failed += 1;
@@ -65,11 +69,16 @@ fn main() -> ExitCode {
         rounds: 2_000,
         seed: Draws::PAGES.seed,
         only: String::new(),
+        missed: false,
         tried: 0,
         failed: 0,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
+        if name == "--missed" {
+            trial.missed = true;
+            continue;
+        }
         let value = arguments.next().unwrap_or_default();
         let number = value.parse::<u64>();
         match (name.as_str(), number) {

@@ -127,8 +127,10 @@ const TINY: Packing = Packing {
 };
 
 fn tiny_tuning(seed: u64) -> Tuning {
-    let mut tuning = Tuning::default();
-    tuning.seed = seed;
+    let mut tuning = Tuning {
+        seed,
+        ..Tuning::default()
+    };
     for packing in [
         &mut tuning.hash,
         &mut tuning.list,

@@ -307,8 +307,9 @@ fn wrapped(text: &str) -> String {
     lines
 }
 
-/// What was found of a type, for a terminal.
-pub fn report<T: Algebra>(draws: Draws) -> (String, Share) {
+/// What was found of a type, for a terminal; where asked to, with an example of
+/// each that is independent and not recognised.
+pub fn report<T: Algebra>(draws: Draws, examples: bool) -> (String, Share) {
     let found = recognise::<T>(draws);
     let mut text = String::new();
     let mut total = found.triples;
@@ -317,19 +318,28 @@ pub fn report<T: Algebra>(draws: Draws) -> (String, Share) {
         "  {:34} {:26} {:>11} {:>10}  when",
         "operation", "and", "independent", "recognised"
     );
-    let mut line = |first: &str, second: &str, share: &Share, when: &str| {
-        let independent = percent(share.independent, share.sampled);
-        let recognised = percent(share.recognised, share.independent);
-        let _ = writeln!(
-            text,
-            "  {first:34} {second:26} {independent:>11} {recognised:>10}  {when}"
-        );
-    };
+    let mut line =
+        |first: &str, second: &str, (share, missed): (&Share, &Option<String>), when: &str| {
+            let independent = percent(share.independent, share.sampled);
+            let recognised = percent(share.recognised, share.independent);
+            let _ = writeln!(
+                text,
+                "  {first:34} {second:26} {independent:>11} {recognised:>10}  {when}"
+            );
+            if let Some(missed) = missed.as_ref().filter(|_| examples) {
+                let _ = writeln!(text, "      not recognised: {missed}");
+            }
+        };
     for pair in &found.pairs {
         let row = Row::of::<T>(pair);
-        line(&row.first, &row.second, &pair.share, row.when);
+        line(
+            &row.first,
+            &row.second,
+            (&pair.share, &pair.missed),
+            row.when,
+        );
         total.add(&pair.share);
     }
-    line("groups of three", "", &found.triples, "");
+    line("groups of three", "", (&found.triples, &found.missed), "");
     (text, total)
 }

@@ -49,6 +49,8 @@ fn undisturbed(still: &Held<Op<'_>>, change: &Act<'_>, view: View<'_>) -> bool {
         (Act::PutIfMissing(value), _) => same(Some(value)),
         // It is present, for it is still, and what follows keeps it.
         (_, Act::PutIfMissing(_)) => true,
+        // Nothing more is nothing, be it a number or not.
+        (_, Act::Add(0)) if quiet => true,
         (Act::Patch(patch), Act::Nothing) => quiet || reads_around(&still.op, &patch, view),
         (Act::Patch(patch), Act::Patch(own)) => {
             own.agrees(&patch) && (quiet || answers_around(&own, &patch, view))
@@ -123,7 +125,11 @@ fn reads(op: &Op<'_>, view: View<'_>) -> Reads {
             range: 0..usize::MAX,
             len: false,
         },
-        Op::StrLen | Op::SetRange { value: [], .. } => Reads::Bytes {
+        Op::StrLen
+        | Op::SetRange {
+            offset: 0..,
+            value: [],
+        } => Reads::Bytes {
             range: 0..0,
             len: true,
         },

@@ -59,17 +59,21 @@ pub struct Recognition {
     /// Every pair of kinds, the later one first.
     pub pairs: Vec<Pair>,
     pub triples: Share,
+    /// Three that are independent and not recognised.
+    pub missed: Option<String>,
     /// By kind.
     pub phases: Vec<Vec<Phase>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Pair {
     pub first: usize,
     pub second: usize,
     pub share: Share,
     /// How many of the sampled pairs combine, in either order.
     pub combine: u64,
+    /// Two that are independent and not recognised.
+    pub missed: Option<String>,
 }
 
 /// So many operations are drawn to choose from.
@@ -101,10 +105,12 @@ pub fn recognise<T: Algebra>(draws: Draws) -> Recognition {
         phases.dedup();
         phases
     });
+    let (triples, missed) = triples::<T>(draws.triples, &mut rng);
     Recognition {
         pairs,
+        triples,
+        missed,
         phases: phases.collect(),
-        triples: triples::<T>(draws.triples, &mut rng),
     }
 }
 
@@ -114,7 +120,7 @@ fn pair<T: Algebra>(
     draws: u64,
     rng: &mut Rng,
 ) -> Pair {
-    let (mut share, mut combine) = (Share::default(), 0);
+    let (mut share, mut missed, mut combine) = (Share::default(), None, 0);
     for _ in 0..draws {
         let mut draw = |kind: usize| {
             let ops = &pool[kind];
@@ -125,7 +131,7 @@ fn pair<T: Algebra>(
         let (Some(a), Some(b)) = (draw(first), draw(second)) else {
             break;
         };
-        share.add(&tried::<T>(&[a, b], rng));
+        tried::<T>(&[a, b], &mut share, &mut missed, rng);
         let combines = T::combine(&a.op, &b.op).or_else(|| T::combine(&b.op, &a.op));
         combine += u64::from(combines.is_some());
     }
@@ -134,24 +140,31 @@ fn pair<T: Algebra>(
         second,
         share,
         combine,
+        missed,
     }
 }
 
-fn triples<T: Algebra>(draws: u64, rng: &mut Rng) -> Share {
-    let mut share = Share::default();
+fn triples<T: Algebra>(draws: u64, rng: &mut Rng) -> (Share, Option<String>) {
+    let (mut share, mut missed) = (Share::default(), None);
     for _ in 0..draws {
         let group = [(); 3].map(|()| group::sample_held::<T>(rng));
-        share.add(&tried::<T>(&group, rng));
+        tried::<T>(&group, &mut share, &mut missed, rng);
     }
-    share
+    (share, missed)
 }
 
-fn tried<T: Algebra>(group: &[Held<T::Op<'static>>], rng: &mut Rng) -> Share {
+fn tried<T: Algebra>(
+    group: &[Held<T::Op<'static>>],
+    share: &mut Share,
+    missed: &mut Option<String>,
+    rng: &mut Rng,
+) {
     let state = T::sample_state(rng);
     let independent = group::difference::<T>(&state, group, &sample_tuning(rng)).is_none();
     let recognised =
         (0..group.len()).all(|at| T::admits(&group[..at], &group[at], T::view(&state)));
-    let mut share = Share::default();
     share.count(independent, recognised);
-    share
+    if independent && !recognised && missed.is_none() {
+        *missed = Some(format!("{state:?}: {group:?}"));
+    }
 }
