@@ -27,6 +27,8 @@ pub struct Tuning {
     pub list: Packing,
     pub set: Packing,
     pub sorted_set: Packing,
+    /// Bytes that a sparse HyperLogLog may have.
+    pub hll_sparse_max_bytes: usize,
 }
 
 /// Up to where a collection is kept packed.
@@ -56,6 +58,7 @@ impl Default for Tuning {
             },
             set: packing,
             sorted_set: packing,
+            hll_sparse_max_bytes: crate::hll::DEFAULT_SPARSE_MAX_BYTES,
         }
     }
 }

@@ -26,6 +26,7 @@ pub static PFADD: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
+    let sparse_max_bytes = ctx.shard.tuning().hll_sparse_max_bytes;
     let old = super::peek(ctx, key)?;
     if let Some(bytes) = old {
         let sketch = Sketch::parse(bytes)?;
@@ -38,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         }
     }
     let value = old.map_or_else(hll::empty, <[u8]>::to_vec);
-    let mut editor = Editor::new(value, hll::DEFAULT_SPARSE_MAX_BYTES)?;
+    let mut editor = Editor::new(value, sparse_max_bytes)?;
     let mut changed = old.is_none();
     for element in args.iter_from(2) {
         changed |= editor.raise(Observation::of(element));
@@ -74,6 +75,7 @@ fn raise_dense(ctx: &mut Ctx<'_>, key: Key<'_>, raising: &[Observation]) {
 #[cfg(test)]
 mod tests {
     use crate::testing::Rig;
+    use rufous_datatype::algebra::Tuning;
 
     #[test]
     fn says_whether_a_register_was_raised() {
@@ -117,6 +119,21 @@ mod tests {
         );
         rig.check("PFCOUNT single", ":4985\r\n");
         rig.check("STRLEN single", ":12304\r\n");
+    }
+
+    #[test]
+    fn dense_beyond_the_length_set() {
+        let mut rig = Rig::new();
+        let tuning = Tuning {
+            hll_sparse_max_bytes: 20,
+            ..Tuning::default()
+        };
+        rig.shard.set_tuning(tuning);
+        rig.check("PFADD k", ":1\r\n");
+        rig.check("PFDEBUG ENCODING k", "+sparse\r\n");
+        rig.check("PFADD k a", ":1\r\n");
+        rig.check("PFDEBUG ENCODING k", "+dense\r\n");
+        rig.check("PFADD k a", ":0\r\n");
     }
 
     #[test]

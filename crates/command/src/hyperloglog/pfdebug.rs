@@ -4,7 +4,7 @@ use super::Change;
 use crate::options::is;
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
-use rufous_datatype::hll::{self, Editor, Sketch};
+use rufous_datatype::hll::{Editor, Sketch};
 use rufous_kernel::shard::Key;
 
 pub static PFDEBUG: Command = Command {
@@ -57,10 +57,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 
 /// Returns whether the value was sparse.
 fn make_dense(ctx: &mut Ctx<'_>, key: Key<'_>) -> Result<bool, Failure> {
+    let sparse_max_bytes = ctx.shard.tuning().hll_sparse_max_bytes;
     let Some(old) = super::peek(ctx, key)? else {
         return Ok(false);
     };
-    let mut editor = Editor::new(old.to_vec(), hll::DEFAULT_SPARSE_MAX_BYTES)?;
+    let mut editor = Editor::new(old.to_vec(), sparse_max_bytes)?;
     let changed = editor.make_dense();
     if changed {
         Change::Whole.write(ctx, key, editor.into_value());

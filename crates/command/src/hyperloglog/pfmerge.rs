@@ -32,9 +32,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         }
     }
     let key = ctx.first_key(args.get(1));
+    let sparse_max_bytes = ctx.shard.tuning().hll_sparse_max_bytes;
     let old = super::peek(ctx, key)?;
     let value = old.map_or_else(hll::empty, <[u8]>::to_vec);
-    let mut editor = Editor::new(value, hll::DEFAULT_SPARSE_MAX_BYTES)?;
+    let mut editor = Editor::new(value, sparse_max_bytes)?;
     if dense {
         editor.make_dense();
     }

@@ -6,6 +6,7 @@
 use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
 use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, durability};
 use rufous_base::limits;
+use rufous_datatype::hll::DEFAULT_SPARSE_MAX_BYTES;
 
 /// Changes a setting; the error says what a value has to look like.
 pub type Set = fn(&mut Config, &str) -> Result<(), String>;
@@ -79,6 +80,18 @@ pub static PARAMS: &[Param] = &[
         get: |config| config.dir.clone(),
         set: None,
         help: "The folder of logs and snapshots; made where it is missing.",
+    },
+    Param {
+        name: "hll-sparse-max-bytes",
+        get: |_| DEFAULT_SPARSE_MAX_BYTES.to_string(),
+        set: Some(|_, value| {
+            constant(
+                value,
+                &DEFAULT_SPARSE_MAX_BYTES.to_string(),
+                "HyperLogLogs become dense beyond that",
+            )
+        }),
+        help: "Bytes that a HyperLogLog may have before it becomes dense.",
     },
     Param {
         name: "hz",
