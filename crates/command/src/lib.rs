@@ -11,17 +11,20 @@
 //! - [`reply`]: typed replies, written as RESP
 //! - [`failure`]: errors as clients see them
 //! - [`options`]: reading arguments
+//! - [`elements`]: replies, scans and draws of elements
 //! - [`table`]: finding a command by name
-//! - [`string`], [`bitmap`], [`hyperloglog`], [`key`], [`server`]: the commands
+//! - [`string`], [`bitmap`], [`set`], [`hyperloglog`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
+pub mod elements;
 pub mod failure;
 pub mod hyperloglog;
 pub mod key;
 pub mod options;
 pub mod reply;
 pub mod server;
+pub mod set;
 pub mod spec;
 pub mod string;
 pub mod table;

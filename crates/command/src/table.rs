@@ -1,7 +1,9 @@
 //! Finding a command by name. The server puts its own commands behind those
 //! on data in one table; ids are places in it.
 
-use crate::{Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hyperloglog, key, server, string};
+use crate::{
+    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hyperloglog, key, server, set, string,
+};
 use rufous_base::{Args, Output};
 use rufous_kernel::{Context, Program};
 
@@ -10,11 +12,12 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-static GROUPS: [&[&Command]; 5] = [
+static GROUPS: [&[&Command]; 6] = [
     string::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
     key::COMMANDS,
+    set::COMMANDS,
     server::COMMANDS,
 ];
 

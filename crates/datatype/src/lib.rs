@@ -11,6 +11,8 @@
 //! | [`algebra`] | what a type states: operations, independence, phases, combining |
 //! | [`object`] | the registered types |
 //! | [`text`] | the algebra of strings |
+//! | [`set`] | sets |
+//! | [`table`] | elements found by name, packed or large: sets and hashes |
 //! | [`uid`] | unique identifiers without order |
 //! | [`sorted_set`] | members in the order of their scores |
 //! | [`error`] | [`ValueError`], the texts of Redis's errors about values |
@@ -49,6 +51,8 @@ pub mod range;
 pub mod rdb;
 pub mod seq;
 pub mod sorted_set;
+pub mod set;
+pub mod table;
 pub mod text;
 pub mod uid;
 

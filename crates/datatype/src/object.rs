@@ -206,6 +206,8 @@ macro_rules! register {
 }
 
 register! {
+    /// Members without order.
+    Set = 3 => crate::set::Set;
     /// Members in the order of their scores.
     SortedSet = 4 => crate::sorted_set::SortedSet;
     /// Unique identifiers.

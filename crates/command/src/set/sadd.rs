@@ -1,0 +1,74 @@
+//! SADD: adds members to a set.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::set::{Op, Set};
+
+pub static SADD: Command = Command {
+    spec: Spec {
+        name: "sadd",
+        summary: "Adds members to a set, creating it where the key is missing; answers how many are new.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N) with N members",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::DENYOOM.or(Flags::FAST)),
+        keys: Keys::FIRST,
+        syntax: "key member [member ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let new = ctx.shard.update::<Set, _>(ctx.db, key, ctx.now, |set| {
+        let add = |member: &&[u8]| set.apply(&Op::Add { member }).is_true();
+        args.iter_from(2).filter(add).count()
+    })?;
+    reply.count(new);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_what_is_new() {
+        let mut rig = Rig::new();
+        rig.check("SADD k a b a", ":2\r\n");
+        rig.check("SADD k b c", ":1\r\n");
+        rig.check("SADD k a", ":0\r\n");
+        rig.check("SADD k \"\"", ":1\r\n");
+        rig.check("SCARD k", ":4\r\n");
+    }
+
+    #[test]
+    fn keeps_the_expiry_and_the_wrong_type() {
+        let mut rig = Rig::new();
+        rig.check("SADD k a", ":1\r\n");
+        rig.check("PEXPIRE k 10", ":1\r\n");
+        rig.check("SADD k b", ":1\r\n");
+        rig.advance_ms(10).check("SCARD k", ":0\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.check(
+            "SADD k a",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+        rig.check("GET k", "$1\r\nv\r\n");
+    }
+
+    #[test]
+    fn grows_from_a_record_to_a_table() {
+        let mut rig = Rig::new();
+        for n in 0..2_000 {
+            rig.check(&format!("SADD k {n}"), ":1\r\n");
+        }
+        rig.check("SCARD k", ":2000\r\n");
+        for n in 0..2_000 {
+            rig.check(&format!("SISMEMBER k {n}"), ":1\r\n");
+            rig.check(&format!("SREM k {n}"), ":1\r\n");
+        }
+        rig.check("EXISTS k", ":0\r\n");
+    }
+}

@@ -1,0 +1,47 @@
+//! SMEMBERS: all members of a set.
+
+use super::read;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static SMEMBERS: Command = Command {
+    spec: Spec {
+        name: "smembers",
+        summary: "Returns all members of a set.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N) with N members",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::SLOW),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let Some(set) = read(ctx, args.get(1))? else {
+        reply.set(0);
+        return Ok(());
+    };
+    reply.set(set.len());
+    for (member, _) in set.iter() {
+        reply.bulk(member);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn all_of_them() {
+        let mut rig = Rig::new();
+        rig.check("SMEMBERS k", "*0\r\n");
+        rig.check("SADD k b a", ":2\r\n");
+        rig.check("SMEMBERS k", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
+        rig.resp3()
+            .check("SMEMBERS k", "~2\r\n$1\r\nb\r\n$1\r\na\r\n");
+    }
+}

@@ -1,0 +1,51 @@
+//! SREM: removes members from a set.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::set::{Op, Set};
+
+pub static SREM: Command = Command {
+    spec: Spec {
+        name: "srem",
+        summary: "Removes members from a set, and the key with the last; answers how many were there.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N) with N members",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key member [member ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let gone = ctx.shard.update::<Set, _>(ctx.db, key, ctx.now, |set| {
+        let remove = |member: &&[u8]| set.apply(&Op::Remove { member }).is_true();
+        args.iter_from(2).filter(remove).count()
+    })?;
+    reply.count(gone);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_what_was_there() {
+        let mut rig = Rig::new();
+        rig.check("SREM none a", ":0\r\n");
+        rig.check("SADD k a b c", ":3\r\n");
+        rig.check("SREM k a x a", ":1\r\n");
+        rig.check("SISMEMBER k a", ":0\r\n");
+        rig.check("SREM k b c", ":2\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        rig.check(
+            "SREM k a",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+    }
+}

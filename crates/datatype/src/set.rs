@@ -1,0 +1,398 @@
+//! Sets: members without order, each once.
+//!
+//! Which operations are independent is [Claret, Table 2], said of replies
+//! too: an add that tells whether the member was new depends on other adds of
+//! it, and no longer does once the member is there.
+
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When};
+use crate::integer::is_canonical_integer;
+use crate::pack::{self, Pack};
+use crate::table::{self, Put, Shape, Table};
+use rufous_base::rng::Rng;
+use std::collections::BTreeSet;
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Set;
+
+pub type State = Table<1>;
+pub type View<'a> = table::View<'a, 1>;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Op<'a> {
+    /// Answers whether the member is new.
+    Add {
+        member: &'a [u8],
+    },
+    /// Answers whether the member was there. What takes out any member
+    /// chooses one first.
+    Remove {
+        member: &'a [u8],
+    },
+    Contains {
+        member: &'a [u8],
+    },
+    Size,
+    Members,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Add,
+    Remove,
+    Contains,
+    Size,
+    Members,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Bool(bool),
+    Count(usize),
+    Members(BTreeSet<Vec<u8>>),
+}
+
+impl Reply {
+    /// Whether it says yes.
+    #[inline]
+    pub fn is_true(&self) -> bool {
+        *self == Reply::Bool(true)
+    }
+
+    /// The reply to a read that one of all members answers as well.
+    fn answer(&self, op: &Op<'_>) -> Reply {
+        match (self, op) {
+            (Reply::Members(all), Op::Contains { member }) => Reply::Bool(all.contains(*member)),
+            (Reply::Members(all), Op::Size) => Reply::Count(all.len()),
+            _ => self.clone(),
+        }
+    }
+}
+
+#[inline]
+fn shape(tuning: &Tuning) -> Shape {
+    Shape {
+        packing: tuning.set,
+        seed: tuning.seed,
+    }
+}
+
+/// The member that an operation is about.
+fn member<'a>(op: &Op<'a>) -> Option<&'a [u8]> {
+    match *op {
+        Op::Add { member } | Op::Remove { member } | Op::Contains { member } => Some(member),
+        Op::Size | Op::Members => None,
+    }
+}
+
+fn present(held: &Held<Op<'_>>, view: View<'_>) -> bool {
+    member(&held.op).is_some_and(|member| view.contains(member))
+}
+
+fn apart(a: &Held<Op<'_>>, b: &Held<Op<'_>>) -> bool {
+    member(&a.op) != member(&b.op)
+}
+
+fn quiet(a: &Held<Op<'_>>, b: &Held<Op<'_>>) -> bool {
+    !a.wanted && !b.wanted
+}
+
+const fn rule(a: Kind, b: Kind, when: When<Set>) -> Rule<Set> {
+    Rule { pair: (a, b), when }
+}
+
+static RULES: [Rule<Set>; 9] = [
+    rule(
+        Kind::Add,
+        Kind::Add,
+        When::If {
+            text: "x ≠ y, or x ∈ S, or nobody wants either reply",
+            holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b),
+        },
+    ),
+    rule(
+        Kind::Remove,
+        Kind::Remove,
+        When::If {
+            text: "x ≠ y, or x ∉ S, or nobody wants either reply",
+            holds: |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b),
+        },
+    ),
+    rule(
+        Kind::Remove,
+        Kind::Add,
+        When::If {
+            text: "x ≠ y",
+            holds: |a, b, _| apart(a, b),
+        },
+    ),
+    rule(
+        Kind::Contains,
+        Kind::Add,
+        When::If {
+            text: "x ≠ y, or y ∈ S, or nobody wants contains(x)",
+            holds: |a, b, view| apart(a, b) || present(b, view) || !a.wanted,
+        },
+    ),
+    rule(
+        Kind::Contains,
+        Kind::Remove,
+        When::If {
+            text: "x ≠ y, or y ∉ S, or nobody wants contains(x)",
+            holds: |a, b, view| apart(a, b) || !present(b, view) || !a.wanted,
+        },
+    ),
+    rule(Kind::Size, Kind::Add, ADDS_NOTHING),
+    rule(Kind::Size, Kind::Remove, REMOVES_NOTHING),
+    rule(Kind::Members, Kind::Add, ADDS_NOTHING),
+    rule(Kind::Members, Kind::Remove, REMOVES_NOTHING),
+];
+
+const ADDS_NOTHING: When<Set> = When::If {
+    text: "y ∈ S, or nobody wants the read",
+    holds: |read, add, view| present(add, view) || !read.wanted,
+};
+
+const REMOVES_NOTHING: When<Set> = When::If {
+    text: "y ∉ S, or nobody wants the read",
+    holds: |read, remove, view| !present(remove, view) || !read.wanted,
+};
+
+impl Algebra for Set {
+    type State = State;
+    type View<'a> = View<'a>;
+    type Op<'a> = Op<'a>;
+    type Kind = Kind;
+    type Reply = Reply;
+
+    const NAME: &'static str = "sets";
+    const ABOUT: &'static str = "Members without order, each once. Adds of different members \
+        never meet, and neither do adds of the same member whose replies nobody needs, or once it \
+        is there. States merge to their union; a removal is none of that lattice.";
+    const KINDS: &'static [(Kind, &'static str)] = &[
+        (Kind::Add, "add(x): bool"),
+        (Kind::Remove, "remove(x): bool"),
+        (Kind::Contains, "contains(x): bool"),
+        (Kind::Size, "size(): int"),
+        (Kind::Members, "members(): set"),
+    ];
+    const MERGE: Option<Merge<Self>> = Some(merge);
+
+    fn empty() -> State {
+        Table::default()
+    }
+
+    fn view(state: &State) -> View<'_> {
+        state.view()
+    }
+
+    fn kind(op: &Op<'_>) -> Kind {
+        match op {
+            Op::Add { .. } => Kind::Add,
+            Op::Remove { .. } => Kind::Remove,
+            Op::Contains { .. } => Kind::Contains,
+            Op::Size => Kind::Size,
+            Op::Members => Kind::Members,
+        }
+    }
+
+    fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
+        match *op {
+            Op::Add { member } => Reply::Bool(!view.contains(member)),
+            Op::Remove { member } | Op::Contains { member } => Reply::Bool(view.contains(member)),
+            Op::Size => Reply::Count(view.len()),
+            Op::Members => Reply::Members(view.iter().map(|(m, _)| m.to_vec()).collect()),
+        }
+    }
+
+    fn commit(state: &mut State, op: &Op<'_>, tuning: &Tuning) {
+        match *op {
+            Op::Add { member } => {
+                state.put(member, b"", &shape(tuning));
+            }
+            Op::Remove { member } => {
+                state.remove(member);
+            }
+            Op::Contains { .. } | Op::Size | Op::Members => {}
+        }
+    }
+
+    #[inline]
+    fn apply(state: &mut State, op: &Op<'_>, tuning: &Tuning) -> Applied<Reply> {
+        let changed = match *op {
+            Op::Add { member } => state.put(member, b"", &shape(tuning)) == Put::New,
+            Op::Remove { member } => state.remove(member),
+            _ => {
+                let reply = Self::execute(state.view(), op);
+                return Applied {
+                    reply,
+                    changed: false,
+                };
+            }
+        };
+        Applied {
+            reply: Reply::Bool(changed),
+            changed,
+        }
+    }
+
+    fn is_read(kind: Kind) -> bool {
+        matches!(kind, Kind::Contains | Kind::Size | Kind::Members)
+    }
+
+    fn rules() -> &'static [Rule<Self>] {
+        &RULES
+    }
+
+    fn phase(op: &Op<'_>) -> Phase {
+        match op {
+            Op::Add { .. } => Phase::Add,
+            Op::Remove { .. } => Phase::Remove,
+            Op::Contains { .. } | Op::Size | Op::Members => Phase::Read,
+        }
+    }
+
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
+        match (pending, new) {
+            (Op::Size, Op::Size) => Some(Op::Size),
+            (Op::Members, Op::Contains { .. } | Op::Size | Op::Members)
+            | (Op::Contains { .. } | Op::Size, Op::Members) => Some(Op::Members),
+            _ if member(pending).is_none() || member(pending) != member(new) => None,
+            // Of two updates of one member the later one decides, and tells
+            // what was there before either.
+            (_, Op::Add { .. } | Op::Remove { .. }) => Some(*new),
+            _ => Some(*pending),
+        }
+    }
+
+    fn share(pending: &Op<'_>, new: &Op<'_>, combined: &Reply) -> (Reply, Reply) {
+        let Reply::Bool(combined_says) = *combined else {
+            return (combined.answer(pending), combined.answer(new));
+        };
+        let ran = match new {
+            Op::Add { .. } | Op::Remove { .. } => new,
+            _ => pending,
+        };
+        let before = match ran {
+            Op::Add { .. } => !combined_says,
+            _ => combined_says,
+        };
+        // Each op's reply, and whether the member is there after it.
+        let step = |op: &Op<'_>, there: bool| match op {
+            Op::Add { .. } => (Reply::Bool(!there), true),
+            Op::Remove { .. } => (Reply::Bool(there), false),
+            _ => (Reply::Bool(there), there),
+        };
+        let (first, between) = step(pending, before);
+        (first, step(new, between).0)
+    }
+
+    fn sample_state(rng: &mut Rng) -> State {
+        let mut state = State::default();
+        for name in NAMES {
+            if rng.below(2) == 0 {
+                state.put(name, b"", &shape(&Tuning::default()));
+            }
+        }
+        state
+    }
+
+    fn sample_op(rng: &mut Rng) -> Op<'static> {
+        let member = NAMES[rng.below(NAMES.len() as u64) as usize];
+        match rng.below(8) {
+            0..=2 => Op::Add { member },
+            3 | 4 => Op::Remove { member },
+            5 => Op::Contains { member },
+            6 => Op::Size,
+            _ => Op::Members,
+        }
+    }
+
+    fn canonical(view: View<'_>) -> Vec<u8> {
+        view.canonical()
+    }
+}
+
+/// What samples are made of.
+const NAMES: [&[u8]; 5] = [b"a", b"b", b"", b"17", b"a longer member"];
+
+fn merge(into: &mut State, from: View<'_>, tuning: &Tuning) -> bool {
+    let mut changed = false;
+    for (member, _) in from.iter() {
+        changed |= into.put(member, b"", &shape(tuning)) == Put::New;
+    }
+    changed
+}
+
+impl DataType for Set {
+    const REDIS_NAME: &'static str = "set";
+
+    fn packed_view(bytes: &[u8]) -> View<'_> {
+        View::Packed(Pack(bytes))
+    }
+
+    fn from_packed(bytes: Vec<u8>) -> State {
+        Table::Packed(bytes)
+    }
+
+    fn packed(state: &State) -> Option<&[u8]> {
+        state.packed()
+    }
+
+    fn into_buffer(state: State) -> Option<Vec<u8>> {
+        state.into_buffer()
+    }
+
+    fn is_empty(view: View<'_>) -> bool {
+        view.is_empty()
+    }
+
+    fn len(view: View<'_>) -> usize {
+        view.len()
+    }
+
+    fn heap_bytes(state: &State) -> usize {
+        state.heap_bytes()
+    }
+
+    fn encoding(view: View<'_>) -> &'static str {
+        match view {
+            View::Large(_) => "hashtable",
+            View::Packed(pack) if pack.iter().all(is_canonical_integer) => "intset",
+            View::Packed(_) => "listpack",
+        }
+    }
+
+    fn encode(op: &Op<'_>, out: &mut Vec<u8>) {
+        let (code, member) = match op {
+            Op::Add { member } => (ADD, member),
+            Op::Remove { member } => (REMOVE, member),
+            Op::Contains { .. } | Op::Size | Op::Members => return,
+        };
+        out.push(code);
+        pack::push(out, member);
+    }
+
+    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
+        let (&code, mut rest) = from.split_first().ok_or(Corrupt)?;
+        let member = table::take(&mut rest)?;
+        *from = rest;
+        match code {
+            ADD => Ok(Op::Add { member }),
+            REMOVE => Ok(Op::Remove { member }),
+            _ => Err(Corrupt),
+        }
+    }
+
+    fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+        view.chunk(at, budget, out)
+    }
+
+    fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+        state.extend(chunk, &shape(tuning))
+    }
+}
+
+/// Operations as logs have them: a code and the member.
+const ADD: u8 = 0;
+const REMOVE: u8 = 1;
