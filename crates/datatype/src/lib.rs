@@ -11,6 +11,7 @@
 //! | [`algebra`] | what a type states: operations, independence, phases, combining |
 //! | [`object`] | the registered types |
 //! | [`text`] | the algebra of strings |
+//! | [`hash`] | hashes |
 //! | [`set`] | sets |
 //! | [`table`] | elements found by name, packed or large: sets and hashes |
 //! | [`uid`] | unique identifiers without order |
@@ -42,6 +43,7 @@ pub mod expire;
 pub mod float;
 pub mod geo;
 pub mod glob;
+pub mod hash;
 pub mod hll;
 pub mod integer;
 pub mod lcs;
@@ -50,8 +52,8 @@ pub mod pack;
 pub mod range;
 pub mod rdb;
 pub mod seq;
-pub mod sorted_set;
 pub mod set;
+pub mod sorted_set;
 pub mod table;
 pub mod text;
 pub mod uid;

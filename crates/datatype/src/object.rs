@@ -206,6 +206,8 @@ macro_rules! register {
 }
 
 register! {
+    /// Fields with values.
+    Hash = 1 => crate::hash::Hash;
     /// Members without order.
     Set = 3 => crate::set::Set;
     /// Members in the order of their scores.

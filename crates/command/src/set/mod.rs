@@ -1,12 +1,23 @@
 //! Commands on sets.
 
+mod combine;
 pub mod sadd;
 pub mod scard;
+pub mod sdiff;
+pub mod sdiffstore;
+pub mod sinter;
+pub mod sintercard;
+pub mod sinterstore;
 pub mod sismember;
 pub mod smembers;
 pub mod smismember;
 pub mod smove;
+pub mod spop;
+pub mod srandmember;
 pub mod srem;
+pub mod sscan;
+pub mod sunion;
+pub mod sunionstore;
 
 use crate::{Command, Ctx, Failure};
 use rufous_datatype::set::{Set, View};
@@ -17,8 +28,18 @@ pub static COMMANDS: &[&Command] = &[
     &srem::SREM,
     &smembers::SMEMBERS,
     &scard::SCARD,
+    &sdiff::SDIFF,
+    &sdiffstore::SDIFFSTORE,
+    &sinter::SINTER,
+    &sintercard::SINTERCARD,
+    &sinterstore::SINTERSTORE,
     &smismember::SMISMEMBER,
     &smove::SMOVE,
+    &spop::SPOP,
+    &srandmember::SRANDMEMBER,
+    &sscan::SSCAN,
+    &sunion::SUNION,
+    &sunionstore::SUNIONSTORE,
 ];
 
 /// The set at the command's first key, to be read.

@@ -1,0 +1,54 @@
+//! SINTER: what is in all of several sets.
+
+use super::combine::{intersect, sets};
+use crate::elements::Elements;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use std::ops::ControlFlow;
+
+pub static SINTER: Command = Command {
+    spec: Spec {
+        name: "sinter",
+        summary: "Returns the members that are in all of several sets.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N * M) with N members of the smallest set and M sets",
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::SLOW),
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let sets = sets(ctx, args.iter_from(1))?;
+    let mut found = Elements::default();
+    intersect(&sets, |member| {
+        found.push(member);
+        ControlFlow::Continue(())
+    });
+    reply.set(found.count);
+    found.write(reply);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn what_is_in_all() {
+        let mut rig = Rig::new();
+        rig.check("SADD a x y z", ":3\r\n");
+        rig.check("SADD b z y", ":2\r\n");
+        rig.check("SINTER a b", "*2\r\n$1\r\nz\r\n$1\r\ny\r\n");
+        rig.check("SINTER a b none", "*0\r\n");
+        rig.check("SET s v", "+OK\r\n");
+        rig.check(
+            "SINTER none a s",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+        rig.resp3().check("SINTER a none", "~0\r\n");
+    }
+}

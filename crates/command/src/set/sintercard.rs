@@ -1,0 +1,100 @@
+//! SINTERCARD: how many are in all of several sets.
+
+use super::combine::{intersect, sets};
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::integer;
+use std::ops::ControlFlow;
+
+pub static SINTERCARD: Command = Command {
+    spec: Spec {
+        name: "sintercard",
+        summary: "Returns how many members are in all of several sets, counting no further than the limit.",
+        since: "7.0.0",
+        group: Group::Set,
+        complexity: "O(N * M) with N members of the smallest set and M sets",
+        arity: -3,
+        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::SLOW),
+        keys: Keys::Custom {
+            find,
+            shown: (0, 0, 0),
+        },
+        syntax: "numkeys key [key ...] [LIMIT limit]",
+    },
+    run,
+};
+
+/// Of a request that cannot run, any keys will do.
+fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
+    let count = number(args.get(1)).unwrap_or(0).min(args.len() - 2);
+    keys.extend((2..2 + count).map(|at| (db, at as u32)));
+}
+
+fn number(arg: &[u8]) -> Option<usize> {
+    integer::parse_i64(arg).and_then(|n| usize::try_from(n).ok())
+}
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let count = number(args.get(1)).filter(|count| *count > 0);
+    let count = count.ok_or(Failure::from("ERR numkeys should be greater than 0"))?;
+    if count > args.len() - 2 {
+        return Err("ERR Number of keys can't be greater than number of args".into());
+    }
+    let (mut limit, mut at) = (0, 2 + count);
+    while at < args.len() {
+        if !is(args.get(at), "LIMIT") || at + 1 == args.len() {
+            return Err(Failure::SYNTAX);
+        }
+        let given = number(args.get(at + 1));
+        limit = given.ok_or(Failure::from("ERR LIMIT can't be negative"))?;
+        at += 2;
+    }
+    let sets = sets(ctx, args.iter_from(2).take(count))?;
+    let mut found = 0;
+    intersect(&sets, |_| {
+        found += 1;
+        if found == limit {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    reply.count(found);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_up_to_the_limit() {
+        let mut rig = Rig::new();
+        rig.check("SADD a x y z", ":3\r\n");
+        rig.check("SADD b z y x w", ":4\r\n");
+        rig.check("SINTERCARD 2 a b", ":3\r\n");
+        rig.check("SINTERCARD 1 b", ":4\r\n");
+        rig.check("SINTERCARD 3 a b none", ":0\r\n");
+        rig.check("SINTERCARD 2 a b LIMIT 2", ":2\r\n");
+        rig.check("SINTERCARD 2 a b limit 0", ":3\r\n");
+        rig.check("SINTERCARD 2 a b LIMIT 9", ":3\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        let few = "-ERR numkeys should be greater than 0\r\n";
+        rig.check("SINTERCARD 0 a", few);
+        rig.check("SINTERCARD -1 a", few);
+        rig.check("SINTERCARD x a", few);
+        let many = "-ERR Number of keys can't be greater than number of args\r\n";
+        rig.check("SINTERCARD 2 a", many);
+        rig.check("SINTERCARD 9223372036854775807 a", many);
+        rig.check("SINTERCARD 1 a LIMIT", "-ERR syntax error\r\n");
+        rig.check("SINTERCARD 1 a b", "-ERR syntax error\r\n");
+        let negative = "-ERR LIMIT can't be negative\r\n";
+        rig.check("SINTERCARD 1 a LIMIT -1", negative);
+        rig.check("SINTERCARD 1 a LIMIT x", negative);
+    }
+}

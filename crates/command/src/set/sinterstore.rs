@@ -1,0 +1,56 @@
+//! SINTERSTORE: keeps what is in all of several sets.
+
+use super::combine::{intersect, sets, store};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::algebra::Algebra;
+use rufous_datatype::set::{Op, Set};
+use std::ops::ControlFlow;
+
+pub static SINTERSTORE: Command = Command {
+    spec: Spec {
+        name: "sinterstore",
+        summary: "Stores the members that are in all of several sets; answers how many.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N * M) with N members of the smallest set and M sets",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
+        keys: Keys::ALL,
+        syntax: "destination key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let sets = sets(ctx, args.iter_from(2))?;
+    let (mut common, tuning) = (Set::empty(), ctx.shard.tuning());
+    intersect(&sets, |member| {
+        Set::commit(&mut common, &Op::Add { member }, tuning);
+        ControlFlow::Continue(())
+    });
+    store(ctx, args.get(1), common, reply);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn replaces_or_removes_the_destination() {
+        let mut rig = Rig::new();
+        rig.check("SADD a x y z", ":3\r\n");
+        rig.check("SADD b z y", ":2\r\n");
+        rig.check("SINTERSTORE a a b", ":2\r\n");
+        rig.check("SMISMEMBER a x y z", "*3\r\n:0\r\n:1\r\n:1\r\n");
+        rig.check("SINTERSTORE a a none", ":0\r\n");
+        rig.check("EXISTS a", ":0\r\n");
+        rig.check("SET s v", "+OK\r\n");
+        rig.check(
+            "SINTERSTORE b none s",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+        rig.check("SCARD b", ":2\r\n");
+    }
+}

@@ -1,0 +1,124 @@
+//! SPOP: takes members out of a set, whichever.
+
+use crate::elements::positive;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::set::{Op, Set, View};
+use rufous_kernel::shard::Any;
+
+pub static SPOP: Command = Command {
+    spec: Spec {
+        name: "spop",
+        summary: "Removes random members from a set and returns them.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N) with N members removed",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    if args.len() == 2 {
+        let mut taken = Vec::new();
+        let rng = &mut *ctx.rng;
+        let found = ctx.shard.update::<Set, _>(ctx.db, key, ctx.now, |set| {
+            let (member, _) = set.view().random(rng)?;
+            taken.extend_from_slice(member);
+            set.apply(&Op::Remove { member: &taken });
+            Some(())
+        })?;
+        match found {
+            Some(()) => reply.bulk(&taken),
+            None => reply.null(),
+        }
+        return Ok(());
+    }
+    if args.len() > 3 {
+        return Err(Failure::SYNTAX);
+    }
+    let count = positive(args.get(2))?;
+    let set = ctx.shard.look(ctx.db, key, ctx.now).map(Any::of::<Set>);
+    let set = set.transpose()?;
+    let len = set.map_or(0, View::len);
+    reply.set(count.min(len));
+    if let Some(set) = set.filter(|_| count >= len) {
+        set.iter().for_each(|(member, _)| reply.bulk(member));
+        ctx.shard.remove(ctx.db, key, ctx.now);
+        return Ok(());
+    }
+    if count == 0 || len == 0 {
+        return Ok(());
+    }
+    let (rng, mut taken) = (&mut *ctx.rng, Vec::new());
+    ctx.shard.update::<Set, _>(ctx.db, key, ctx.now, |set| {
+        for _ in 0..count {
+            let Some((member, _)) = set.view().random(rng) else {
+                break;
+            };
+            reply.bulk(member);
+            taken.clear();
+            taken.extend_from_slice(member);
+            set.apply(&Op::Remove { member: &taken });
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn one_of_them() {
+        let mut rig = Rig::new();
+        rig.check("SPOP k", "$-1\r\n");
+        rig.check("SADD k a b", ":2\r\n");
+        let one = rig.run(&[b"SPOP", b"k"]);
+        let other = rig.run(&[b"SPOP", b"k"]);
+        let mut both = [one, other];
+        both.sort();
+        assert_eq!(both, [b"$1\r\na\r\n", b"$1\r\nb\r\n"]);
+        rig.check("EXISTS k", ":0\r\n");
+    }
+
+    #[test]
+    fn so_many_of_them() {
+        let mut rig = Rig::new();
+        rig.check("SPOP k 3", "*0\r\n");
+        for n in 0..3_000 {
+            rig.check(&format!("SADD k {n}"), ":1\r\n");
+        }
+        rig.check("SPOP k 0", "*0\r\n");
+        let taken = rig.run(&[b"SPOP", b"k", b"2000"]);
+        assert!(taken.starts_with(b"*2000\r\n"));
+        let text = String::from_utf8(taken).expect("text");
+        for member in text.split("\r\n").skip(2).step_by(2) {
+            rig.check(&format!("SISMEMBER k {member}"), ":0\r\n");
+        }
+        rig.check("SCARD k", ":1000\r\n");
+        assert!(
+            rig.resp3()
+                .run(&[b"SPOP", b"k", b"5000"])
+                .starts_with(b"~1000\r\n")
+        );
+        rig.check("EXISTS k", ":0\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        let positive = "-ERR value is out of range, must be positive\r\n";
+        rig.check("SPOP k -1", positive);
+        rig.check("SPOP k x", positive);
+        rig.check("SPOP k 1 2", "-ERR syntax error\r\n");
+        rig.check("SET k v", "+OK\r\n");
+        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+        rig.check("SPOP k", wrong);
+        rig.check("SPOP k 0", wrong);
+    }
+}

@@ -1,0 +1,89 @@
+//! SRANDMEMBER: shows members of a set, whichever.
+
+use crate::elements::{draw_any, draw_different, draws};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::set::Set;
+
+pub static SRANDMEMBER: Command = Command {
+    spec: Spec {
+        name: "srandmember",
+        summary: "Returns random members of a set: different ones, or with a negative count any.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N) with N members returned",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key [count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    if args.len() > 3 {
+        return Err(Failure::SYNTAX);
+    }
+    let key = ctx.first_key(args.get(1));
+    if args.len() == 2 {
+        let set = ctx.shard.collection::<Set>(ctx.db, key, ctx.now)?;
+        match set.and_then(|set| set.random(ctx.rng)) {
+            Some((member, _)) => reply.bulk(member),
+            None => reply.null(),
+        }
+        return Ok(());
+    }
+    let count = draws(args.get(2))?;
+    let Some(set) = ctx.shard.collection::<Set>(ctx.db, key, ctx.now)? else {
+        reply.array(0);
+        return Ok(());
+    };
+    if count < 0 {
+        let count = count.unsigned_abs();
+        reply.array(count as usize);
+        return draw_any(set, count, ctx.rng, reply, |reply, member, _| {
+            reply.bulk(member);
+        });
+    }
+    let count = set.len().min(count as usize);
+    reply.array(count);
+    draw_different(set, count, ctx.rng, |member, _| reply.bulk(member));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn any_or_different_ones() {
+        let mut rig = Rig::new();
+        rig.check("SRANDMEMBER k", "$-1\r\n");
+        rig.check("SRANDMEMBER k 3", "*0\r\n");
+        rig.check("SADD k a", ":1\r\n");
+        rig.check("SRANDMEMBER k", "$1\r\na\r\n");
+        rig.check("SRANDMEMBER k 0", "*0\r\n");
+        rig.check("SRANDMEMBER k 3", "*1\r\n$1\r\na\r\n");
+        rig.check("SRANDMEMBER k -2", "*2\r\n$1\r\na\r\n$1\r\na\r\n");
+        rig.check("SCARD k", ":1\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("SRANDMEMBER k 1 2", "-ERR syntax error\r\n");
+        rig.check(
+            "SRANDMEMBER k x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check(
+            "SRANDMEMBER k -9223372036854775808",
+            "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n",
+        );
+        rig.check("SADD k a", ":1\r\n");
+        rig.check(
+            "SRANDMEMBER k -9223372036854775807",
+            "-ERR the reply would be larger than any client may be sent\r\n",
+        );
+    }
+}

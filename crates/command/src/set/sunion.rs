@@ -1,0 +1,52 @@
+//! SUNION: what is in any of several sets.
+
+use super::combine::{sets, union};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static SUNION: Command = Command {
+    spec: Spec {
+        name: "sunion",
+        summary: "Returns the members of several sets, each once.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(N) with N members of all sets",
+        arity: -2,
+        flags: Flags::READONLY.or(Flags::SLOW),
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let sets = sets(ctx, args.iter_from(1))?;
+    let all = union(sets, ctx.shard.tuning());
+    reply.set(all.view().len());
+    for (member, _) in all.view().iter() {
+        reply.bulk(member);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn each_member_once() {
+        let mut rig = Rig::new();
+        rig.check("SADD a x y", ":2\r\n");
+        rig.check("SADD b y z w", ":3\r\n");
+        let all = "4\r\n$1\r\ny\r\n$1\r\nz\r\n$1\r\nw\r\n$1\r\nx\r\n";
+        rig.check("SUNION a none b a", &format!("*{all}"));
+        rig.check("SUNION none", "*0\r\n");
+        rig.check("SCARD b", ":3\r\n");
+        rig.check("SET s v", "+OK\r\n");
+        rig.check(
+            "SUNION a s",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+        rig.resp3().check("SUNION a b", &format!("~{all}"));
+    }
+}

@@ -1,0 +1,243 @@
+//! Which operations on a hash are independent.
+//!
+//! Pairs say it all but for sums: an operation that changes a field is
+//! independent only of those that would leave the same (sets of one value,
+//! quiet deletes), of other increments, and of what its change cannot
+//! be told from. So all that is admitted on a field and changes it is of one
+//! sort, and what was true of each pair stays true of all.
+
+use super::{Hash, Kind, Op, View, field, float_sum, sum};
+use crate::algebra::{Held, Rule, When};
+use crate::integer::parse_i64;
+
+type HeldOp<'a> = Held<Op<'a>>;
+
+fn apart(a: &HeldOp<'_>, b: &HeldOp<'_>) -> bool {
+    field(&a.op) != field(&b.op)
+}
+
+fn quiet(a: &HeldOp<'_>, b: &HeldOp<'_>) -> bool {
+    !a.wanted && !b.wanted
+}
+
+fn current<'v>(held: &HeldOp<'_>, view: View<'v>) -> Option<&'v [u8]> {
+    field(&held.op).and_then(|field| view.get(field))
+}
+
+fn present(held: &HeldOp<'_>, view: View<'_>) -> bool {
+    current(held, view).is_some()
+}
+
+/// Whether the operation, by itself, leaves everything as it is.
+fn keeps(held: &HeldOp<'_>, view: View<'_>) -> bool {
+    let current = current(held, view);
+    match held.op {
+        Op::Set { value, .. } => current == Some(value),
+        Op::SetNew { .. } => current.is_some(),
+        Op::Delete { .. } => current.is_none(),
+        Op::Increment { by, .. } => match sum(current, by) {
+            Ok(_) => by == 0 && current.is_some(),
+            Err(_) => true,
+        },
+        Op::IncrementFloat { by, .. } => match float_sum(current, by) {
+            Ok(sum) => current == Some(&sum),
+            Err(_) => true,
+        },
+        _ => true,
+    }
+}
+
+/// Whether the value would be as long as it is; nothing has no length.
+fn keeps_length(held: &HeldOp<'_>, view: View<'_>) -> bool {
+    let len = current(held, view).map_or(0, <[u8]>::len);
+    match held.op {
+        Op::Set { value, .. } => value.len() == len,
+        Op::SetNew { value, .. } => present(held, view) || value.is_empty(),
+        Op::Delete { .. } => len == 0,
+        _ => keeps(held, view),
+    }
+}
+
+fn same_value(a: &HeldOp<'_>, b: &HeldOp<'_>) -> bool {
+    let value = |held: &HeldOp<'_>| match held.op {
+        Op::Set { value, .. } | Op::SetNew { value, .. } => Some(value.to_vec()),
+        _ => None,
+    };
+    value(a) == value(b)
+}
+
+fn amount(held: &HeldOp<'_>) -> i64 {
+    match held.op {
+        Op::Increment { by, .. } => by,
+        _ => 0,
+    }
+}
+
+/// Whether a number stays within 64 bits whichever of these come first.
+fn fits<'h, 'a: 'h>(increments: impl Iterator<Item = &'h HeldOp<'a>>, start: i64) -> bool {
+    let (mut least, mut most) = (i128::from(start), i128::from(start));
+    for by in increments.map(amount) {
+        least += i128::from(by.min(0));
+        most += i128::from(by.max(0));
+    }
+    i64::try_from(least).is_ok() && i64::try_from(most).is_ok()
+}
+
+/// The number that increments begin with.
+fn start(held: &HeldOp<'_>, view: View<'_>) -> Option<i64> {
+    current(held, view).map_or(Some(0), parse_i64)
+}
+
+/// Whether two increments of one field may both be done, in either order.
+fn sums_commute(a: &HeldOp<'_>, b: &HeldOp<'_>, view: View<'_>) -> bool {
+    let fits = start(a, view).is_some_and(|start| fits([a, b].into_iter(), start));
+    fits && (!a.wanted || amount(b) == 0) && (!b.wanted || amount(a) == 0)
+}
+
+/// What pairs do not show: that a field stays within 64 bits after all of its
+/// increments, unless none of them changes it.
+pub(super) fn sums_fit(held: &[HeldOp<'_>], new: &HeldOp<'_>, view: View<'_>) -> bool {
+    if !matches!(new.op, Op::Increment { .. }) {
+        return true;
+    }
+    let Some(start) = start(new, view) else {
+        return true;
+    };
+    let of_field =
+        |held: &&HeldOp<'_>| matches!(held.op, Op::Increment { .. }) && !apart(held, new);
+    let all = || held.iter().filter(of_field).chain([new]);
+    all().all(|held| keeps(held, view)) || fits(all(), start)
+}
+
+const fn rule(a: Kind, b: Kind, when: When<Hash>) -> Rule<Hash> {
+    Rule { pair: (a, b), when }
+}
+
+const APART: When<Hash> = When::If {
+    text: "x ≠ y",
+    holds: |a, b, _| apart(a, b),
+};
+
+const APART_OR_KEPT: When<Hash> = When::If {
+    text: "x ≠ y, or neither changes anything",
+    holds: |a, b, view| apart(a, b) || keeps(a, view) && keeps(b, view),
+};
+
+const APART_OR_THERE: When<Hash> = When::If {
+    text: "x ≠ y, or x ∈ S",
+    holds: |a, b, view| apart(a, b) || present(a, view),
+};
+
+const NEW_OR_SAME: When<Hash> = When::If {
+    text: "x ≠ y, or x ∈ S, or nobody wants either reply and the values are the same",
+    holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b) && same_value(a, b),
+};
+
+const READS_UNCHANGED: When<Hash> = When::If {
+    text: "x ≠ y, or the update changes nothing, or nobody wants the read",
+    holds: |read, update, view| apart(read, update) || keeps(update, view) || !read.wanted,
+};
+
+const EXISTS_ANYWAY: When<Hash> = When::If {
+    text: "x ≠ y, or y ∈ S, or nobody wants exists(x)",
+    holds: |read, update, view| apart(read, update) || present(update, view) || !read.wanted,
+};
+
+const AS_LONG: When<Hash> = When::If {
+    text: "x ≠ y, or the length stays the same, or nobody wants strlen(x)",
+    holds: |read, update, view| apart(read, update) || keeps_length(update, view) || !read.wanted,
+};
+
+const AS_MANY: When<Hash> = When::If {
+    text: "y ∈ S, or nobody wants length()",
+    holds: |read, update, view| present(update, view) || !read.wanted,
+};
+
+const ALL_KEPT: When<Hash> = When::If {
+    text: "the update changes nothing, or nobody wants all()",
+    holds: |read, update, view| keeps(update, view) || !read.wanted,
+};
+
+pub(super) static RULES: [Rule<Hash>; 40] = [
+    rule(
+        Kind::Set,
+        Kind::Set,
+        When::If {
+            text: "x ≠ y, or the values are the same and: x ∈ S, or nobody wants either reply",
+            holds: |a, b, view| {
+                apart(a, b) || same_value(a, b) && (present(a, view) || quiet(a, b))
+            },
+        },
+    ),
+    rule(
+        Kind::SetNew,
+        Kind::Set,
+        When::If {
+            text: "x ≠ y, or x ∈ S, or nobody wants either reply",
+            // A set decides, whether it comes first or last.
+            holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b),
+        },
+    ),
+    rule(Kind::SetNew, Kind::SetNew, NEW_OR_SAME),
+    rule(Kind::Delete, Kind::Set, APART),
+    rule(Kind::Delete, Kind::SetNew, APART),
+    rule(
+        Kind::Delete,
+        Kind::Delete,
+        When::If {
+            text: "x ≠ y, or x ∉ S, or nobody wants either reply",
+            holds: |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b),
+        },
+    ),
+    rule(Kind::Increment, Kind::Set, APART_OR_KEPT),
+    rule(Kind::Increment, Kind::SetNew, APART_OR_THERE),
+    rule(Kind::Increment, Kind::Delete, APART),
+    rule(
+        Kind::Increment,
+        Kind::Increment,
+        When::If {
+            text: "x ≠ y, or neither changes anything, or S[x] fits 64 bits in either order and \
+                   nobody wants a sum that the other changes",
+            holds: |a, b, view| {
+                apart(a, b) || keeps(a, view) && keeps(b, view) || sums_commute(a, b, view)
+            },
+        },
+    ),
+    rule(Kind::IncrementFloat, Kind::Set, APART_OR_KEPT),
+    rule(Kind::IncrementFloat, Kind::SetNew, APART_OR_THERE),
+    rule(Kind::IncrementFloat, Kind::Delete, APART),
+    rule(Kind::IncrementFloat, Kind::Increment, APART_OR_KEPT),
+    rule(Kind::IncrementFloat, Kind::IncrementFloat, APART_OR_KEPT),
+    rule(Kind::Get, Kind::Set, READS_UNCHANGED),
+    rule(Kind::Get, Kind::SetNew, READS_UNCHANGED),
+    rule(Kind::Get, Kind::Delete, READS_UNCHANGED),
+    rule(Kind::Get, Kind::Increment, READS_UNCHANGED),
+    rule(Kind::Get, Kind::IncrementFloat, READS_UNCHANGED),
+    rule(Kind::Exists, Kind::Set, EXISTS_ANYWAY),
+    rule(Kind::Exists, Kind::SetNew, EXISTS_ANYWAY),
+    rule(Kind::Exists, Kind::Delete, READS_UNCHANGED),
+    rule(Kind::Exists, Kind::Increment, EXISTS_ANYWAY),
+    rule(Kind::Exists, Kind::IncrementFloat, EXISTS_ANYWAY),
+    rule(Kind::StrLen, Kind::Set, AS_LONG),
+    rule(Kind::StrLen, Kind::SetNew, AS_LONG),
+    rule(Kind::StrLen, Kind::Delete, AS_LONG),
+    rule(Kind::StrLen, Kind::Increment, READS_UNCHANGED),
+    rule(Kind::StrLen, Kind::IncrementFloat, READS_UNCHANGED),
+    rule(Kind::Length, Kind::Set, AS_MANY),
+    rule(Kind::Length, Kind::SetNew, AS_MANY),
+    rule(
+        Kind::Length,
+        Kind::Delete,
+        When::If {
+            text: "y ∉ S, or nobody wants length()",
+            holds: |read, update, view| !present(update, view) || !read.wanted,
+        },
+    ),
+    rule(Kind::Length, Kind::Increment, AS_MANY),
+    rule(Kind::Length, Kind::IncrementFloat, AS_MANY),
+    rule(Kind::All, Kind::Set, ALL_KEPT),
+    rule(Kind::All, Kind::SetNew, ALL_KEPT),
+    rule(Kind::All, Kind::Delete, ALL_KEPT),
+    rule(Kind::All, Kind::Increment, ALL_KEPT),
+    rule(Kind::All, Kind::IncrementFloat, ALL_KEPT),
+];
