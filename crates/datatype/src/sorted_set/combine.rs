@@ -109,6 +109,10 @@ fn part(op: &Op<'_>, other: &Op<'_>, combined: &Reply) -> Reply {
                 } if answers(other, op) => (*from, *to),
                 _ => (*start, *stop),
             };
+            // The same asked twice, perhaps from both ends: where it lies is not known.
+            if (from, to) == (*start, *stop) {
+                return combined.clone();
+            }
             // The elements are those of positions `from` to `to`, as far as there are such:
             // some may be missing at the end from which positions do not count.
             let first = match from < 0 {

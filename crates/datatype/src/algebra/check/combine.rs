@@ -14,15 +14,18 @@ pub(super) fn check<T: Algebra>(
 ) -> Result<(), String> {
     for _ in 0..PAIRS {
         let (pending, new) = (T::sample_op(rng), T::sample_op(rng));
-        let Some(combined) = T::combine(&pending, &new) else {
-            continue;
-        };
-        compare::<T>(state, [&pending, &new, &combined], tuning)?;
-        // What was combined may be combined further.
-        for _ in 0..PAIRS {
+        // What is asked twice combines most often, and is seldom drawn twice.
+        for new in [pending, new] {
+            let Some(combined) = T::combine(&pending, &new) else {
+                continue;
+            };
+            compare::<T>(state, [&pending, &new, &combined], tuning)?;
+            // What was combined may be combined further.
             let third = T::sample_op(rng);
-            if let Some(all) = T::combine(&combined, &third) {
-                compare::<T>(state, [&combined, &third, &all], tuning)?;
+            for third in [pending, third] {
+                if let Some(all) = T::combine(&combined, &third) {
+                    compare::<T>(state, [&combined, &third, &all], tuning)?;
+                }
             }
         }
     }
