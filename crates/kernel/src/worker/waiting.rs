@@ -434,6 +434,10 @@ impl<P: Program> Worker<P> {
         gathered: &[Gathered],
         waiter: Option<WaiterId>,
     ) -> Option<WorkerId> {
+        if batch.is_empty() {
+            // A cut of the logs is nobody's request.
+            return Some(self.id);
+        }
         std::mem::swap(&mut self.shard, &mut self.scratch);
         let wait = self.run_one(now, batch, false);
         std::mem::swap(&mut self.shard, &mut self.scratch);
