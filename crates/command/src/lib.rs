@@ -13,7 +13,7 @@
 //! - [`options`]: reading arguments
 //! - [`elements`]: replies, scans and draws of elements
 //! - [`table`]: finding a command by name
-//! - [`string`], [`bitmap`], [`set`], [`hyperloglog`], [`key`], [`server`]: the commands
+//! - [`string`], [`list`], [`bitmap`], [`set`], [`hyperloglog`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
@@ -21,6 +21,7 @@ pub mod elements;
 pub mod failure;
 pub mod hyperloglog;
 pub mod key;
+pub mod list;
 pub mod options;
 pub mod reply;
 pub mod server;

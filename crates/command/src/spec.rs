@@ -109,6 +109,7 @@ impl Keys {
 pub enum Group {
     Generic,
     String,
+    List,
     Bitmap,
     Set,
     Hash,
@@ -124,6 +125,7 @@ impl Group {
         match self {
             Group::Generic => "generic",
             Group::String => "string",
+            Group::List => "list",
             Group::Bitmap => "bitmap",
             Group::Set => "set",
             Group::Hash => "hash",
@@ -230,6 +232,7 @@ impl Spec {
         match self.group {
             Group::Generic => all.push("@keyspace"),
             Group::String => all.push("@string"),
+            Group::List => all.push("@list"),
             Group::Bitmap => all.push("@bitmap"),
             Group::Set => all.push("@set"),
             Group::Hash => all.push("@hash"),

@@ -2,7 +2,7 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hyperloglog, key, server, set, string,
+    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hyperloglog, key, list, server, set, string,
 };
 use rufous_base::{Args, Output};
 use rufous_kernel::{Context, Program};
@@ -12,8 +12,9 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-static GROUPS: [&[&Command]; 6] = [
+static GROUPS: [&[&Command]; 7] = [
     string::COMMANDS,
+    list::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
     key::COMMANDS,

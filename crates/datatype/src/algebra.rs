@@ -251,6 +251,13 @@ pub trait DataType: Algebra {
     fn len(view: Self::View<'_>) -> usize;
     /// What a state that is not packed has on the heap, in constant time.
     fn heap_bytes(state: &Self::State) -> usize;
+    /// What operations have taken out of a state as a whole and that takes
+    /// time to drop, so that it can be dropped where nobody waits. Until then
+    /// it is no part of the state, nor of [`DataType::heap_bytes`].
+    fn take_waste(state: &mut Self::State) -> Option<Self::State> {
+        let _ = state;
+        None
+    }
     /// What `OBJECT ENCODING` answers.
     fn encoding(view: Self::View<'_>) -> &'static str;
 

@@ -15,6 +15,7 @@
 //! | [`set`] | sets |
 //! | [`table`] | elements found by name, packed or large: sets and hashes |
 //! | [`uid`] | unique identifiers without order |
+//! | [`list`] | elements in the order that their clients chose |
 //! | [`sorted_set`] | members in the order of their scores |
 //! | [`error`] | [`ValueError`], the texts of Redis's errors about values |
 //! | [`integer`] | strict integers, counters |
@@ -47,6 +48,7 @@ pub mod hash;
 pub mod hll;
 pub mod integer;
 pub mod lcs;
+pub mod list;
 pub mod object;
 pub mod pack;
 pub mod range;

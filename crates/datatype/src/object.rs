@@ -208,6 +208,8 @@ macro_rules! register {
 register! {
     /// Fields with values.
     Hash = 1 => crate::hash::Hash;
+    /// Lists.
+    List = 2 => crate::list::List;
     /// Members without order.
     Set = 3 => crate::set::Set;
     /// Members in the order of their scores.

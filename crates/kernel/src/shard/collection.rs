@@ -1,7 +1,7 @@
 //! Changes of values that are no strings: by operations of their type, which
 //! are what the journal is told.
 
-use super::db::{Db, Found, number, packed};
+use super::db::{Db, Found, Outside, number, packed};
 use super::record::{Head, OBJECT, PACKED};
 use super::types::{Key, WrongType, fits_packed};
 use super::{Env, Shard};
@@ -30,6 +30,17 @@ impl<T: Registered> Editor<'_, T> {
             }
         }
         applied.reply
+    }
+
+    /// Does an operation that is known to change the value, and whose reply
+    /// nobody needs.
+    #[inline]
+    pub fn commit(&mut self, op: &T::Op<'_>) {
+        T::commit(self.state, op, self.tuning);
+        self.changes += 1;
+        if let Some(ops) = &mut self.ops {
+            T::encode(op, ops);
+        }
     }
 
     /// The value as the operations so far have left it.
@@ -269,6 +280,11 @@ impl Db {
         let changes = editor.changes;
         let after = T::heap_bytes(state);
         let is_empty = T::is_empty(T::view(state));
+        if changes > 0
+            && let Some(waste) = T::take_waste(state)
+        {
+            env.throw(Outside::Object(T::wrap(waste)));
+        }
         self.settle((found, number), key.hash, (before, after), is_empty, env);
         Ok((changes, result))
     }

@@ -56,6 +56,7 @@ mod walk;
 mod watch;
 mod write;
 
+pub use collection::Editor;
 pub use policy::Policy;
 pub use sample::{Drawn, Eviction};
 pub use snapshot::SnapshotProgress;

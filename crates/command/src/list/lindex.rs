@@ -1,0 +1,53 @@
+//! LINDEX: one element of a list.
+
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static LINDEX: Command = Command {
+    spec: Spec {
+        name: "lindex",
+        summary: "Returns the element of a list at an index, negative ones counted from the end.",
+        since: "1.0.0",
+        group: Group::List,
+        complexity: "O(log N) with N elements in the list",
+        arity: 3,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key index",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let Some(view) = super::read(ctx, args.get(1))? else {
+        reply.null();
+        return Ok(());
+    };
+    match view.at(integer(args.get(2))?) {
+        Some(element) => reply.bulk(element),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn from_both_ends() {
+        let mut rig = Rig::new();
+        rig.check("RPUSH k a b c", ":3\r\n");
+        rig.check("LINDEX k 0", "$1\r\na\r\n");
+        rig.check("LINDEX k -1", "$1\r\nc\r\n");
+        rig.check("LINDEX k -3", "$1\r\na\r\n");
+        rig.check("LINDEX k 3", "$-1\r\n");
+        rig.check("LINDEX k -4", "$-1\r\n");
+        rig.check("LINDEX none x", "$-1\r\n");
+        rig.check(
+            "LINDEX k x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! LINSERT: puts an element next to another.
+
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::list::{List, Op, Reply as Answer};
+use rufous_kernel::shard::Editor;
+
+pub static LINSERT: Command = Command {
+    spec: Spec {
+        name: "linsert",
+        summary: "Puts an element before or after the first one of a list that is equal to the pivot, and returns the new length, or -1 where there is no such pivot.",
+        since: "2.2.0",
+        group: Group::List,
+        complexity: "O(N) with N elements before the pivot",
+        arity: 5,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
+        keys: Keys::FIRST,
+        syntax: "key BEFORE | AFTER pivot element",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let (pivot, element) = (args.get(3), args.get(4));
+    let op = match args.get(2) {
+        word if is(word, "BEFORE") => Op::InsertBefore { pivot, element },
+        word if is(word, "AFTER") => Op::InsertAfter { pivot, element },
+        _ => return Err(Failure::SYNTAX),
+    };
+    let key = ctx.first_key(args.get(1));
+    let change = |editor: &mut Editor<'_, List>| editor.apply(&op);
+    match ctx.shard.update::<List, _>(ctx.db, key, ctx.now, change)? {
+        Answer::Length(len) => reply.count(len),
+        Answer::NoPivot => reply.integer(-1),
+        _ => reply.integer(0),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn beside_the_first_pivot() {
+        let mut rig = Rig::new();
+        rig.check("LINSERT k BEFORE a b", ":0\r\n");
+        rig.check("RPUSH k a b a", ":3\r\n");
+        rig.check("LINSERT k before a x", ":4\r\n");
+        rig.check("LINSERT k AFTER a y", ":5\r\n");
+        rig.check("LINSERT k AFTER none z", ":-1\r\n");
+        rig.check(
+            "LRANGE k 0 -1",
+            "*5\r\n$1\r\nx\r\n$1\r\na\r\n$1\r\ny\r\n$1\r\nb\r\n$1\r\na\r\n",
+        );
+        rig.check("LINSERT k BESIDE a z", "-ERR syntax error\r\n");
+    }
+}

@@ -1,0 +1,143 @@
+//! LMPOP: takes elements off the first of several lists that is there.
+
+use super::{End, pop_many};
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::integer::parse_i64;
+use rufous_datatype::list::List;
+
+pub static LMPOP: Command = Command {
+    spec: Spec {
+        name: "lmpop",
+        summary: "Takes elements off an end of the first list that is there, and returns its key and them.",
+        since: "7.0.0",
+        group: Group::List,
+        complexity: "O(N + M) with N keys and M elements returned",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::MOVABLE_KEYS),
+        keys: Keys::Custom {
+            find,
+            shown: (0, 0, 0),
+        },
+        syntax: "numkeys key [key ...] LEFT | RIGHT [COUNT count]",
+    },
+    run,
+};
+
+fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
+    if let Ok(request) = Request::parse(args, 1) {
+        keys.extend((request.first..request.end).map(|at| (db, at as u32)));
+    }
+}
+
+/// What a request of this shape asks for.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The arguments that are keys.
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+    pub(crate) from: End,
+    pub(crate) count: u64,
+}
+
+impl Request {
+    /// `at`: the argument that says how many keys there are.
+    pub(crate) fn parse(args: &Args<'_>, at: usize) -> Result<Self, Failure> {
+        let positive = |arg: &[u8]| {
+            parse_i64(arg)
+                .and_then(|n| u64::try_from(n).ok())
+                .filter(|&n| n > 0)
+        };
+        let keys = positive(args.get(at)).ok_or("ERR numkeys should be greater than 0")?;
+        let first = at + 1;
+        let end = usize::try_from(keys)
+            .ok()
+            .and_then(|keys| keys.checked_add(first));
+        let end = end.filter(|&end| end < args.len()).ok_or(Failure::SYNTAX)?;
+        let from = End::parse(args.get(end))?;
+        let count = match args.len() - end - 1 {
+            0 => 1,
+            2 if is(args.get(end + 1), "COUNT") => {
+                positive(args.get(end + 2)).ok_or("ERR count should be greater than 0")?
+            }
+            _ => return Err(Failure::SYNTAX),
+        };
+        Ok(Self {
+            first,
+            end,
+            from,
+            count,
+        })
+    }
+
+    /// Takes off the first list that is there. False, and no reply, where none is.
+    pub(crate) fn take(
+        &self,
+        ctx: &mut Ctx<'_>,
+        args: &Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<bool, Failure> {
+        for at in self.first..self.end {
+            let name = args.get(at);
+            let key = ctx.key(name);
+            let Some(value) = ctx.shard.look(ctx.db, key, ctx.now) else {
+                continue;
+            };
+            value.of::<List>()?;
+            reply.array(2);
+            reply.bulk(name);
+            return pop_many(ctx, key, self.from, self.count, reply);
+        }
+        Ok(false)
+    }
+}
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let request = Request::parse(&args, 1)?;
+    if !request.take(ctx, &args, reply)? {
+        reply.null_array();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn of_the_first_list_that_is_there() {
+        let mut rig = Rig::new();
+        rig.check("LMPOP 2 a b LEFT", "*-1\r\n");
+        rig.check("RPUSH b 1 2 3", ":3\r\n");
+        rig.check("LMPOP 2 a b LEFT", "*2\r\n$1\r\nb\r\n*1\r\n$1\r\n1\r\n");
+        rig.check(
+            "LMPOP 2 a b right count 5",
+            "*2\r\n$1\r\nb\r\n*2\r\n$1\r\n3\r\n$1\r\n2\r\n",
+        );
+        rig.check("EXISTS b", ":0\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        let keys = "-ERR numkeys should be greater than 0\r\n";
+        let count = "-ERR count should be greater than 0\r\n";
+        let syntax = "-ERR syntax error\r\n";
+        rig.check("LMPOP 0 a LEFT", keys);
+        rig.check("LMPOP x a LEFT", keys);
+        rig.check("LMPOP 3 a b LEFT", syntax);
+        rig.check("LMPOP 9223372036854775807 a LEFT", syntax);
+        rig.check("LMPOP 1 a UP", syntax);
+        rig.check("LMPOP 1 a LEFT COUNT", syntax);
+        rig.check("LMPOP 1 a LEFT COUNT 0", count);
+        rig.check("LMPOP 1 a LEFT COUNT -1", count);
+        rig.check("LMPOP 1 a LEFT COUNT 1 COUNT 1", syntax);
+        rig.check("SET s v", "+OK\r\n");
+        rig.check("RPUSH b 1", ":1\r\n");
+        rig.check(
+            "LMPOP 2 s b LEFT",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! LREM: removes elements that are equal to one.
+
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::list::{List, Op, Reply as Answer};
+use rufous_kernel::shard::Editor;
+
+pub static LREM: Command = Command {
+    spec: Spec {
+        name: "lrem",
+        summary: "Removes elements of a list that are equal to the one given: the first so many, the last if the count is negative, all if it is 0. Returns how many.",
+        since: "1.0.0",
+        group: Group::List,
+        complexity: "O(N) with N elements in the list",
+        arity: 4,
+        flags: Flags::WRITE.or(Flags::SLOW),
+        keys: Keys::FIRST,
+        syntax: "key count element",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let (count, element) = (integer(args.get(2))?, args.get(3));
+    let key = ctx.first_key(args.get(1));
+    let change = |editor: &mut Editor<'_, List>| editor.apply(&Op::Remove { count, element });
+    match ctx.shard.update::<List, _>(ctx.db, key, ctx.now, change)? {
+        Answer::Removed(removed) => reply.count(removed),
+        _ => reply.integer(0),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn from_either_end_or_all() {
+        let mut rig = Rig::new();
+        rig.check("RPUSH k a b a c a d a", ":7\r\n");
+        rig.check("LREM k 1 a", ":1\r\n");
+        rig.check("LREM k -1 a", ":1\r\n");
+        rig.check(
+            "LRANGE k 0 -1",
+            "*5\r\n$1\r\nb\r\n$1\r\na\r\n$1\r\nc\r\n$1\r\na\r\n$1\r\nd\r\n",
+        );
+        rig.check("LREM k 0 a", ":2\r\n");
+        rig.check("LREM k 0 a", ":0\r\n");
+        rig.check("LREM none 0 a", ":0\r\n");
+        rig.check("LREM k 9 b", ":1\r\n");
+        rig.check("LREM k 9 c", ":1\r\n");
+        rig.check("LREM k 9 d", ":1\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+    }
+
+    #[test]
+    fn of_large_lists_few_or_many() {
+        let mut rig = Rig::new();
+        for n in 0..2000 {
+            let element: &[u8] = if n % 2 == 0 { b"even" } else { b"odd" };
+            rig.run(&[b"RPUSH", b"k", element]);
+        }
+        rig.check("LREM k -3 even", ":3\r\n");
+        rig.check("LREM k 0 odd", ":1000\r\n");
+        rig.check("LLEN k", ":997\r\n");
+        rig.check("LPOS k odd", "$-1\r\n");
+    }
+}

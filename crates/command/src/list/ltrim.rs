@@ -1,0 +1,64 @@
+//! LTRIM: keeps a part of a list.
+
+use crate::options::integer;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::list::{List, Op};
+use rufous_kernel::shard::Editor;
+
+pub static LTRIM: Command = Command {
+    spec: Spec {
+        name: "ltrim",
+        summary: "Removes all elements of a list but those from one index to another.",
+        since: "1.0.0",
+        group: Group::List,
+        complexity: "O(log N) with N elements in the list: what goes is dropped elsewhere",
+        arity: 4,
+        flags: Flags::WRITE,
+        keys: Keys::FIRST,
+        syntax: "key start stop",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let (start, stop) = (integer(args.get(2))?, integer(args.get(3))?);
+    let key = ctx.first_key(args.get(1));
+    let change = |editor: &mut Editor<'_, List>| editor.apply(&Op::Trim { start, stop });
+    ctx.shard.update::<List, _>(ctx.db, key, ctx.now, change)?;
+    reply.ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn keeps_what_lies_between() {
+        let mut rig = Rig::new();
+        rig.check("LTRIM none 0 1", "+OK\r\n");
+        rig.check("RPUSH k a b c d e", ":5\r\n");
+        rig.check("LTRIM k 0 -1", "+OK\r\n");
+        rig.check("LTRIM k 1 -2", "+OK\r\n");
+        rig.check("LRANGE k 0 -1", "*3\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n");
+        rig.check("LTRIM k 0 0", "+OK\r\n");
+        rig.check("LRANGE k 0 -1", "*1\r\n$1\r\nb\r\n");
+        rig.check("LTRIM k 1 0", "+OK\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+    }
+
+    #[test]
+    fn what_goes_of_a_large_list_is_garbage() {
+        let mut rig = Rig::new();
+        for n in 0..30_000 {
+            rig.run(&[b"RPUSH", b"k", format!("element {n}").as_bytes()]);
+        }
+        rig.check("LTRIM k 0 99", "+OK\r\n");
+        assert_eq!(rig.shard.take_garbage().len(), 1);
+        rig.check("LLEN k", ":100\r\n");
+        rig.check("LINDEX k -1", "$10\r\nelement 99\r\n");
+        rig.check("LTRIM k 1 0", "+OK\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+    }
+}

@@ -1,0 +1,55 @@
+//! RPOP: takes elements off the end of a list.
+
+use super::ends::{self, End};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static RPOP: Command = Command {
+    spec: Spec {
+        name: "rpop",
+        summary: "Takes elements off the end of a list and returns them.",
+        since: "1.0.0",
+        group: Group::List,
+        complexity: "O(N) with N elements returned",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    ends::pop(ctx, &args, End::Right, "rpop", reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn one_or_several() {
+        let mut rig = Rig::new();
+        rig.check("RPUSH k a b c d e", ":5\r\n");
+        rig.check("RPOP k", "$1\r\ne\r\n");
+        rig.check("RPOP k 2", "*2\r\n$1\r\nd\r\n$1\r\nc\r\n");
+        rig.check("RPOP k 0", "*0\r\n");
+        rig.check("RPOP k 10", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+        rig.check("RPOP k", "$-1\r\n");
+        rig.check("RPOP k 1", "*-1\r\n");
+        rig.resp3().check("RPOP k 1", "_\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        let positive = "-ERR value is out of range, must be positive\r\n";
+        rig.check("RPOP k -1", positive);
+        rig.check("RPOP k x", positive);
+        rig.check(
+            "RPOP k 1 2",
+            "-ERR wrong number of arguments for 'rpop' command\r\n",
+        );
+    }
+}
