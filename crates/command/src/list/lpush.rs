@@ -42,13 +42,13 @@ mod tests {
         for n in 0..128 {
             rig.check(&format!("LPUSH k {n}"), &format!(":{}\r\n", n + 1));
         }
-        rig.check("OBJECT ENCODING k", "$8\r\nlistpack\r\n");
+        rig.check("object|encoding ENCODING k", "$8\r\nlistpack\r\n");
         rig.check("LPUSH k x", ":129\r\n");
-        rig.check("OBJECT ENCODING k", "$9\r\nquicklist\r\n");
+        rig.check("object|encoding ENCODING k", "$9\r\nquicklist\r\n");
         rig.check("LINDEX k 0", "$1\r\nx\r\n");
         rig.check("LINDEX k -1", "$1\r\n0\r\n");
         rig.run(&[b"LPUSH", b"one", &vec![b'x'; 100_000]]);
-        rig.check("OBJECT ENCODING one", "$9\r\nquicklist\r\n");
+        rig.check("object|encoding ENCODING one", "$9\r\nquicklist\r\n");
     }
 
     #[test]

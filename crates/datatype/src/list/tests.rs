@@ -3,17 +3,9 @@
 use super::*;
 use crate::algebra::check;
 
-fn list(elements: &[&[u8]], tuning: &Tuning) -> State {
-    let mut state = List::empty();
-    for element in elements {
-        List::commit(&mut state, &Op::PushBack { element }, tuning);
-    }
-    state
-}
-
 #[test]
 fn what_the_algebra_states_holds() {
-    check::data_type::<List>(77, 100_000)
+    check::data_type::<List>(77, 2_000)
         .map_err(|f| f.to_string())
         .unwrap();
 }
