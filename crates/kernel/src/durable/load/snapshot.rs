@@ -113,8 +113,11 @@ impl SnapshotPass {
             while !rest.is_empty() {
                 let start = rest;
                 match Entry::decode(&mut rest) {
-                    Ok(Entry::Effect(Effect::Set { .. })) if !self.ended => {
-                        keys += 1;
+                    Ok(Entry::Effect(
+                        effect @ (Effect::Set { .. } | Effect::Put { .. } | Effect::More { .. }),
+                    )) if !self.ended => {
+                        // The rest of a large value belongs to a key that was counted.
+                        keys += u64::from(!matches!(effect, Effect::More { .. }));
                         let effect = &start[..start.len() - rest.len()];
                         if self.stage.push(effect, target).is_err() {
                             return damage(frame.offset, "a key is none");
