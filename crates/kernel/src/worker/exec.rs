@@ -209,6 +209,7 @@ impl<P: Program> Worker<P> {
         let spare = self.execs.spare.take();
         let mut scratch = spare.unwrap_or_else(|| Box::new(Shard::new(seed)));
         scratch.set_policy(self.shard.policy());
+        scratch.set_tuning(*self.shard.tuning());
         if !multi.dirty {
             load(&mut scratch, &multi.gathered, now);
         }

@@ -161,6 +161,7 @@ impl<P: Program> Worker<P> {
             ..
         } = multi;
         self.scratch.set_policy(self.shard.policy());
+        self.scratch.set_tuning(*self.shard.tuning());
         load(&mut self.scratch, &gathered, now);
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
         let answer = self.run_gathered(now, &mut batch, &gathered, waiter);

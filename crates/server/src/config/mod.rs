@@ -7,13 +7,15 @@
 //! - [`file`]: reading them from a TOML file
 //! - [`sources`]: defaults, file, environment and command line put together
 
-pub mod durability;
+pub mod collections;
+mod durability;
 pub mod file;
 pub mod options;
 pub mod params;
 pub mod sources;
 pub mod values;
 
+pub use collections::Collections;
 pub use durability::{AppendFsync, SavePoint};
 
 use rufous_kernel::evict::{self, By, Choice};
@@ -73,6 +75,8 @@ pub struct Config {
     pub maxmemory: u64,
     pub maxmemory_policy: MaxmemoryPolicy,
     /// Keys that are compared for each one that is evicted.
+    /// Up to which size collections are kept packed.
+    pub collections: Collections,
     pub maxmemory_samples: usize,
     /// See `Policy::log_factor`.
     pub lfu_log_factor: u32,
@@ -207,6 +211,7 @@ impl Default for Config {
             latency_monitor_threshold_ms: 0,
             maxmemory: 0,
             maxmemory_policy: MaxmemoryPolicy::NoEviction,
+            collections: Collections::default(),
             maxmemory_samples: 5,
             lfu_log_factor: 10,
             lfu_decay_time: 1,

@@ -4,7 +4,7 @@
 //! name (`databases`, `rdbchecksum`): they can be "set" to what they are.
 
 use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
-use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, durability};
+use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, collections, durability};
 use rufous_base::limits;
 use rufous_datatype::hll::DEFAULT_SPARSE_MAX_BYTES;
 
@@ -81,6 +81,10 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "The folder of logs and snapshots; made where it is missing.",
     },
+    collections::HASH_ENTRIES,
+    collections::HASH_VALUE,
+    collections::HASH_ENTRIES_OLD,
+    collections::HASH_VALUE_OLD,
     Param {
         name: "hll-sparse-max-bytes",
         get: |_| DEFAULT_SPARSE_MAX_BYTES.to_string(),
@@ -138,6 +142,9 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "The higher, the more often a key has to be used for its frequency to go up.",
     },
+    collections::LIST_COMPRESS,
+    collections::LIST_SIZE,
+    collections::LIST_SIZE_OLD,
     Param {
         name: "log-format",
         get: |config| name_of(&LogFormat::ALL, config.log_format),
@@ -239,6 +246,9 @@ pub static PARAMS: &[Param] = &[
         help: "The password of clients; empty: none.",
     },
     durability::SAVE,
+    collections::SET_INTSET,
+    collections::SET_ENTRIES,
+    collections::SET_VALUE,
     Param {
         name: "slowlog-log-slower-than",
         get: |config| config.slowlog_log_slower_than.to_string(),
@@ -298,6 +308,10 @@ pub static PARAMS: &[Param] = &[
         set: None,
         help: "Threads that serve clients.",
     },
+    collections::ZSET_ENTRIES,
+    collections::ZSET_VALUE,
+    collections::ZSET_ENTRIES_OLD,
+    collections::ZSET_VALUE_OLD,
 ];
 
 /// The setting called `name`, in any case.

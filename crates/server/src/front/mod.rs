@@ -204,6 +204,7 @@ impl Front {
             config.latency_monitor_threshold_ms,
         );
         self.kernel.shard.set_policy(config.access_policy());
+        self.kernel.shard.set_tuning(config.collections.tuning());
         self.kernel.set_limit(config.memory_limit());
         if config.requirepass.is_empty() {
             self.connections

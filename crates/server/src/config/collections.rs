@@ -1,0 +1,133 @@
+//! Up to which size collections are kept packed: Redis's settings, by their
+//! names of today and those from before Redis 7.
+
+use super::Config;
+use super::params::Param;
+use super::values::{constant, integer};
+use rufous_datatype::algebra::{MAX_PACKED, Packing, Tuning};
+
+/// How collections are shaped, as it was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collections {
+    pub hash: Packing,
+    pub set: Packing,
+    pub sorted_set: Packing,
+    /// As Redis has it: so many elements, or for -1 to -5 a size of nodes.
+    pub list_max_listpack_size: i64,
+    pub set_max_intset_entries: i64,
+}
+
+impl Default for Collections {
+    fn default() -> Self {
+        let tuning = Tuning::default();
+        Self {
+            hash: tuning.hash,
+            set: tuning.set,
+            sorted_set: tuning.sorted_set,
+            list_max_listpack_size: -2,
+            set_max_intset_entries: 512,
+        }
+    }
+}
+
+impl Collections {
+    /// As the store takes it. (Its seed is the store's own.)
+    pub fn tuning(&self) -> Tuning {
+        let all = Tuning::default();
+        let entries = match self.list_max_listpack_size {
+            count @ 1.. => count as usize,
+            _ => all.list.entries,
+        };
+        Tuning {
+            hash: self.hash,
+            set: self.set,
+            sorted_set: self.sorted_set,
+            list: Packing {
+                entries,
+                bytes: MAX_PACKED,
+            },
+            ..all
+        }
+    }
+}
+
+macro_rules! packing {
+    ($field:ident, $part:ident, $name:literal, $what:literal) => {
+        Param {
+            name: $name,
+            get: |config| config.collections.$field.$part.to_string(),
+            set: Some(|config, value| {
+                config.collections.$field.$part = integer(value, 0..=i64::MAX)? as usize;
+                Ok(())
+            }),
+            help: $what,
+        }
+    };
+}
+
+const ENTRIES: &str = "Up to so many elements a collection is kept packed, in any case no more \
+    than 3,500 bytes.";
+
+macro_rules! entries {
+    ($field:ident, $name:literal) => {
+        Param {
+            help: ENTRIES,
+            ..packing!($field, entries, $name, "")
+        }
+    };
+}
+
+macro_rules! value {
+    ($field:ident, $name:literal) => {
+        packing!(
+            $field,
+            bytes,
+            $name,
+            "A collection with a longer element is not kept packed."
+        )
+    };
+}
+
+pub(super) const HASH_ENTRIES: Param = entries!(hash, "hash-max-listpack-entries");
+pub(super) const HASH_VALUE: Param = value!(hash, "hash-max-listpack-value");
+pub(super) const HASH_ENTRIES_OLD: Param = entries!(hash, "hash-max-ziplist-entries");
+pub(super) const HASH_VALUE_OLD: Param = value!(hash, "hash-max-ziplist-value");
+pub(super) const SET_ENTRIES: Param = entries!(set, "set-max-listpack-entries");
+pub(super) const SET_VALUE: Param = value!(set, "set-max-listpack-value");
+pub(super) const ZSET_ENTRIES: Param = entries!(sorted_set, "zset-max-listpack-entries");
+pub(super) const ZSET_VALUE: Param = value!(sorted_set, "zset-max-listpack-value");
+pub(super) const ZSET_ENTRIES_OLD: Param = entries!(sorted_set, "zset-max-ziplist-entries");
+pub(super) const ZSET_VALUE_OLD: Param = value!(sorted_set, "zset-max-ziplist-value");
+
+pub(super) const LIST_COMPRESS: Param = Param {
+    name: "list-compress-depth",
+    get: |_| "0".into(),
+    set: Some(|_, value| constant(value, "0", "lists are not compressed")),
+    help: "Elements at the ends of a list that are not compressed; 0: none is compressed.",
+};
+
+const fn list_size(name: &'static str) -> Param {
+    Param {
+        name,
+        get: |config| config.collections.list_max_listpack_size.to_string(),
+        set: Some(|config, value| {
+            let size = integer(value, i64::from(i32::MIN)..=i64::from(i32::MAX))?;
+            config.collections.list_max_listpack_size = size;
+            Ok(())
+        }),
+        help: "Up to so many elements a list is kept packed; below 0: as many as fit.",
+    }
+}
+
+pub(super) const LIST_SIZE: Param = list_size("list-max-listpack-size");
+pub(super) const LIST_SIZE_OLD: Param = list_size("list-max-ziplist-size");
+
+pub(super) const SET_INTSET: Param = Param {
+    name: "set-max-intset-entries",
+    get: |config| config.collections.set_max_intset_entries.to_string(),
+    set: Some(|config: &mut Config, value| {
+        config.collections.set_max_intset_entries = integer(value, 0..=i64::MAX)?;
+        Ok(())
+    }),
+    help: "Taken for Redis's sake: sets of integers are packed as other sets are.",
+};
