@@ -2,7 +2,7 @@
 //! nothing expires, and nobody is told.
 
 use super::Shard;
-use super::types::{ExpirySetting, NewValue};
+use super::types::{ExpirySetting, Key, NewValue};
 use crate::durable::effect::{Effect, NotAnEffect};
 use rufous_base::Now;
 use rufous_base::limits::MAX_BULK;
@@ -68,6 +68,7 @@ impl Shard {
             }
             Effect::Append { db, key, tail } => {
                 let key = self.key(key);
+                self.string_or_nothing(db, key)?;
                 self.dbs[usize::from(db)].append(key, tail, now, &mut self.env);
             }
             Effect::Write { db, key, at, bytes } => {
@@ -77,6 +78,7 @@ impl Shard {
                 }
                 let (at, end) = (at as usize, end as usize);
                 let key = self.key(key);
+                self.string_or_nothing(db, key)?;
                 let value = self.dbs[usize::from(db)].grow(key, end, now, &mut self.env);
                 value[at..end].copy_from_slice(bytes);
             }
@@ -87,6 +89,17 @@ impl Shard {
                     db.set_expiry(found, key, at.map(not_zero), &mut self.env);
                 }
             }
+            Effect::FlushDb { db } => self.empty(usize::from(db)),
+            Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
+            _ => return self.perform_on_any(effect),
+        }
+        Ok(())
+    }
+
+    /// Effects on values of any type.
+    fn perform_on_any(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let now = self.replay_now;
+        match *effect {
             Effect::Update { db, key, tag, ops } => {
                 let key = self.key(key);
                 self.commit_encoded(usize::from(db), key, tag, ops, now)?;
@@ -129,10 +142,16 @@ impl Shard {
                     self.dbs[into].put(to, entry, now, &mut self.env);
                 }
             }
-            Effect::FlushDb { db } => self.empty(usize::from(db)),
-            Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Refuses what only strings can have had done to them.
+    fn string_or_nothing(&self, db: u8, key: Key<'_>) -> Result<(), NotAnEffect> {
+        let db = &self.dbs[usize::from(db)];
+        let tag = db.find(key).and_then(|found| db.value(found.handle).tag());
+        tag.map_or(Ok(()), |_| Err(NotAnEffect))
     }
 
     /// Nobody is waiting while data is loaded, and a long log must not pile up

@@ -15,6 +15,7 @@ pub struct Collections {
     /// As Redis has it: so many elements, or for -1 to -5 a size of nodes.
     pub list_max_listpack_size: i64,
     pub set_max_intset_entries: i64,
+    pub hll_sparse_max_bytes: usize,
 }
 
 impl Default for Collections {
@@ -26,6 +27,7 @@ impl Default for Collections {
             sorted_set: tuning.sorted_set,
             list_max_listpack_size: -2,
             set_max_intset_entries: 512,
+            hll_sparse_max_bytes: tuning.hll_sparse_max_bytes,
         }
     }
 }
@@ -42,6 +44,7 @@ impl Collections {
             hash: self.hash,
             set: self.set,
             sorted_set: self.sorted_set,
+            hll_sparse_max_bytes: self.hll_sparse_max_bytes,
             list: Packing {
                 entries,
                 bytes: MAX_PACKED,
@@ -98,6 +101,16 @@ pub(super) const ZSET_ENTRIES: Param = entries!(sorted_set, "zset-max-listpack-e
 pub(super) const ZSET_VALUE: Param = value!(sorted_set, "zset-max-listpack-value");
 pub(super) const ZSET_ENTRIES_OLD: Param = entries!(sorted_set, "zset-max-ziplist-entries");
 pub(super) const ZSET_VALUE_OLD: Param = value!(sorted_set, "zset-max-ziplist-value");
+
+pub(super) const HLL_SPARSE: Param = Param {
+    name: "hll-sparse-max-bytes",
+    get: |config| config.collections.hll_sparse_max_bytes.to_string(),
+    set: Some(|config, value| {
+        config.collections.hll_sparse_max_bytes = integer(value, 0..=i64::MAX)? as usize;
+        Ok(())
+    }),
+    help: "A HyperLogLog of more bytes becomes dense.",
+};
 
 pub(super) const LIST_COMPRESS: Param = Param {
     name: "list-compress-depth",

@@ -6,7 +6,6 @@
 use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
 use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, collections, durability};
 use rufous_base::limits;
-use rufous_datatype::hll::DEFAULT_SPARSE_MAX_BYTES;
 
 /// Changes a setting; the error says what a value has to look like.
 pub type Set = fn(&mut Config, &str) -> Result<(), String>;
@@ -85,18 +84,7 @@ pub static PARAMS: &[Param] = &[
     collections::HASH_VALUE,
     collections::HASH_ENTRIES_OLD,
     collections::HASH_VALUE_OLD,
-    Param {
-        name: "hll-sparse-max-bytes",
-        get: |_| DEFAULT_SPARSE_MAX_BYTES.to_string(),
-        set: Some(|_, value| {
-            constant(
-                value,
-                &DEFAULT_SPARSE_MAX_BYTES.to_string(),
-                "HyperLogLogs become dense beyond that",
-            )
-        }),
-        help: "Bytes that a HyperLogLog may have before it becomes dense.",
-    },
+    collections::HLL_SPARSE,
     Param {
         name: "hz",
         get: |_| "10".into(),

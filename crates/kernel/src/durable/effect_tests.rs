@@ -1,0 +1,133 @@
+//! Effects as bytes and back.
+
+use super::*;
+
+fn samples() -> Vec<Effect<'static>> {
+    let (db, key) = (3, &b"key"[..]);
+    let long = &[7u8; 300][..];
+    vec![
+        Effect::Set {
+            db,
+            key,
+            value: b"",
+            expire_at: None,
+        },
+        Effect::Set {
+            db,
+            key: b"",
+            value: long,
+            expire_at: Some(u64::MAX),
+        },
+        Effect::SetKeep {
+            db,
+            key: long,
+            value: b"v",
+        },
+        Effect::Delete { db, key },
+        Effect::Append {
+            db,
+            key,
+            tail: b"tail",
+        },
+        Effect::Write {
+            db,
+            key,
+            at: 1 << 40,
+            bytes: b"x",
+        },
+        Effect::Expire {
+            db,
+            key,
+            at: Some(5),
+        },
+        Effect::Expire { db, key, at: None },
+        Effect::FlushDb { db: 15 },
+        Effect::SwapDb { a: 0, b: 15 },
+    ]
+    .into_iter()
+    .chain(samples_of_any_type())
+    .collect()
+}
+
+fn samples_of_any_type() -> Vec<Effect<'static>> {
+    let (db, key) = (3, &b"key"[..]);
+    let long = &[7u8; 300][..];
+    vec![
+        Effect::Update {
+            db,
+            key,
+            tag: Tag::Uid,
+            ops: b"\x05\0\0\0\0\0\0\0",
+        },
+        Effect::Put {
+            db,
+            key,
+            tag: Tag::Uid,
+            chunk: b"",
+            expire_at: None,
+        },
+        Effect::Put {
+            db,
+            key: long,
+            tag: Tag::Uid,
+            chunk: long,
+            expire_at: Some(7),
+        },
+        Effect::More {
+            db,
+            key,
+            tag: Tag::Uid,
+            chunk: b"x",
+        },
+        Effect::Move {
+            db,
+            key,
+            to_db: 15,
+            to: b"",
+        },
+        Effect::Copy {
+            db,
+            key,
+            to_db: 0,
+            to: long,
+        },
+    ]
+}
+
+#[test]
+fn what_is_encoded_decodes_and_no_part_of_it_does() {
+    let mut all = Vec::new();
+    for effect in samples() {
+        let mut bytes = Vec::new();
+        effect.encode(&mut bytes);
+        let mut rest = &bytes[..];
+        assert_eq!(Effect::decode(&mut rest), Ok(effect));
+        assert!(rest.is_empty());
+        for cut in 0..bytes.len() {
+            assert_eq!(Effect::decode(&mut &bytes[..cut]), Err(NotAnEffect));
+        }
+        all.extend_from_slice(&bytes);
+    }
+    let mut rest = &all[..];
+    for effect in samples() {
+        assert_eq!(Effect::decode(&mut rest), Ok(effect));
+    }
+    assert!(rest.is_empty());
+}
+
+#[test]
+fn hostile_bytes_are_refused() {
+    let cases: [&[u8]; 6] = [
+        &[],
+        &[0, 0],
+        &[FLUSH_DB, 16],
+        &[SWAP_DB, 0, 16],
+        &[
+            SET, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1,
+        ],
+        &[99, 0, 0, 0],
+    ];
+    for case in cases {
+        assert_eq!(Effect::decode(&mut &case[..]), Err(NotAnEffect), "{case:?}");
+    }
+}
