@@ -13,12 +13,13 @@
 //! - [`options`]: reading arguments
 //! - [`elements`]: replies, scans and draws of elements
 //! - [`table`]: finding a command by name
-//! - [`string`], [`list`], [`bitmap`], [`set`], [`hyperloglog`], [`key`], [`server`]: the commands
+//! - [`string`], [`list`], [`bitmap`], [`set`], [`hash`], [`hyperloglog`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
 pub mod elements;
 pub mod failure;
+pub mod hash;
 pub mod hyperloglog;
 pub mod key;
 pub mod list;

@@ -2,7 +2,8 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hyperloglog, key, list, server, set, string,
+    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hash, hyperloglog, key, list, server, set,
+    string,
 };
 use rufous_base::{Args, Output};
 use rufous_kernel::{Context, Program};
@@ -12,13 +13,14 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-static GROUPS: [&[&Command]; 7] = [
+static GROUPS: [&[&Command]; 8] = [
     string::COMMANDS,
     list::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
     key::COMMANDS,
     set::COMMANDS,
+    hash::COMMANDS,
     server::COMMANDS,
 ];
 

@@ -109,6 +109,25 @@ impl<'a, const WIDTH: usize> View<'a, WIDTH> {
         packed.chain(large.into_iter().flat_map(Dict::iter))
     }
 
+    /// Shows every element, as [`View::iter`] does, in less time.
+    #[inline]
+    pub fn each(self, mut each: impl FnMut(&'a [u8], &'a [u8])) {
+        match self {
+            View::Packed(pack) => {
+                let mut entries = pack.iter();
+                while let Some(name) = entries.next() {
+                    let value = if WIDTH == 1 {
+                        Some(&[][..])
+                    } else {
+                        entries.next()
+                    };
+                    each(name, value.unwrap_or_default());
+                }
+            }
+            View::Large(dict) => dict.iter().for_each(|(name, value)| each(name, value)),
+        }
+    }
+
     /// Any element, each with the same chance.
     pub fn random(self, rng: &mut Rng) -> Option<(&'a [u8], &'a [u8])> {
         match self {
@@ -126,7 +145,7 @@ impl<'a, const WIDTH: usize> View<'a, WIDTH> {
     pub fn scan(self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> u64 {
         match self {
             View::Packed(_) => {
-                self.iter().for_each(|(name, value)| visit(name, value));
+                self.each(visit);
                 0
             }
             View::Large(dict) => dict.scan(cursor, count, visit),

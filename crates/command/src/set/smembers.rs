@@ -25,9 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     };
     reply.set(set.len());
-    for (member, _) in set.iter() {
-        reply.bulk(member);
-    }
+    set.each(|member, _| reply.bulk(member));
     Ok(())
 }
 

@@ -23,9 +23,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let sets = sets(ctx, args.iter_from(1))?;
     let all = union(sets, ctx.shard.tuning());
     reply.set(all.view().len());
-    for (member, _) in all.view().iter() {
-        reply.bulk(member);
-    }
+    all.view().each(|member, _| reply.bulk(member));
     Ok(())
 }
 

@@ -1,0 +1,46 @@
+//! HDEL: removes fields.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hash::{Hash, Op};
+
+pub static HDEL: Command = Command {
+    spec: Spec {
+        name: "hdel",
+        summary: "Removes fields of a hash, and the key with the last; answers how many were there.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(N) with N fields",
+        arity: -3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key field [field ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let gone = ctx.shard.update::<Hash, _>(ctx.db, key, ctx.now, |hash| {
+        let delete = |field: &&[u8]| hash.apply(&Op::Delete { field }).is_true();
+        args.iter_from(2).filter(delete).count()
+    })?;
+    reply.count(gone);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_what_was_there() {
+        let mut rig = Rig::new();
+        rig.check("HDEL k a", ":0\r\n");
+        rig.check("HSET k a 1 b 2 c 3", ":3\r\n");
+        rig.check("HDEL k a x a 1", ":1\r\n");
+        rig.check("HLEN k", ":2\r\n");
+        rig.check("HDEL k b c", ":2\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+    }
+}

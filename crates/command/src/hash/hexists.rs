@@ -1,0 +1,40 @@
+//! HEXISTS: whether a field is there.
+
+use super::read;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static HEXISTS: Command = Command {
+    spec: Spec {
+        name: "hexists",
+        summary: "Tells whether a field is in a hash.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key field",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let found = read(ctx, args.get(1))?.is_some_and(|hash| hash.contains(args.get(2)));
+    reply.integer(i64::from(found));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn one_or_zero() {
+        let mut rig = Rig::new();
+        rig.check("HEXISTS k a", ":0\r\n");
+        rig.check("HSET k a b", ":1\r\n");
+        rig.check("HEXISTS k a", ":1\r\n");
+        rig.check("HEXISTS k b", ":0\r\n");
+    }
+}

@@ -1,0 +1,48 @@
+//! HGET: the value of a field.
+
+use super::read;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static HGET: Command = Command {
+    spec: Spec {
+        name: "hget",
+        summary: "Returns the value of a field of a hash.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key field",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    match read(ctx, args.get(1))?.and_then(|hash| hash.get(args.get(2))) {
+        Some(value) => reply.bulk(value),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn a_value_or_nil() {
+        let mut rig = Rig::new();
+        rig.check("HGET k a", "$-1\r\n");
+        rig.check("HSET k a 1 1 b", ":2\r\n");
+        rig.check("HGET k a", "$1\r\n1\r\n");
+        rig.check("HGET k b", "$-1\r\n");
+        rig.check("SET s v", "+OK\r\n");
+        rig.check(
+            "HGET s a",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+        rig.resp3().check("HGET k b", "_\r\n");
+    }
+}

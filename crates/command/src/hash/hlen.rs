@@ -1,0 +1,44 @@
+//! HLEN: how many fields a hash has.
+
+use super::read;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hash::View;
+
+pub static HLEN: Command = Command {
+    spec: Spec {
+        name: "hlen",
+        summary: "Returns the number of fields of a hash.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    reply.count(read(ctx, args.get(1))?.map_or(0, View::len));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn fields_or_none() {
+        let mut rig = Rig::new();
+        rig.check("HLEN k", ":0\r\n");
+        rig.check("HSET k a 1 b 2", ":2\r\n");
+        rig.check("HLEN k", ":2\r\n");
+        rig.check("SADD s a", ":1\r\n");
+        rig.check(
+            "HLEN s",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+    }
+}

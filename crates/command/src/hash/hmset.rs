@@ -1,0 +1,43 @@
+//! HMSET: gives fields of a hash their values, as before HSET took several.
+
+use super::hset::set;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static HMSET: Command = Command {
+    spec: Spec {
+        name: "hmset",
+        summary: "Sets fields of a hash, creating it where the key is missing.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(N) with N fields",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key field value [field value ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    set(ctx, &args, "hmset")?;
+    reply.ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn ok_whatever_is_new() {
+        let mut rig = Rig::new();
+        rig.check("HMSET k a 1 b 2", "+OK\r\n");
+        rig.check("HMSET k a 3", "+OK\r\n");
+        rig.check("HGET k a", "$1\r\n3\r\n");
+        rig.check(
+            "HMSET k a 1 b",
+            "-ERR wrong number of arguments for 'hmset' command\r\n",
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! HRANDFIELD: shows fields of a hash, whichever.
+
+use crate::elements::{draw_any, draw_different, draws};
+use crate::options::is;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hash::Hash;
+use rufous_resp::encode::Proto;
+
+pub static HRANDFIELD: Command = Command {
+    spec: Spec {
+        name: "hrandfield",
+        summary: "Returns random fields of a hash: different ones, or with a negative count any.",
+        since: "6.2.0",
+        group: Group::Hash,
+        complexity: "O(N) with N fields returned",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key [count [WITHVALUES]]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    if args.len() == 2 {
+        let hash = ctx.shard.collection::<Hash>(ctx.db, key, ctx.now)?;
+        match hash.and_then(|hash| hash.random(ctx.rng)) {
+            Some((field, _)) => reply.bulk(field),
+            None => reply.null(),
+        }
+        return Ok(());
+    }
+    let (count, with_values) = parse(&args)?;
+    let Some(hash) = ctx.shard.collection::<Hash>(ctx.db, key, ctx.now)? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let pairs = with_values && reply.proto == Proto::Resp3;
+    let each = |reply: &mut Reply<'_>, field: &[u8], value: &[u8]| {
+        if pairs {
+            reply.array(2);
+        }
+        reply.bulk(field);
+        if with_values {
+            reply.bulk(value);
+        }
+    };
+    let many = if count < 0 {
+        count.unsigned_abs()
+    } else {
+        (hash.len() as u64).min(count as u64)
+    };
+    let flat = if with_values && !pairs { 2 } else { 1 };
+    reply.array(many as usize * flat);
+    if count < 0 {
+        return draw_any(hash, many, ctx.rng, reply, each);
+    }
+    draw_different(hash, many as usize, ctx.rng, |field, value| {
+        each(reply, field, value);
+    });
+    Ok(())
+}
+
+fn parse(args: &Args<'_>) -> Result<(i64, bool), Failure> {
+    let count = draws(args.get(2))?;
+    let with_values = args.len() > 3;
+    if args.len() > 4 || with_values && !is(args.get(3), "WITHVALUES") {
+        return Err(Failure::SYNTAX);
+    }
+    if with_values && !(-(i64::MAX / 2)..=i64::MAX / 2).contains(&count) {
+        return Err(Failure::OUT_OF_RANGE);
+    }
+    Ok((count, with_values))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn any_or_different_ones() {
+        let mut rig = Rig::new();
+        rig.check("HRANDFIELD k", "$-1\r\n");
+        rig.check("HRANDFIELD k 3", "*0\r\n");
+        rig.check("HSET k a 1", ":1\r\n");
+        rig.check("HRANDFIELD k", "$1\r\na\r\n");
+        rig.check("HRANDFIELD k 0", "*0\r\n");
+        rig.check("HRANDFIELD k 3", "*1\r\n$1\r\na\r\n");
+        rig.check("HRANDFIELD k -2", "*2\r\n$1\r\na\r\n$1\r\na\r\n");
+        rig.check("HRANDFIELD k 3 withvalues", "*2\r\n$1\r\na\r\n$1\r\n1\r\n");
+        rig.resp3().check(
+            "HRANDFIELD k -1 WITHVALUES",
+            "*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n",
+        );
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("HRANDFIELD k 1 x", "-ERR syntax error\r\n");
+        rig.check("HRANDFIELD k 1 WITHVALUES 2", "-ERR syntax error\r\n");
+        rig.check(
+            "HRANDFIELD k x",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check(
+            "HRANDFIELD k -9223372036854775807 WITHVALUES",
+            "-ERR value is out of range\r\n",
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! HSCAN: fields with their values, some at a time.
+
+use super::read;
+use crate::elements::{Elements, Scan};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static HSCAN: Command = Command {
+    spec: Spec {
+        name: "hscan",
+        summary: "Returns some fields of a hash with their values, and a cursor to go on with.",
+        since: "2.8.0",
+        group: Group::Hash,
+        complexity: "O(1) for every call, O(N) for all N fields",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key cursor [MATCH pattern] [COUNT count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let cursor = Scan::cursor(args.get(2))?;
+    let mut found = Elements::default();
+    let Some(hash) = read(ctx, args.get(1))? else {
+        Scan::reply(0, &found, reply);
+        return Ok(());
+    };
+    let scan = Scan::parse(&args)?;
+    let next = hash.scan(cursor, scan.count, &mut |field, value| {
+        if scan.shows(field) {
+            found.push(field);
+            found.push(value);
+        }
+    });
+    Scan::reply(next, &found, reply);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn a_small_hash_at_once() {
+        let mut rig = Rig::new();
+        rig.check("HSCAN k 0", "*2\r\n$1\r\n0\r\n*0\r\n");
+        rig.check("HSET k ab 1 b 2", ":2\r\n");
+        rig.check(
+            "HSCAN k 0 COUNT 1 MATCH a?",
+            "*2\r\n$1\r\n0\r\n*2\r\n$2\r\nab\r\n$1\r\n1\r\n",
+        );
+        rig.check("HSCAN k 0 NOVALUES", "-ERR syntax error\r\n");
+        rig.check("HSCAN k -1", "-ERR invalid cursor\r\n");
+    }
+}

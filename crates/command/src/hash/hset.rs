@@ -1,0 +1,89 @@
+//! HSET: gives fields of a hash their values.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hash::{Hash, Op};
+
+pub static HSET: Command = Command {
+    spec: Spec {
+        name: "hset",
+        summary: "Sets fields of a hash, creating it where the key is missing; answers how many are new.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(N) with N fields",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key field value [field value ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let new = set(ctx, &args, "hset")?;
+    reply.count(new);
+    Ok(())
+}
+
+/// Sets the fields that the arguments name, each before its value; returns
+/// how many are new.
+#[inline]
+pub(super) fn set(ctx: &mut Ctx<'_>, args: &Args<'_>, name: &str) -> Result<usize, Failure> {
+    if !args.len().is_multiple_of(2) {
+        return Err(Failure::wrong_arity(name));
+    }
+    let key = ctx.first_key(args.get(1));
+    let new = ctx.shard.update::<Hash, _>(ctx.db, key, ctx.now, |hash| {
+        let mut new = 0;
+        for at in (2..args.len()).step_by(2) {
+            let (field, value) = (args.get(at), args.get(at + 1));
+            new += usize::from(hash.apply(&Op::Set { field, value }).is_true());
+        }
+        new
+    })?;
+    Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_what_is_new() {
+        let mut rig = Rig::new();
+        rig.check("HSET k a 1 b 2 a 3", ":2\r\n");
+        rig.check("HSET k b 4 c 5", ":1\r\n");
+        rig.check("HMGET k a b c", "*3\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n");
+        rig.check("HSET k \"\" \"\"", ":1\r\n");
+        rig.check("HGET k \"\"", "$0\r\n\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check(
+            "HSET k a 1 b",
+            "-ERR wrong number of arguments for 'hset' command\r\n",
+        );
+        rig.check("SET s v", "+OK\r\n");
+        rig.check(
+            "HSET s a 1",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+        rig.check("GET s", "$1\r\nv\r\n");
+    }
+
+    #[test]
+    fn grows_from_a_record_to_a_table() {
+        let mut rig = Rig::new();
+        for n in 0..1_000 {
+            rig.check(&format!("HSET k f{n} {n}"), ":1\r\n");
+        }
+        rig.check("HSET k f7 seven", ":0\r\n");
+        rig.check("HLEN k", ":1000\r\n");
+        rig.check("HGET k f7", "$5\r\nseven\r\n");
+        rig.run(&[b"HSET", b"k", b"f8", &[b'x'; 100_000]]);
+        rig.check("HSTRLEN k f8", ":100000\r\n");
+        rig.check("HGET k f999", "$3\r\n999\r\n");
+    }
+}

@@ -1,0 +1,43 @@
+//! HSETNX: gives a field a value if it has none.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::hash::{Hash, Op};
+
+pub static HSETNX: Command = Command {
+    spec: Spec {
+        name: "hsetnx",
+        summary: "Sets a field of a hash unless it is there; answers whether it was set.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(1)",
+        arity: 4,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key field value",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let (field, value) = (args.get(2), args.get(3));
+    let new = ctx.shard.update::<Hash, _>(ctx.db, key, ctx.now, |hash| {
+        hash.apply(&Op::SetNew { field, value }).is_true()
+    })?;
+    reply.integer(i64::from(new));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn only_once() {
+        let mut rig = Rig::new();
+        rig.check("HSETNX k a 1", ":1\r\n");
+        rig.check("HSETNX k a 2", ":0\r\n");
+        rig.check("HGET k a", "$1\r\n1\r\n");
+    }
+}

@@ -1,0 +1,44 @@
+//! HVALS: all values of a hash.
+
+use super::read;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static HVALS: Command = Command {
+    spec: Spec {
+        name: "hvals",
+        summary: "Returns all values of a hash.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(N) with N fields",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::SLOW),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let Some(hash) = read(ctx, args.get(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    reply.array(hash.len());
+    hash.each(|_, value| reply.bulk(value));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn all_of_them() {
+        let mut rig = Rig::new();
+        rig.check("HVALS k", "*0\r\n");
+        rig.check("HSET k a 1 b 2", ":2\r\n");
+        rig.check("HVALS k", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+        rig.resp3().check("HVALS none", "*0\r\n");
+    }
+}
