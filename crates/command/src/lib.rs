@@ -13,12 +13,14 @@
 //! - [`options`]: reading arguments
 //! - [`elements`]: replies, scans and draws of elements
 //! - [`table`]: finding a command by name
-//! - [`string`], [`list`], [`bitmap`], [`set`], [`hash`], [`hyperloglog`], [`key`], [`server`]: the commands
+//! - [`string`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
+//!   [`hyperloglog`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
 pub mod elements;
 pub mod failure;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod key;
@@ -27,6 +29,7 @@ pub mod options;
 pub mod reply;
 pub mod server;
 pub mod set;
+pub mod sorted_set;
 pub mod spec;
 pub mod string;
 pub mod table;

@@ -2,8 +2,8 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, hash, hyperloglog, key, list, server, set,
-    string,
+    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, geo, hash, hyperloglog, key, list, server,
+    set, sorted_set, string,
 };
 use rufous_base::{Args, Output};
 use rufous_kernel::{Context, Program};
@@ -13,11 +13,13 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-static GROUPS: [&[&Command]; 8] = [
+static GROUPS: &[&[&Command]] = &[
     string::COMMANDS,
     list::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
+    sorted_set::COMMANDS,
+    geo::COMMANDS,
     key::COMMANDS,
     set::COMMANDS,
     hash::COMMANDS,

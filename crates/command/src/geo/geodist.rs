@@ -1,0 +1,64 @@
+//! GEODIST: the distance of two members.
+
+use super::place::distance;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::geo::{Position, Unit};
+use rufous_datatype::sorted_set::SortedSet;
+
+pub static GEODIST: Command = Command {
+    spec: Spec {
+        name: "geodist",
+        summary: "Returns the distance between two members of a sorted set.",
+        since: "3.2.0",
+        group: Group::Geo,
+        complexity: "O(1)",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key member1 member2 [M | KM | FT | MI]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let unit = match args.len() {
+        4 => Unit::Meter,
+        5 => Unit::parse(args.get(4))?,
+        _ => return Err(Failure::SYNTAX),
+    };
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    let position = |at| {
+        let score = view.and_then(|view| view.score(args.get(at)));
+        score.map(Position::from_score)
+    };
+    match (position(2), position(3)) {
+        (Some(from), Some(to)) => distance(reply, from.distance_m(to) / unit.meters()),
+        _ => reply.null(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn distances_in_any_unit() {
+        let mut rig = Rig::new();
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check("GEODIST g Palermo Catania", "$11\r\n166274.1516\r\n");
+        rig.check("GEODIST g Palermo Catania km", "$8\r\n166.2742\r\n");
+        rig.check("GEODIST g Palermo none", "$-1\r\n");
+        rig.check("GEODIST none a b", "$-1\r\n");
+        rig.check(
+            "GEODIST g a b x",
+            "-ERR unsupported unit provided. please use M, KM, FT, MI\r\n",
+        );
+        rig.check("GEODIST g a b m m", "-ERR syntax error\r\n");
+    }
+}

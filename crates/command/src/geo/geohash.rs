@@ -1,0 +1,53 @@
+//! GEOHASH: positions as text that others know.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::geo::Position;
+use rufous_datatype::sorted_set::SortedSet;
+
+pub static GEOHASH: Command = Command {
+    spec: Spec {
+        name: "geohash",
+        summary: "Returns the positions of members of a sorted set as geohashes.",
+        since: "3.2.0",
+        group: Group::Geo,
+        complexity: "O(N) with N members asked for",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key [member [member ...]]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    reply.array(args.len() - 2);
+    for member in args.iter_from(2) {
+        match view.and_then(|view| view.score(member)) {
+            Some(score) => reply.bulk(&Position::from_score(score).geohash()),
+            None => reply.null(),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn hashes_of_eleven_letters() {
+        let mut rig = Rig::new();
+        rig.check("GEOHASH g a", "*1\r\n$-1\r\n");
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check(
+            "GEOHASH g Palermo Catania",
+            "*2\r\n$11\r\nsqc8b49rny0\r\n$11\r\nsqdtr74hyu0\r\n",
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! GEORADIUS: the members around a position.
+
+use super::search::{self, Form};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static GEORADIUS: Command = Command {
+    spec: Spec {
+        name: "georadius",
+        summary: "Returns or stores the members of a sorted set around a position.",
+        since: "3.2.0",
+        group: Group::Geo,
+        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
+        arity: -6,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
+        keys: Keys::Custom {
+            find: |args, db, keys| search::keys(args, 6, db, keys),
+            shown: (1, 1, 1),
+        },
+        syntax: "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    search::run(ctx, &args, reply, Form::Radius { store: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn finds_and_stores() {
+        let mut rig = Rig::new();
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check("GEORADIUS g 15 37 100 km", "*1\r\n$7\r\nCatania\r\n");
+        rig.check("GEORADIUS g 15 37 200 km COUNT 1 ANY STORE d", ":1\r\n");
+        rig.check("ZCARD d", ":1\r\n");
+        rig.check("GEORADIUS none 15 37 200 km STOREDIST d", ":0\r\n");
+        rig.check("EXISTS d", ":0\r\n");
+        rig.check("GEORADIUS g 15 37 200 km STORE d WITHDIST", "-ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options\r\n");
+        rig.check(
+            "GEORADIUS g 15 37 200 km FROMMEMBER x",
+            "-ERR syntax error\r\n",
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! GEORADIUS_RO: GEORADIUS that never stores.
+
+use super::search::{self, Form};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static GEORADIUS_RO: Command = Command {
+    spec: Spec {
+        name: "georadius_ro",
+        summary: "Returns the members of a sorted set around a position.",
+        since: "3.2.10",
+        group: Group::Geo,
+        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
+        arity: -6,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    search::run(ctx, &args, reply, Form::Radius { store: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn never_stores() {
+        let mut rig = Rig::new();
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check(
+            "GEORADIUS_RO g 15 37 200 km DESC",
+            "*2\r\n$7\r\nPalermo\r\n$7\r\nCatania\r\n",
+        );
+        rig.check(
+            "GEORADIUS_RO g 15 37 200 km STORE d",
+            "-ERR syntax error\r\n",
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! GEOSEARCH: the members in a circle or a box.
+
+use super::search::{self, Form};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static GEOSEARCH: Command = Command {
+    spec: Spec {
+        name: "geosearch",
+        summary: "Returns the members of a sorted set whose positions are in a circle or a box.",
+        since: "6.2.0",
+        group: Group::Geo,
+        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
+        arity: -7,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    search::run(ctx, &args, reply, Form::Search)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn circles_and_boxes() {
+        let mut rig = Rig::new();
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST",
+            "*2\r\n*2\r\n$7\r\nCatania\r\n$7\r\n56.4413\r\n*2\r\n$7\r\nPalermo\r\n$8\r\n190.4424\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMMEMBER Palermo BYBOX 10 10 km",
+            "*1\r\n$7\r\nPalermo\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km DESC COUNT 1 WITHHASH",
+            "*1\r\n*2\r\n$7\r\nPalermo\r\n:3479099956230698\r\n",
+        );
+        rig.check("GEOSEARCH none FROMMEMBER x BYRADIUS 1 m", "*0\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMMEMBER none BYRADIUS 1 m",
+            "-ERR could not decode requested zset member\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 ASC DESC ASC",
+            "-ERR exactly one of BYRADIUS and BYBOX can be specified for GEOSEARCH\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g BYRADIUS 1 m ASC DESC",
+            "-ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for GEOSEARCH\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS -1 m",
+            "-ERR radius cannot be negative\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS x m",
+            "-ERR need numeric radius\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYBOX 1 x m",
+            "-ERR need numeric height\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m ANY",
+            "-ERR the ANY argument requires COUNT argument\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m COUNT 0",
+            "-ERR COUNT must be > 0\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m BYBOX 1 1 m",
+            "-ERR syntax error\r\n",
+        );
+        rig.check(
+            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m STORE x",
+            "-ERR syntax error\r\n",
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! GEOSEARCHSTORE: the members in a circle or a box as the value of another key.
+
+use super::search::{self, Form};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static GEOSEARCHSTORE: Command = Command {
+    spec: Spec {
+        name: "geosearchstore",
+        summary: "Stores the members of a sorted set whose positions are in a circle or a box and returns how many there are.",
+        since: "6.2.0",
+        group: Group::Geo,
+        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
+        arity: -8,
+        flags: Flags::WRITE.or(Flags::DENYOOM),
+        keys: Keys::Range {
+            first: 1,
+            last: 2,
+            step: 1,
+        },
+        syntax: "destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [STOREDIST]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    search::run(ctx, &args, reply, Form::SearchStore)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn stores_positions_or_distances() {
+        let mut rig = Rig::new();
+        rig.check(
+            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
+            ":2\r\n",
+        );
+        rig.check(
+            "GEOSEARCHSTORE d g FROMLONLAT 15 37 BYRADIUS 200 km",
+            ":2\r\n",
+        );
+        rig.check("ZSCORE d Palermo", "$16\r\n3479099956230698\r\n");
+        rig.check(
+            "GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 1 km STOREDIST",
+            ":1\r\n",
+        );
+        rig.check(
+            "ZRANGE d 0 -1 WITHSCORES",
+            "*2\r\n$7\r\nPalermo\r\n$1\r\n0\r\n",
+        );
+        rig.check(
+            "GEOSEARCHSTORE d none FROMMEMBER Palermo BYRADIUS 1 km",
+            ":0\r\n",
+        );
+        rig.check("EXISTS d", ":0\r\n");
+        rig.check("GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 1 km WITHDIST", "-ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options\r\n");
+    }
+}

@@ -1,0 +1,40 @@
+//! ZCARD: how many members there are.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::sorted_set::SortedSet;
+
+pub static ZCARD: Command = Command {
+    spec: Spec {
+        name: "zcard",
+        summary: "Returns how many members a sorted set has.",
+        since: "1.2.0",
+        group: Group::SortedSet,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    reply.count(view.map_or(0, |view| view.len()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_members() {
+        let mut rig = Rig::new();
+        rig.check("ZCARD z", ":0\r\n");
+        rig.check("ZADD z 1 a 1 b", ":2\r\n");
+        rig.check("ZCARD z", ":2\r\n");
+    }
+}

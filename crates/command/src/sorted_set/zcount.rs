@@ -1,0 +1,47 @@
+//! ZCOUNT: how many members have scores in a range.
+
+use super::bounds::scores;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::sorted_set::SortedSet;
+
+pub static ZCOUNT: Command = Command {
+    spec: Spec {
+        name: "zcount",
+        summary: "Returns how many members of a sorted set have scores between two.",
+        since: "2.0.0",
+        group: Group::SortedSet,
+        complexity: "O(log(N)) with N members in the set",
+        arity: 4,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key min max",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let zone = scores(args.get(2), args.get(3))?;
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    reply.count(view.map_or(0, |view| view.span(&zone).len()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_between_scores() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 1 a 2 b 2 c 3 d inf e", ":5\r\n");
+        rig.check("ZCOUNT z 2 3", ":3\r\n");
+        rig.check("ZCOUNT z (2 3", ":1\r\n");
+        rig.check("ZCOUNT z -inf (inf", ":4\r\n");
+        rig.check("ZCOUNT z 3 2", ":0\r\n");
+        rig.check("ZCOUNT none 1 2", ":0\r\n");
+        rig.check("ZCOUNT z x 2", "-ERR min or max is not a float\r\n");
+        rig.check("ZCOUNT z 1 nan", "-ERR min or max is not a float\r\n");
+    }
+}

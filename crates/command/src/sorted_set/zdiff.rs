@@ -1,0 +1,39 @@
+//! ZDIFF: the members of a set that others do not have.
+
+use super::algebra::{Operation, read};
+use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZDIFF: Command = Command {
+    spec: Spec {
+        name: "zdiff",
+        summary: "Returns the members of the first sorted set that are in none of the others.",
+        since: "6.2.0",
+        group: Group::SortedSet,
+        complexity: "O(N K) + O(M log(M)) with N members in the first of K sets and M in the result",
+        arity: -3,
+        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        keys: super::numbered::KEYS,
+        syntax: "numkeys key [key ...] [WITHSCORES]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    read(ctx, &args, reply, ("zdiff", Operation::Diff))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn what_others_do_not_have() {
+        let mut rig = Rig::new();
+        rig.check("ZADD a 1 x 2 y 5 z", ":3\r\n");
+        rig.check("ZADD b 3 y 4 z", ":2\r\n");
+        rig.check("ZDIFF 2 a b WITHSCORES", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n");
+        rig.check("ZDIFF 2 b a", "*0\r\n");
+        rig.check("ZDIFF 1 a WEIGHTS 2", "-ERR syntax error\r\n");
+    }
+}

@@ -1,0 +1,38 @@
+//! ZDIFFSTORE: what one set has and others have not as the value of a key.
+
+use super::algebra::{Operation, store};
+use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZDIFFSTORE: Command = Command {
+    spec: Spec {
+        name: "zdiffstore",
+        summary: "Stores the members of the first sorted set that are in none of the others and returns how many there are.",
+        since: "6.2.0",
+        group: Group::SortedSet,
+        complexity: "O(N K) + O(M log(M)) with N members in the first of K sets and M in the result",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
+        keys: super::numbered::TARGET_AND_KEYS,
+        syntax: "destination numkeys key [key ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    store(ctx, &args, reply, ("zdiffstore", Operation::Diff))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn stores_what_others_do_not_have() {
+        let mut rig = Rig::new();
+        rig.check("ZADD a 1 x 2 y", ":2\r\n");
+        rig.check("ZADD b 5 y", ":1\r\n");
+        rig.check("ZDIFFSTORE a 2 a b", ":1\r\n");
+        rig.check("ZRANGE a 0 -1", "*1\r\n$1\r\nx\r\n");
+    }
+}

@@ -1,0 +1,42 @@
+//! ZINTER: the members that several sets have in common.
+
+use super::algebra::{Operation, read};
+use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZINTER: Command = Command {
+    spec: Spec {
+        name: "zinter",
+        summary: "Returns the intersection of several sorted sets.",
+        since: "6.2.0",
+        group: Group::SortedSet,
+        complexity: "O(N K) + O(M log(M)) with N members in the smallest of K sets and M in the result",
+        arity: -3,
+        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        keys: super::numbered::KEYS,
+        syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    read(ctx, &args, reply, ("zinter", Operation::Inter))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn common_members() {
+        let mut rig = Rig::new();
+        rig.check("ZADD a 1 x 2 y 5 z", ":3\r\n");
+        rig.check("ZADD b 3 y 4 z", ":2\r\n");
+        rig.check(
+            "ZINTER 2 a b WITHSCORES",
+            "*4\r\n$1\r\ny\r\n$1\r\n5\r\n$1\r\nz\r\n$1\r\n9\r\n",
+        );
+        rig.check("ZINTER 2 a b WEIGHTS 0 -1", "*2\r\n$1\r\nz\r\n$1\r\ny\r\n");
+        rig.check("ZINTER 2 a none", "*0\r\n");
+    }
+}

@@ -1,0 +1,51 @@
+//! ZLEXCOUNT: how many members are in a range of bytes.
+
+use super::bounds::{Bounds, By, Limit};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::sorted_set::SortedSet;
+
+pub static ZLEXCOUNT: Command = Command {
+    spec: Spec {
+        name: "zlexcount",
+        summary: "Returns how many members of a sorted set, whose scores are all the same, are in a range of bytes.",
+        since: "2.8.9",
+        group: Group::SortedSet,
+        complexity: "O(log(N)) with N members in the set, O(N) where scores differ",
+        arity: 4,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key min max",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let bounds = Bounds::parse(By::Lex, args.get(2), args.get(3))?;
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    let count = view.map_or(0, |view| bounds.select(view, false, Limit::NONE).len());
+    reply.count(count);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn counts_between_members() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 0 a 0 b 0 bb 0 c", ":4\r\n");
+        rig.check("ZLEXCOUNT z - +", ":4\r\n");
+        rig.check("ZLEXCOUNT z [b (c", ":2\r\n");
+        rig.check("ZLEXCOUNT z (b [c", ":2\r\n");
+        rig.check("ZLEXCOUNT z + -", ":0\r\n");
+        rig.check(
+            "ZLEXCOUNT z a b",
+            "-ERR min or max not valid string range item\r\n",
+        );
+        rig.check("ZADD z 5 bbb", ":1\r\n");
+        rig.check("ZLEXCOUNT z [b (c", ":3\r\n");
+    }
+}

@@ -1,0 +1,139 @@
+//! ZMPOP: takes members from the first of several sorted sets that has any.
+
+use super::pop::{Pop, pop};
+use crate::options::{integer, is};
+use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use rufous_base::Args;
+use std::ops::Range;
+
+pub static ZMPOP: Command = Command {
+    spec: Spec {
+        name: "zmpop",
+        summary: "Removes the members with the lowest or highest scores from the first sorted set that is not empty, and returns them.",
+        since: "7.0.0",
+        group: Group::SortedSet,
+        complexity: "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::MOVABLE_KEYS),
+        keys: super::numbered::KEYS,
+        syntax: "numkeys key [key ...] MIN | MAX [COUNT count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let plan = Plan::parse(&args, 1)?;
+    if !plan.run(ctx, &args, reply)? {
+        reply.null_array();
+    }
+    Ok(())
+}
+
+/// What ZMPOP and its blocking form are told, from the number of keys on.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub keys: Range<usize>,
+    from_top: bool,
+    most: usize,
+}
+
+impl Plan {
+    /// `number` is the argument that says how many keys there are.
+    pub fn parse(args: &Args<'_>, number: usize) -> Result<Plan, Failure> {
+        let count = |at: usize, what: &'static str| -> Result<usize, Failure> {
+            let count = integer(args.get(at))
+                .ok()
+                .and_then(|n| usize::try_from(n).ok());
+            count.filter(|n| *n > 0).ok_or(Failure::from(what))
+        };
+        let keys = count(number, "ERR numkeys should be greater than 0")?;
+        let first = number + 1;
+        // Where the end is named.
+        let end = first.checked_add(keys).filter(|end| *end < args.len());
+        let end = end.ok_or(Failure::SYNTAX)?;
+        let from_top = match args.get(end) {
+            word if is(word, "MIN") => false,
+            word if is(word, "MAX") => true,
+            _ => return Err(Failure::SYNTAX),
+        };
+        let most = match args.len() - end {
+            1 => 1,
+            3 if is(args.get(end + 1), "COUNT") => {
+                count(end + 2, "ERR count should be greater than 0")?
+            }
+            _ => return Err(Failure::SYNTAX),
+        };
+        Ok(Plan {
+            keys: first..end,
+            from_top,
+            most,
+        })
+    }
+
+    /// Takes from the first set that has elements; false, and no reply, if
+    /// there is none.
+    pub fn run(
+        &self,
+        ctx: &mut Ctx<'_>,
+        args: &Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<bool, Failure> {
+        let what = Pop {
+            from_top: self.from_top,
+            most: self.most,
+            nested: true,
+        };
+        for at in self.keys.clone() {
+            let name = args.get(at);
+            let key = ctx.key(name);
+            let taken = pop(ctx, key, what, reply, |reply, count| {
+                reply.array(2);
+                reply.bulk(name);
+                reply.array(count);
+            })?;
+            if taken > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn takes_from_the_first_that_has_any() {
+        let mut rig = Rig::new();
+        rig.check("ZMPOP 1 z MIN", "*-1\r\n");
+        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
+        rig.check(
+            "ZMPOP 2 none z MAX COUNT 2",
+            "*2\r\n$1\r\nz\r\n*2\r\n*2\r\n$1\r\nc\r\n$1\r\n3\r\n*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
+        );
+        rig.check(
+            "ZMPOP 2 z none min",
+            "*2\r\n$1\r\nz\r\n*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n",
+        );
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("ZMPOP 0 z MIN", "-ERR numkeys should be greater than 0\r\n");
+        rig.check("ZMPOP 2 z MIN", "-ERR syntax error\r\n");
+        rig.check("ZMPOP 1 z MID", "-ERR syntax error\r\n");
+        rig.check(
+            "ZMPOP 1 z MIN COUNT 0",
+            "-ERR count should be greater than 0\r\n",
+        );
+        rig.check("ZMPOP 1 z MIN COUNT", "-ERR syntax error\r\n");
+        rig.check("ZMPOP 9223372036854775807 z MIN", "-ERR syntax error\r\n");
+        rig.check("SET s x", "+OK\r\n");
+        rig.check(
+            "ZMPOP 2 s z MIN",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! ZMSCORE: the scores of several members.
+
+use super::reply::score;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::sorted_set::SortedSet;
+
+pub static ZMSCORE: Command = Command {
+    spec: Spec {
+        name: "zmscore",
+        summary: "Returns the scores of several members of a sorted set.",
+        since: "6.2.0",
+        group: Group::SortedSet,
+        complexity: "O(N) with N members asked for",
+        arity: -3,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key member [member ...]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    reply.array(args.len() - 2);
+    for member in args.iter_from(2) {
+        match view.and_then(|view| view.score(member)) {
+            Some(found) => score(reply, found),
+            None => reply.null(),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn scores_and_nils() {
+        let mut rig = Rig::new();
+        rig.check("ZMSCORE z a b", "*2\r\n$-1\r\n$-1\r\n");
+        rig.check("ZADD z 1 a 2.5 b", ":2\r\n");
+        rig.check(
+            "ZMSCORE z b none a",
+            "*3\r\n$3\r\n2.5\r\n$-1\r\n$1\r\n1\r\n",
+        );
+    }
+}

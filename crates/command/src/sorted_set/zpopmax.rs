@@ -1,0 +1,45 @@
+//! ZPOPMAX: takes the members with the highest scores.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZPOPMAX: Command = Command {
+    spec: Spec {
+        name: "zpopmax",
+        summary: "Removes the members with the highest scores from a sorted set and returns them.",
+        since: "5.0.0",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M taken",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::pop::run(ctx, &args, reply, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn takes_the_highest() {
+        let mut rig = Rig::new();
+        for n in 0..300 {
+            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
+        }
+        rig.check(
+            "ZPOPMAX z 2",
+            "*4\r\n$4\r\nm299\r\n$3\r\n299\r\n$4\r\nm298\r\n$3\r\n298\r\n",
+        );
+        rig.check("ZPOPMAX z", "*2\r\n$4\r\nm297\r\n$3\r\n297\r\n");
+        rig.check("ZCARD z", ":297\r\n");
+        assert!(!rig.run(&[b"ZPOPMAX", b"z", b"290"]).is_empty());
+        rig.check("ZRANGE z 6 -1", "*1\r\n$2\r\nm6\r\n");
+        rig.check("ZSCORE z m100", "$-1\r\n");
+    }
+}

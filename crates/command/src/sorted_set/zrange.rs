@@ -1,0 +1,83 @@
+//! ZRANGE: a part of a sorted set, by position, score or bytes.
+
+use super::rangeof::{self, Fixed};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZRANGE: Command = Command {
+    spec: Spec {
+        name: "zrange",
+        summary: "Returns a part of a sorted set: by position, by score, or by the bytes of members.",
+        since: "1.2.0",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M in the reply",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let fixed = Fixed { ..Fixed::default() };
+    rangeof::run(ctx, &args, reply, fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn by_position() {
+        let mut rig = Rig::new();
+        rig.check("ZRANGE z 0 -1", "*0\r\n");
+        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
+        rig.check("ZRANGE z 0 -1", "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+        rig.check("ZRANGE z -2 1", "*1\r\n$1\r\nb\r\n");
+        rig.check(
+            "ZRANGE z 0 0 REV WITHSCORES",
+            "*2\r\n$1\r\nc\r\n$1\r\n3\r\n",
+        );
+        rig.check("ZRANGE z 2 1", "*0\r\n");
+        rig.resp3().check(
+            "ZRANGE z 0 1 WITHSCORES",
+            "*2\r\n*2\r\n$1\r\na\r\n,1\r\n*2\r\n$1\r\nb\r\n,2\r\n",
+        );
+    }
+
+    #[test]
+    fn by_score_and_by_bytes() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 1 a 2 b 3 c 4 d", ":4\r\n");
+        rig.check("ZRANGE z (1 3 BYSCORE", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
+        rig.check("ZRANGE z +inf 2 BYSCORE REV LIMIT 1 1", "*1\r\n$1\r\nc\r\n");
+        rig.check("ZRANGE z 2 +inf BYSCORE REV", "*0\r\n");
+        rig.check("ZRANGE z 1 4 BYSCORE LIMIT -1 2", "*0\r\n");
+        rig.check("ZRANGE z 1 4 BYSCORE LIMIT 3 -5", "*1\r\n$1\r\nd\r\n");
+        rig.check("ZADD l 0 a 0 b 0 c", ":3\r\n");
+        rig.check("ZRANGE l [b + BYLEX", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
+        rig.check("ZRANGE l (c - BYLEX REV LIMIT 0 1", "*1\r\n$1\r\nb\r\n");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("ZRANGE z 0 1 LIMIT 0 1", "-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX\r\n");
+        rig.check(
+            "ZRANGE z - + BYLEX WITHSCORES",
+            "-ERR syntax error, WITHSCORES not supported in combination with BYLEX\r\n",
+        );
+        rig.check(
+            "ZRANGE z a b",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+        rig.check("ZRANGE z a b BYSCORE", "-ERR min or max is not a float\r\n");
+        rig.check(
+            "ZRANGE z a b BYLEX",
+            "-ERR min or max not valid string range item\r\n",
+        );
+        rig.check("ZRANGE z 0 1 LIMIT 0", "-ERR syntax error\r\n");
+        rig.check("ZRANGE z 0 1 MORE", "-ERR syntax error\r\n");
+    }
+}

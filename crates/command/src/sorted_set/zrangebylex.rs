@@ -1,0 +1,51 @@
+//! ZRANGEBYLEX: members in a range of bytes.
+
+use super::bounds::By;
+use super::rangeof::{self, Fixed};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZRANGEBYLEX: Command = Command {
+    spec: Spec {
+        name: "zrangebylex",
+        summary: "Returns the members of a sorted set, whose scores are all the same, in a range of bytes.",
+        since: "2.8.9",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M in the reply",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key min max [LIMIT offset count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let fixed = Fixed {
+        by: Some(By::Lex),
+        back: Some(false),
+        ..Fixed::default()
+    };
+    rangeof::run(ctx, &args, reply, fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn between_members() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 0 a 0 aa 0 b 0 c", ":4\r\n");
+        rig.check("ZRANGEBYLEX z [a (b", "*2\r\n$1\r\na\r\n$2\r\naa\r\n");
+        rig.check("ZRANGEBYLEX z (a + LIMIT 1 1", "*1\r\n$1\r\nb\r\n");
+    }
+
+    #[test]
+    fn only_members_count_where_scores_differ() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 0 c 1 b 2 a", ":3\r\n");
+        rig.check("ZRANGEBYLEX z [b +", "*2\r\n$1\r\nc\r\n$1\r\nb\r\n");
+        rig.check("ZRANGEBYLEX z [b + LIMIT 1 9", "*1\r\n$1\r\nb\r\n");
+    }
+}

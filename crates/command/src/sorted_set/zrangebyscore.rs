@@ -1,0 +1,50 @@
+//! ZRANGEBYSCORE: members with scores between two.
+
+use super::bounds::By;
+use super::rangeof::{self, Fixed};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZRANGEBYSCORE: Command = Command {
+    spec: Spec {
+        name: "zrangebyscore",
+        summary: "Returns the members of a sorted set with scores between two.",
+        since: "1.0.5",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M in the reply",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key min max [WITHSCORES] [LIMIT offset count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let fixed = Fixed {
+        by: Some(By::Score),
+        back: Some(false),
+        ..Fixed::default()
+    };
+    rangeof::run(ctx, &args, reply, fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn between_scores() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
+        rig.check(
+            "ZRANGEBYSCORE z -inf (3 WITHSCORES LIMIT 1 5",
+            "*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
+        );
+        rig.check("ZRANGEBYSCORE z 1 2 BYSCORE", "-ERR syntax error\r\n");
+        rig.check(
+            "ZRANGEBYSCORE z 1 2 LIMIT a 1",
+            "-ERR value is not an integer or out of range\r\n",
+        );
+    }
+}

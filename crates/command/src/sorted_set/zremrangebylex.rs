@@ -1,0 +1,40 @@
+//! ZREMRANGEBYLEX: removes members in a range of bytes.
+
+use super::bounds::By;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZREMRANGEBYLEX: Command = Command {
+    spec: Spec {
+        name: "zremrangebylex",
+        summary: "Removes the members of a sorted set in a range of bytes and tells how many there were.",
+        since: "2.8.9",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M removed",
+        arity: 4,
+        flags: Flags::WRITE,
+        keys: Keys::FIRST,
+        syntax: "key min max",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::remrange::run(ctx, &args, reply, By::Lex)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn between_members() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 0 a 0 b 0 c 0 d", ":4\r\n");
+        rig.check("ZREMRANGEBYLEX z (a [c", ":2\r\n");
+        rig.check("ZREMRANGEBYLEX z [x +", ":0\r\n");
+        rig.check("ZADD z 5 b", ":1\r\n");
+        rig.check("ZREMRANGEBYLEX z [b +", ":2\r\n");
+        rig.check("ZRANGE z 0 -1", "*1\r\n$1\r\na\r\n");
+    }
+}

@@ -1,0 +1,43 @@
+//! ZREMRANGEBYSCORE: removes members with scores between two.
+
+use super::bounds::By;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZREMRANGEBYSCORE: Command = Command {
+    spec: Spec {
+        name: "zremrangebyscore",
+        summary: "Removes the members of a sorted set with scores between two and tells how many there were.",
+        since: "1.2.0",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M removed",
+        arity: 4,
+        flags: Flags::WRITE,
+        keys: Keys::FIRST,
+        syntax: "key min max",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::remrange::run(ctx, &args, reply, By::Score)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn between_scores() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 1 a 2 b 3 c 4 d", ":4\r\n");
+        rig.check("ZREMRANGEBYSCORE z (1 3", ":2\r\n");
+        rig.check("ZREMRANGEBYSCORE z 3 1", ":0\r\n");
+        rig.check(
+            "ZREMRANGEBYSCORE z x 1",
+            "-ERR min or max is not a float\r\n",
+        );
+        rig.check("ZREMRANGEBYSCORE z -inf +inf", ":2\r\n");
+        rig.check("EXISTS z", ":0\r\n");
+    }
+}

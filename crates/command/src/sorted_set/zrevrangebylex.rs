@@ -1,0 +1,43 @@
+//! ZREVRANGEBYLEX: members in a range of bytes, last first.
+
+use super::bounds::By;
+use super::rangeof::{self, Fixed};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZREVRANGEBYLEX: Command = Command {
+    spec: Spec {
+        name: "zrevrangebylex",
+        summary: "Returns the members of a sorted set, whose scores are all the same, in a range of bytes, the last first.",
+        since: "2.8.9",
+        group: Group::SortedSet,
+        complexity: "O(log(N) + M) with N members in the set and M in the reply",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key max min [LIMIT offset count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let fixed = Fixed {
+        by: Some(By::Lex),
+        back: Some(true),
+        ..Fixed::default()
+    };
+    rangeof::run(ctx, &args, reply, fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn the_greater_bound_comes_first() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 0 a 0 b 0 c", ":3\r\n");
+        rig.check("ZREVRANGEBYLEX z + (a", "*2\r\n$1\r\nc\r\n$1\r\nb\r\n");
+        rig.check("ZREVRANGEBYLEX z - +", "*0\r\n");
+    }
+}

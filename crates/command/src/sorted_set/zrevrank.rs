@@ -1,0 +1,38 @@
+//! ZREVRANK: how many members come after one.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZREVRANK: Command = Command {
+    spec: Spec {
+        name: "zrevrank",
+        summary: "Returns the position of a member of a sorted set, counted from the highest score.",
+        since: "2.0.0",
+        group: Group::SortedSet,
+        complexity: "O(log(N)) with N members in the set",
+        arity: -3,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key member [WITHSCORE]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::zrank::answer(ctx, &args, reply, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn positions_from_the_highest() {
+        let mut rig = Rig::new();
+        for n in 0..200 {
+            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
+        }
+        rig.check("ZREVRANK z m199", ":0\r\n");
+        rig.check("ZREVRANK z m10 WITHSCORE", "*2\r\n:189\r\n$2\r\n10\r\n");
+    }
+}

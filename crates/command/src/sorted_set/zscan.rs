@@ -1,0 +1,132 @@
+//! ZSCAN: all members, a few at a time.
+
+use super::reply::bulk_score;
+use crate::options::{self, is};
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::glob::Glob;
+use rufous_datatype::integer;
+use rufous_datatype::sorted_set::SortedSet;
+use rufous_resp::encode::Proto;
+
+pub static ZSCAN: Command = Command {
+    spec: Spec {
+        name: "zscan",
+        summary: "Goes through the members of a sorted set and their scores, a few with every call.",
+        since: "2.8.0",
+        group: Group::SortedSet,
+        complexity: "O(1) for every call, O(N) for a whole pass over N members",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key cursor [MATCH pattern] [COUNT count]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let cursor = cursor(args.get(2))?;
+    let (glob, count) = filter(&args)?;
+    let key = ctx.first_key(args.get(1));
+    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    // The head needs what is known at the end: the elements are written first,
+    // elsewhere.
+    let mut found = rufous_base::Output::default();
+    let (mut next, mut len) = (0, 0);
+    if let Some(view) = view {
+        let mut part = Reply::new(&mut found, reply.proto == Proto::Resp3);
+        next = view.scan(cursor, count, &mut |member, score| {
+            if glob.as_ref().is_none_or(|glob| glob.matches(member)) {
+                part.bulk(member);
+                bulk_score(&mut part, score);
+                len += 2;
+            }
+        });
+    }
+    reply.array(2);
+    reply.bulk(next.to_string().as_bytes());
+    reply.array(len);
+    reply.out.bytes.extend_from_slice(&found.bytes);
+    Ok(())
+}
+
+/// As lenient as Redis: no digits at all are the start.
+fn cursor(text: &[u8]) -> Result<u64, Failure> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    integer::parse_u64_lenient(text).ok_or(Failure::INVALID_CURSOR)
+}
+
+fn filter(args: &Args<'_>) -> Result<(Option<Glob>, usize), Failure> {
+    let (mut glob, mut count) = (None, 10);
+    let mut at = 3;
+    while at < args.len() {
+        let (word, value) = (args.get(at), args.get(at + 1));
+        if at + 1 == args.len() {
+            return Err(Failure::SYNTAX);
+        } else if is(word, "COUNT") {
+            let wanted = usize::try_from(options::integer(value)?).ok();
+            count = wanted.filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
+        } else if is(word, "MATCH") {
+            glob = Some(Glob::new(value, false)).filter(|glob| !glob.is_all());
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+        at += 2;
+    }
+    Ok((glob, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn small_sets_come_at_once() {
+        let mut rig = Rig::new();
+        rig.check("ZSCAN z 0", "*2\r\n$1\r\n0\r\n*0\r\n");
+        rig.check("ZADD z 1.5 a 2 b", ":2\r\n");
+        rig.check(
+            "ZSCAN z 0 COUNT 1",
+            "*2\r\n$1\r\n0\r\n*4\r\n$1\r\na\r\n$3\r\n1.5\r\n$1\r\nb\r\n$1\r\n2\r\n",
+        );
+        rig.resp3().check(
+            "ZSCAN z 0 MATCH b*",
+            "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
+        );
+    }
+
+    #[test]
+    fn large_sets_come_in_pieces() {
+        let mut rig = Rig::new();
+        for n in 0..1000 {
+            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
+        }
+        let (mut cursor, mut seen) = ("0".to_owned(), BTreeSet::new());
+        let mut calls = 0;
+        loop {
+            let reply = rig.run(&[b"ZSCAN", b"z", cursor.as_bytes(), b"COUNT", b"50"]);
+            let text = String::from_utf8(reply).unwrap();
+            let mut lines = text.split("\r\n").skip(2);
+            cursor = lines.next().unwrap().to_owned();
+            seen.extend(lines.filter(|l| l.starts_with('m')).map(str::to_owned));
+            calls += 1;
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), 1000);
+        assert!(calls > 5, "{calls} calls");
+    }
+
+    #[test]
+    fn refusals() {
+        let mut rig = Rig::new();
+        rig.check("ZSCAN z x", "-ERR invalid cursor\r\n");
+        rig.check("ZSCAN z 0 COUNT 0", "-ERR syntax error\r\n");
+        rig.check("ZSCAN z 0 MATCH", "-ERR syntax error\r\n");
+    }
+}

@@ -1,0 +1,63 @@
+//! ZUNIONSTORE: the members of several sets as the value of a key.
+
+use super::algebra::{Operation, store};
+use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use rufous_base::Args;
+
+pub static ZUNIONSTORE: Command = Command {
+    spec: Spec {
+        name: "zunionstore",
+        summary: "Stores the union of several sorted sets and returns how many members it has.",
+        since: "2.0.0",
+        group: Group::SortedSet,
+        complexity: "O(N) + O(M log(M)) with N members in all sets and M in the result",
+        arity: -4,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
+        keys: super::numbered::TARGET_AND_KEYS,
+        syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    store(ctx, &args, reply, ("zunionstore", Operation::Union))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn stores_over_anything() {
+        let mut rig = Rig::new();
+        rig.check("ZADD a 1 x 2 y", ":2\r\n");
+        rig.check("SET d x EX 100", "+OK\r\n");
+        rig.check("ZUNIONSTORE d 2 a a", ":2\r\n");
+        rig.check(
+            "ZRANGE d 0 -1 WITHSCORES",
+            "*4\r\n$1\r\nx\r\n$1\r\n2\r\n$1\r\ny\r\n$1\r\n4\r\n",
+        );
+        rig.check("TTL d", ":-1\r\n");
+        rig.check("ZUNIONSTORE d 1 none", ":0\r\n");
+        rig.check("EXISTS d", ":0\r\n");
+        rig.check("ZUNIONSTORE a 1 a WEIGHTS 3", ":2\r\n");
+        rig.check("ZSCORE a y", "$1\r\n6\r\n");
+        rig.check("ZUNIONSTORE a 1 a WITHSCORES", "-ERR syntax error\r\n");
+        rig.check(
+            "ZUNIONSTORE d 0 a",
+            "-ERR at least 1 input key is needed for 'zunionstore' command\r\n",
+        );
+    }
+
+    #[test]
+    fn large_results() {
+        let mut rig = Rig::new();
+        for n in 0..300 {
+            rig.check(&format!("ZADD {} {n} m{n}", n % 2), ":1\r\n");
+        }
+        rig.check("ZUNIONSTORE d 2 0 1", ":300\r\n");
+        rig.check("ZRANGE d -1 -1", "*1\r\n$4\r\nm299\r\n");
+        rig.check("ZINTERSTORE d 2 0 1", ":0\r\n");
+        rig.check("ZDIFFSTORE d 2 0 1", ":150\r\n");
+    }
+}
