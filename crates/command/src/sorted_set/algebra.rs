@@ -27,11 +27,25 @@ enum Aggregate {
 }
 
 impl Aggregate {
+    /// Of a score so far and another one; if that is no number, it is neither
+    /// less nor more, and makes a sum 0.
     fn of(self, a: f64, b: f64) -> f64 {
         match self {
             Aggregate::Sum => number(a + b),
-            Aggregate::Min => a.min(b),
-            Aggregate::Max => a.max(b),
+            Aggregate::Min => {
+                if b < a {
+                    b
+                } else {
+                    a
+                }
+            }
+            Aggregate::Max => {
+                if b > a {
+                    b
+                } else {
+                    a
+                }
+            }
         }
     }
 }
@@ -164,7 +178,7 @@ fn intersection(all: &[(Members<'_>, f64)], aggregate: Aggregate, result: &mut B
         let mut total = number(score * weight);
         for (other, weight) in others {
             match other.score(member) {
-                Some(score) => total = aggregate.of(total, number(score * weight)),
+                Some(score) => total = aggregate.of(total, score * weight),
                 None => return true,
             }
         }

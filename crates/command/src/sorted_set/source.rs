@@ -3,11 +3,14 @@
 
 use crate::{Ctx, Failure};
 use rufous_base::Args;
+use rufous_datatype::algebra::Algebra;
+use rufous_datatype::object::Tag;
+use rufous_datatype::set::Set;
 use rufous_datatype::sorted_set::{SortedSet, View};
 use rufous_kernel::shard::{OwnedValue, WrongType};
 use std::ops::Range;
 
-/// The value of a key, which is a sorted set or not there.
+/// The value of a key, which is a sorted set, a set, or not there.
 pub(super) struct Source(Option<OwnedValue>);
 
 impl Source {
@@ -32,6 +35,9 @@ impl Source {
     fn checked(&self) -> Result<Members<'_>, WrongType> {
         match &self.0 {
             None => Ok(Members::None),
+            Some(value) if value.any().tag() == Some(Tag::Set) => {
+                value.any().of::<Set>().map(Members::Plain)
+            }
             Some(value) => value.any().of::<SortedSet>().map(Members::Scored),
         }
     }
@@ -47,6 +53,7 @@ impl Source {
 pub(super) enum Members<'a> {
     None,
     Scored(View<'a>),
+    Plain(<Set as Algebra>::View<'a>),
 }
 
 impl<'a> Members<'a> {
@@ -54,6 +61,7 @@ impl<'a> Members<'a> {
         match self {
             Members::None => 0,
             Members::Scored(view) => view.len(),
+            Members::Plain(view) => view.len(),
         }
     }
 
@@ -61,6 +69,7 @@ impl<'a> Members<'a> {
         match self {
             Members::None => None,
             Members::Scored(view) => view.score(member),
+            Members::Plain(view) => view.contains(member).then_some(1.0),
         }
     }
 
@@ -75,6 +84,10 @@ impl<'a> Members<'a> {
                         go_on = see(member, score);
                     }
                 });
+            }
+            Members::Plain(view) => {
+                let mut members = view.iter();
+                while members.next().is_some_and(|(member, _)| see(member, 1.0)) {}
             }
         }
     }

@@ -4,6 +4,7 @@ use super::reply::{element, elements, head};
 use crate::options::{self, is};
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
+use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::rng::Rng;
 use rufous_datatype::sorted_set::{SortedSet, View};
 use std::collections::HashSet;
@@ -22,9 +23,6 @@ pub static ZRANDMEMBER: Command = Command {
     },
     run,
 };
-
-/// More members than this with repetitions would be a reply without end.
-const MOST_REPEATED: u64 = 1 << 24;
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let count = match args.len() {
@@ -51,10 +49,16 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     };
     let most = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
+        if most > OUTPUT_HARD_LIMIT / LEAST {
+            return Err(TOO_LARGE.into());
+        }
         head(reply, most, scores);
         for _ in 0..most {
             if let Some((member, score)) = view.random(ctx.rng) {
                 element(reply, member, score, scores);
+            }
+            if reply.out.bytes.len() > OUTPUT_HARD_LIMIT {
+                return Err(TOO_LARGE.into());
             }
         }
     } else if most >= view.len() {
@@ -70,9 +74,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     Ok(())
 }
 
+/// The shortest element, as it is sent.
+const LEAST: usize = b"$0\r\n\r\n".len();
+
+const TOO_LARGE: &str = "ERR the reply would be larger than any client may be sent";
+
+/// Whether so many with repetitions could be sent shows when they are.
 fn count(arg: &[u8]) -> Result<i64, Failure> {
     let count = options::integer(arg)?;
-    if count < 0 && count.unsigned_abs() > MOST_REPEATED || count > i64::MAX / 2 {
+    if !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
         return Err(Failure::OUT_OF_RANGE);
     }
     Ok(count)
@@ -132,6 +142,16 @@ mod tests {
         rig.check(
             "ZRANDMEMBER z -9223372036854775808",
             "-ERR value is out of range\r\n",
+        );
+    }
+
+    #[test]
+    fn a_reply_without_end_is_refused() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 1 a", ":1\r\n");
+        rig.check(
+            "ZRANDMEMBER z -4611686018427387903",
+            "-ERR the reply would be larger than any client may be sent\r\n",
         );
     }
 

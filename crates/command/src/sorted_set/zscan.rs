@@ -1,11 +1,9 @@
 //! ZSCAN: all members, a few at a time.
 
 use super::reply::bulk_score;
-use crate::options::{self, is};
+use crate::elements::Scan;
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
-use rufous_datatype::glob::Glob;
-use rufous_datatype::integer;
 use rufous_datatype::sorted_set::SortedSet;
 use rufous_resp::encode::Proto;
 
@@ -25,8 +23,8 @@ pub static ZSCAN: Command = Command {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let cursor = cursor(args.get(2))?;
-    let (glob, count) = filter(&args)?;
+    let cursor = Scan::cursor(args.get(2))?;
+    let scan = Scan::parse(&args)?;
     let key = ctx.first_key(args.get(1));
     let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
     // The head needs what is known at the end: the elements are written first,
@@ -35,8 +33,8 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let (mut next, mut len) = (0, 0);
     if let Some(view) = view {
         let mut part = Reply::new(&mut found, reply.proto == Proto::Resp3);
-        next = view.scan(cursor, count, &mut |member, score| {
-            if glob.as_ref().is_none_or(|glob| glob.matches(member)) {
+        next = view.scan(cursor, scan.count, &mut |member, score| {
+            if scan.shows(member) {
                 part.bulk(member);
                 bulk_score(&mut part, score);
                 len += 2;
@@ -48,34 +46,6 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     reply.array(len);
     reply.out.bytes.extend_from_slice(&found.bytes);
     Ok(())
-}
-
-/// As lenient as Redis: no digits at all are the start.
-fn cursor(text: &[u8]) -> Result<u64, Failure> {
-    if text.is_empty() {
-        return Ok(0);
-    }
-    integer::parse_u64_lenient(text).ok_or(Failure::INVALID_CURSOR)
-}
-
-fn filter(args: &Args<'_>) -> Result<(Option<Glob>, usize), Failure> {
-    let (mut glob, mut count) = (None, 10);
-    let mut at = 3;
-    while at < args.len() {
-        let (word, value) = (args.get(at), args.get(at + 1));
-        if at + 1 == args.len() {
-            return Err(Failure::SYNTAX);
-        } else if is(word, "COUNT") {
-            let wanted = usize::try_from(options::integer(value)?).ok();
-            count = wanted.filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
-        } else if is(word, "MATCH") {
-            glob = Some(Glob::new(value, false)).filter(|glob| !glob.is_all());
-        } else {
-            return Err(Failure::SYNTAX);
-        }
-        at += 2;
-    }
-    Ok((glob, count))
 }
 
 #[cfg(test)]

@@ -44,6 +44,19 @@ mod tests {
     }
 
     #[test]
+    fn members_of_sets_have_the_score_1() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 5 a 2 b", ":2\r\n");
+        rig.check("SADD s a c", ":2\r\n");
+        rig.check(
+            "ZUNION 2 s z WEIGHTS 2 1 WITHSCORES",
+            "*6\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\nc\r\n$1\r\n2\r\n$1\r\na\r\n$1\r\n7\r\n",
+        );
+        rig.check("ZINTER 2 s z", "*1\r\n$1\r\na\r\n");
+        rig.check("ZDIFF 2 s z WITHSCORES", "*2\r\n$1\r\nc\r\n$1\r\n1\r\n");
+    }
+
+    #[test]
     fn what_is_no_number_counts_as_nothing() {
         let mut rig = Rig::new();
         rig.check("ZADD a inf x 0 y", ":2\r\n");
