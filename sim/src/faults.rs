@@ -20,7 +20,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 6] = [
+    pub const ALL: [(Fault, &'static str); 7] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -30,6 +30,7 @@ impl Fault {
             "snapshot-misses-write",
         ),
         (Fault::Kernel(Planted::NoIsolation), "no-isolation"),
+        (Fault::Kernel(Planted::LostWakeUp), "lost-wake-up"),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

@@ -10,6 +10,7 @@
 //! - [`seat`]: one worker, driven as the contract of actors has it
 //! - [`disk`], [`clock`]: what outlives a crash, and the time of day
 //! - [`client`], [`workload`]: who asks for what
+//! - [`queues`]: clients of lists that wait for what comes
 //! - [`history`], [`model`], [`oracle`]: what was seen, and whether it is right
 //! - [`probes`], [`trace`]: rare states that were reached, and what happened
 //! - [`faults`]: what is made wrong on purpose
@@ -26,6 +27,7 @@ pub mod model;
 pub mod oracle;
 pub mod plan;
 pub mod probes;
+pub mod queues;
 pub mod random;
 pub mod runs;
 pub mod seat;

@@ -39,12 +39,14 @@ pub enum Probe {
     LossAllowedAndSeen,
     StartRefused,
     OutcomeUnknown,
+    WaitServed,
+    WaitTimedOut,
 }
 
 use Probe::*;
 
 impl Probe {
-    pub const ALL: [Probe; 35] = [
+    pub const ALL: [Probe; 37] = [
         TurnWithManyInputs,
         RequestSplit,
         ReadHeld,
@@ -80,6 +82,8 @@ impl Probe {
         LossAllowedAndSeen,
         StartRefused,
         OutcomeUnknown,
+        WaitServed,
+        WaitTimedOut,
     ];
 }
 

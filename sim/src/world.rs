@@ -11,6 +11,7 @@
 mod end;
 mod life;
 mod network;
+mod queues;
 mod saves;
 mod users;
 
@@ -22,6 +23,7 @@ use crate::history::History;
 use crate::oracle::promise::Modes;
 use crate::plan::{Crash, Plan};
 use crate::probes::{Probe, Probes};
+use crate::queues::Queues;
 use crate::random::Random;
 use crate::seat::Seat;
 use crate::trace::Trace;
@@ -150,6 +152,8 @@ pub struct World {
     /// When the last message between two workers arrives.
     last_message_us: BTreeMap<(usize, usize), u64>,
     clients: Vec<Client>,
+    /// Their numbers follow those of the other clients.
+    queues: Queues,
     history: History,
     unique: Unique,
     disk: Disk,
@@ -201,6 +205,7 @@ impl World {
             places: BTreeMap::new(),
             last_message_us: BTreeMap::new(),
             clients,
+            queues: Queues::new(&plan),
             history: History::new(workload::units(&plan)),
             unique: Unique::default(),
             disk: Disk::new(seed, plan.disk.clone()),
@@ -237,7 +242,7 @@ impl World {
 
     fn script(&mut self) {
         self.start(self.plan.workers);
-        for client in 0..self.clients.len() {
+        for client in 0..self.clients.len() + self.queues.clients.len() {
             let at = self.now_us + self.network.below(2_000);
             self.push(at, None, What::Act(client));
         }

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
+pub mod blocking;
 pub mod elements;
 pub mod failure;
 pub mod geo;

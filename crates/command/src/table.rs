@@ -2,10 +2,12 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Reply, Spec, bitmap, geo, hash, hyperloglog, key, list, server,
-    set, sorted_set, string,
+    Command, Ctx, Failure, Flags, Group, Reply, Spec, bitmap, geo, hash, hyperloglog, key, list,
+    server, set, sorted_set, string,
 };
-use rufous_base::{Args, Output};
+use rufous_base::{Args, Now, Output};
+use rufous_datatype::object::Tag;
+use rufous_kernel::shard::{Any, Key, Shard};
 use rufous_kernel::{Context, Program};
 
 /// All commands on data; a command's id is its place here.
@@ -79,6 +81,21 @@ impl Program for DataCommands {
     fn may_wait(command: u16) -> bool {
         let run = RUNS.get(usize::from(command));
         run.is_some_and(|run| run.spec.flags.has(Flags::BLOCKING))
+    }
+
+    fn is_ready(
+        command: u16,
+        shard: &mut Shard,
+        (db, key): (usize, Key<'_>),
+        _: &Args<'_>,
+        now: Now,
+    ) -> bool {
+        let wanted = match RUNS[usize::from(command)].spec.group {
+            Group::List => Tag::List,
+            Group::SortedSet => Tag::SortedSet,
+            _ => return false,
+        };
+        shard.look(db, key, now).and_then(Any::tag) == Some(wanted)
     }
 
     fn is_write(command: u16) -> bool {

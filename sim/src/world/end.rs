@@ -19,7 +19,7 @@ impl World {
         self.rest();
     }
 
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         if self.failed() {
             return;
         }
@@ -28,11 +28,13 @@ impl World {
         self.pass_us(4_000_000);
         let limit = self.now_us + CALM_LIMIT_US;
         self.until("nothing is under way", limit, |w| {
-            w.clients.iter().all(Client::is_done) && w.seats.iter().all(|s| s.is_idle())
+            w.clients.iter().all(Client::is_done)
+                && w.queues.rest()
+                && w.seats.iter().all(|s| s.is_idle())
         });
     }
 
-    fn failed(&self) -> bool {
+    pub(super) fn failed(&self) -> bool {
         self.failure.is_some() || self.power == Power::Refused
     }
 
@@ -52,6 +54,7 @@ impl World {
         let limit = self.now_us + CALM_LIMIT_US;
         self.until("everything is read", limit, |w| w.audit.is_empty());
         self.rest();
+        self.look_at_queues();
         for seat in &self.seats {
             seat.front.kernel.shard.check();
         }

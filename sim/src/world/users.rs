@@ -23,6 +23,9 @@ impl World {
     }
 
     pub(super) fn on_act(&mut self, client: usize) {
+        if let Some(number) = self.queue_client(client) {
+            return self.on_queue_act(number);
+        }
         let operator = client == self.operator();
         match self.clients[client].state {
             State::Away if self.power == Power::Up => self.connect(client),
@@ -226,6 +229,9 @@ impl World {
 
     pub(super) fn on_bytes_to_client(&mut self, link: usize, bytes: &[u8]) {
         let client = self.links[link].client;
+        if let Some(number) = self.queue_client(client) {
+            return self.on_bytes_to_queue_client(number, link, bytes);
+        }
         if self.clients[client].state != State::Connected(link) {
             return;
         }
@@ -377,6 +383,9 @@ impl World {
 
     pub(super) fn on_client_lost(&mut self, link: usize) {
         let client = self.links[link].client;
+        if let Some(number) = self.queue_client(client) {
+            return self.on_queue_client_lost(number, link);
+        }
         if self.clients[client].state != State::Connected(link) {
             return;
         }

@@ -1,5 +1,11 @@
 //! Commands on lists.
 
+pub mod blmove;
+pub mod blmpop;
+mod blocking;
+pub mod blpop;
+pub mod brpop;
+pub mod brpoplpush;
 mod ends;
 pub mod lindex;
 pub mod linsert;
@@ -42,6 +48,11 @@ pub static COMMANDS: &[&Command] = &[
     &lset::LSET,
     &ltrim::LTRIM,
     &rpushx::RPUSHX,
+    &blpop::BLPOP,
+    &brpop::BRPOP,
+    &blmove::BLMOVE,
+    &brpoplpush::BRPOPLPUSH,
+    &blmpop::BLMPOP,
 ];
 
 /// The list at the command's first key, to be read.

@@ -1,7 +1,11 @@
 //! Commands on sorted sets.
 
 mod algebra;
+mod blocking;
 mod bounds;
+pub mod bzmpop;
+pub mod bzpopmax;
+pub mod bzpopmin;
 pub(crate) mod numbered;
 pub mod pop;
 pub(crate) mod rangeof;
@@ -44,6 +48,9 @@ pub mod zunionstore;
 use crate::Command;
 
 pub static COMMANDS: &[&Command] = &[
+    &bzmpop::BZMPOP,
+    &bzpopmax::BZPOPMAX,
+    &bzpopmin::BZPOPMIN,
     &zadd::ZADD,
     &zcard::ZCARD,
     &zcount::ZCOUNT,

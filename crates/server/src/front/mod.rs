@@ -26,6 +26,8 @@
 //! - [`shared`], [`process`]: what all workers of a node know
 
 mod blocked;
+#[cfg(test)]
+mod blocked_tests;
 mod bounds;
 pub mod closing;
 pub mod connection;

@@ -7,6 +7,7 @@ mod common;
 
 mod announced;
 mod auth;
+mod blocking;
 mod bytes;
 mod ends;
 mod files;

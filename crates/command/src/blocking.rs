@@ -1,0 +1,48 @@
+//! What blocking commands have in common: for how long they wait.
+
+use crate::{Ctx, Failure};
+use rufous_datatype::float::parse_f64;
+use std::borrow::Cow;
+
+const NOT_A_TIMEOUT: Failure = Failure(Cow::Borrowed("ERR timeout is not a float or out of range"));
+const OUT_OF_RANGE: Failure = Failure(Cow::Borrowed("ERR timeout is out of range"));
+const NEGATIVE: Failure = Failure(Cow::Borrowed("ERR timeout is negative"));
+
+/// A timeout in seconds, as microseconds; `None` is for ever. Counted in
+/// whole milliseconds, the last one whole.
+pub fn timeout(ctx: &Ctx<'_>, arg: &[u8]) -> Result<Option<u64>, Failure> {
+    let seconds = parse_f64(arg).ok_or(NOT_A_TIMEOUT)?;
+    let ms = (seconds * 1_000.0).ceil();
+    let end = i64::MAX as u64 - ctx.now.unix_ms();
+    match ms {
+        ..0.0 => Err(NEGATIVE),
+        0.0 => Ok(None),
+        _ if ms >= end as f64 => Err(OUT_OF_RANGE),
+        _ => Ok(Some((ms as u64).saturating_mul(1_000))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn timeouts() {
+        let mut rig = Rig::new();
+        for bad in ["x", "nan", "\"\"", "1e999"] {
+            rig.check(
+                &format!("BLPOP k {bad}"),
+                "-ERR timeout is not a float or out of range\r\n",
+            );
+        }
+        rig.check("BLPOP k -1", "-ERR timeout is negative\r\n");
+        rig.check("BLPOP k -0.001", "-ERR timeout is negative\r\n");
+        rig.check("BLPOP k 1e20", "-ERR timeout is out of range\r\n");
+        rig.check(
+            "BLPOP k 9223372036854775",
+            "-ERR timeout is out of range\r\n",
+        );
+        rig.check("BLPOP k 0.0001", "*-1\r\n");
+        rig.check("BLPOP k -0.0001", "*-1\r\n");
+    }
+}

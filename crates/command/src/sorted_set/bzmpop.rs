@@ -1,0 +1,57 @@
+//! BZMPOP: takes members from the first of several sorted sets that there is, or waits for some.
+
+use super::zmpop::Plan;
+use crate::blocking::timeout;
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+
+pub static BZMPOP: Command = Command {
+    spec: Spec {
+        name: "bzmpop",
+        summary: "Takes the members with the lowest or highest scores from the first sorted set that has some; waits where none has.",
+        since: "7.0.0",
+        group: Group::SortedSet,
+        complexity: "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
+        arity: -5,
+        flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLE_KEYS),
+        keys: Keys::Custom {
+            find,
+            shown: (0, 0, 0),
+        },
+        syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+    },
+    run,
+};
+
+fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
+    if let Ok(plan) = Plan::parse(args, 2) {
+        keys.extend(plan.keys.map(|at| (db, at as u32)));
+    }
+}
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let plan = Plan::parse(&args, 2)?;
+    let timeout_us = timeout(ctx, args.get(1))?;
+    if !plan.run(ctx, &args, reply)? {
+        reply.null_array();
+        ctx.wait(plan.keys, timeout_us);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn as_zmpop_where_there_is_something() {
+        let mut rig = Rig::new();
+        rig.check("ZADD z 1 a", ":1\r\n");
+        rig.check(
+            "BZMPOP 0 2 none z MIN",
+            "*2\r\n$1\r\nz\r\n*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n",
+        );
+        rig.check("BZMPOP 0 1 z MAX", "*-1\r\n");
+        rig.check("BZMPOP x 1 z UP", "-ERR syntax error\r\n");
+    }
+}

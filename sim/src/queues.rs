@@ -1,0 +1,418 @@
+//! Clients of queues: some push to lists, others wait for what comes. Each
+//! element is unique, so that a reply tells which one was taken.
+//!
+//! Oracles: what was acknowledged as taken is not there again, nor taken by
+//! anybody else, and what was acknowledged as pushed is taken once or still
+//! there, as far as restarts have to keep either; nobody waits while one of
+//! the keys has something; and no wait ends before its time.
+
+use crate::client::State;
+use crate::history::{Epoch, Outcome, Record};
+use crate::model::{Op, Step};
+use crate::plan::Plan;
+use crate::random::Random;
+use rufous_resp::{Reply, ReplyParser, encode};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The database of queues; nobody else uses it.
+pub const DB: usize = 3;
+
+/// What a client of queues has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The database, and whether the node serves.
+    Select,
+    /// Elements with the numbers of their keys.
+    Push(Vec<(usize, u64)>),
+    /// From the first of these keys that has something.
+    Pop(Vec<usize>, Option<u64>),
+    /// From a key to another.
+    Move(usize, usize, Option<u64>),
+    /// Everything at a key.
+    Look(usize),
+}
+
+#[derive(Debug)]
+pub struct Asked {
+    pub ask: Ask,
+    pub at_us: u64,
+    /// Replies to come; the last one counts.
+    replies: usize,
+}
+
+#[derive(Debug)]
+pub struct QueueClient {
+    pub state: State,
+    pub ready: bool,
+    pub asked: Option<Asked>,
+    /// Things that it still wants to do.
+    pub left: u64,
+    pub random: Random,
+    parser: ReplyParser,
+    received: Vec<u8>,
+}
+
+impl QueueClient {
+    fn new(seed: u64, number: usize, left: u64) -> Self {
+        Self {
+            state: State::Away,
+            ready: false,
+            asked: None,
+            left,
+            random: Random::new(seed, &format!("queue client {number}")),
+            parser: ReplyParser::default(),
+            received: Vec::new(),
+        }
+    }
+
+    pub fn connected(&mut self, link: usize) {
+        self.state = State::Connected(link);
+        self.ready = false;
+        self.parser = ReplyParser::default();
+        self.received.clear();
+    }
+
+    pub fn ask(&mut self, ask: Ask, replies: usize, at_us: u64) {
+        self.asked = Some(Asked {
+            ask,
+            at_us,
+            replies,
+        });
+    }
+
+    /// Bytes came; gives what was answered by them.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<(Asked, Reply)>, String> {
+        self.received.extend_from_slice(bytes);
+        loop {
+            let parsed = self.parser.parse(&self.received);
+            let (done, reply) = parsed.map_err(|e| format!("not a reply: {e:?}"))?;
+            self.received.drain(..done);
+            let Some(reply) = reply else {
+                return Ok(None);
+            };
+            let Some(asked) = &mut self.asked else {
+                return match reply {
+                    Reply::Error(_) => Ok(None),
+                    reply => Err(format!("a reply that nobody asked for: {reply:?}")),
+                };
+            };
+            asked.replies -= 1;
+            if asked.replies == 0 {
+                return Ok(self.asked.take().map(|asked| (asked, reply)));
+            }
+        }
+    }
+
+    /// Whether it does nothing, or only waits.
+    fn rests(&self) -> bool {
+        let asked = self.asked.as_ref().map(|a| &a.ask);
+        matches!(asked, None | Some(Ask::Pop(..) | Ask::Move(..)))
+    }
+}
+
+/// Something that happened to an element, in which life of the node and when.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    life: usize,
+    asked_us: u64,
+    answered_us: u64,
+}
+
+impl Event {
+    /// Whether all of these ends of the node have to keep it.
+    fn kept(&self, epochs: &[Epoch]) -> bool {
+        let record = Record {
+            op: Op::One(Step::Flush),
+            outcome: Outcome::Open,
+            connection: 0,
+            order: 0,
+            asked_us: self.asked_us,
+            answered_us: self.answered_us,
+        };
+        epochs.iter().all(|epoch| epoch.holds(&record))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Element {
+    /// None: it was refused.
+    pushed: Option<Event>,
+    taken: Vec<Event>,
+}
+
+/// All queues, their clients, and what was seen.
+#[derive(Debug, Default)]
+pub struct Queues {
+    /// The last one looks at everything.
+    pub clients: Vec<QueueClient>,
+    pub keys: Vec<Vec<u8>>,
+    elements: BTreeMap<u64, Element>,
+    next: u64,
+    /// Pops of which nobody knows what they took.
+    open_pops: usize,
+    /// Keys that are still to get an element, so that whoever waits is served.
+    pub fed: Vec<usize>,
+    /// Keys still to be looked at, and what was there.
+    pub audit: Vec<usize>,
+    seen: Vec<Vec<u64>>,
+}
+
+impl Queues {
+    pub fn new(plan: &Plan) -> Self {
+        // Eviction takes elements as it likes.
+        if plan.maxmemory.is_some() || !crate::settings::knows("blmove") {
+            return Self::default();
+        }
+        let mut r = Random::new(plan.seed, "queues");
+        let count = r.weighted(&[(2, 0), (1, 2), (2, 4), (1, 6)]);
+        // Where restarts may lose the end of each worker's log, what moves
+        // about has to be in the same log.
+        let together = plan.may_lose() || r.chance(0.3);
+        let key = |n| match together {
+            true => format!("{{queue}}{n}").into_bytes(),
+            false => format!("queue:{n}").into_bytes(),
+        };
+        let client = |n| QueueClient::new(plan.seed, n, 120 / count as u64);
+        Self {
+            clients: match count {
+                0 => Vec::new(),
+                _ => (0..=count).map(client).collect(),
+            },
+            keys: (0..r.between(1, 3)).map(key).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub fn auditor(&self) -> usize {
+        self.clients.len().saturating_sub(1)
+    }
+
+    pub fn rest(&self) -> bool {
+        self.clients.iter().all(QueueClient::rests)
+    }
+
+    /// What a client asks for next.
+    pub fn compose(&mut self, client: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
+        // One pushes, the others wait: somebody waits most of the time.
+        let pushes = client == 0;
+        let me = &mut self.clients[client];
+        if !me.ready {
+            encode::request(bytes, &["SELECT", &DB.to_string()]);
+            encode::request(bytes, &["EXISTS", "anything"]);
+            return (Ask::Select, 2);
+        }
+        me.left -= 1;
+        let keys = self.keys.len();
+        let (a, b) = (me.random.index(keys), me.random.index(keys));
+        if pushes {
+            let count = me.random.weighted(&[(5, 1), (1, 3)]);
+            let several = me.random.chance(0.2);
+            return self.push(&[a, b], count, several, bytes);
+        }
+        let ms = match me.random.chance(0.5) {
+            true => 0,
+            false => me.random.skewed(1, 3_000),
+        };
+        let timeout = format!("{}.{:03}", ms / 1_000, ms % 1_000).into_bytes();
+        let timeout_us = (ms > 0).then_some(ms * 1_000);
+        if me.random.chance(0.3) {
+            let request = [b"BLMOVE", &self.keys[a][..], &self.keys[b]];
+            let rest = [&b"LEFT"[..], b"RIGHT", &timeout];
+            encode::request(bytes, &[&request[..], &rest].concat());
+            return (Ask::Move(a, b, timeout_us), 1);
+        }
+        let names = match me.random.chance(0.4) {
+            true => vec![a, b, keys - 1 - a],
+            false => vec![a],
+        };
+        let command = match me.random.chance(0.7) {
+            true => &b"BLPOP"[..],
+            false => b"BRPOP",
+        };
+        let mut request = vec![command];
+        request.extend(names.iter().map(|&key| &self.keys[key][..]));
+        request.push(&timeout);
+        encode::request(bytes, &request);
+        (Ask::Pop(names, timeout_us), 1)
+    }
+
+    /// Elements for one key, or for several at once in a transaction.
+    fn push(
+        &mut self,
+        keys: &[usize],
+        count: u64,
+        several: bool,
+        bytes: &mut Vec<u8>,
+    ) -> (Ask, usize) {
+        let mut pushed = Vec::new();
+        let keys = if several { keys } else { &keys[..1] };
+        if several {
+            encode::request(bytes, &["MULTI"]);
+        }
+        for &key in keys {
+            let mut request = vec![b"RPUSH".to_vec(), self.keys[key].clone()];
+            for _ in 0..count {
+                self.next += 1;
+                pushed.push((key, self.next));
+                request.push(format!("q{}", self.next).into_bytes());
+            }
+            encode::request(bytes, &request);
+        }
+        if several {
+            encode::request(bytes, &["EXEC"]);
+        }
+        let replies = if several { keys.len() + 2 } else { 1 };
+        (Ask::Push(pushed), replies)
+    }
+
+    pub fn feed(&mut self, key: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
+        self.fed.retain(|k| *k != key);
+        self.push(&[key], 1, false, bytes)
+    }
+
+    pub fn look(&self, key: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
+        encode::request(bytes, &[b"LRANGE", &self.keys[key][..], b"0", b"-1"]);
+        (Ask::Look(key), 1)
+    }
+
+    /// Notes a reply, or that none came (`None`).
+    pub fn note(
+        &mut self,
+        client: usize,
+        asked: Asked,
+        reply: Option<&Reply>,
+        life: usize,
+        now_us: u64,
+    ) -> Result<(), String> {
+        let event = Event {
+            life,
+            asked_us: asked.at_us,
+            answered_us: if reply.is_some() { now_us } else { u64::MAX },
+        };
+        let refused = matches!(reply, Some(Reply::Error(_)));
+        match asked.ask {
+            Ask::Select => self.clients[client].ready = reply == Some(&Reply::Integer(0)),
+            Ask::Push(pushed) => {
+                for (_, element) in pushed {
+                    let pushed = (!refused).then_some(event);
+                    self.elements.entry(element).or_default().pushed = pushed;
+                }
+            }
+            Ask::Pop(_, timeout) | Ask::Move(_, _, timeout) if is_nil(reply) => {
+                let due = timeout.map(|us| asked.at_us + us);
+                if due.is_none_or(|due| now_us < due) {
+                    return Err(format!("a wait ended before its time: {timeout:?} us"));
+                }
+            }
+            Ask::Pop(..) => match reply {
+                None => self.open_pops += 1,
+                Some(Reply::Array(parts)) if parts.len() == 2 => self.take(&parts[1], event)?,
+                Some(Reply::Error(_)) => {}
+                Some(other) => return Err(format!("no reply to a pop: {other:?}")),
+            },
+            Ask::Move(..) => {
+                if let Some(reply @ Reply::Bulk(_)) = reply {
+                    number(reply)?;
+                }
+            }
+            Ask::Look(key) => match reply {
+                Some(Reply::Array(all)) => {
+                    self.seen[key] = all.iter().map(number).collect::<Result<_, _>>()?;
+                    self.audit.retain(|k| *k != key);
+                }
+                Some(Reply::Error(_)) => self.clients[client].ready = false,
+                _ => {}
+            },
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, reply: &Reply, event: Event) -> Result<(), String> {
+        let element = number(reply)?;
+        let taken = &mut self.elements.entry(element).or_default().taken;
+        taken.push(event);
+        Ok(())
+    }
+
+    /// Everything is to be looked at.
+    pub fn begin_audit(&mut self) {
+        if self.clients.is_empty() {
+            return;
+        }
+        self.audit = (0..self.keys.len()).collect();
+        self.seen = vec![Vec::new(); self.keys.len()];
+    }
+
+    /// Everything has been looked at, and nothing is under way.
+    pub fn judge(&self, epochs: &[Epoch], now_us: u64) -> Result<(), String> {
+        let mut there = BTreeSet::new();
+        for element in self.seen.iter().flatten() {
+            if !there.insert(*element) {
+                return Err(format!("q{element} is there twice"));
+            }
+        }
+        let mut missing = 0;
+        for (number, element) in &self.elements {
+            let left = there.contains(number);
+            // Each time it is seen again, a restart must have lost the last time.
+            let ends = element.taken.iter().skip(1).map(|e| e.life - 1);
+            let ends = ends.chain(left.then_some(epochs.len()));
+            for (taken, end) in element.taken.iter().zip(ends) {
+                if taken.kept(&epochs[taken.life - 1..end]) {
+                    return Err(format!("q{number} was taken, and came again: {element:?}"));
+                }
+            }
+            let pushed = element.pushed.filter(|p| p.answered_us != u64::MAX);
+            if let Some(pushed) = pushed
+                && !left
+                && element.taken.is_empty()
+                && pushed.kept(&epochs[pushed.life - 1..])
+            {
+                missing += 1;
+            }
+        }
+        if missing > self.open_pops {
+            return Err(format!(
+                "{missing} elements are gone, and {} pops were not answered",
+                self.open_pops
+            ));
+        }
+        self.judge_waits(now_us)
+    }
+
+    fn judge_waits(&self, now_us: u64) -> Result<(), String> {
+        for (number, client) in self.clients.iter().enumerate() {
+            let Some(asked) = &client.asked else { continue };
+            let (keys, timeout) = match &asked.ask {
+                Ask::Pop(keys, timeout) => (&keys[..], timeout),
+                Ask::Move(from, _, timeout) => (std::slice::from_ref(from), timeout),
+                _ => continue,
+            };
+            if let Some(key) = keys.iter().find(|key| !self.seen[**key].is_empty()) {
+                return Err(format!(
+                    "queue client {number} waits for key {key}, which has something: {asked:?}"
+                ));
+            }
+            if timeout.is_some_and(|us| now_us > asked.at_us + us + 10_000_000) {
+                return Err(format!(
+                    "queue client {number} waits for too long: {asked:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_nil(reply: Option<&Reply>) -> bool {
+    matches!(reply, Some(Reply::Null | Reply::NullArray))
+}
+
+/// The number of an element.
+fn number(reply: &Reply) -> Result<u64, String> {
+    let Reply::Bulk(bytes) = reply else {
+        return Err(format!("no element: {reply:?}"));
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let number = text.strip_prefix('q').and_then(|n| n.parse().ok());
+    number.ok_or_else(|| format!("an element that nobody pushed: {text}"))
+}

@@ -1,0 +1,171 @@
+//! What the clients of queues do; see [`crate::queues`].
+
+use super::{CALM_LIMIT_US, Power, What, World};
+use crate::client::State;
+use crate::probes::Probe;
+use crate::queues::Ask;
+use crate::seat::Arrival;
+use crate::trace::show;
+use crate::world::network::Link;
+use rufous_base::ConnInfo;
+use rufous_resp::Reply;
+
+impl World {
+    /// Which client of queues this is, if it is one.
+    pub(super) fn queue_client(&self, client: usize) -> Option<usize> {
+        client.checked_sub(self.clients.len())
+    }
+
+    pub(super) fn on_queue_act(&mut self, number: usize) {
+        let client = self.clients.len() + number;
+        match self.queues.clients[number].state {
+            State::Away if self.power == Power::Up => self.connect_queue_client(number),
+            State::Away => {
+                let wait = self.network.skewed(500, 50_000);
+                return self.act_in(client, wait);
+            }
+            State::Connected(_) => {}
+        }
+        let State::Connected(link) = self.queues.clients[number].state else {
+            return;
+        };
+        let me = &self.queues.clients[number];
+        if me.asked.is_some() || !self.links[link].open || self.links[link].ended {
+            return;
+        }
+        let audits = number == self.queues.auditor();
+        let idle = self.queues.audit.is_empty() && self.queues.fed.is_empty();
+        if audits && idle || !audits && (self.calm || me.left == 0) {
+            return;
+        }
+        let mut bytes = Vec::new();
+        let (fed, looked) = (self.queues.fed.last(), self.queues.audit.last());
+        let (ask, replies) = match (fed.copied(), looked.copied()) {
+            (Some(key), _) if audits && me.ready => self.queues.feed(key, &mut bytes),
+            (_, Some(key)) if audits && me.ready => self.queues.look(key, &mut bytes),
+            _ => self.queues.compose(number, &mut bytes),
+        };
+        let may_wait = matches!(ask, Ask::Pop(..) | Ask::Move(..));
+        self.queues.clients[number].ask(ask, replies, self.now_us);
+        self.send_to_node(link, bytes);
+        if may_wait && self.queues.clients[number].random.chance(0.1) {
+            self.leave_queue(number, link);
+        }
+    }
+
+    /// The client goes away after a while.
+    fn leave_queue(&mut self, number: usize, link: usize) {
+        let wait = self.queues.clients[number].random.skewed(10, 2_000_000);
+        let gone = self.queues.clients[number].random.chance(0.6);
+        let at = self.now_us + wait;
+        self.push(at, Some(self.life), What::LeftNode { link, gone });
+        if gone {
+            self.push(at, None, What::ClientLost { link });
+        }
+    }
+
+    fn connect_queue_client(&mut self, number: usize) {
+        let worker = self.network.index(self.seats.len());
+        let conn = self.seats[worker].new_connection();
+        let link = self.links.len();
+        let client = self.clients.len() + number;
+        self.links.push(Link::new(client, worker, conn, self.life));
+        self.places
+            .insert((worker, conn.slot, conn.generation), link);
+        self.queues.clients[number].connected(link);
+        let info = ConnInfo {
+            peer: format!("127.0.0.1:{}", 10_000 + link),
+            local: "127.0.0.1:6379".into(),
+            is_local: true,
+            is_internal: false,
+        };
+        self.arrive(worker, Arrival::Opened(conn, info));
+    }
+
+    pub(super) fn on_bytes_to_queue_client(&mut self, number: usize, link: usize, bytes: &[u8]) {
+        if self.queues.clients[number].state != State::Connected(link) {
+            return;
+        }
+        self.trace.note(
+            self.now_us,
+            format_args!("q{number}"),
+            format_args!("receives {}", show(bytes)),
+        );
+        let (asked, reply) = match self.queues.clients[number].receive(bytes) {
+            Ok(None) => return,
+            Ok(Some(answered)) => answered,
+            Err(problem) => return self.fail(format!("queue client {number}: {problem}")),
+        };
+        let waited = matches!(asked.ask, Ask::Pop(..) | Ask::Move(..));
+        match &reply {
+            Reply::Null | Reply::NullArray if waited => self.probes.hit(Probe::WaitTimedOut),
+            Reply::Array(_) | Reply::Bulk(_) if waited && self.now_us > asked.at_us + 20_000 => {
+                self.probes.hit(Probe::WaitServed);
+            }
+            Reply::Error(_) => self.queues.clients[number].ready = false,
+            _ => {}
+        }
+        let life = self.links[link].life as usize;
+        let noted = self
+            .queues
+            .note(number, asked, Some(&reply), life, self.now_us);
+        if let Err(problem) = noted {
+            return self.fail(format!("queue client {number}: {problem}"));
+        }
+        let us = match number == self.queues.auditor() {
+            true => 1_000,
+            false => {
+                let most = 2 * self.plan.think_us;
+                self.queues.clients[number].random.skewed(1, most)
+            }
+        };
+        self.act_in(self.clients.len() + number, us.max(1));
+    }
+
+    pub(super) fn on_queue_client_lost(&mut self, number: usize, link: usize) {
+        if self.queues.clients[number].state != State::Connected(link) {
+            return;
+        }
+        self.queues.clients[number].state = State::Away;
+        self.trace.note(
+            self.now_us,
+            format_args!("q{number}"),
+            format_args!("lost its connection"),
+        );
+        if let Some(asked) = self.queues.clients[number].asked.take() {
+            let life = self.links[link].life as usize;
+            let noted = self.queues.note(number, asked, None, life, self.now_us);
+            if let Err(problem) = noted {
+                return self.fail(problem);
+            }
+        }
+        let wait = self.network.skewed(10, 20_000);
+        self.act_in(self.clients.len() + number, wait);
+    }
+
+    /// Reads all queues and judges.
+    pub(super) fn look_at_queues(&mut self) {
+        if self.queues.clients.is_empty() || self.failed() {
+            return;
+        }
+        self.queues.fed = (0..self.queues.keys.len()).collect();
+        self.act_in(self.clients.len() + self.queues.auditor(), 1);
+        let limit = self.now_us + CALM_LIMIT_US;
+        self.until("all queues are fed", limit, |w| w.queues.fed.is_empty());
+        self.rest();
+        if self.failed() {
+            return;
+        }
+        self.queues.begin_audit();
+        self.act_in(self.clients.len() + self.queues.auditor(), 1);
+        let limit = self.now_us + CALM_LIMIT_US;
+        self.until("all queues are read", limit, |w| w.queues.audit.is_empty());
+        if self.failed() {
+            return;
+        }
+        let judged = self.queues.judge(&self.history.epochs, self.now_us);
+        if let Err(problem) = judged {
+            self.fail(problem);
+        }
+    }
+}
