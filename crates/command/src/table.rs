@@ -53,6 +53,10 @@ impl Program for DataCommands {
         };
         match (RUNS[usize::from(command)].run)(&mut ctx, args, &mut reply) {
             Ok(()) => {
+                if context.quiet && reply.out.bytes.get(start.0) != Some(&b'-') {
+                    reply.out.truncate(start);
+                    reply.ok();
+                }
                 context.wait = ctx.wait;
                 true
             }

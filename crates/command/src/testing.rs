@@ -96,6 +96,7 @@ impl Rig {
             db: self.db,
             now: self.now,
             resp3: self.resp3,
+            quiet: false,
             out: &mut out,
             rng: &mut self.rng,
             hash,

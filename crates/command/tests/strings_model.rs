@@ -187,6 +187,7 @@ impl Subject {
             db: 0,
             now,
             resp3: false,
+            quiet: false,
             out: &mut out,
             rng: &mut self.rng,
             hash,

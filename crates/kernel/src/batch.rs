@@ -15,6 +15,8 @@ pub struct Header {
     pub resp3: bool,
     /// The client asked that its reads leave no trace in access statistics.
     pub no_touch: bool,
+    /// Nobody needs its reply: it is OK, or an error.
+    pub quiet: bool,
     /// Index of the first key's argument.
     pub key: u8,
     /// Hash of the first key.

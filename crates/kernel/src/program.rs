@@ -53,6 +53,8 @@ pub struct Context<'a> {
     pub now: Now,
     /// Whether replies are RESP3.
     pub resp3: bool,
+    /// Nobody needs the reply: it is OK, or an error.
+    pub quiet: bool,
     pub out: &'a mut Output,
     pub rng: &'a mut Rng,
     /// Hash of the command's first key, computed while the request was parsed.

@@ -212,6 +212,7 @@ impl World {
             db,
             resp3: false,
             no_touch: false,
+            quiet: false,
             key: 1,
             hash: if keys > 0 {
                 worker.shard.key(&args[0]).hash

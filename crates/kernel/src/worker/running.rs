@@ -24,6 +24,7 @@ impl<P: Program> Worker<P> {
             db: usize::from(header.db),
             now,
             resp3: header.resp3,
+            quiet: header.quiet,
             out,
             rng: &mut self.rng,
             hash: header.hash,

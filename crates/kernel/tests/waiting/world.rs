@@ -273,6 +273,7 @@ impl World {
             db: 0,
             resp3: false,
             no_touch: false,
+            quiet: false,
             key: keys[0] as u8,
             hash: worker.shard.key(args[keys[0] as usize - 1]).hash,
         };

@@ -227,6 +227,8 @@ pub struct Parsed {
     pub db: u8,
     pub spans: (u32, u32),
     pub what: What,
+    /// `QUIET` stood before it, which is in none of its arguments.
+    pub quiet: bool,
     /// Index in [`Lookahead::big`], or `NO_BIG`.
     pub big: u32,
     /// Range in [`Lookahead::keys`].
@@ -242,6 +244,8 @@ pub enum What {
     /// A container without such a subcommand.
     UnknownSub(u16),
     WrongArity(u16),
+    /// After `QUIET` a command that changes no data.
+    NotQuiet(u16),
     /// Not RESP; index in [`Lookahead::errors`].
     Malformed(u32),
 }

@@ -7,6 +7,7 @@
 use super::connection::{Connection, Lookahead, NO_BIG, Parsed, ParsedKey, What};
 use super::{Front, find};
 use crate::command::CommandTable;
+use crate::command::connection::quiet;
 use rufous_base::limits::BATCH_COMMANDS;
 use rufous_base::{Args, ConnId};
 use rufous_command::{DataCommands, Flags, Keys};
@@ -231,6 +232,7 @@ impl Parser<'_> {
             db: 0,
             spans: (0, 0),
             what: What::Malformed(error),
+            quiet: false,
             big: NO_BIG,
             keys: (0, 0),
         });
@@ -247,10 +249,18 @@ impl Parser<'_> {
     ) {
         let mut bigs = connection.parser.take_big();
         let ahead = &mut *self.lookahead;
-        let spans = (first_span as u32, ahead.spans.len() as u32);
         let first_key = ahead.keys.len() as u32;
+        let mut first_span = first_span;
         let args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
-        let what = find_command(self.table, &args);
+        let quiet = quiet::precedes(&args);
+        if quiet {
+            // The rest is the request, from here on: routes, queues and logs see nothing else.
+            first_span += 1;
+            bigs.iter_mut().for_each(|(index, _)| *index -= 1);
+        }
+        let spans = (first_span as u32, ahead.spans.len() as u32);
+        let args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
+        let what = find_command(self.table, quiet, &args);
         if let What::Command(id) = what {
             let spec = self.table.spec(id);
             match spec.keys.single() {
@@ -284,6 +294,7 @@ impl Parser<'_> {
             db: connection.db,
             spans,
             what,
+            quiet,
             big,
             keys: (first_key, ahead.keys.len() as u32),
         });
@@ -309,7 +320,7 @@ pub(super) fn parsed_key(
 
 /// The command that a request names.
 #[inline]
-pub(super) fn find_command(table: &CommandTable, args: &Args<'_>) -> What {
+pub(super) fn find_command(table: &CommandTable, quiet: bool, args: &Args<'_>) -> What {
     let Some(mut id) = table.find(args.get(0)) else {
         return What::Unknown;
     };
@@ -321,6 +332,9 @@ pub(super) fn find_command(table: &CommandTable, args: &Args<'_>) -> What {
     }
     if !table.spec(id).accepts(args.len()) {
         return What::WrongArity(id);
+    }
+    if quiet && !quiet::allows(table, id) {
+        return What::NotQuiet(id);
     }
     What::Command(id)
 }

@@ -7,6 +7,7 @@ use super::connection::{
 use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
 use crate::command::Dispatch;
+use crate::command::connection::quiet;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
@@ -95,7 +96,7 @@ impl Front {
         let args = Args::new(buf, spans, big);
         // Also where it need not wait any more: those before it come first.
         if connection.suspended.is_some() || !connection.deferred.is_empty() {
-            connection.defer(parsed.what, args, &ahead.errors);
+            connection.defer(parsed.what, parsed.quiet, args, &ahead.errors);
         } else {
             let timed = ahead.alone || self.batch_limit == 1;
             if timed && ahead.next == ahead.parsed.len() {
@@ -106,6 +107,7 @@ impl Front {
             let request = Request {
                 conn: parsed.conn,
                 what: parsed.what,
+                quiet: parsed.quiet,
                 db: parsed.db,
                 keys,
             };
@@ -146,6 +148,7 @@ impl Front {
                         let request = Request {
                             conn: id,
                             what: What::Malformed(0),
+                            quiet: false,
                             db: 0,
                             keys: &[],
                         };
@@ -168,7 +171,7 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let (header, args, _) = batch.parts(0);
-        let what = parse::find_command(self.table, &args);
+        let what = parse::find_command(self.table, header.quiet, &args);
         let mut keys = Vec::new();
         if let What::Command(id) = what {
             let mut found = Vec::new();
@@ -181,6 +184,7 @@ impl Front {
             Request {
                 conn,
                 what,
+                quiet: header.quiet,
                 db: header.db,
                 keys: &keys,
             },
@@ -232,14 +236,14 @@ impl Front {
                 .holds_back(spec, connection.flags_with_queued(spec))
             && !connection.info.is_internal
         {
-            connection.defer_first(args);
+            connection.defer_first(request.quiet, args);
             self.suspend(request.conn, Suspended::Paused, fx);
             return;
         }
         let queues = connection.queues(spec);
         connection.commands += u64::from(!queues);
         connection.last_command = Some(id);
-        let header = connection.header(id, request.keys.first());
+        let header = connection.header(id, request.quiet, request.keys.first());
         if queues {
             let mut reply = Reply::new(&mut fx.output, header.resp3);
             self.queue(now, header, spec, args, &mut reply);
@@ -398,6 +402,10 @@ impl Front {
                 self.kernel.stats_mut()[usize::from(id)].rejected += 1;
                 Failure::wrong_arity(self.table.spec(id).name)
             }
+            What::NotQuiet(id) => {
+                self.kernel.stats_mut()[usize::from(id)].rejected += 1;
+                quiet::refusal(self.table.spec(id).name)
+            }
             What::UnknownSub(id) => {
                 let sub = String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)])
                     .into_owned();
@@ -424,7 +432,9 @@ impl Front {
 
     fn refuse(&mut self, request: &Request<'_>, failure: &Failure, fx: &mut Effects<Message>) {
         let spec = match request.what {
-            What::Command(id) | What::WrongArity(id) => Some(self.table.spec(id)),
+            What::Command(id) | What::WrongArity(id) | What::NotQuiet(id) => {
+                Some(self.table.spec(id))
+            }
             What::Unknown | What::UnknownSub(_) | What::Malformed(_) => None,
         };
         let aborted = self.refused_in_transaction(request.conn, spec, failure);
@@ -445,6 +455,7 @@ impl Front {
 struct Request<'a> {
     conn: ConnId,
     what: What,
+    quiet: bool,
     /// The database that was selected when it was parsed.
     db: u8,
     keys: &'a [ParsedKey],

@@ -7,7 +7,12 @@ use rufous_kernel::{Batch, Header};
 impl Connection {
     /// What the kernel needs to know of the next request.
     #[inline]
-    pub(super) fn header(&self, command: u16, first_key: Option<&ParsedKey>) -> Header {
+    pub(super) fn header(
+        &self,
+        command: u16,
+        quiet: bool,
+        first_key: Option<&ParsedKey>,
+    ) -> Header {
         Header {
             conn: self.id,
             seq: self.next_seq(),
@@ -15,6 +20,7 @@ impl Connection {
             db: self.db,
             resp3: self.resp3,
             no_touch: self.no_touch,
+            quiet,
             key: first_key.map_or(0, |k| k.arg as u8),
             hash: first_key.map_or(0, |k| k.hash),
         }
@@ -29,22 +35,22 @@ impl Connection {
     }
 
     /// Keeps a parsed request for later.
-    pub(super) fn defer(&mut self, what: What, args: Args<'_>, errors: &[String]) {
+    pub(super) fn defer(&mut self, what: What, quiet: bool, args: Args<'_>, errors: &[String]) {
         if let What::Malformed(index) = what {
             let text = errors.get(index as usize).cloned().unwrap_or_default();
             self.deferred.push_back(Deferred::Malformed(text));
             return;
         }
-        let request = self.copy_of(args);
+        let request = self.copy_of(quiet, args);
         self.deferred.push_back(request);
     }
 
-    pub(super) fn defer_first(&mut self, args: Args<'_>) {
-        let request = self.copy_of(args);
+    pub(super) fn defer_first(&mut self, quiet: bool, args: Args<'_>) {
+        let request = self.copy_of(quiet, args);
         self.deferred.push_front(request);
     }
 
-    fn copy_of(&self, args: Args<'_>) -> Deferred {
+    fn copy_of(&self, quiet: bool, args: Args<'_>) -> Deferred {
         let mut batch = Box::<Batch>::default();
         let header = Header {
             conn: self.id,
@@ -53,6 +59,7 @@ impl Connection {
             db: self.db,
             resp3: self.resp3,
             no_touch: self.no_touch,
+            quiet,
             key: 0,
             hash: 0,
         };

@@ -18,5 +18,6 @@ mod large;
 mod malformed;
 mod numbers;
 mod pipelines;
+mod quiet;
 mod readers;
 mod slow;

@@ -8,6 +8,7 @@ pub mod client;
 pub mod echo;
 pub mod hello;
 pub mod ping;
+pub mod quiet;
 pub mod quit;
 pub mod reset;
 pub mod select;
@@ -15,6 +16,7 @@ pub mod select;
 pub static COMMANDS: &[&SessionCommand] = &[
     &ping::PING,
     &echo::ECHO,
+    &quiet::QUIET,
     &hello::HELLO,
     &auth::AUTH,
     &select::SELECT,

@@ -64,6 +64,7 @@ impl Session<'_> {
             db: connection.db,
             resp3: connection.resp3,
             no_touch: connection.no_touch,
+            quiet: false,
             key: 0,
             hash: 0,
         };

@@ -2,6 +2,7 @@
 
 use super::{info, spec};
 use crate::command::SessionCommand;
+use crate::command::connection::quiet;
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Keys, Spec, Table};
@@ -49,11 +50,16 @@ pub static GETKEYSANDFLAGS: SessionCommand = SessionCommand {
     },
 };
 
-/// The command of the request that starts at argument 2, and where among the
+/// The command of the request that starts at argument 2, after `QUIET` if that is there, and where among the
 /// arguments its keys stand.
 fn keys_of(session: &Session<'_>, args: &Args<'_>) -> Result<(&'static Spec, Vec<usize>), Failure> {
     let (mut bytes, mut spans) = (Vec::new(), Vec::new());
-    for arg in args.iter_from(2) {
+    // Of a quiet request, the keys of what follows.
+    let first = match quiet::NAME.eq_ignore_ascii_case(args.get(2)) && args.len() > 3 {
+        true => 3,
+        false => 2,
+    };
+    for arg in args.iter_from(first) {
         spans.push((bytes.len() as u32, arg.len() as u32));
         bytes.extend_from_slice(arg);
     }
@@ -75,7 +81,10 @@ fn keys_of(session: &Session<'_>, args: &Args<'_>) -> Result<(&'static Spec, Vec
     }
     Ok((
         spec,
-        found.into_iter().map(|(_, at)| at as usize + 2).collect(),
+        found
+            .into_iter()
+            .map(|(_, at)| at as usize + first)
+            .collect(),
     ))
 }
 
