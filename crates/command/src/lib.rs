@@ -14,11 +14,12 @@
 //! - [`elements`]: replies, scans and draws of elements
 //! - [`table`]: finding a command by name
 //! - [`string`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
-//!   [`hyperloglog`], [`key`], [`server`]: the commands
+//!   [`hyperloglog`], [`claret`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
 pub mod blocking;
+pub mod claret;
 pub mod elements;
 pub mod failure;
 pub mod geo;

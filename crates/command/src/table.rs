@@ -2,8 +2,8 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Group, Reply, Spec, bitmap, geo, hash, hyperloglog, key, list,
-    server, set, sorted_set, string,
+    Command, Ctx, Failure, Flags, Group, Reply, Spec, bitmap, claret, geo, hash, hyperloglog, key,
+    list, server, set, sorted_set, string,
 };
 use rufous_base::{Args, Now, Output};
 use rufous_datatype::object::Tag;
@@ -25,6 +25,7 @@ static GROUPS: &[&[&Command]] = &[
     key::COMMANDS,
     set::COMMANDS,
     hash::COMMANDS,
+    claret::COMMANDS,
     server::COMMANDS,
 ];
 

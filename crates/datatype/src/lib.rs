@@ -14,6 +14,8 @@
 //! | [`hash`] | hashes |
 //! | [`set`] | sets |
 //! | [`table`] | elements found by name, packed or large: sets and hashes |
+//! | [`bag`] | summary bags, with exact sums |
+//! | [`bounded`] | counters within bounds |
 //! | [`uid`] | unique identifiers without order |
 //! | [`list`] | elements in the order that their clients chose |
 //! | [`sorted_set`] | members in the order of their scores |
@@ -36,8 +38,10 @@
 #![forbid(unsafe_code)]
 
 pub mod algebra;
+pub mod bag;
 pub mod bitfield;
 pub mod bits;
+pub mod bounded;
 pub mod dict;
 pub mod error;
 pub mod expire;

@@ -214,6 +214,10 @@ register! {
     Set = 3 => crate::set::Set;
     /// Members in the order of their scores.
     SortedSet = 4 => crate::sorted_set::SortedSet;
+    /// Summary bags.
+    Bag = 6 => crate::bag::Bag;
+    /// Bounded counters.
+    Bounded = 7 => crate::bounded::Bounded;
     /// Unique identifiers.
     Uid = 8 => crate::uid::Uid;
 }

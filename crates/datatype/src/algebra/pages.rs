@@ -97,6 +97,10 @@ list at the end of `crates/datatype/src/object.rs`, with a byte of its own. The 
 logs, snapshots and replicas find it there. Start with a rule of `Never` for all but reads, run
 `cargo xtask algebra --only <name>`, and refine the rules whose last column is low.
 
+## Replies that nobody wants
+
+Any update is independent of more where nobody needs its reply: [quiet updates](quiet.md).
+
 ## Types
 
 Pairs and triples of operations that are independent, and how many of these are recognised.

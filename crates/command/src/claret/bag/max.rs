@@ -1,0 +1,37 @@
+//! BAG.MAX: the greatest number.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::bag::Op;
+
+pub static MAX: Command = Command {
+    spec: Spec {
+        name: "bag.max",
+        summary: "Returns the greatest number that was added to a summary bag; null of an empty one.",
+        since: "7.2.0",
+        group: Group::Claret,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::answer(ctx, &args, &Op::Max, reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn of_all_that_was_added() {
+        let mut rig = Rig::new();
+        rig.check("BAG.MAX k", "$-1\r\n");
+        rig.check("BAG.ADD k -3 -1.5 -2", "+OK\r\n");
+        rig.check("BAG.MAX k", "$4\r\n-1.5\r\n");
+    }
+}

@@ -1,0 +1,37 @@
+//! BAG.MIN: the least number.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::bag::Op;
+
+pub static MIN: Command = Command {
+    spec: Spec {
+        name: "bag.min",
+        summary: "Returns the least number that was added to a summary bag; null of an empty one.",
+        since: "7.2.0",
+        group: Group::Claret,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::answer(ctx, &args, &Op::Min, reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn of_all_that_was_added() {
+        let mut rig = Rig::new();
+        rig.check("BAG.MIN k", "$-1\r\n");
+        rig.check("BAG.ADD k 3 -1.5 2", "+OK\r\n");
+        rig.check("BAG.MIN k", "$4\r\n-1.5\r\n");
+    }
+}

@@ -1,0 +1,41 @@
+//! BAG.SUM: the sum of all numbers, rounded once.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::bag::Op;
+
+pub static SUM: Command = Command {
+    spec: Spec {
+        name: "bag.sum",
+        summary: "Returns the sum of the numbers in a summary bag, exact but for being rounded once.",
+        since: "7.2.0",
+        group: Group::Claret,
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    super::answer(ctx, &args, &Op::Sum, reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn does_not_depend_on_the_order() {
+        let mut rig = Rig::new();
+        rig.check("BAG.SUM k", "$1\r\n0\r\n");
+        rig.check("BAG.ADD k 1e300 1 -1e300", "+OK\r\n");
+        rig.check("BAG.ADD l 1e300 -1e300", "+OK\r\n");
+        rig.check("BAG.ADD l 1", "+OK\r\n");
+        rig.check("BAG.SUM k", "$1\r\n1\r\n");
+        rig.check("BAG.SUM l", "$1\r\n1\r\n");
+        rig.resp3().check("BAG.SUM l", ",1\r\n");
+    }
+}

@@ -1,0 +1,48 @@
+//! BCOUNT.ADD: adds within the bounds, and tells no more than whether it did.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use rufous_base::Args;
+use rufous_datatype::bounded::{self, Op};
+
+pub static ADD: Command = Command {
+    spec: Spec {
+        name: "bcount.add",
+        summary: "Adds to a bounded counter and returns 1; returns 0, and changes nothing, where it would leave its bounds. As the new value is not told, such adds are independent while there is enough for all.",
+        since: "7.2.0",
+        group: Group::Claret,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::WRITE.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key increment",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let by = options::integer(args.get(2))?;
+    let told = super::change(ctx, &args, &Op::Add(by))?;
+    reply.integer(i64::from(told == bounded::Reply::Accepted));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn only_within_the_bounds() {
+        let mut rig = Rig::new();
+        rig.check("BCOUNT.ADD k 1", "-ERR no such key\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+        rig.check("BCOUNT.SET k 2 MAX 3", "+OK\r\n");
+        rig.check("BCOUNT.ADD k -3", ":0\r\n");
+        rig.check("BCOUNT.ADD k -2", ":1\r\n");
+        rig.check("BCOUNT.ADD k -1", ":0\r\n");
+        rig.check("BCOUNT.ADD k 4", ":0\r\n");
+        rig.check("BCOUNT.ADD k 3", ":1\r\n");
+        rig.check("BCOUNT.ADD k 0", ":1\r\n");
+        rig.check("BCOUNT.ADD k 9223372036854775807", ":0\r\n");
+        rig.check("BCOUNT.GET k", ":3\r\n");
+    }
+}

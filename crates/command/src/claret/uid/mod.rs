@@ -1,0 +1,4 @@
+//! Commands on unique identifiers without order.
+
+pub mod next;
+pub mod peek;

@@ -1,0 +1,84 @@
+//! UID.NEXT: takes identifiers.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use rufous_base::Args;
+use rufous_datatype::uid::{Op, Uid, free};
+
+pub static NEXT: Command = Command {
+    spec: Spec {
+        name: "uid.next",
+        summary: "Takes one identifier, or COUNT of them, that nobody else was given or will be. They come in no promised order.",
+        since: "7.2.0",
+        group: Group::Claret,
+        complexity: "O(N) where N is COUNT",
+        arity: -2,
+        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key [COUNT count]",
+    },
+    run,
+};
+
+/// So many identifiers can be taken at once.
+const MOST: i64 = 100_000;
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    let count = match args.len() {
+        2 => None,
+        4 if options::is(args.get(2), "COUNT") => Some(options::integer(args.get(3))?),
+        _ => return Err(Failure::SYNTAX),
+    };
+    let many = count.unwrap_or(1);
+    if !(1..=MOST).contains(&many) {
+        return Err(format!("ERR COUNT must be between 1 and {MOST}").into());
+    }
+    let first = ctx.shard.update::<Uid, _>(ctx.db, key, ctx.now, |editor| {
+        let first = i64::try_from(free(&[], editor.apply(&Op::Peek))).ok()?;
+        // Taking the last of a row leaves what taking each of them leaves.
+        let last = first.checked_add(many - 1)?;
+        last.checked_add(1)?;
+        editor.apply(&Op::Next { id: last as u64 });
+        Some(first)
+    })?;
+    let first = first.ok_or(Failure::from("ERR no identifiers are left"))?;
+    if count.is_some() {
+        reply.array(many as usize);
+    }
+    (first..first + many).for_each(|id| reply.integer(id));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn no_identifier_comes_twice() {
+        let mut rig = Rig::new();
+        rig.check("UID.NEXT k", ":0\r\n");
+        rig.check("UID.NEXT k", ":1\r\n");
+        rig.check("UID.NEXT k COUNT 3", "*3\r\n:2\r\n:3\r\n:4\r\n");
+        rig.check("UID.NEXT k count 1", "*1\r\n:5\r\n");
+        rig.check("UID.PEEK k", ":6\r\n");
+        rig.check("TYPE k", "+uid\r\n");
+        rig.check("object|encoding encoding k", "$3\r\nint\r\n");
+    }
+
+    #[test]
+    fn wrong_arguments_and_types() {
+        let mut rig = Rig::new();
+        let count = "-ERR COUNT must be between 1 and 100000\r\n";
+        rig.check("UID.NEXT k COUNT 0", count);
+        rig.check("UID.NEXT k COUNT 100001", count);
+        rig.check("UID.NEXT k COUNT", "-ERR syntax error\r\n");
+        rig.check("UID.NEXT k MANY 2", "-ERR syntax error\r\n");
+        rig.check("EXISTS k", ":0\r\n");
+        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+        rig.check("SET s v", "+OK\r\n");
+        rig.check("UID.NEXT s", wrong);
+        rig.check("UID.PEEK s", wrong);
+        rig.check("UID.NEXT k", ":0\r\n");
+        rig.check("GET k", wrong);
+    }
+}
