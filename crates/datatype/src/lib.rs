@@ -14,6 +14,7 @@
 //! | [`hash`] | hashes |
 //! | [`set`] | sets |
 //! | [`table`] | elements found by name, packed or large: sets and hashes |
+//! | [`top_k`] | rankings of the highest members |
 //! | [`bag`] | summary bags, with exact sums |
 //! | [`bounded`] | counters within bounds |
 //! | [`uid`] | unique identifiers without order |
@@ -62,6 +63,7 @@ pub mod set;
 pub mod sorted_set;
 pub mod table;
 pub mod text;
+pub mod top_k;
 pub mod uid;
 
 pub use error::ValueError;

@@ -214,6 +214,8 @@ register! {
     Set = 3 => crate::set::Set;
     /// Members in the order of their scores.
     SortedSet = 4 => crate::sorted_set::SortedSet;
+    /// The highest-ranked members.
+    TopK = 5 => crate::top_k::TopK;
     /// Summary bags.
     Bag = 6 => crate::bag::Bag;
     /// Bounded counters.

@@ -3,6 +3,7 @@
 
 pub mod bag;
 pub mod bounded;
+pub mod rank;
 pub mod uid;
 
 use crate::{Command, Failure};
@@ -23,6 +24,12 @@ pub static COMMANDS: &[&Command] = &[
     &bounded::incrby::INCRBY,
     &bounded::get::GET,
     &bounded::bounds::BOUNDS,
+    &rank::add::ADD,
+    &rank::max::MAX,
+    &rank::range::RANGE,
+    &rank::score::SCORE,
+    &rank::position::POSITION,
+    &rank::len::LEN,
 ];
 
 /// A number argument.

@@ -1,5 +1,6 @@
 //! Updates without replies: over workers, in pipelines, with large arguments.
 
+use crate::common::client::ok;
 use crate::common::*;
 
 #[test]

@@ -1,0 +1,77 @@
+//! RANK.RANGE: a part of a ranking.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use rufous_base::Args;
+use rufous_resp::encode::Proto;
+
+pub static RANGE: Command = Command {
+    spec: Spec {
+        name: "rank.range",
+        summary: "Returns the members of a ranking from one rank to another, the highest first. Rank 0 is the highest, -1 the lowest.",
+        since: "7.2.0",
+        group: Group::Claret,
+        complexity: "O(log(k)+N) with N members returned",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: Keys::FIRST,
+        syntax: "key start stop [WITHSCORES]",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let (start, stop) = (
+        options::integer(args.get(2))?,
+        options::integer(args.get(3))?,
+    );
+    let scored = match args.len() {
+        4 => false,
+        5 if options::is(args.get(4), "WITHSCORES") => true,
+        _ => return Err(Failure::SYNTAX),
+    };
+    let Some(ranking) = super::ranking(ctx, &args)? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let span = ranking.span(start, stop);
+    // As in Redis's ranges: pairs in RESP3, one after the other before.
+    let pairs = scored && reply.proto == Proto::Resp3;
+    reply.array(match scored && !pairs {
+        true => span.len() * 2,
+        false => span.len(),
+    });
+    ranking.each(span, |member, score| {
+        if pairs {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        if scored {
+            reply.double(score);
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+
+    #[test]
+    fn from_the_highest() {
+        let mut rig = Rig::new();
+        rig.check("RANK.RANGE k 0 -1", "*0\r\n");
+        rig.check("RANK.ADD k 9 1 a 2 b 3 c 3 d", "+OK\r\n");
+        rig.check("RANK.RANGE k 0 1", "*2\r\n$1\r\nd\r\n$1\r\nc\r\n");
+        rig.check("RANK.RANGE k -1 -1", "*1\r\n$1\r\na\r\n");
+        rig.check("RANK.RANGE k 2 1", "*0\r\n");
+        rig.check(
+            "RANK.RANGE k 3 99 withscores",
+            "*2\r\n$1\r\na\r\n$1\r\n1\r\n",
+        );
+        rig.check("RANK.RANGE k 0 1 x", "-ERR syntax error\r\n");
+        rig.resp3().check(
+            "RANK.RANGE k 3 3 WITHSCORES",
+            "*1\r\n*2\r\n$1\r\na\r\n,1\r\n",
+        );
+    }
+}
