@@ -16,6 +16,7 @@ pub mod pexpiretime;
 pub mod pttl;
 pub mod rename;
 pub mod renamenx;
+pub mod sort;
 pub mod touch;
 pub mod ttl;
 pub mod type_of;
@@ -32,6 +33,8 @@ pub static COMMANDS: &[&Command] = &[
     &rename::RENAME,
     &renamenx::RENAMENX,
     &copy::COPY,
+    &sort::SORT,
+    &sort::SORT_RO,
     &move_to::MOVE,
     &expire::EXPIRE,
     &pexpire::PEXPIRE,

@@ -182,18 +182,22 @@ table! {
     Set, Remove: "S does not have y, x ≠ y", |set, remove, s| {
         element(&set.op) != element(&remove.op) && s.lacks(element(&remove.op))
     };
-    Set, Insert: "S is empty", |_, _, _| false;
+    Set, Insert: "S lacks the pivot, and x is not the pivot", |set, insert, s| {
+        element(&set.op) != pivot(&insert.op).0 && finds_nothing(insert, s)
+    };
     Set, Trim: "the trim keeps all, or the place, counted from where the trim begins", trim_and_place;
-    Insert, PushFront: "x is not the pivot, nobody wants the length", insert_and_push;
-    Insert, PushBack: "x is not the pivot, nobody wants the length", insert_and_push;
-    Insert, PopFront: "the length is not wanted, the pivot stays after the pop", insert_and_pop;
-    Insert, PopBack: "the length is not wanted, the pivot stays after the pop", insert_and_pop;
-    Insert, Insert: "neither puts in the pivot of the other, nor both others at one place; nobody wants the length", inserts;
+    Insert, PushFront: "y is not the pivot, and nobody wants the length or S lacks the pivot", insert_and_push;
+    Insert, PushBack: "y is not the pivot, and nobody wants the length or S lacks the pivot", insert_and_push;
+    Insert, PopFront: "the length is not wanted and the pivot stays after the pop, or S lacks the pivot", insert_and_pop;
+    Insert, PopBack: "the length is not wanted and the pivot stays after the pop, or S lacks the pivot", insert_and_pop;
+    Insert, Insert: "neither puts in the pivot of the other, nor both others at one place, and nobody wants the length; or S lacks the pivot of one", inserts;
     Insert, Remove: "y is neither x nor the pivot, the length is not wanted", |insert, remove, _| {
         let removed = element(&remove.op);
         !insert.wanted && removed != element(&insert.op) && removed != pivot(&insert.op).0
     };
-    Insert, Trim: "the trim keeps all", trims_nothing;
+    Insert, Trim: "the trim keeps all, or S lacks the pivot and the reply is not wanted", |insert, trim, s| {
+        trims_nothing(insert, trim, s) || (!insert.wanted && finds_nothing(insert, s))
+    };
     Insert, Index: "S lacks the pivot, or has it further from where the index counts", insert_and_place;
     Insert, Range: "S lacks the pivot, or has it further from where the indices count", insert_and_place;
     Insert, Length: "S lacks the pivot", |insert, _, s| s.lacks(pivot(&insert.op).0);
@@ -349,14 +353,22 @@ fn meet(a: &Op<'_>, b: &Op<'_>, s: &Around<'_>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+/// Whether an insertion does nothing for want of its pivot, if nobody puts that in. What it answers is something else
+/// where there is no list at all.
+fn finds_nothing(insert: &Has<'_>, s: &Around<'_>) -> bool {
+    let is_left = s.front.saturating_add(s.back) < s.len;
+    s.lacks(pivot(&insert.op).0) && (!insert.wanted || is_left)
+}
+
 fn insert_and_push(insert: &Has<'_>, push: &Has<'_>, s: &Around<'_>) -> bool {
-    element(&push.op) != pivot(&insert.op).0 && unmeasured(insert, push, s)
+    element(&push.op) != pivot(&insert.op).0
+        && (unmeasured(insert, push, s) || finds_nothing(insert, s))
 }
 
 fn insert_and_pop(insert: &Has<'_>, _: &Has<'_>, s: &Around<'_>) -> bool {
     let place = s.soon(pivot(&insert.op).0);
-    !insert.wanted
-        && place.is_some_and(|place| place >= s.front && place < s.len.saturating_sub(s.back))
+    let stays = |place| place >= s.front && place < s.len.saturating_sub(s.back);
+    (!insert.wanted && place.is_some_and(stays)) || finds_nothing(insert, s)
 }
 
 fn inserts(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
@@ -366,7 +378,9 @@ fn inserts(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
         true if before_p == before_q => x == y,
         _ => x != q && y != p,
     };
-    apart && unmeasured(a, b, s)
+    (apart && unmeasured(a, b, s))
+        || (y != p && finds_nothing(a, s))
+        || (x != q && finds_nothing(b, s))
 }
 
 fn insert_and_place(insert: &Has<'_>, read: &Has<'_>, s: &Around<'_>) -> bool {
