@@ -140,8 +140,13 @@ fn elements<'a>(
     let Some(value) = value else {
         return Ok((Vec::new(), true));
     };
+    let backwards = !request.sorts && request.descending;
     if let Ok(list) = value.of::<List>() {
-        return Ok((list.iter().collect(), !request.sorts));
+        let elements = match backwards {
+            true => list.iter_back().collect(),
+            false => list.iter().collect(),
+        };
+        return Ok((elements, !request.sorts));
     }
     if let Ok(set) = value.of::<Set>() {
         // What is stored must not depend on the order that the members happen to have.
@@ -150,7 +155,6 @@ fn elements<'a>(
     }
     let view = value.of::<SortedSet>()?;
     let mut all = Vec::with_capacity(view.len());
-    let backwards = !request.sorts && request.descending;
     view.each(0..view.len(), backwards, |member, _| all.push(member));
     Ok((all, !request.sorts))
 }
@@ -220,6 +224,7 @@ mod tests {
         let mut rig = Rig::new();
         rig.check("RPUSH k 2 1", ":2\r\n");
         rig.check("SORT k BY nosort", "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
+        rig.check("SORT k BY nosort DESC LIMIT 0 1", "*1\r\n$1\r\n1\r\n");
         rig.check(
             "SORT k GET # GET x",
             "*4\r\n$1\r\n1\r\n$-1\r\n$1\r\n2\r\n$-1\r\n",
