@@ -256,7 +256,7 @@ impl Spec {
             all.extend(["@admin", "@dangerous"]);
         } else if matches!(
             self.name,
-            "keys" | "flushall" | "flushdb" | "swapdb" | "sort" | "info"
+            "keys" | "flushall" | "flushdb" | "swapdb" | "sort" | "info" | "restore"
         ) {
             all.push("@dangerous");
         }

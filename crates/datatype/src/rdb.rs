@@ -8,6 +8,9 @@
 //! hashes as counts and strings, scores as doubles. Read is every form up to version 11 (Redis
 //! 7.2), the packed ones included, which old versions and small collections use.
 //!
+//! Types that Redis does not have get a form that only Rufous reads: the type `OWN`, a byte of
+//! version, the type's tag, and its chunks as strings up to the footer.
+//!
 //! Payloads come from users, and the checksum is no secret: every count is compared with the bytes
 //! that are left before anything is allocated, and what is decoded has a limit. Elements that a
 //! collection cannot have twice, and empty collections, are refused as Redis does.
@@ -17,6 +20,7 @@ mod integers;
 mod items;
 mod listpack;
 mod lzf;
+mod object;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -25,9 +29,11 @@ mod ziplist;
 mod zipmap;
 
 pub use items::Items;
+pub use object::{Restored, dump, restore};
 pub use read::read;
 pub use write::{DumpWriter, seal, write};
 
+use crate::object::Tag;
 use std::fmt;
 
 /// The version written: that of Redis 7.0.
@@ -48,6 +54,8 @@ pub enum RdbValue {
     Hash(Items),
     /// Members and their scores, none of them NaN, in any order; no member twice.
     SortedSet(Items, Vec<f64>),
+    /// A type that Redis does not have, in chunks of its own.
+    Own(Tag, Items),
 }
 
 /// Why a payload was refused. `Display` gives Redis's text, without the leading `ERR `.
@@ -91,4 +99,8 @@ mod types {
     pub(super) const SORTED_SET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST_2: u8 = 18;
     pub(super) const SET_LISTPACK: u8 = 20;
+    /// Far from what Redis uses, which calls it a bad format.
+    pub(super) const OWN: u8 = 0xd0;
+    /// The byte after it: how what follows is to be read.
+    pub(super) const OWN_VERSION: u8 = 1;
 }

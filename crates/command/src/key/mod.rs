@@ -2,6 +2,7 @@
 
 pub mod copy;
 pub mod del;
+pub mod dump;
 pub mod exists;
 pub mod expire;
 pub mod expireat;
@@ -16,6 +17,7 @@ pub mod pexpiretime;
 pub mod pttl;
 pub mod rename;
 pub mod renamenx;
+pub mod restore;
 pub mod sort;
 pub mod touch;
 pub mod ttl;
@@ -30,6 +32,8 @@ pub static COMMANDS: &[&Command] = &[
     &exists::EXISTS,
     &touch::TOUCH,
     &type_of::TYPE,
+    &dump::DUMP,
+    &restore::RESTORE,
     &rename::RENAME,
     &renamenx::RENAMENX,
     &copy::COPY,

@@ -1,8 +1,9 @@
 //! Reading a payload: the footer, then the value in any of its forms.
 
 use super::{FOOTER_LEN, Items, MAX_VERSION, RdbError, RdbValue, checksum, types};
-use super::{integers, listpack, lzf, ziplist, zipmap};
+use super::{integers, listpack, lzf, object, ziplist, zipmap};
 use crate::float;
+use crate::object::Tag;
 use std::borrow::Cow;
 
 /// The value of a payload. What is decoded may take up to `max_bytes`.
@@ -142,6 +143,7 @@ impl Decoder {
                 self.check(value.len())?;
                 return Ok(RdbValue::String(value.into_owned()));
             }
+            types::OWN => return self.own(reader),
             types::LIST | types::SET => {
                 for _ in 0..reader.count(1)? {
                     self.plain_item(reader)?;
@@ -161,6 +163,19 @@ impl Decoder {
             }
         }
         self.finish(kind)
+    }
+
+    fn own(&mut self, reader: &mut Reader<'_>) -> Result<RdbValue, RdbError> {
+        let [version, tag] = reader.array()?;
+        let tag = Tag::from_byte(tag).filter(|&tag| !object::is_known_to_redis(tag));
+        let tag = tag.ok_or(RdbError::Malformed)?;
+        if version != types::OWN_VERSION || reader.is_empty() {
+            return Err(RdbError::Malformed);
+        }
+        while !reader.is_empty() {
+            self.plain_item(reader)?;
+        }
+        Ok(RdbValue::Own(tag, std::mem::take(&mut self.items)))
     }
 
     /// The collection, after checks of what it may not have.

@@ -2,6 +2,7 @@
 
 use super::{Items, RdbValue, VERSION, checksum, types};
 use crate::integer;
+use crate::object::Tag;
 
 /// A payload being written. The kinds with a count take exactly as many elements as announced.
 #[derive(Debug)]
@@ -35,6 +36,15 @@ impl DumpWriter {
     /// Followed by as many calls of [`Self::member`].
     pub fn sorted_set(count: usize) -> Self {
         Self::counted(types::SORTED_SET, count)
+    }
+
+    /// Followed by a call of [`Self::item`] for each chunk.
+    pub fn own(tag: Tag) -> Self {
+        let mut writer = Self::of(types::OWN, 64);
+        writer
+            .out
+            .extend_from_slice(&[types::OWN_VERSION, tag as u8]);
+        writer
     }
 
     /// A string; small integers are written as such.
@@ -134,5 +144,6 @@ pub fn write(value: &RdbValue) -> Vec<u8> {
             }
             writer.finish()
         }
+        RdbValue::Own(tag, chunks) => all(DumpWriter::own(*tag), chunks),
     }
 }
