@@ -5,12 +5,14 @@
 //!
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
-//! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `durable` kills nodes and audits them, `install` gets tools, `process` and `project` are shared helpers.
+//! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
+//! with redis-server, `durable` kills nodes and audits them, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
 mod algebra;
 mod check;
+mod diff;
 mod durable;
 mod fuzz;
 mod install;
@@ -37,6 +39,7 @@ use std::process::ExitCode;
         cargo xtask suite tcl --unit unit/expire --reference\n  \
         cargo xtask sim                     simulate nodes until stopped (--seeds N, --seed X)\n  \
         cargo xtask algebra                 try what data types state (--rounds N, --seed X)\n  \
+        cargo xtask diff --family list      random commands, side by side with redis-server\n  \
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey"
@@ -60,6 +63,8 @@ enum Task {
     Sim(sim::Args),
     /// Try what data types state, and show how much of what is independent they recognise
     Algebra(algebra::Args),
+    /// Send the same random commands to redis-server and Rufous, and compare
+    Diff(diff::Args),
     /// Compare with Redis and Valkey; arguments go to `rufous-bench bench-peers`
     BenchPeers(node::PassThrough),
     /// Run the YCSB workloads; arguments go to `rufous-bench ycsb`
@@ -76,6 +81,7 @@ fn main() -> ExitCode {
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Sim(args) => sim::run(&args),
         Task::Algebra(args) => algebra::run(&args),
+        Task::Diff(args) => diff::run(&args),
         Task::BenchPeers(args) => node::bench("bench-peers", &args),
         Task::Ycsb(args) => node::bench("ycsb", &args),
         Task::Demo(args) => node::demo(&args),

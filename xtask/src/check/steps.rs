@@ -2,7 +2,7 @@
 //! what fails fastest.
 
 use crate::process::{self, Finished, line, watch};
-use crate::{fuzz, install, project, sim, suite, tidy};
+use crate::{diff, fuzz, install, project, sim, suite, tidy};
 use anyhow::Result;
 use std::process::Command;
 use std::time::Duration;
@@ -93,6 +93,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "the release build",
         quick: false,
         run: build,
+    },
+    Step {
+        name: "diff",
+        about: "random commands, side by side with redis-server",
+        quick: false,
+        run: side_by_side,
     },
     Step {
         name: "fuzz",
@@ -186,6 +192,14 @@ fn build(_full: bool) -> Result<Verdict> {
     ]);
     let finished = logged("build", &mut command)?;
     Ok(Verdict::from(finished.success(), "cargo build --release"))
+}
+
+fn side_by_side(_full: bool) -> Result<Verdict> {
+    if let Some(obstacle) = diff::obstacle() {
+        return Ok(Verdict::Skipped(obstacle.to_owned()));
+    }
+    let fine = diff::run(&diff::Args::short())?;
+    Ok(Verdict::from(fine, "cargo xtask diff --rounds 25"))
 }
 
 fn fuzzing(full: bool) -> Result<Verdict> {

@@ -11,7 +11,7 @@
 mod record;
 mod redis_benchmark;
 mod redis_py;
-mod server;
+pub(crate) mod server;
 mod skips;
 mod tcl;
 
@@ -20,6 +20,7 @@ use crate::project;
 use anyhow::{Result, ensure};
 use record::Row;
 use server::Target;
+pub(crate) use skips::glob;
 use std::path::PathBuf;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
