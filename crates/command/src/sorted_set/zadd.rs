@@ -86,14 +86,14 @@ fn parse(args: &Args<'_>) -> Result<Options, Failure> {
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let options = parse(&args)?;
     if options.increment {
-        let by = float::parse_f64(args.get(options.pairs)).ok_or(Failure::NOT_A_FLOAT)?;
+        let by = score_of(args.get(options.pairs))?;
         let member = args.get(options.pairs + 1);
         return increment(ctx, args.get(1), (member, by, options.only), reply);
     }
     // Nothing is added unless all scores are numbers.
     let mut scores = Scores::default();
     for at in (options.pairs..args.len()).step_by(2) {
-        scores.push(float::parse_f64(args.get(at)).ok_or(Failure::NOT_A_FLOAT)?);
+        scores.push(score_of(args.get(at))?);
     }
     let pair = |index: usize| args.get(options.pairs + 2 * index + 1);
     let count = add(
@@ -134,6 +134,20 @@ pub(crate) fn add<'a>(
             added + if changed { updated } else { 0 }
         })?;
     Ok(count)
+}
+
+/// A score as an argument: mostly a short whole number.
+pub(super) fn score_of(text: &[u8]) -> Result<f64, Failure> {
+    let (digits, sign) = match text {
+        [b'-', digits @ ..] => (digits, -1.0),
+        digits => (digits, 1.0),
+    };
+    // So many digits fit a double exactly.
+    if matches!(digits.len(), 1..=15) && digits.iter().all(u8::is_ascii_digit) {
+        let digit = |number: u64, digit: &u8| number * 10 + u64::from(digit - b'0');
+        return Ok(digits.iter().fold(0, digit) as f64 * sign);
+    }
+    float::parse_f64(text).ok_or(Failure::NOT_A_FLOAT)
 }
 
 /// The scores of a request, most of which have few.
@@ -208,6 +222,25 @@ mod tests {
         rig.check("ZADD z CH 1 a 2 a 3 a 4 a 5 a", ":5\r\n");
         rig.check("ZSCORE z a", "$1\r\n5\r\n");
         rig.check("ZCARD z", ":1\r\n");
+    }
+
+    #[test]
+    fn short_numbers_are_read_like_all_others() {
+        for text in [
+            "0",
+            "-0",
+            "7",
+            "-7",
+            "0007",
+            "999999999999999",
+            "123456789012345678",
+        ] {
+            let expected = rufous_datatype::float::parse_f64(text.as_bytes());
+            assert_eq!(super::score_of(text.as_bytes()).ok(), expected, "{text}");
+        }
+        for text in ["", "-", "--1", "1-", "0x", " 1"] {
+            assert!(super::score_of(text.as_bytes()).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! ZINCRBY: adds to the score of a member.
 
-use super::zadd::increment;
+use super::zadd::{increment, score_of};
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
-use rufous_datatype::float;
 use rufous_datatype::sorted_set::Only;
 
 pub static ZINCRBY: Command = Command {
@@ -22,7 +21,7 @@ pub static ZINCRBY: Command = Command {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let by = float::parse_f64(args.get(2)).ok_or(Failure::NOT_A_FLOAT)?;
+    let by = score_of(args.get(2))?;
     increment(ctx, args.get(1), (args.get(3), by, Only::default()), reply)
 }
 

@@ -5,7 +5,7 @@
 
 use super::order::{Item, SCORE, item_rank, member_of, rank_of, score_of};
 use super::step::Step;
-use super::view::{View, find, place};
+use super::view::{View, find, place, place_from};
 use super::{Outcome, Reply};
 use crate::algebra::{Applied, MAX_PACKED, Tuning};
 use crate::dict::Dict;
@@ -109,8 +109,10 @@ impl State {
             return;
         };
         let size = pack::entry_size(member.len() + SCORE);
-        let (_, to) = place(items, &Item::new(rank, member));
-        // Its old item may stand before the place or at it, and leaves with it.
+        let item = Item::new(rank, member);
+        let rises = Pack(items).entry_at(offset) < Some(&item[..]);
+        // Its old item stands before the place or at it, and leaves with it.
+        let (_, to) = place_from(items, if rises { offset } else { 0 }, &item);
         let at = if to > offset {
             items[offset..to].rotate_left(size);
             to - size

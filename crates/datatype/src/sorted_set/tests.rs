@@ -3,6 +3,7 @@
 use super::order::{rank_of, score_of};
 use super::*;
 use crate::algebra::{Algebra, DataType};
+use std::collections::BTreeMap;
 
 fn add(state: &mut State, member: &[u8], score: f64) {
     let op = Op::Add {
@@ -102,5 +103,92 @@ fn a_built_set_is_like_one_of_additions() {
         let canonical = |state| SortedSet::canonical(SortedSet::view(state));
         assert_eq!(canonical(&built), canonical(&state));
         assert_eq!(SortedSet::packed(&built), SortedSet::packed(&state));
+    }
+}
+
+/// A sorted set as plainly as can be.
+#[derive(Default)]
+struct Model(BTreeMap<Vec<u8>, f64>);
+
+impl Model {
+    fn sorted(&self) -> Vec<(f64, Vec<u8>)> {
+        let mut all: Vec<_> = self.0.iter().map(|(m, s)| (*s, m.clone())).collect();
+        all.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        all
+    }
+}
+
+#[test]
+fn a_large_set_does_what_a_plain_one_does() {
+    let mut rng = Rng::new(7);
+    let tuning = Tuning::default();
+    let (mut state, mut model) = (SortedSet::empty(), Model::default());
+    for round in 0..30_000 {
+        let member = format!("member {}", rng.below(4_000)).into_bytes();
+        let score = rng.below(500) as f64 - 250.0;
+        let op = match rng.below(20) {
+            0..=10 => Op::Add {
+                member: &member,
+                score,
+                only: Only::default(),
+            },
+            11..=14 => Op::Increment {
+                member: &member,
+                by: score / 4.0,
+                only: Only::default(),
+            },
+            _ => Op::Remove { member: &member },
+        };
+        let before = model.0.get(&member).copied();
+        let expected = match op {
+            Op::Add { .. } => {
+                model.0.insert(member.clone(), score);
+                Reply::Add(match before {
+                    None => Outcome::Added,
+                    Some(old) if old == score => Outcome::Kept,
+                    Some(_) => Outcome::Updated,
+                })
+            }
+            Op::Increment { by, .. } => {
+                let sum = before.unwrap_or(0.0) + by;
+                model.0.insert(member.clone(), sum);
+                Reply::Score(Some(sum))
+            }
+            _ => Reply::Remove(model.0.remove(&member).is_some()),
+        };
+        let applied = SortedSet::apply(&mut state, &op, &tuning);
+        assert_eq!(applied.reply, expected, "{op:?}");
+        if round % 1_000 == 999 {
+            same(&mut state, &mut model, score);
+        }
+    }
+}
+
+/// Compares everything, and removes those around a score.
+fn same(state: &mut State, model: &mut Model, score: f64) {
+    let sorted = model.sorted();
+    let view = state.view();
+    let mut all = Vec::new();
+    view.each(0..view.len(), false, |member, score| {
+        all.push((score, member.to_vec()));
+    });
+    assert_eq!(all, sorted);
+    for (index, (score, member)) in sorted.iter().enumerate().step_by(97) {
+        assert_eq!(view.rank(member), Some((index, *score)));
+        assert_eq!(view.at(index), Some((&member[..], *score)));
+    }
+    let zone = Zone::scores(score, true, score + 20.0, false);
+    let within = |of: f64| of > score && of <= score + 20.0;
+    let count = sorted.iter().filter(|(of, _)| within(*of)).count();
+    assert_eq!(view.span(&zone).len(), count);
+    let op = Op::RemoveRange { zone };
+    let applied = SortedSet::apply(state, &op, &Tuning::default());
+    assert_eq!(applied.reply, Reply::Count(count));
+    model.0.retain(|_, of| !within(*of));
+    assert_eq!(state.view().len(), model.0.len());
+    if let State::Large(large) = state {
+        large.scores.check();
+        large.order.check();
+        assert_eq!(large.scores.len(), large.order.len());
     }
 }

@@ -31,19 +31,30 @@ pub(super) struct Found {
 #[inline]
 pub(super) fn find(items: &[u8], member: &[u8]) -> Result<Found, usize> {
     let len = member.len() + SCORE;
-    let mut index = 0;
-    for (offset, item) in Pack(items).entries() {
+    let (mut at, mut index) = (0, 0);
+    while let Some(&first) = items.get(at) {
+        // Nearly all lengths are a single byte.
+        let (start, end) = if first < 0x80 {
+            (at + 1, at + 1 + usize::from(first))
+        } else {
+            let Some(item) = Pack(items).entry_at(at) else {
+                break;
+            };
+            let end = at + pack::entry_size(item.len());
+            (end - item.len(), end)
+        };
         // Most members of one length differ at their ends.
-        if item.len() == len && item.last() == member.last().or(item.last()) {
-            let (rank, held) = item.split_at(SCORE);
-            if held == member {
-                return Ok(Found {
-                    index,
-                    offset,
-                    rank: item_rank(rank),
-                });
-            }
+        if end - start == len
+            && (member.is_empty() || items.get(end - 1) == member.last())
+            && items.get(start + SCORE..end) == Some(member)
+        {
+            return Ok(Found {
+                index,
+                offset: at,
+                rank: items.get(start..).map_or(0, item_rank),
+            });
         }
+        at = end;
         index += 1;
     }
     Err(index)
@@ -52,9 +63,15 @@ pub(super) fn find(items: &[u8], member: &[u8]) -> Result<Found, usize> {
 /// Index and offset of the first item that is not before these bytes.
 #[inline]
 pub(super) fn place(items: &[u8], bytes: &[u8]) -> (usize, usize) {
+    place_from(items, 0, bytes)
+}
+
+/// The same among the items from an offset on.
+#[inline]
+pub(super) fn place_from(items: &[u8], offset: usize, bytes: &[u8]) -> (usize, usize) {
     let rank = item_rank(bytes);
     let mut index = 0;
-    for (offset, item) in Pack(items).entries() {
+    for (offset, item) in Pack(items).entries_from(offset) {
         let other = item_rank(item);
         if other > rank || other == rank && item >= bytes {
             return (index, offset);
