@@ -89,16 +89,16 @@ impl Only {
     fn allow(self, old: Option<f64>, new: f64) -> Option<f64> {
         let allowed = match old {
             None => !self.known,
-            Some(old) => !self.new && !(self.greater && new <= old) && !(self.less && new >= old),
+            Some(old) => !(self.new || self.greater && new <= old || self.less && new >= old),
         };
         allowed.then_some(new)
     }
 
     pub(super) fn bits(self) -> u8 {
         u8::from(self.new) * Self::NEW
-            | u8::from(self.known) * Self::KNOWN
-            | u8::from(self.greater) * Self::GREATER
-            | u8::from(self.less) * Self::LESS
+            + u8::from(self.known) * Self::KNOWN
+            + u8::from(self.greater) * Self::GREATER
+            + u8::from(self.less) * Self::LESS
     }
 
     pub(super) fn from_bits(bits: u8) -> Option<Only> {
