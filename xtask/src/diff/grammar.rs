@@ -264,11 +264,14 @@ impl Generator {
         let text = match kind {
             "k" => {
                 let family = match self.below(25) {
-                    0 => Family::ALL[self.below(Family::ALL.len())],
+                    // The one that each round makes.
+                    0 => return key(Family::ALL[self.below(5)], 0),
                     _ => self.family,
                 };
                 return key(family, self.below(4));
             }
+            // Sorted sets in which all scores are the same: only these have an order of names.
+            "z" => return format!("names{}", self.below(3)).into_bytes(),
             "any" => {
                 let family = Family::ALL[self.below(Family::ALL.len())];
                 return key(family, self.below(4));

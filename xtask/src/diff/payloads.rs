@@ -1,5 +1,6 @@
 //! What DUMP of one server says, RESTORE of the other must understand.
 
+use super::compare::same;
 use super::wire::{Client, Reply};
 use super::{Difference, Sides};
 use anyhow::Result;
@@ -14,7 +15,7 @@ pub(super) fn compare(sides: &mut Sides) -> Result<Option<Difference>> {
         let Sides { redis, ours, .. } = sides;
         let (there, here) = (whole(redis, key)?, whole(ours, key)?);
         let name = key.escape_ascii();
-        if there != here {
+        if !same(&there, &here) {
             return Ok(difference(&format!("the whole of {name}"), &there, &here));
         }
         if !sides.carries_payloads {
@@ -25,7 +26,7 @@ pub(super) fn compare(sides: &mut Sides) -> Result<Option<Difference>> {
             ("Rufous to Redis", carried(ours, redis, key)?),
         ];
         for (direction, copy) in copies {
-            if copy != there {
+            if !same(&there, &copy) && !same(&copy, &there) {
                 let what = format!("{name} by DUMP and RESTORE, {direction}");
                 return Ok(difference(&what, &there, &copy));
             }
