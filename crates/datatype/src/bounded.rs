@@ -8,6 +8,9 @@
 //!
 //! State: value, least and greatest, little endian.
 
+#[cfg(test)]
+mod tests;
+
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
 use rufous_base::rng::Rng;
 
@@ -469,37 +472,5 @@ impl DataType for Bounded {
         state.clear();
         counter.write(state);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wanted(op: Op) -> Held<Op> {
-        Held { op, wanted: true }
-    }
-
-    /// [Claret §5] has no such type; the case is that of the introduction to escrows: two left,
-    /// each two of three buyers are independent, the three are not.
-    #[test]
-    fn pairs_are_not_enough() {
-        let mut stock = Vec::new();
-        let counter = Counter {
-            value: 2,
-            min: 0,
-            max: 9,
-        };
-        counter.write(&mut stock);
-        let buy = wanted(Op::Add(-1));
-        assert!(Bounded::admits(&[buy], &buy, &stock));
-        assert!(!Bounded::admits(&[buy, buy], &buy, &stock));
-        // What may be brought back does not help: it may never come.
-        let returned = wanted(Op::Add(1));
-        assert!(!Bounded::admits(&[buy, buy, returned], &buy, &stock));
-        // What nobody can have stands in nobody's way.
-        let far = wanted(Op::Add(-100));
-        assert!(Bounded::admits(&[buy, far], &buy, &stock));
-        assert!(!Bounded::admits(&[buy], &wanted(Op::Incr(-1)), &stock));
     }
 }
