@@ -5,6 +5,7 @@
 //! with a [`Header`], and is told of replies that come later through
 //! [`Completions`].
 
+mod closing;
 pub mod durability;
 mod exchange;
 mod exec;

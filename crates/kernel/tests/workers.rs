@@ -47,10 +47,8 @@ fn number(value: &[u8]) -> i64 {
 
 fn read(shard: &mut Shard, db: usize, key: &[u8]) -> i64 {
     let key = shard.key(key);
-    shard
-        .get(db, key, NOW)
-        .expect("a string")
-        .map_or(0, |value| number(value.bytes()))
+    let value = shard.get(db, key, NOW).expect("a string");
+    value.map_or(0, |value| number(value.bytes()))
 }
 
 thread_local! {

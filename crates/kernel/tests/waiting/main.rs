@@ -144,26 +144,7 @@ fn by_lot_nothing_is_lost_and_nobody_sleeps_on() {
             }
             note(&mut taken, &world.conns[at.0][at.1]);
             world.conns[at.0][at.1].reply = None;
-            let (a, b) = (world.draw(4), world.draw(4));
-            let timeout = match world.draw(2) {
-                0 => 0,
-                _ => 1 + world.draw(1_000) as u64,
-            };
-            let timeout = timeout.to_le_bytes();
-            let mut next = || {
-                pushed += 1;
-                pushed.to_le_bytes()
-            };
-            match world.draw(8) {
-                0 | 1 => world.submit(at, PUSH, &[&keys[a], &next()]),
-                2 => world.submit(at, PUSH, &[&keys[a], &next(), &keys[b], &next()]),
-                3 | 4 => world.submit(at, POP, &[&timeout, &keys[a]]),
-                5 => world.submit(at, POP, &[&timeout, &keys[a], &keys[b], &keys[3 - a]]),
-                6 if !world.in_turn => {
-                    world.submit(at, SHIFT, &[&timeout, &keys[a], &keys[b]]);
-                }
-                _ => world.submit(at, POUR, &[&keys[a], &keys[b]]),
-            }
+            submit_by_lot(&mut world, at, &keys, &mut pushed);
             if world.draw(2) == 0 {
                 world.finish_step(at.0);
             }
@@ -186,6 +167,30 @@ fn by_lot_nothing_is_lost_and_nobody_sleeps_on() {
             there as u64 <= pushed && there + lost >= pushed as usize,
             "seed {seed}: {pushed} pushed, {there} there, at most {lost} sent to clients that had left"
         );
+    }
+}
+
+/// Pushes, pops, shifts or pours, on keys by lot.
+fn submit_by_lot(world: &mut World, at: (usize, usize), keys: &[Vec<u8>], pushed: &mut u64) {
+    let (a, b) = (world.draw(4), world.draw(4));
+    let timeout = match world.draw(2) {
+        0 => 0,
+        _ => 1 + world.draw(1_000) as u64,
+    };
+    let timeout = timeout.to_le_bytes();
+    let mut next = || {
+        *pushed += 1;
+        pushed.to_le_bytes()
+    };
+    match world.draw(8) {
+        0 | 1 => world.submit(at, PUSH, &[&keys[a], &next()]),
+        2 => world.submit(at, PUSH, &[&keys[a], &next(), &keys[b], &next()]),
+        3 | 4 => world.submit(at, POP, &[&timeout, &keys[a]]),
+        5 => world.submit(at, POP, &[&timeout, &keys[a], &keys[b], &keys[3 - a]]),
+        6 if !world.in_turn => {
+            world.submit(at, SHIFT, &[&timeout, &keys[a], &keys[b]]);
+        }
+        _ => world.submit(at, POUR, &[&keys[a], &keys[b]]),
     }
 }
 

@@ -1,0 +1,39 @@
+//! The end of a node: once nothing is under way anywhere, every worker brings
+//! its log to its end.
+
+use super::{Completions, Worker};
+use crate::durable::Note;
+use crate::program::Program;
+use rufous_base::{Now, WorkerId};
+
+impl<P: Program> Worker<P> {
+    /// The node stops, and this worker has nothing under way that it began.
+    /// True once all workers are so: then nothing is under way anywhere.
+    pub fn all_quiet(&mut self, now: Now, completions: &mut impl Completions) -> bool {
+        if !self.durable.said_quiet {
+            self.durable.said_quiet = true;
+            self.tell(now, WorkerId(0), Note::Quiet, completions);
+        }
+        self.durable.may_close || self.durable.quiet == self.placement.workers()
+    }
+
+    /// At worker 0, when all are quiet: has every worker close its log.
+    pub fn close_logs(&mut self, now: Now, completions: &mut impl Completions) {
+        if !self.durable.may_close {
+            self.tell_all(now, || Note::CloseLogs, completions);
+        }
+    }
+
+    /// Brings the log to its end. True once it is on disk, or where there is none.
+    pub fn close_log(&mut self, now: Now) -> bool {
+        self.end_frame();
+        let Some(log) = &mut self.durable.log else {
+            return true;
+        };
+        self.durable.closing = true;
+        self.durable.ending = true;
+        log.close();
+        log.poll(now, &mut self.durable.requests);
+        log.is_closed()
+    }
+}
