@@ -1,7 +1,8 @@
 //! Taking the first or the last elements, for all commands that do.
 
 use super::reply::score;
-use crate::{Ctx, Failure, Reply, options};
+use crate::elements::positive;
+use crate::{Ctx, Failure, Reply};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::{Cut, Op, SortedSet, Zone};
 use rufous_kernel::shard::Key;
@@ -99,9 +100,4 @@ pub(super) fn run(
         reply.array(0);
     }
     Ok(())
-}
-
-fn positive(arg: &[u8]) -> Result<usize, Failure> {
-    let count = options::integer(arg)?;
-    usize::try_from(count).map_err(|_| Failure::from("ERR value is out of range, must be positive"))
 }

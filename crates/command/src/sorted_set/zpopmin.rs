@@ -45,7 +45,7 @@ mod tests {
         );
         rig.check(
             "ZPOPMIN z x",
-            "-ERR value is not an integer or out of range\r\n",
+            "-ERR value is out of range, must be positive\r\n",
         );
         rig.check("SET s x", "+OK\r\n");
         rig.check(

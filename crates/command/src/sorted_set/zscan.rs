@@ -1,7 +1,7 @@
 //! ZSCAN: all members, a few at a time.
 
 use super::reply::bulk_score;
-use crate::elements::Scan;
+use crate::elements::{Elements, Scan};
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
@@ -24,9 +24,22 @@ pub static ZSCAN: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let cursor = Scan::cursor(args.get(2))?;
-    let scan = Scan::parse(&args)?;
     let key = ctx.first_key(args.get(1));
-    let view = ctx.shard.collection::<SortedSet>(ctx.db, key, ctx.now)?;
+    if ctx
+        .shard
+        .collection::<SortedSet>(ctx.db, key, ctx.now)?
+        .is_none()
+    {
+        // As in Redis, the options of nothing are not looked at.
+        Scan::reply(0, &Elements::default(), reply);
+        return Ok(());
+    }
+    let scan = Scan::parse(&args)?;
+    let view = ctx
+        .shard
+        .look(ctx.db, key, ctx.now)
+        .map(|any| any.of::<SortedSet>())
+        .transpose()?;
     // The head needs what is known at the end: the elements are written first,
     // elsewhere.
     let mut found = rufous_base::Output::default();
@@ -96,6 +109,7 @@ mod tests {
     fn refusals() {
         let mut rig = Rig::new();
         rig.check("ZSCAN z x", "-ERR invalid cursor\r\n");
+        rig.check("ZADD z 1 a", ":1\r\n");
         rig.check("ZSCAN z 0 COUNT 0", "-ERR syntax error\r\n");
         rig.check("ZSCAN z 0 MATCH", "-ERR syntax error\r\n");
     }

@@ -26,6 +26,11 @@ pub static LCS: Command = Command {
     run,
 };
 
+/// Redis has a text of its own for this command.
+const NOT_STRINGS: Failure = Failure(std::borrow::Cow::Borrowed(
+    "ERR The specified keys must contain string values",
+));
+
 #[derive(Default)]
 struct Options {
     len: bool,
@@ -38,8 +43,8 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let options = parse(&args)?;
     let a = ctx.first_key(args.get(1));
     let b = ctx.key(args.get(2));
-    let a = owned(ctx.shard.get(ctx.db, a, ctx.now)?);
-    let b = owned(ctx.shard.get(ctx.db, b, ctx.now)?);
+    let a = owned(ctx.shard.get(ctx.db, a, ctx.now).map_err(|_| NOT_STRINGS)?);
+    let b = owned(ctx.shard.get(ctx.db, b, ctx.now).map_err(|_| NOT_STRINGS)?);
     let (a, b) = (bytes(&a), bytes(&b));
     if options.index {
         let found = lcs::lcs_index(a, b, options.min_match_len, MAX_BULK)?;
