@@ -193,11 +193,16 @@ impl Dict {
         let index = self.root.find(hash);
         let page = &self.root.parts()[index];
         let segment = &page.parts()[page.find(hash)];
-        if !segment.can_split() {
+        let Some(shared) = segment.shared_bits(tag_of(hash, segment.depth())) else {
             return false;
-        }
-        if segment.depth() - page.depth() == PAGE_BITS {
+        };
+        let room = PAGE_BITS - (segment.depth() - page.depth());
+        if room == 0 {
             return self.split_page(hash);
+        }
+        if shared > 0 {
+            self.narrow(hash, shared.min(room));
+            return true;
         }
         let (low, high) = segment.split(&self.hashing);
         let before = page.own_bytes() + segment.bytes();
@@ -206,6 +211,39 @@ impl Dict {
         page.split(hash, weighed(low), weighed(high));
         self.parts_bytes = self.parts_bytes + page.own_bytes() + after - before;
         true
+    }
+
+    /// Splits off empty segments `bits` times from the one that holds this hash. All its hashes begin, after the
+    /// bits of its depth, with the same `bits` bits as this one does.
+    ///
+    /// So it is when elements come in the order of their hashes, from a table of the same seed for instance: the
+    /// first some hundred lie close to each other.
+    fn narrow(&mut self, hash: u64, bits: u8) {
+        let index = self.root.find(hash);
+        let page = &self.root.parts()[index];
+        let before = page.own_bytes() + page.parts()[page.find(hash)].bytes();
+        let page = self.root.part_mut(index);
+        let held = page.part_mut(page.find(hash));
+        let depth = held.depth();
+        let mut segment = std::mem::replace(held, Segment::empty(depth));
+        segment.narrow(bits, &self.hashing);
+        let mut after = segment.bytes();
+        for depth in depth + 1..=depth + bits {
+            let empty = Segment::empty(depth);
+            after += empty.bytes();
+            let inner = if depth == segment.depth() {
+                std::mem::take(&mut segment)
+            } else {
+                Segment::empty(depth)
+            };
+            let (inner, outer) = (weighed(inner), weighed(empty));
+            if hash << (depth - 1) >> 63 == 0 {
+                page.split(hash, inner, outer);
+            } else {
+                page.split(hash, outer, inner);
+            }
+        }
+        self.parts_bytes = self.parts_bytes + page.own_bytes() + after - before;
     }
 
     fn split_page(&mut self, hash: u64) -> bool {

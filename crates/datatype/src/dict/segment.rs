@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A segment splits rather than hold more elements than this, or more bytes of them than [`MAX_BYTES`]: copying it
 /// takes a few microseconds.
-const MAX_LEN: usize = 512;
+pub(super) const MAX_LEN: usize = 512;
 const MAX_BYTES: usize = 40 << 10;
 
 /// Garbage below this is not worth the work of removing it.
@@ -20,6 +20,12 @@ const LEAST_GARBAGE: usize = 64;
 
 /// An allocation's share in an `Arc`: its two counts.
 pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
+
+#[cfg(test)]
+thread_local! {
+    /// How many elements were given other places, one by one.
+    pub(super) static MOVED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
 #[derive(Clone, Debug, Default)]
 struct Outside {
@@ -283,11 +289,37 @@ impl Segment {
         }
     }
 
-    /// Whether both halves would have elements. Where they would not, the hashes may be equal, and the segment
-    /// grows instead.
-    pub(super) fn can_split(&self) -> bool {
-        let two = |(first, last)| first & 0x8000 == 0 && last & 0x8000 != 0;
-        self.depth < MAX_DEPTH && self.slots.ends().is_some_and(two)
+    pub(super) fn empty(depth: u8) -> Self {
+        Self {
+            depth,
+            ..Self::default()
+        }
+    }
+
+    /// How many bits all tags, and this one, have in common. None when they are equal: so may the hashes be, and
+    /// the segment grows rather than split; also when it is as deep as may be.
+    pub(super) fn shared_bits(&self, tag: u16) -> Option<u8> {
+        let (first, last) = self.slots.ends()?;
+        let different = first ^ last | first ^ tag;
+        (self.depth < MAX_DEPTH && different != 0).then(|| {
+            let shared = different.leading_zeros() as u8;
+            shared.min(MAX_DEPTH - self.depth)
+        })
+    }
+
+    /// Makes the segment deeper by as many bits as all its tags begin with. The elements' bytes stay in their places.
+    pub(super) fn narrow(&mut self, bits: u8, hashing: &Hashing) {
+        self.depth += bits;
+        let tagged = self.slots.iter().map(|(.., offset)| {
+            let hash = hashing.hash(self.element_at(offset).0);
+            (tag_of(hash, self.depth), offset)
+        });
+        let mut entries: Vec<(u16, usize)> = tagged.collect();
+        // Only those of equal tags can have been out of order.
+        entries.sort_by_key(|&(tag, _)| tag);
+        #[cfg(test)]
+        MOVED.set(MOVED.get() + entries.len());
+        self.slots = Slots::from_sorted(&entries, self.slots.capacity(), self.slots.is_wide());
     }
 
     pub(super) fn split(&self, hashing: &Hashing) -> (Self, Self) {
@@ -391,6 +423,8 @@ impl Builder {
     }
 
     fn add(&mut self, tag: u16, from: &Segment, offset: usize) {
+        #[cfg(test)]
+        MOVED.set(MOVED.get() + 1);
         let to = &mut self.segment;
         if to.heap.len() & NO_OFFSET == NO_OFFSET {
             to.heap.push(0);

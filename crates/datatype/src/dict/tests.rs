@@ -1,6 +1,8 @@
 //! The table against a `HashMap`, under growth, shrink, copies and colliding hashes.
 
 use super::Dict;
+use super::hash::{BELOW_POSITION, tag_of};
+use super::segment::{MAX_LEN, MOVED};
 use proptest::prelude::*;
 use rufous_base::rng::Rng;
 use std::collections::HashMap;
@@ -283,6 +285,101 @@ fn colliding_hashes() {
         assert!(dict.bytes() < 3000, "{}", dict.bytes());
         kept.check();
     }
+}
+
+/// Elements in the order of another table of the same seed: what SMEMBERS, DUMP and the like lead to.
+#[test]
+fn elements_in_the_order_of_hashes_spread_evenly() {
+    let mut source = Dict::new(8);
+    (0..200_000).for_each(|n| assert!(source.insert(&number(n), b"")));
+    let ordered: Vec<&[u8]> = source.iter().map(|(key, _)| key).collect();
+    let reversed: Vec<&[u8]> = ordered.iter().rev().copied().collect();
+    for keys in [&ordered, &reversed] {
+        let mut dict = Dict::new(8);
+        for (n, key) in keys.iter().enumerate() {
+            MOVED.set(0);
+            assert!(dict.insert(key, b""));
+            let moved = MOVED.get();
+            assert!(moved <= 2 * MAX_LEN, "{moved} moved for number {n}");
+            let place = dict.find(dict.hashing.hash(key), key);
+            let held = dict.segment_at(place.page, place.segment).len();
+            assert!(held <= MAX_LEN, "{held} in one segment at number {n}");
+            if n == 10_000 {
+                dict.check();
+                assert!(dict.segments() < 100, "{} segments", dict.segments());
+            }
+        }
+        dict.check();
+        let (ours, theirs) = (dict.segments(), source.segments());
+        assert!(ours <= theirs * 5 / 4, "{ours} segments for {theirs}");
+        for key in keys {
+            assert!(dict.remove(key));
+        }
+        dict.check();
+        assert_eq!((dict.segments(), dict.root.parts().len()), (1, 1));
+    }
+}
+
+/// Few bits that differ, at different places: segments narrow down to each of them.
+#[test]
+fn segments_narrow_down_to_the_bits_that_differ() {
+    for (mask, most) in [
+        (7 << 50, 3000 / 7),
+        (0xF << 49 | 1 << 63, 3000 / 24),
+        (0x1F << 49, 3000 / 24),
+    ] {
+        let mut dict = masked(12, mask);
+        let mut model = Model::new();
+        let mut kept = None;
+        for n in 0..3000 {
+            let insert = Step::Insert(number(n).to_vec(), b"value".to_vec());
+            perform(&mut dict, &mut model, insert);
+            if n == 512 {
+                kept = Some((dict.clone(), model.clone()));
+            }
+        }
+        assert_same(&dict, &model);
+        let pieces = (0..dict.segments()).map(|i| dict.segment(i).count());
+        assert!(pieces.max() <= Some(MAX_LEN.max(most)), "{mask:x}");
+        let (kept, model) = kept.unwrap();
+        assert_same(&kept, &model);
+    }
+}
+
+/// A cursor between two positions that differ in a bit which the tags of a joined segment no longer have.
+#[test]
+fn scan_resumes_amid_a_tag_of_a_joined_segment() {
+    const FINE: u64 = 1 << 47;
+    let mut dict = masked(13, 1 << 63 | FINE);
+    (0..600).for_each(|n| assert!(dict.insert(&number(n), b"")));
+    assert_eq!(dict.segments(), 2);
+    let hash = |dict: &Dict, key: &[u8]| dict.hashing.hash(key);
+    let mut shown = Vec::new();
+    let cursor = dict.scan(0, 1, &mut |key, _| shown.push(key.to_vec()));
+    assert!(shown.iter().all(|key| hash(&dict, key) == 0));
+    assert_eq!(cursor << BELOW_POSITION, FINE);
+    assert_eq!(tag_of(FINE, 0), 0, "another tag in the joined segment too");
+    let mut left = [0; 4];
+    for n in 0..600 {
+        let hash = hash(&dict, &number(n));
+        let class = &mut left[(hash >> 62 | hash >> 47 & 1) as usize];
+        *class += 1;
+        if *class > 30 {
+            assert!(dict.remove(&number(n)));
+        }
+    }
+    assert_eq!((dict.segments(), dict.len()), (1, 120));
+    shown.retain(|key| dict.contains(key));
+    assert_eq!(shown.len(), 30);
+    let mut end = cursor;
+    while {
+        end = dict.scan(end, 1, &mut |key, _| shown.push(key.to_vec()));
+        end != 0
+    } {}
+    shown.sort();
+    assert_eq!(shown.len(), 120, "shown twice, or never");
+    shown.dedup();
+    assert_eq!(shown.len(), 120);
 }
 
 #[test]
