@@ -1,5 +1,6 @@
 //! Tests of the whole shard.
 
+mod collections;
 mod guarantees;
 mod journal;
 mod model;

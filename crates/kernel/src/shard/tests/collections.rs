@@ -1,0 +1,241 @@
+//! Collections of every registered type: what the journal, a snapshot and the
+//! effects of a command over workers say of them is what became of them.
+
+use super::journal::replay;
+use crate::shard::{Key, Shard};
+use rufous_base::Now;
+use rufous_base::limits::DATABASES;
+use rufous_base::rng::Rng;
+use rufous_datatype::algebra::{Packing, Tuning};
+use rufous_datatype::object::{Registered, Tag, Visitor, visit_types};
+use rufous_datatype::set::{Op as SetOp, Set};
+use std::collections::BTreeMap;
+
+const NOW: Now = Now {
+    mono_us: 5_000_000,
+    unix_us: 1_000_000_000,
+};
+
+/// Type, elements in an order of their own, and expiry, by key.
+type Contents = BTreeMap<(usize, Vec<u8>), (Option<Tag>, Vec<u8>, Option<u64>)>;
+
+fn contents(shard: &mut Shard) -> Contents {
+    let mut all = Contents::new();
+    for db in 0..DATABASES {
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            cursor = shard.scan(db, from, 100, Now::default(), &mut |item| {
+                let value = item.value.to_owned();
+                let bytes = match &value {
+                    crate::shard::OwnedValue::Object(object) => object.canonical(),
+                    other => other.any().string().expect("a string").bytes().to_vec(),
+                };
+                let entry = (item.value.tag(), bytes, item.expire_at);
+                all.insert((db, item.key.to_vec()), entry);
+            });
+        }
+    }
+    all
+}
+
+/// Small enough that all shapes are met.
+fn tuning(rng: &mut Rng) -> Tuning {
+    let packing = Packing {
+        entries: rng.below(4) as usize,
+        bytes: 2 + rng.below(8) as usize,
+    };
+    Tuning {
+        hash: packing,
+        list: packing,
+        set: packing,
+        sorted_set: packing,
+        ..Tuning::default()
+    }
+}
+
+/// Applies an operation of each type to a key that may have any.
+struct Apply<'a> {
+    shard: &'a mut Shard,
+    rng: &'a mut Rng,
+    /// Which of the types.
+    pick: u64,
+    changed: bool,
+}
+
+impl Visitor for Apply<'_> {
+    fn visit<T: Registered>(&mut self) {
+        let is_it = self.pick == 0;
+        self.pick = self.pick.wrapping_sub(1);
+        if !is_it {
+            return;
+        }
+        let name = [b'k', b'0' + self.rng.below(5) as u8];
+        let (key, db) = (self.shard.key(&name), self.rng.below(2) as usize);
+        let ops: Vec<_> = (0..1 + self.rng.below(4))
+            .map(|_| T::sample_op(self.rng))
+            .collect();
+        let result = self.shard.update::<T, _>(db, key, NOW, |editor| {
+            for op in &ops {
+                editor.apply(op);
+            }
+        });
+        self.changed = result.is_ok();
+    }
+}
+
+fn fill(shard: &mut Shard, (db, key): (usize, Key<'_>), rng: &mut Rng) {
+    let from = rng.below(3000);
+    let _ = shard.update::<Set, _>(db, key, NOW, |editor| {
+        for member in from..from + rng.below(3000) {
+            let member = member.to_le_bytes();
+            editor.apply(&SetOp::Add { member: &member });
+        }
+    });
+}
+
+fn step(shard: &mut Shard, rng: &mut Rng) {
+    let name = |rng: &mut Rng| [b'k', b'0' + rng.below(5) as u8];
+    let (one, other) = (name(rng), name(rng));
+    let (a, b) = (shard.key(&one), shard.key(&other));
+    let (db, other_db) = (rng.below(2) as usize, rng.below(2) as usize);
+    match rng.below(24) {
+        0 => {
+            shard.rename((db, a), (other_db, b), NOW);
+        }
+        1 => {
+            shard.copy((db, a), (other_db, b), NOW);
+        }
+        2 => {
+            shard.remove(db, a, NOW);
+        }
+        3 => {
+            let at = rng.below(2).checked_sub(1).map(|_| NOW.unix_ms() + 1_000);
+            shard.set_expire_at(db, a, at, NOW);
+        }
+        4 if rng.below(4) == 0 => shard.flush(db),
+        5 if rng.below(4) == 0 => shard.swap(0, 1),
+        6 => fill(shard, (db, a), rng),
+        7 => {
+            if let Some(entry) = shard.take(db, a, NOW) {
+                shard.insert_entry(other_db, b, entry, NOW);
+            }
+        }
+        _ => {
+            let pick = rng.below(Tag::ALL.len() as u64);
+            visit_types(&mut Apply {
+                shard,
+                rng,
+                pick,
+                changed: false,
+            });
+        }
+    }
+}
+
+#[test]
+fn the_journal_and_snapshots_say_what_became_of_them() {
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let mut shard = Shard::new(seed);
+        shard.set_tuning(tuning(&mut rng));
+        shard.set_journaling(true);
+        let mut copy = Shard::new(seed + 1);
+        copy.set_tuning(tuning(&mut rng));
+        for _ in 0..4 {
+            for _ in 0..rng.below(40) {
+                step(&mut shard, &mut rng);
+            }
+            shard.check();
+            replay(&mut copy, &std::mem::take(shard.journal()));
+            copy.check();
+            assert_eq!(contents(&mut copy), contents(&mut shard), "seed {seed}");
+
+            let cut = contents(&mut shard);
+            shard.begin_snapshot();
+            let mut stream = Vec::new();
+            let mut more = true;
+            while more {
+                for _ in 0..rng.below(3) {
+                    step(&mut shard, &mut rng);
+                }
+                more = shard.snapshot_step(rng.below(6_000) as usize, &mut stream);
+            }
+            let mut loaded = Shard::new(seed + 2);
+            loaded.set_tuning(tuning(&mut rng));
+            replay(&mut loaded, &stream);
+            loaded.check();
+            assert_eq!(contents(&mut loaded), cut, "seed {seed}: as of the cut");
+            let journal = std::mem::take(shard.journal());
+            replay(&mut loaded, &journal);
+            assert_eq!(contents(&mut loaded), contents(&mut shard), "seed {seed}");
+            replay(&mut copy, &journal);
+        }
+    }
+}
+
+#[test]
+fn effects_found_on_a_copy_are_carried_out_and_told() {
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed);
+        let (mut home, mut scratch) = (Shard::new(1), Shard::new(2));
+        for shard in [&mut home, &mut scratch] {
+            shard.set_tuning(tuning(&mut Rng::new(seed)));
+        }
+        for _ in 0..20 {
+            step(&mut home, &mut rng);
+        }
+        let names: Vec<(usize, Vec<u8>)> = contents(&mut home).into_keys().collect();
+        for (db, name) in &names {
+            let key = home.key(name);
+            let entry = home.clone_entry(*db, key, NOW).expect("it is there");
+            scratch.insert_entry(*db, scratch.key(name), entry, NOW);
+        }
+        home.set_journaling(true);
+        home.begin_snapshot();
+        let cut = contents(&mut home);
+        scratch.set_journaling(true);
+        for _ in 0..20 {
+            step(&mut scratch, &mut rng);
+        }
+        let effects = std::mem::take(scratch.journal());
+        home.carry_out(&effects, NOW);
+        home.check();
+        assert_eq!(contents(&mut home), contents(&mut scratch), "seed {seed}");
+        assert_eq!(*home.journal(), effects, "what was done is what is logged");
+        let mut stream = Vec::new();
+        while home.snapshot_step(10_000, &mut stream) {}
+        let mut loaded = Shard::new(3);
+        replay(&mut loaded, &stream);
+        assert_eq!(contents(&mut loaded), cut, "seed {seed}: as of the cut");
+    }
+}
+
+#[test]
+fn a_large_collection_is_dropped_elsewhere_and_accounted_for() {
+    let mut shard = Shard::new(1);
+    let empty = shard.memory().total();
+    let key = shard.key(b"set");
+    let added = shard.update::<Set, _>(0, key, NOW, |editor| {
+        for member in 0..20_000u64 {
+            let member = member.to_le_bytes();
+            editor.apply(&SetOp::Add { member: &member });
+        }
+        assert!(editor.is_changed());
+    });
+    assert_eq!(added, Ok(()));
+    shard.check();
+    let bytes = shard.memory_of(0, key, NOW).expect("it is there");
+    assert!((20_000 * 8..20_000 * 40).contains(&bytes), "{bytes}");
+    assert!(shard.memory().total() >= empty + 20_000 * 8);
+    let copied = shard.copy((0, key), (0, shard.key(b"copy")), NOW);
+    assert!(copied && shard.take_garbage().is_empty());
+    assert!(shard.remove(0, key, NOW));
+    let garbage = shard.take_garbage();
+    assert_eq!(garbage.len(), 1);
+    shard.check();
+    let copy = shard.key(b"copy");
+    let view = shard.collection::<Set>(0, copy, NOW).expect("a set");
+    let mut members = 0;
+    view.expect("there").each(|_, _| members += 1);
+    assert_eq!(members, 20_000);
+}
