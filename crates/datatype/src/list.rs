@@ -438,13 +438,12 @@ impl DataType for List {
 
     fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
         let start = out.len();
-        let mut next = clamp(at);
-        for element in view.iter_from(next) {
+        let from = clamp(at);
+        for (next, element) in (from..).zip(view.iter_from(from)) {
             if out.len() > start && out.len() - start >= budget {
                 return Some(next as u64);
             }
             pack::push(out, element);
-            next += 1;
         }
         None
     }

@@ -160,7 +160,7 @@ impl<P: Program> Worker<P> {
     fn begin_wait_over(
         &mut self,
         now: Now,
-        mut batch: Box<Batch>,
+        mut batch: Batch,
         gathered: &[Gathered],
         wait: &Wait,
     ) {
@@ -446,7 +446,7 @@ impl<P: Program> Worker<P> {
                 return Some(self.id);
             };
             let batch = std::mem::take(batch);
-            self.begin_wait_over(now, batch, gathered, &wait);
+            self.begin_wait_over(now, *batch, gathered, &wait);
             return None;
         };
         // Whatever came of it, those behind may go on.

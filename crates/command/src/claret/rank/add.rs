@@ -21,7 +21,7 @@ pub static ADD: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(Failure::SYNTAX);
     }
     let k = options::integer(args.get(2))?;
