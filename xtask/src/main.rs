@@ -6,7 +6,7 @@
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
 //! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
-//! with redis-server, `durable` kills nodes and audits them, `install` gets tools, `process` and `project` are shared helpers.
+//! with redis-server, `durable` kills nodes and audits them, `types` runs programs on the data types, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod project;
 mod sim;
 mod suite;
 mod tidy;
+mod types;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ use std::process::ExitCode;
         cargo xtask algebra                 try what data types state (--rounds N, --seed X)\n  \
         cargo xtask diff --family list      random commands, side by side with redis-server\n  \
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
+        cargo xtask demo types              a leaderboard, sessions, jobs and an auction\n  \
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey"
 )]

@@ -1,9 +1,9 @@
 //! Commands that start servers and the load generator: thin, because measuring is the business of
 //! `rufous-bench`.
 
-use crate::durable;
 use crate::process::{self, cargo, free_port, line, stop};
 use crate::project;
+use crate::{durable, types};
 use anyhow::{Context, Result, bail, ensure};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ pub(crate) struct DemoArgs {
 enum Demo {
     /// One node: redis-cli, redis-benchmark and YCSB A to F against it
     Node,
+    /// Data types: a leaderboard, sessions, a job queue and an auction, driven by redis-py
+    Types,
     /// Durability: kill -9 under load in each mode of appendfsync, every key audited
     Durable,
 }
@@ -72,6 +74,7 @@ fn bench_command() -> Command {
 pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
     match args.what {
         Demo::Node => demo_node(args.records),
+        Demo::Types => types::run(),
         Demo::Durable => durable::run(&durable::Args {
             rounds: args.rounds,
             keys: args.keys,
@@ -154,14 +157,14 @@ fn say(port: &str, words: &str, expected: &str) -> Result<()> {
 }
 
 /// A release server that ends with this value.
-struct Node {
+pub(crate) struct Node {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
     directory: std::path::PathBuf,
 }
 
 impl Node {
-    fn start() -> Result<Self> {
+    pub(crate) fn start() -> Result<Self> {
         let port = free_port()?;
         let directory = project::target().join(format!("demo-{port}"));
         std::fs::create_dir_all(&directory)?;
@@ -190,7 +193,7 @@ impl Node {
     }
 
     /// Asks the server to end and insists that it does so in good order.
-    fn stop(&mut self) -> Result<()> {
+    pub(crate) fn stop(&mut self) -> Result<()> {
         ensure!(
             self.child.try_wait()?.is_none(),
             "the server ended during the demonstration"
