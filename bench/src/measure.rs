@@ -121,17 +121,24 @@ pub fn preload(
     shape: Shape,
     keys: std::ops::Range<u64>,
 ) -> Result<()> {
+    exhaust(
+        server,
+        &mut Preload::new(command, shape, keys, PRELOAD_PIPELINE),
+    )
+}
+
+/// Sends all that `source` has, over a few connections.
+pub fn exhaust(server: &Server, source: &mut dyn Source) -> Result<()> {
     let mut load = Load::connect(server.addr, PRELOAD_CONNECTIONS)?;
-    let mut source = Preload::new(command, shape, keys, PRELOAD_PIPELINE);
-    load.run(&mut source, Stop::Exhausted)?;
+    load.run(source, Stop::Exhausted)?;
     Ok(())
 }
 
 /// Windows in turn, so that whatever else the machine does meets all contestants alike; one short
 /// window each comes first and is not counted. Every contestant draws the same keys.
-pub fn interleave(
+pub fn interleave<S: Source + Clone>(
     contestants: &mut [Contestant],
-    source: &Mix,
+    source: &S,
     rounds: Rounds,
 ) -> Result<Vec<Vec<Sample>>> {
     let mut sources = vec![source.clone(); contestants.len()];

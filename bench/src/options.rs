@@ -34,6 +34,12 @@ pub enum Part {
     Load,
     /// SET at the memory limit.
     Eviction,
+    /// CPU per command on collections beside the peers.
+    Types,
+    /// Resident bytes per element of collections.
+    TypeMemory,
+    /// How long commands on huge collections hold a worker.
+    TypePauses,
 }
 
 /// How to run Rufous.
@@ -111,6 +117,9 @@ pub struct Options {
     /// Keys of the snapshot and of the start [default: 5000000, quick 1000000]
     #[arg(long)]
     pub durable_keys: Option<u64>,
+    /// Elements of the memory rows and of the huge collections [default: 10000000, quick 1000000]
+    #[arg(long)]
+    pub elements: Option<u64>,
     /// Where data folders are made; must be on a disk [default: the first of the folder for
     /// temporary files, target, and . that is]
     #[arg(long, value_name = "DIR")]
@@ -180,6 +189,10 @@ impl Options {
 
     pub fn durable_keys(&self) -> u64 {
         self.pick(self.durable_keys, 5_000_000, 1_000_000)
+    }
+
+    pub fn elements(&self) -> u64 {
+        self.pick(self.elements, 10_000_000, 1_000_000)
     }
 
     /// A place on a disk.

@@ -4,7 +4,8 @@
 //! in ticks of 10 ms, too coarse for short windows; `/proc/<pid>/task/*/schedstat` gives the same
 //! run time in nanoseconds, so that is used where the kernel has it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +13,39 @@ use anyhow::{Context, Result, anyhow};
 
 /// The kernel reports times to user space in these, on every architecture of Linux.
 const TICK: Duration = Duration::from_millis(10);
+/// The name that Rufous gives the thread of its first worker.
+const WORKER: &str = "rufous-0";
+
+/// How long the first worker of a process has been ready to run without a processor to run on.
+#[derive(Debug)]
+pub struct RunQueue {
+    schedstat: File,
+}
+
+impl RunQueue {
+    /// Of the thread that names itself a worker; of the main thread where none does.
+    pub fn of_worker(pid: u32) -> Result<Self> {
+        let tasks = format!("/proc/{pid}/task");
+        let mut worker = Path::new(&tasks).join(pid.to_string());
+        for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
+            let task = task?.path();
+            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+            if name.trim() == WORKER {
+                worker = task;
+            }
+        }
+        let path = worker.join("schedstat");
+        let schedstat = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        Ok(Self { schedstat })
+    }
+
+    pub fn waited(&self) -> Result<Duration> {
+        let mut text = [0; 96];
+        let length = self.schedstat.read_at(&mut text, 0)?;
+        let text = String::from_utf8_lossy(&text[..length]);
+        parse_waited(&text).ok_or_else(|| anyhow!("schedstat has an unknown form: {text}"))
+    }
+}
 
 /// CPU time used by all threads of process `pid` so far.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
@@ -130,6 +164,11 @@ fn parse_schedstat(text: &str) -> Option<Duration> {
         .map(Duration::from_nanos)
 }
 
+fn parse_waited(text: &str) -> Option<Duration> {
+    let nanos = text.split_ascii_whitespace().nth(1)?;
+    nanos.parse().ok().map(Duration::from_nanos)
+}
+
 fn parse_kib(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
@@ -172,6 +211,11 @@ mod tests {
             Some(Duration::from_nanos(276_222))
         );
         assert_eq!(parse_schedstat(""), None);
+        assert_eq!(
+            parse_waited("276222 58077 3\n"),
+            Some(Duration::from_nanos(58_077))
+        );
+        assert_eq!(parse_waited("276222"), None);
     }
 
     #[test]

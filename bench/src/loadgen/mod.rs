@@ -11,12 +11,14 @@
 //! | [`keys`] | how a key number becomes a key, and which key is drawn next |
 //! | [`template`] | commands as byte templates with the replies they must get |
 //! | [`source`] | what the connections send: mixes, preloads |
+//! | [`calls`] | commands on collections, written word by word |
 //! | [`reply`] | checking replies without copying them |
 //! | [`conn`] | one connection's batch in flight |
 //! | [`load`] | the epoll loop that drives a set of connections |
 //! | [`paced`] | sending on a schedule, for latency probes |
 //! | [`latency`] | latency histograms |
 
+pub mod calls;
 pub mod conn;
 pub mod keys;
 pub mod latency;

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::conn::{Conn, ReadBuffer};
 use super::latency::Latency;
 use super::source::Source;
+use crate::procfs::RunQueue;
 
 const SILENCE: Duration = Duration::from_secs(60);
 /// Longer between two rounds of the loop than any round takes: the thread did not run.
@@ -32,6 +33,10 @@ pub struct Lane {
     away_before: Duration,
     exhausted: bool,
     latency: Latency,
+    /// The server's thread whose waits for a processor are subtracted, and what it had waited when
+    /// the batch in flight began.
+    queue: Option<RunQueue>,
+    waited_before: Duration,
 }
 
 impl Lane {
@@ -53,7 +58,21 @@ impl Lane {
             away_before: Duration::ZERO,
             exhausted: false,
             latency: Latency::new()?,
+            queue: None,
+            waited_before: Duration::ZERO,
         })
+    }
+
+    /// Subtracts what a thread of the server waited for a processor.
+    pub fn discounting(mut self, queue: RunQueue) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    fn waited(&self) -> Result<Duration> {
+        self.queue
+            .as_ref()
+            .map_or(Ok(Duration::ZERO), RunQueue::waited)
     }
 
     pub fn latency(&self) -> &Latency {
@@ -69,6 +88,7 @@ impl Lane {
             if self.exhausted || !sending || round.now < self.due {
                 return Ok(());
             }
+            self.waited_before = self.waited()?;
             let source = &mut self.source;
             self.exhausted = !self.conn.begin(round.now, |batch| source.fill(0, batch));
             self.away_before = round.away;
@@ -79,6 +99,7 @@ impl Lane {
         if received.finished {
             let taken = round.now - self.conn.started;
             let taken = taken.saturating_sub(round.away - self.away_before);
+            let taken = taken.saturating_sub(self.waited()?.saturating_sub(self.waited_before));
             charge(&mut self.latency, taken, self.interval);
             self.due = next_slot(self.due, self.interval, round.now);
         } else if round.now > self.conn.started + SILENCE {

@@ -17,6 +17,10 @@ pub enum Check {
     ValueOrNil { first: [u8; DIGITS], len: u32 },
     /// The header of an array of this length; its elements are expected one by one after it.
     Array(u32),
+    /// A bulk value of any content and length, or nil.
+    Bulk,
+    /// A whole array of this many bulk values, whatever they hold.
+    Bulks(u32),
 }
 
 /// A reply other than the expected one.
@@ -58,7 +62,48 @@ pub fn check(buf: &[u8], wanted: Check) -> Result<Option<usize>, Mismatch> {
             Number::Partial => Ok(None),
             _ => Err(mismatch(buf, wanted)),
         },
+        (Check::Bulk, b'$') => any_bulk(buf, wanted),
+        (Check::Bulks(len), b'*') => bulks(buf, wanted, len),
         _ => Err(mismatch(buf, wanted)),
+    }
+}
+
+fn bulks(buf: &[u8], wanted: Check, len: u32) -> Result<Option<usize>, Mismatch> {
+    let mut at = match number_line(buf) {
+        Number::Whole(n, end) if n == i64::from(len) => end,
+        Number::Partial => return Ok(None),
+        _ => return Err(mismatch(buf, wanted)),
+    };
+    for _ in 0..len {
+        match buf.get(at) {
+            None => return Ok(None),
+            Some(b'$') => {}
+            Some(_) => return Err(mismatch(&buf[at..], wanted)),
+        }
+        let Some(taken) = any_bulk(&buf[at..], wanted)? else {
+            return Ok(None);
+        };
+        at += taken;
+    }
+    Ok(Some(at))
+}
+
+fn any_bulk(buf: &[u8], wanted: Check) -> Result<Option<usize>, Mismatch> {
+    match number_line(buf) {
+        Number::Whole(-1, end) => Ok(Some(end)),
+        Number::Whole(n, end) => {
+            let length = usize::try_from(n).map_err(|_| mismatch(buf, wanted))?;
+            let whole = end + length + 2;
+            if buf.len() < whole {
+                return Ok(None);
+            }
+            if &buf[whole - 2..whole] != b"\r\n" {
+                return Err(mismatch(buf, wanted));
+            }
+            Ok(Some(whole))
+        }
+        Number::Partial => Ok(None),
+        Number::Malformed => Err(mismatch(buf, wanted)),
     }
 }
 
@@ -178,6 +223,9 @@ mod tests {
             },
         );
         accepts(b"*16\r\n", Check::Array(16));
+        accepts(b"$3\r\nabc\r\n", Check::Bulk);
+        accepts(b"$-1\r\n", Check::Bulk);
+        accepts(b"*2\r\n$3\r\nabc\r\n$0\r\n\r\n", Check::Bulks(2));
     }
 
     #[test]
@@ -191,6 +239,10 @@ mod tests {
             (b"$12\r\n00000007abcdXX", value(7, 12)),
             (b"$-1\r\n", value(7, 12)),
             (b"*3\r\n", Check::Array(4)),
+            (b"*3\r\n", Check::Bulks(2)),
+            (b"*1\r\n:1\r\n", Check::Bulks(1)),
+            (b"$3\r\nabcde", Check::Bulk),
+            (b":3\r\n", Check::Bulk),
             (b":111111111111111111111111\r\n", Check::Integer),
         ] {
             assert!(

@@ -8,7 +8,7 @@ use super::{Context, command, series_order};
 use crate::loadgen::keys::Keys;
 use crate::loadgen::source::Mix;
 use crate::loadgen::template::{Command, Shape};
-use crate::measure::{Contestant, Measured, interleave, ratio};
+use crate::measure::{Contestant, Measured, Sample, interleave, ratio};
 use crate::options::RUFOUS;
 use crate::plot::{Bar, Chart, Group};
 use crate::progress::Progress;
@@ -86,7 +86,7 @@ const DATA_SETS: [DataSet; 3] = [
 
 /// A measured line.
 #[derive(Serialize)]
-struct Outcome {
+pub(super) struct Outcome {
     label: &'static str,
     servers: Vec<Measured>,
     better_peer: String,
@@ -118,7 +118,8 @@ pub fn run(context: &mut Context) -> Result<Report> {
             progress.advance(1);
         }
     }
-    Ok(report(context, &outcomes))
+    let title = "CPU time per command beside the peers";
+    Ok(report("commands", title, method(context), &outcomes))
 }
 
 fn measure(
@@ -130,12 +131,21 @@ fn measure(
     let keys = Keys::Uniform(context.options.keys());
     let source = Mix::one(row.command, set.shape, keys, row.pipeline);
     let samples = interleave(contestants, &source, context.options.rounds())?;
+    Ok(compare(row.label, row.at_most, contestants, &samples))
+}
+
+/// Sums up the windows of a line; Rufous is the last contestant, everything before it a peer.
+pub(super) fn compare(
+    label: &'static str,
+    at_most: f64,
+    contestants: &[Contestant],
+    samples: &[Vec<Sample>],
+) -> Outcome {
     let servers: Vec<Measured> = contestants
         .iter()
-        .zip(&samples)
+        .zip(samples)
         .map(|(contestant, samples)| Measured::of(&contestant.server.name, samples))
         .collect();
-    // Rufous is the last contestant, everything before it a peer.
     let ours = servers.len() - 1;
     let better = (0..ours)
         .min_by(|a, b| {
@@ -144,19 +154,19 @@ fn measure(
         })
         .unwrap_or(0);
     let ratio = ratio(&samples[ours], &samples[better], |s| s.cpu_us_per_op);
-    let target = Target::AtMost(row.at_most);
-    Ok(Outcome {
-        label: row.label,
+    let target = Target::AtMost(at_most);
+    Outcome {
+        label,
         better_peer: servers[better].server.clone(),
         servers,
         ratio,
         target,
         met: target.met(ratio.median),
-    })
+    }
 }
 
 impl Outcome {
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let figures: Vec<String> = self
             .servers
             .iter()
@@ -217,7 +227,13 @@ impl Outcome {
     }
 }
 
-fn report(context: &Context, outcomes: &[Outcome]) -> Report {
+/// The page of a comparison: its table, its chart, and how many targets were met.
+pub(super) fn report(
+    slug: &'static str,
+    title: &str,
+    method: Vec<String>,
+    outcomes: &[Outcome],
+) -> Report {
     let mut table = Table::new(
         2,
         [
@@ -250,11 +266,11 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
     };
     let met = outcomes.iter().filter(|outcome| outcome.met).count();
     Report {
-        slug: "commands",
+        slug,
         part_of: None,
-        title: "CPU time per command beside the peers".into(),
-        command: command("commands"),
-        method: method(context),
+        title: title.into(),
+        command: command(slug),
+        method,
         table,
         chart: Some(chart),
         notes: vec![format!("{met} of {} targets met.", outcomes.len())],

@@ -10,6 +10,9 @@ pub mod memory;
 pub mod pauses;
 pub mod scaling;
 pub mod snapshot;
+pub mod type_memory;
+pub mod type_pauses;
+pub mod types;
 
 use std::collections::BTreeMap;
 
@@ -65,7 +68,7 @@ pub fn run(options: Options) -> Result<()> {
     pin_this_thread(options.load_core)?;
     let mut context = Context { options, setting };
     type Section = fn(&mut Context) -> Result<Report>;
-    let sections: [(Part, &str, Section); 9] = [
+    let sections: [(Part, &str, Section); 12] = [
         (Part::Commands, "commands", commands::run),
         (Part::Memory, "memory", memory::run),
         (Part::Cross, "cross", cross::run),
@@ -75,6 +78,9 @@ pub fn run(options: Options) -> Result<()> {
         (Part::Snapshot, "snapshot", snapshot::run),
         (Part::Load, "load", load::run),
         (Part::Eviction, "eviction", eviction::run),
+        (Part::Types, "types", types::run),
+        (Part::TypeMemory, "type-memory", type_memory::run),
+        (Part::TypePauses, "type-pauses", type_pauses::run),
     ];
     let (mut failed, mut json) = (Vec::new(), serde_json::Map::new());
     for (part, name, section) in sections {
