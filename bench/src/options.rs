@@ -111,13 +111,13 @@ pub struct Options {
     /// Keys of the last memory row [default: 10000000, quick 1000000]
     #[arg(long)]
     pub big_keys: Option<u64>,
-    /// Keys of the pause measurements [default: 10000000, quick 1000000]
+    /// Keys of the pause measurements, elements of their collections [default: 10000000, quick 1000000]
     #[arg(long)]
     pub pause_keys: Option<u64>,
     /// Keys of the snapshot and of the start [default: 5000000, quick 1000000]
     #[arg(long)]
     pub durable_keys: Option<u64>,
-    /// Elements of the memory rows and of the huge collections [default: 10000000, quick 1000000]
+    /// Elements of each memory row of collections [default: 10000000, quick 1000000]
     #[arg(long)]
     pub elements: Option<u64>,
     /// Where data folders are made; must be on a disk [default: the first of the folder for

@@ -16,15 +16,22 @@ const TICK: Duration = Duration::from_millis(10);
 /// The name that Rufous gives the thread of its first worker.
 const WORKER: &str = "rufous-0";
 
-/// How long the first worker of a process has been ready to run without a processor to run on.
+/// How long a thread has run, and how long it was ready to run without a processor to run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scheduled {
+    pub ran: Duration,
+    pub waited: Duration,
+}
+
+/// Those times of the first worker of a process.
 #[derive(Debug)]
-pub struct RunQueue {
+pub struct WorkerTime {
     schedstat: File,
 }
 
-impl RunQueue {
+impl WorkerTime {
     /// Of the thread that names itself a worker; of the main thread where none does.
-    pub fn of_worker(pid: u32) -> Result<Self> {
+    pub fn of(pid: u32) -> Result<Self> {
         let tasks = format!("/proc/{pid}/task");
         let mut worker = Path::new(&tasks).join(pid.to_string());
         for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
@@ -39,11 +46,11 @@ impl RunQueue {
         Ok(Self { schedstat })
     }
 
-    pub fn waited(&self) -> Result<Duration> {
+    pub fn read(&self) -> Result<Scheduled> {
         let mut text = [0; 96];
         let length = self.schedstat.read_at(&mut text, 0)?;
         let text = String::from_utf8_lossy(&text[..length]);
-        parse_waited(&text).ok_or_else(|| anyhow!("schedstat has an unknown form: {text}"))
+        parse_scheduled(&text).ok_or_else(|| anyhow!("schedstat has an unknown form: {text}"))
     }
 }
 
@@ -164,9 +171,13 @@ fn parse_schedstat(text: &str) -> Option<Duration> {
         .map(Duration::from_nanos)
 }
 
-fn parse_waited(text: &str) -> Option<Duration> {
-    let nanos = text.split_ascii_whitespace().nth(1)?;
-    nanos.parse().ok().map(Duration::from_nanos)
+fn parse_scheduled(text: &str) -> Option<Scheduled> {
+    let mut fields = text.split_ascii_whitespace();
+    let mut time = || fields.next()?.parse().ok().map(Duration::from_nanos);
+    Some(Scheduled {
+        ran: time()?,
+        waited: time()?,
+    })
 }
 
 fn parse_kib(text: &str, field: &str) -> Option<u64> {
@@ -211,11 +222,12 @@ mod tests {
             Some(Duration::from_nanos(276_222))
         );
         assert_eq!(parse_schedstat(""), None);
-        assert_eq!(
-            parse_waited("276222 58077 3\n"),
-            Some(Duration::from_nanos(58_077))
-        );
-        assert_eq!(parse_waited("276222"), None);
+        let both = Scheduled {
+            ran: Duration::from_nanos(276_222),
+            waited: Duration::from_nanos(58_077),
+        };
+        assert_eq!(parse_scheduled("276222 58077 3\n"), Some(both));
+        assert_eq!(parse_scheduled("276222"), None);
     }
 
     #[test]

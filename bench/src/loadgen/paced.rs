@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::conn::{Conn, ReadBuffer};
 use super::latency::Latency;
 use super::source::Source;
-use crate::procfs::RunQueue;
+use crate::procfs::{Scheduled, WorkerTime};
 
 const SILENCE: Duration = Duration::from_secs(60);
 /// Longer between two rounds of the loop than any round takes: the thread did not run.
@@ -33,10 +33,7 @@ pub struct Lane {
     away_before: Duration,
     exhausted: bool,
     latency: Latency,
-    /// The server's thread whose waits for a processor are subtracted, and what it had waited when
-    /// the batch in flight began.
-    queue: Option<RunQueue>,
-    waited_before: Duration,
+    worker: Option<Worker>,
 }
 
 impl Lane {
@@ -58,21 +55,27 @@ impl Lane {
             away_before: Duration::ZERO,
             exhausted: false,
             latency: Latency::new()?,
-            queue: None,
-            waited_before: Duration::ZERO,
+            worker: None,
         })
     }
 
-    /// Subtracts what a thread of the server waited for a processor.
-    pub fn discounting(mut self, queue: RunQueue) -> Self {
-        self.queue = Some(queue);
-        self
+    /// Subtracts what the server's worker waited for a processor, and records for how long it worked
+    /// while it kept each batch waiting.
+    pub fn watching(mut self, time: WorkerTime) -> Result<Self> {
+        let before = time.read()?;
+        self.worker = Some(Worker {
+            time,
+            before,
+            kept_waiting: None,
+            held: Latency::new()?,
+        });
+        Ok(self)
     }
 
-    fn waited(&self) -> Result<Duration> {
-        self.queue
-            .as_ref()
-            .map_or(Ok(Duration::ZERO), RunQueue::waited)
+    /// For how long batches waited for a worker that was at work: neither longer than the batch took
+    /// nor longer than the worker ran until the next batch.
+    pub fn held(&self) -> Option<&Latency> {
+        self.worker.as_ref().map(|worker| &worker.held)
     }
 
     pub fn latency(&self) -> &Latency {
@@ -88,7 +91,9 @@ impl Lane {
             if self.exhausted || !sending || round.now < self.due {
                 return Ok(());
             }
-            self.waited_before = self.waited()?;
+            if let Some(worker) = &mut self.worker {
+                worker.begin()?;
+            }
             let source = &mut self.source;
             self.exhausted = !self.conn.begin(round.now, |batch| source.fill(0, batch));
             self.away_before = round.away;
@@ -99,13 +104,46 @@ impl Lane {
         if received.finished {
             let taken = round.now - self.conn.started;
             let taken = taken.saturating_sub(round.away - self.away_before);
-            let taken = taken.saturating_sub(self.waited()?.saturating_sub(self.waited_before));
+            let taken = match &mut self.worker {
+                Some(worker) => worker.finish(taken)?,
+                None => taken,
+            };
             charge(&mut self.latency, taken, self.interval);
             self.due = next_slot(self.due, self.interval, round.now);
         } else if round.now > self.conn.started + SILENCE {
             bail!("the server has not answered for {} s", SILENCE.as_secs());
         }
         Ok(())
+    }
+}
+
+/// The thread of the server that a lane watches.
+struct Worker {
+    time: WorkerTime,
+    /// When the batch in flight, or the one before, began.
+    before: Scheduled,
+    /// How long the batch before took, without what the worker waited for a processor.
+    kept_waiting: Option<Duration>,
+    held: Latency,
+}
+
+impl Worker {
+    /// The kernel brings a thread's run time up to date when the thread rests, which it may not yet
+    /// have done when its reply arrives: what it ran is read when the next batch begins.
+    fn begin(&mut self) -> Result<()> {
+        let now = self.time.read()?;
+        if let Some(taken) = self.kept_waiting.take() {
+            self.held.record(taken.min(now.ran - self.before.ran), 1);
+        }
+        self.before = now;
+        Ok(())
+    }
+
+    fn finish(&mut self, taken: Duration) -> Result<Duration> {
+        let waited = self.time.read()?.waited - self.before.waited;
+        let taken = taken.saturating_sub(waited);
+        self.kept_waiting = Some(taken);
+        Ok(taken)
     }
 }
 
