@@ -59,8 +59,9 @@ impl Lane {
         })
     }
 
-    /// Subtracts what the server's worker waited for a processor, and records for how long it worked
-    /// while it kept each batch waiting.
+    /// Subtracts what the server's worker waited for a processor (of the loop's own absence, which may
+    /// have been at the same time, only what came right before the reply), and records for how long
+    /// the worker worked while it kept each batch waiting.
     pub fn watching(mut self, time: WorkerTime) -> Result<Self> {
         let before = time.read()?;
         self.worker = Some(Worker {
@@ -103,10 +104,9 @@ impl Lane {
         let received = self.conn.receive(buffer, |_| {})?;
         if received.finished {
             let taken = round.now - self.conn.started;
-            let taken = taken.saturating_sub(round.away - self.away_before);
             let taken = match &mut self.worker {
-                Some(worker) => worker.finish(taken)?,
-                None => taken,
+                Some(worker) => worker.finish(taken)?.saturating_sub(round.gap),
+                None => taken.saturating_sub(round.away - self.away_before),
             };
             charge(&mut self.latency, taken, self.interval);
             self.due = next_slot(self.due, self.interval, round.now);
@@ -122,7 +122,7 @@ struct Worker {
     time: WorkerTime,
     /// When the batch in flight, or the one before, began.
     before: Scheduled,
-    /// How long the batch before took, without what the worker waited for a processor.
+    /// How long the batch before took, but for what the worker waited for a processor.
     kept_waiting: Option<Duration>,
     held: Latency,
 }
@@ -152,6 +152,8 @@ impl Worker {
 struct Round {
     now: Instant,
     away: Duration,
+    /// How long it was away right before this round.
+    gap: Duration,
 }
 
 /// Records a latency, and those of the slots of the schedule that passed meanwhile.
@@ -196,12 +198,13 @@ pub fn run(lanes: &mut [Lane], until: Until<'_>) -> Result<()> {
     let mut round = Round {
         now: begin,
         away: Duration::ZERO,
+        gap: Duration::ZERO,
     };
     loop {
         let now = Instant::now();
-        if now - round.now > AWAY {
-            round.away += now - round.now;
-        }
+        let gap = Some(now - round.now).filter(|gap| *gap > AWAY);
+        round.gap = gap.unwrap_or_default();
+        round.away += round.gap;
         round.now = now;
         let over = match until {
             Until::After(time) => now - begin >= time,

@@ -124,12 +124,20 @@ pub(super) const KINDS: [Kind; 4] = [
     },
 ];
 
-/// Commands sent one at a time, so many of them.
-pub(super) const SINGLE: [(&str, Caller, u64); 3] = [
+/// Commands sent one at a time, so many of them; they leave the collection as it was.
+pub(super) const SINGLE: [(&str, Caller, u64); 4] = [
     ("RENAME", rename, 10),
     ("EXPIRE, PERSIST", expire, 10),
-    ("COPY", copy, 1),
+    ("COPY, UNLINK", copy_unlink, 10),
+    ("COPY, PEXPIRE, expiry", copy_expiring, 2),
 ];
+
+fn copy_unlink(call: &mut Call<'_>, number: u64) -> Check {
+    if number.is_multiple_of(2) {
+        return copy(call, number);
+    }
+    unlink_other(call, number)
+}
 
 fn rename(call: &mut Call<'_>, number: u64) -> Check {
     let (from, to) = if number.is_multiple_of(2) {
@@ -150,7 +158,7 @@ fn expire(call: &mut Call<'_>, number: u64) -> Check {
     Check::Integer
 }
 
-fn copy(call: &mut Call<'_>, _number: u64) -> Check {
+pub(super) fn copy(call: &mut Call<'_>, _number: u64) -> Check {
     call.begin(3, "COPY").word(KEY).word(OTHER);
     Check::Integer
 }
@@ -161,7 +169,7 @@ pub(super) fn unlink_other(call: &mut Call<'_>, _number: u64) -> Check {
 }
 
 /// A copy that soon expires.
-pub(super) fn copy_expiring(call: &mut Call<'_>, number: u64) -> Check {
+fn copy_expiring(call: &mut Call<'_>, number: u64) -> Check {
     if number == 0 {
         return copy(call, number);
     }
