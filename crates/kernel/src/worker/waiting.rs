@@ -157,13 +157,7 @@ impl<P: Program> Worker<P> {
 
     /// A request of this worker's found nothing at several workers, whose keys
     /// it holds as yet.
-    fn begin_wait_over(
-        &mut self,
-        now: Now,
-        mut batch: Batch,
-        gathered: &[Gathered],
-        wait: &Wait,
-    ) {
+    fn begin_wait_over(&mut self, now: Now, mut batch: Batch, gathered: &[Gathered], wait: &Wait) {
         let timed_out = std::mem::take(&mut batch.replies);
         let (header, args, _) = batch.parts(0);
         let keys = awaited(&header, &args, wait);
