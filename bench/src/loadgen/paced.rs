@@ -105,7 +105,7 @@ impl Lane {
         if received.finished {
             let taken = round.now - self.conn.started;
             let taken = match &mut self.worker {
-                Some(worker) => worker.finish(taken)?.saturating_sub(round.gap),
+                Some(worker) => worker.finish(taken.saturating_sub(round.gap))?,
                 None => taken.saturating_sub(round.away - self.away_before),
             };
             charge(&mut self.latency, taken, self.interval);
