@@ -441,6 +441,21 @@ mod tests {
     }
 
     #[test]
+    fn elements_in_the_order_of_another_table_spread_evenly() {
+        let segments = |table: &Table<1>| match table.view() {
+            View::Packed(_) => 0,
+            View::Large(dict) => dict.segments(),
+        };
+        let (mut one, mut other) = (Table::<1>::default(), Table::<1>::default());
+        (0..40_000u32).for_each(|n| assert_eq!(one.put(&n.to_le_bytes(), b"", &SMALL), Put::New));
+        for (name, _) in one.view().iter().take(10_000) {
+            other.put(name, b"", &SMALL);
+        }
+        let (whole, quarter) = (segments(&one), segments(&other));
+        assert!(quarter > whole / 8, "{quarter} of {whole} segments");
+    }
+
+    #[test]
     fn any_element_has_the_same_chance() {
         let mut rng = Rng::new(3);
         assert!(Table::<1>::default().view().random(&mut rng).is_none());
