@@ -3,7 +3,10 @@
 //! documentation are made from these.
 
 use crate::{Ctx, Failure, Reply};
-use rufous_base::Args;
+use rufous_base::{Args, Now};
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::shard::Shard;
+use std::collections::BTreeSet;
 
 /// A command on data.
 pub struct Command {
@@ -51,6 +54,16 @@ pub enum Keys {
         /// What `COMMAND INFO` shows as first, last and step.
         shown: (u8, i16, u8),
     },
+    /// As `Custom`, but what the keys that it names hold may tell of others
+    /// that the command reads.
+    Open {
+        find: fn(&Args<'_>, u8, &mut Vec<(u8, u32)>),
+        shown: (u8, i16, u8),
+        /// Whether it may be so for this request.
+        is_open: fn(&Args<'_>) -> bool,
+        /// The other keys, where the shard has those that it names.
+        others: fn(&mut Shard, u8, &Args<'_>, Now) -> BTreeSet<KeyName>,
+    },
 }
 
 impl Keys {
@@ -86,7 +99,7 @@ impl Keys {
     pub fn find(self, args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
         match self {
             Keys::None => {}
-            Keys::Custom { find, .. } => find(args, db, keys),
+            Keys::Custom { find, .. } | Keys::Open { find, .. } => find(args, db, keys),
             Keys::Range { first, last, step } => {
                 let end = if last < 0 {
                     args.len() as i64 + i64::from(last)

@@ -2,13 +2,15 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Group, Reply, Spec, bitmap, claret, geo, hash, hyperloglog, key,
-    list, server, set, sorted_set, string,
+    Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, claret, geo, hash, hyperloglog,
+    key, list, server, set, sorted_set, string,
 };
 use rufous_base::{Args, Now, Output};
 use rufous_datatype::object::Tag;
+use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::{Any, Key, Shard};
 use rufous_kernel::{Context, Program};
+use std::collections::BTreeSet;
 
 /// All commands on data; a command's id is its place here.
 pub fn data_commands() -> impl Iterator<Item = &'static Command> {
@@ -86,6 +88,25 @@ impl Program for DataCommands {
     fn may_wait(command: u16) -> bool {
         let run = RUNS.get(usize::from(command));
         run.is_some_and(|run| run.spec.flags.has(Flags::BLOCKING))
+    }
+
+    #[inline]
+    fn is_open(command: u16, args: &Args<'_>) -> bool {
+        let keys = RUNS.get(usize::from(command)).map(|run| run.spec.keys);
+        matches!(keys, Some(Keys::Open { is_open, .. }) if is_open(args))
+    }
+
+    fn others(
+        command: u16,
+        shard: &mut Shard,
+        db: u8,
+        args: &Args<'_>,
+        now: Now,
+    ) -> BTreeSet<KeyName> {
+        match RUNS[usize::from(command)].spec.keys {
+            Keys::Open { others, .. } => others(shard, db, args, now),
+            _ => BTreeSet::new(),
+        }
     }
 
     fn is_ready(

@@ -79,11 +79,11 @@ pub struct Committing {
 pub struct Visit {
     pub worker: WorkerId,
     pub scope: Scope,
-    /// For a transaction; other commands gather what they hold.
+    /// For those who hold more than they gather; others gather what they hold.
     pub part: Option<Box<Part>>,
 }
 
-/// One worker's part of a transaction.
+/// One worker's part of a transaction, or of a command that holds everything.
 #[derive(Debug, Default)]
 pub struct Part {
     /// What its commands name.
@@ -114,7 +114,24 @@ pub struct Multi {
     pub gathered: Vec<Gathered>,
     /// What it does to whole databases, in order, before its writes.
     pub actions: Vec<NodeAction>,
+    /// Its keys may tell of others that it reads.
+    pub open: Option<Open>,
+    /// Owners of such that were asked and have not answered.
+    pub awaited: usize,
 }
+
+/// How far a command has come that looks for the keys it reads (see
+/// `worker::open`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// How often it had to let go.
+    pub round: u8,
+    /// It holds everything.
+    pub whole: bool,
+}
+
+/// So often a command lets go to hold more keys; then it holds everything.
+const ROUNDS: u8 = 2;
 
 /// A key of the command with its entry before the command ran.
 #[derive(Debug)]
@@ -148,6 +165,34 @@ impl Multi {
             held: Vec::new(),
             gathered: Vec::new(),
             actions: Vec::new(),
+            open: None,
+            awaited: 0,
+        }
+    }
+
+    /// A command whose keys may tell of others, with those known so far.
+    pub fn on_open(
+        batch: Box<Batch>,
+        keys: Vec<(WorkerId, KeyName)>,
+        round: u8,
+        workers: usize,
+    ) -> Self {
+        let whole = round > ROUNDS;
+        let open = Some(Open { round, whole });
+        if !whole {
+            return Self {
+                open,
+                ..Self::on_keys(batch, keys)
+            };
+        }
+        let all = (0..workers).map(|w| (WorkerId(w as u16), Part::default()));
+        let mut parts: BTreeMap<_, _> = all.collect();
+        for (owner, key) in keys {
+            parts.entry(owner).or_default().keys.push(key);
+        }
+        Self {
+            open,
+            ..Self::new(batch, Self::visits(parts, true))
         }
     }
 
@@ -180,6 +225,14 @@ impl Multi {
     /// A transaction, by the parts of the workers concerned. `whole`: it holds
     /// everything of each of them.
     pub fn on_exec(exec: u64, parts: BTreeMap<WorkerId, Part>, whole: bool, touch: bool) -> Self {
+        Self {
+            exec: Some(exec),
+            touch,
+            ..Self::new(Box::default(), Self::visits(parts, whole))
+        }
+    }
+
+    fn visits(parts: BTreeMap<WorkerId, Part>, whole: bool) -> Vec<Visit> {
         let visit = |(worker, part): (WorkerId, Part)| Visit {
             worker,
             scope: match whole {
@@ -188,12 +241,7 @@ impl Multi {
             },
             part: Some(Box::new(part)),
         };
-        let visits = parts.into_iter().rev().map(visit).collect();
-        Self {
-            exec: Some(exec),
-            touch,
-            ..Self::new(Box::default(), visits)
-        }
+        parts.into_iter().rev().map(visit).collect()
     }
 
     /// The next worker to visit; none once a watched key was found touched.

@@ -1,9 +1,11 @@
 //! What the kernel needs to know of commands: how to run one on a shard.
 
+use crate::lock::KeyName;
 use crate::shard::{Key, Shard};
 use crate::wait::Wait;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output};
+use std::collections::BTreeSet;
 
 /// The commands of a node. The kernel calls it; the command library is one.
 pub trait Program {
@@ -22,6 +24,26 @@ pub trait Program {
     fn may_wait(command: u16) -> bool {
         let _ = command;
         false
+    }
+
+    /// Whether the keys that the request names may tell of others that it
+    /// reads, so that these are not known before the former are held.
+    fn is_open(command: u16, args: &Args<'_>) -> bool {
+        let _ = (command, args);
+        false
+    }
+
+    /// The others, in database `db` which is selected, where `shard` has those
+    /// that it names. It changes none of them.
+    fn others(
+        command: u16,
+        shard: &mut Shard,
+        db: u8,
+        args: &Args<'_>,
+        now: Now,
+    ) -> BTreeSet<KeyName> {
+        let _ = (command, shard, db, args, now);
+        BTreeSet::new()
     }
 
     /// Whether the key holds what the request waits for, so that it does not

@@ -13,6 +13,7 @@ mod limit;
 mod loading;
 mod moving;
 mod notes;
+mod open;
 mod running;
 mod saving;
 mod scratch;
@@ -30,8 +31,8 @@ pub use waiting::{Arrival, WaitEnd};
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::durable::{Note, TxnId};
 use crate::evict::{Evictor, Ledger};
-use crate::lock::{LockTable, Scope, Ticket};
-use crate::multi::{Committing, Multi, NodeAction, Part};
+use crate::lock::{KeyName, LockTable, Scope, Ticket};
+use crate::multi::{Committing, Gathered, Multi, NodeAction, Part};
 use crate::placement::Placement;
 use crate::program::Program;
 use crate::shard::{Shard, Warm};
@@ -63,6 +64,17 @@ pub enum Message {
         multi: u64,
         ticket: Ticket,
         hold: Hold,
+    },
+    /// The sender's command, which holds everything here, reads these keys too.
+    Fetch {
+        multi: u64,
+        touch: bool,
+        keys: Vec<KeyName>,
+    },
+    /// This is what they contain.
+    Fetched {
+        multi: u64,
+        gathered: Vec<Gathered>,
     },
     /// Apply these.
     Release(Release),
@@ -261,6 +273,9 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) -> Submitted {
+        if self.must_look_for_others(header.command, &args) {
+            return self.submit_open(now, header, keys, args, out);
+        }
         if let [(db, arg)] = *keys
             && db == header.db
             && arg == u32::from(header.key)
@@ -293,16 +308,18 @@ impl<P: Program> Worker<P> {
         if !self.may_run(now, header, out) {
             return Submitted::Done;
         }
-        let owned = keys
-            .iter()
-            .map(|&(db, i)| {
-                let key = args.get(i as usize);
-                (self.placement.owner(key), (db, key.into()))
-            })
-            .collect();
+        let owned = self.owned(keys, &args);
         let batch = self.batch_of(header, args);
         self.start(Multi::on_keys(batch, owned));
         Submitted::Barrier
+    }
+
+    fn owned(&self, keys: &[(u8, u32)], args: &Args<'_>) -> Vec<(WorkerId, KeyName)> {
+        let owned = |&(db, i): &(u8, u32)| {
+            let key = args.get(i as usize);
+            (self.placement.owner(key), (db, key.into()))
+        };
+        keys.iter().map(owned).collect()
     }
 
     /// Runs a request that concerns whole databases on every worker.
@@ -409,6 +426,10 @@ impl<P: Program> Worker<P> {
                 hold,
             } => {
                 self.on_acquired(now, multi, from, ticket, hold, completions);
+            }
+            Message::Fetch { multi, touch, keys } => self.on_fetch(now, from, multi, touch, &keys),
+            Message::Fetched { multi, gathered } => {
+                self.on_fetched(now, multi, gathered, completions);
             }
             Message::Release(release) => self.on_release(now, from, release, completions),
             Message::Committed { multi } => self.on_committed(now, multi, completions),

@@ -1,21 +1,25 @@
 //! SORT: the elements of a list, a set or a sorted set in another order.
 //!
-//! `BY` and `GET` of other keys are refused, as in Redis Cluster: which keys they are follows from what the elements
-//! are, so that they cannot be held before the command runs.
+//! With patterns it reads other keys, whose names follow from what the elements are. So they cannot be held before the
+//! elements are known: the kernel asks for them once it holds the keys that are named (`Program::others`).
 
+mod pattern;
 mod request;
 
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
-use request::Request;
-use rufous_base::Args;
-use rufous_datatype::algebra::{Algebra, Tuning};
+use request::{Get, Request};
+use rufous_base::{Args, Now};
+use rufous_datatype::algebra::Algebra;
 use rufous_datatype::float::parse_f64;
 use rufous_datatype::list::{List, Op, State};
 use rufous_datatype::object::Registered;
 use rufous_datatype::set::Set;
 use rufous_datatype::sorted_set::SortedSet;
-use rufous_kernel::shard::{Any, Entry, OwnedValue};
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::shard::{Any, Entry, OwnedValue, Shard};
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 pub static SORT: Command = Command {
     spec: Spec {
@@ -29,9 +33,11 @@ pub static SORT: Command = Command {
             .or(Flags::DENYOOM)
             .or(Flags::MOVABLE_KEYS)
             .or(Flags::SLOW),
-        keys: Keys::Custom {
+        keys: Keys::Open {
             find,
             shown: (1, 1, 1),
+            is_open,
+            others: |shard, db, args, now| others(shard, db, args, now, true),
         },
         syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
     },
@@ -47,7 +53,12 @@ pub static SORT_RO: Command = Command {
         complexity: "O(N log N) with N elements",
         arity: -2,
         flags: Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::SLOW),
-        keys: Keys::FIRST,
+        keys: Keys::Open {
+            find: |_, db, keys| keys.push((db, 1)),
+            shown: (1, 1, 1),
+            is_open,
+            others: |shard, db, args, now| others(shard, db, args, now, false),
+        },
         syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
     },
     run: run_ro,
@@ -64,6 +75,48 @@ fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
     }
 }
 
+/// Whether a pattern names other keys, as far as can be told at a glance.
+fn is_open(args: &Args<'_>) -> bool {
+    args.iter_from(2).any(|arg| arg.contains(&b'*'))
+}
+
+/// The keys that patterns name. None where the request will be refused.
+fn others(
+    shard: &mut Shard,
+    db: u8,
+    args: &Args<'_>,
+    now: Now,
+    may_store: bool,
+) -> BTreeSet<KeyName> {
+    let mut keys = BTreeSet::new();
+    let key = shard.key(args.get(1));
+    let value = shard.look(usize::from(db), key, now);
+    let Ok(request) = Request::parse(args, may_store) else {
+        return keys;
+    };
+    let Ok((elements, as_they_are)) = elements(value, &request) else {
+        return keys;
+    };
+    if request.check(elements.len()).is_err() {
+        return keys;
+    }
+    let rows = match request.by() {
+        Some(by) => {
+            keys.extend(elements.iter().map(|element| by.key(db, element)));
+            // Which ones are within the limit is not known before the weights are.
+            (0..elements.len()).collect()
+        }
+        None => match order(&elements, &Weights::Own, &request, as_they_are) {
+            Ok(order) => order[request.limit(elements.len())].to_vec(),
+            Err(_) => return keys,
+        },
+    };
+    for pattern in request.got() {
+        keys.extend(rows.iter().map(|&at| pattern.key(db, elements[at])));
+    }
+    keys
+}
+
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     sort(ctx, &args, &Request::parse(&args, true)?, reply)
 }
@@ -75,67 +128,115 @@ fn run_ro(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
 fn sort(
     ctx: &mut Ctx<'_>,
     args: &Args<'_>,
-    request: &Request,
+    request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
-    let (key, tuning) = (ctx.first_key(args.get(1)), *ctx.shard.tuning());
-    let value = ctx.shard.read(ctx.db, key, ctx.now);
+    let key = ctx.first_key(args.get(1));
+    // The access counts; what is worked on is a copy (of a large value, a reference), so that other keys can be read.
+    let _ = ctx.shard.read(ctx.db, key, ctx.now);
+    let source = ctx.shard.clone_entry(ctx.db, key, ctx.now);
+    let value = source.as_ref().map(|entry| entry.value.any());
     let (elements, as_they_are) = elements(value, request)?;
-    let order = order(&elements, request, as_they_are)?;
-    let range = request.limit(elements.len());
-    let sorted = order[range].iter().map(|&at| elements[at]);
+    request.check(elements.len())?;
+    let weights = match request.by() {
+        Some(_) => weights(ctx, &elements, request)?,
+        None => Weights::Own,
+    };
+    let order = order(&elements, &weights, request, as_they_are)?;
+    let sorted = &order[request.limit(elements.len())];
+    let count = sorted.len() * request.columns();
     let Some(store) = request.store else {
-        reply.array(sorted.len() * request.columns());
-        sorted.for_each(|element| {
-            row(element, request, |cell| match cell {
+        reply.array(count);
+        for &at in sorted {
+            row(ctx, elements[at], request, |cell| match cell {
                 Some(bytes) => reply.bulk(bytes),
                 None => reply.null(),
-            })
-        });
+            });
+        }
         return Ok(());
     };
-    let count = sorted.len() * request.columns();
-    let state = stored(sorted, request, &tuning);
-    let target = ctx.key(args.get(store));
-    if count == 0 {
-        ctx.shard.remove(ctx.db, target, ctx.now);
-    } else {
-        let entry = Entry {
-            value: OwnedValue::Object(List::wrap(state)),
-            expire_at: None,
-            access: ctx.shard.policy().first_stamp(ctx.now),
-        };
-        ctx.shard.insert_entry(ctx.db, target, entry, ctx.now);
+    let (mut state, tuning) = (List::empty(), *ctx.shard.tuning());
+    for &at in sorted {
+        row(ctx, elements[at], request, |cell| {
+            let element = cell.unwrap_or_default();
+            List::commit(&mut state, &Op::PushBack { element }, &tuning);
+        });
     }
+    put(ctx, args.get(store), state, count);
     reply.count(count);
     Ok(())
 }
 
-fn stored<'a>(sorted: impl Iterator<Item = &'a [u8]>, request: &Request, tuning: &Tuning) -> State {
-    let mut state = List::empty();
-    for element in sorted {
-        row(element, request, |cell| {
-            let element = cell.unwrap_or_default();
-            List::commit(&mut state, &Op::PushBack { element }, tuning);
-        });
+/// Puts so many elements in place of what the key has.
+fn put(ctx: &mut Ctx<'_>, target: &[u8], state: State, count: usize) {
+    let target = ctx.key(target);
+    if count == 0 {
+        ctx.shard.remove(ctx.db, target, ctx.now);
+        return;
     }
-    state
+    let entry = Entry {
+        value: OwnedValue::Object(List::wrap(state)),
+        expire_at: None,
+        access: ctx.shard.policy().first_stamp(ctx.now),
+    };
+    ctx.shard.insert_entry(ctx.db, target, entry, ctx.now);
 }
 
 /// What is returned for an element: itself, or what each GET gives.
-fn row<'a>(element: &'a [u8], request: &Request, mut cell: impl FnMut(Option<&'a [u8]>)) {
+fn row(
+    ctx: &mut Ctx<'_>,
+    element: &[u8],
+    request: &Request<'_>,
+    mut cell: impl FnMut(Option<&[u8]>),
+) {
     if request.gets.is_empty() {
         return cell(Some(element));
     }
-    for &is_element in &request.gets {
-        cell(is_element.then_some(element));
+    let mut name = Vec::new();
+    for get in &request.gets {
+        match get {
+            Get::Element => cell(Some(element)),
+            Get::Nothing => cell(None),
+            Get::Value(pattern) => cell(pattern.value(ctx, element, &mut name)),
+        }
     }
+}
+
+/// What elements are sorted by.
+enum Weights {
+    /// Themselves.
+    Own,
+    Numbers(Vec<f64>),
+    Bytes(Vec<Option<Box<[u8]>>>),
+}
+
+/// The values of the keys that BY names.
+fn weights(
+    ctx: &mut Ctx<'_>,
+    elements: &[&[u8]],
+    request: &Request<'_>,
+) -> Result<Weights, Failure> {
+    let Some(by) = request.by() else {
+        return Ok(Weights::Own);
+    };
+    let mut name = Vec::new();
+    if request.alpha {
+        let bytes = elements
+            .iter()
+            .map(|element| by.value(ctx, element, &mut name).map(Box::from));
+        return Ok(Weights::Bytes(bytes.collect()));
+    }
+    let numbers = elements
+        .iter()
+        .map(|element| by.value(ctx, element, &mut name).map_or(Some(0.0), number));
+    let numbers: Option<Vec<f64>> = numbers.collect();
+    numbers.map(Weights::Numbers).ok_or(NOT_A_NUMBER)
 }
 
 /// All elements, and whether they stay in the order that they are in.
 fn elements<'a>(
     value: Option<Any<'a>>,
-    request: &Request,
+    request: &Request<'_>,
 ) -> Result<(Vec<&'a [u8]>, bool), Failure> {
     let Some(value) = value else {
         return Ok((Vec::new(), true));
@@ -160,29 +261,47 @@ fn elements<'a>(
 }
 
 /// The numbers of the elements in the order asked for.
-fn order(elements: &[&[u8]], request: &Request, as_they_are: bool) -> Result<Vec<usize>, Failure> {
+fn order(
+    elements: &[&[u8]],
+    weights: &Weights,
+    request: &Request<'_>,
+    as_they_are: bool,
+) -> Result<Vec<usize>, Failure> {
     let mut order: Vec<usize> = (0..elements.len()).collect();
     if as_they_are {
         return Ok(order);
     }
-    let turned = |order: Ordering| match request.descending {
-        true => order.reverse(),
-        false => order,
+    let own: Vec<f64>;
+    let numbers = match weights {
+        Weights::Numbers(numbers) => Some(numbers),
+        Weights::Own if !request.alpha && request.sorts => {
+            let numbers: Option<_> = elements.iter().map(|element| number(element)).collect();
+            own = numbers.ok_or(NOT_A_NUMBER)?;
+            Some(&own)
+        }
+        Weights::Own | Weights::Bytes(_) => None,
     };
-    if request.alpha || !request.sorts {
-        order.sort_by(|&a, &b| turned(elements[a].cmp(elements[b])));
-        return Ok(order);
-    }
-    let numbers: Option<Vec<f64>> = elements.iter().map(|element| number(element)).collect();
-    let numbers = numbers.ok_or("ERR One or more scores can't be converted into double")?;
     order.sort_by(|&a, &b| {
-        let by_number = numbers[a].partial_cmp(&numbers[b]);
+        let by_weight = match (weights, numbers) {
+            (_, Some(numbers)) => numbers[a].partial_cmp(&numbers[b]),
+            // Those that have none come first.
+            (Weights::Bytes(bytes), None) => Some(bytes[a].cmp(&bytes[b])),
+            (_, None) => None,
+        };
         // Equal numbers may be written differently; the order must be the same each time.
         let by_bytes = || elements[a].cmp(elements[b]);
-        turned(by_number.unwrap_or(Ordering::Equal).then_with(by_bytes))
+        let order = by_weight.unwrap_or(Ordering::Equal).then_with(by_bytes);
+        match request.descending {
+            true => order.reverse(),
+            false => order,
+        }
     });
     Ok(order)
 }
+
+const NOT_A_NUMBER: Failure = Failure(Cow::Borrowed(
+    "ERR One or more scores can't be converted into double",
+));
 
 /// As C reads it: white space before it, and nothing at all, which is 0.
 fn number(element: &[u8]) -> Option<f64> {
@@ -193,91 +312,4 @@ fn number(element: &[u8]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-    use rufous_datatype::object::Registered;
-    use rufous_datatype::sorted_set::{Builder, SortedSet};
-    use rufous_kernel::shard::{Entry, OwnedValue};
-
-    #[test]
-    fn by_number_or_bytes_in_either_direction() {
-        let mut rig = Rig::new();
-        rig.check("SORT k", "*0\r\n");
-        rig.check("RPUSH k 10 9 -1.5 1e1", ":4\r\n");
-        let ascending = "*4\r\n$4\r\n-1.5\r\n$1\r\n9\r\n$2\r\n10\r\n$3\r\n1e1\r\n";
-        rig.check("SORT k", ascending);
-        rig.check("SORT_RO k asc", ascending);
-        rig.check("SORT k DESC LIMIT 0 2", "*2\r\n$3\r\n1e1\r\n$2\r\n10\r\n");
-        rig.check("SORT k ALPHA LIMIT 1 2", "*2\r\n$2\r\n10\r\n$3\r\n1e1\r\n");
-        rig.check("SORT k LIMIT 4 2", "*0\r\n");
-        rig.check("SORT k LIMIT -5 1", "*1\r\n$4\r\n-1.5\r\n");
-        rig.check("SORT k LIMIT 3 -1", "*1\r\n$3\r\n1e1\r\n");
-        rig.check("RPUSH k x", ":5\r\n");
-        rig.check(
-            "SORT k",
-            "-ERR One or more scores can't be converted into double\r\n",
-        );
-    }
-
-    #[test]
-    fn as_it_is_or_elements_again() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k 2 1", ":2\r\n");
-        rig.check("SORT k BY nosort", "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
-        rig.check("SORT k BY nosort DESC LIMIT 0 1", "*1\r\n$1\r\n1\r\n");
-        rig.check(
-            "SORT k GET # GET x",
-            "*4\r\n$1\r\n1\r\n$-1\r\n$1\r\n2\r\n$-1\r\n",
-        );
-        let mut scores = Builder::new(rig.shard.tuning());
-        scores.set(b"a", 2.0);
-        scores.set(b"b", 1.0);
-        let entry = Entry {
-            value: OwnedValue::Object(SortedSet::wrap(scores.finish(rig.shard.tuning()))),
-            expire_at: None,
-            access: 0,
-        };
-        let key = rig.shard.key(b"z");
-        rig.shard.insert_entry(0, key, entry, rig.now);
-        rig.check("SORT z BY nosort", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
-        rig.check("SORT z BY nosort DESC LIMIT 0 1", "*1\r\n$1\r\na\r\n");
-        rig.check("SORT z ALPHA", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
-    }
-
-    #[test]
-    fn stores_a_list_in_place_of_anything() {
-        let mut rig = Rig::new();
-        rig.check("SADD s 3 1 2", ":3\r\n");
-        rig.check("SET d old PX 10", "+OK\r\n");
-        rig.check("SORT s STORE d", ":3\r\n");
-        rig.check("LRANGE d 0 -1", "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n");
-        rig.check("PTTL d", ":-1\r\n");
-        rig.check("SORT s GET # GET x STORE s", ":6\r\n");
-        rig.check("LRANGE s 0 1", "*2\r\n$1\r\n1\r\n$0\r\n\r\n");
-        rig.check("SORT none STORE d", ":0\r\n");
-        rig.check("EXISTS d", ":0\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        let syntax = "-ERR syntax error\r\n";
-        rig.check("SET v 1", "+OK\r\n");
-        rig.check(
-            "SORT v",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.check("SORT k LIMIT 1", syntax);
-        rig.check("SORT k STORE", syntax);
-        rig.check("SORT k UP", syntax);
-        rig.check("SORT_RO k STORE d", syntax);
-        rig.check(
-            "SORT k LIMIT x 1",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "SORT k BY weight_*",
-            "-ERR BY and GET of other keys are not supported\r\n",
-        );
-    }
-}
+mod tests;

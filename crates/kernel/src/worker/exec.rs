@@ -11,6 +11,7 @@
 //! Whether a watched key was touched is asked at its owner while it is held,
 //! so that the answer still holds when the commands run.
 
+use super::open::Borrowed;
 use super::scratch::{discard, load, unload};
 use super::{Completions, Worker};
 use crate::batch::{Batch, Header};
@@ -42,8 +43,12 @@ pub struct HeldExec {
     pub exec: u64,
     /// A watched key was touched: nothing may run.
     pub dirty: bool,
-    multi: Multi,
-    scratch: Box<Shard>,
+    /// It was handed out before, and has what it waited for.
+    pub resumed: bool,
+    pub(super) multi: Multi,
+    pub(super) scratch: Box<Shard>,
+    /// For the command that runs next.
+    pub(super) borrowed: Borrowed,
     wrote: bool,
 }
 
@@ -56,7 +61,15 @@ impl HeldExec {
     /// How many keys a database has by now: so many more than the owners have
     /// in the database given first, or in none.
     pub fn count(&self, db: u8) -> (Option<u8>, i64) {
-        // Where what is now in `db` was before the transaction.
+        let from = self.origin(db);
+        let gathered = self.multi.gathered.iter();
+        let before = gathered.filter(|g| Some(g.key.0) == from && g.entry.is_some());
+        let now = self.scratch.len(usize::from(db));
+        (from, now as i64 - before.count() as i64)
+    }
+
+    /// Where what is now in `db` was before the transaction.
+    pub(super) fn origin(&self, db: u8) -> Option<u8> {
         let mut from = Some(db);
         for action in self.multi.actions.iter().rev() {
             from = match (*action, from) {
@@ -67,10 +80,7 @@ impl HeldExec {
                 (_, at) => at,
             };
         }
-        let gathered = self.multi.gathered.iter();
-        let before = gathered.filter(|g| Some(g.key.0) == from && g.entry.is_some());
-        let now = self.scratch.len(usize::from(db));
-        (from, now as i64 - before.count() as i64)
+        from
     }
 }
 
@@ -78,9 +88,11 @@ impl HeldExec {
 #[derive(Debug)]
 pub(super) struct Execs {
     hash_seed: u64,
-    ready: VecDeque<HeldExec>,
+    pub(super) ready: VecDeque<HeldExec>,
     /// Handed to the embedder and not released yet.
-    running: usize,
+    pub(super) running: usize,
+    /// Wait for keys of other workers, by the number that these answer to.
+    pub(super) borrowing: BTreeMap<u64, HeldExec>,
     /// For the next one.
     spare: Option<Box<Shard>>,
 }
@@ -91,12 +103,13 @@ impl Execs {
             hash_seed,
             ready: VecDeque::new(),
             running: 0,
+            borrowing: BTreeMap::new(),
             spare: None,
         }
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.ready.len() + self.running
+        self.ready.len() + self.running + self.borrowing.len()
     }
 }
 
@@ -150,7 +163,8 @@ impl<P: Program> Worker<P> {
     }
 
     /// Runs a command of a held transaction, on keys that the plan named, or
-    /// one that acts on whole databases where it holds everything.
+    /// one that acts on whole databases where it holds everything. One whose
+    /// keys tell of others went through [`Worker::with_others_held`].
     pub fn run_held(
         &mut self,
         held: &mut HeldExec,
@@ -163,6 +177,7 @@ impl<P: Program> Worker<P> {
         std::mem::swap(&mut self.shard, &mut *held.scratch);
         self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
+        held.give_back(now);
         held.wrote |= P::is_write(header.command);
         held.multi.actions.extend(action);
     }
@@ -216,8 +231,10 @@ impl<P: Program> Worker<P> {
         self.execs.ready.push_back(HeldExec {
             exec,
             dirty: multi.dirty,
+            resumed: false,
             multi,
             scratch,
+            borrowed: Borrowed::default(),
             wrote: false,
         });
     }

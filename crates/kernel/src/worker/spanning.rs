@@ -5,12 +5,12 @@ use super::scratch::{discard, load, unload};
 use super::{Completions, Message, Work, Worker};
 use crate::batch::Batch;
 use crate::durable::{TxnId, entry};
-use crate::lock::{Scope, Ticket};
+use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{
     Change, Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Visit,
 };
 use crate::program::Program;
-use crate::shard::Key;
+use crate::shard::{Key, Shard};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
@@ -30,6 +30,40 @@ pub struct Release {
     writes: Vec<KeyWrite>,
     actions: Vec<NodeAction>,
     finish: Finish,
+}
+
+impl Release {
+    /// Of a command that has not run.
+    pub(super) fn of_nothing(ticket: Ticket) -> Self {
+        Self {
+            ticket,
+            writes: Vec::new(),
+            actions: Vec::new(),
+            finish: Finish::LetGo,
+        }
+    }
+}
+
+/// Keys of `owner`, as they are now.
+pub(super) fn gather(
+    shard: &mut Shard,
+    owner: WorkerId,
+    keys: &[KeyName],
+    now: Now,
+) -> Vec<Gathered> {
+    let gathered = keys.iter().map(|key| {
+        let name = shard.key(&key.1);
+        let db = usize::from(key.0);
+        // Only the access counts here; the entry is copied whole.
+        let _ = shard.get(db, name, now);
+        let entry = shard.clone_entry(db, name, now);
+        Gathered {
+            owner,
+            key: key.clone(),
+            entry,
+        }
+    });
+    gathered.collect()
 }
 
 /// What changed, by owner.
@@ -106,20 +140,8 @@ impl<P: Program> Worker<P> {
             (None, Some(Scope::Keys(keys))) => keys,
             (None, _) => &[],
         };
-        let gathered = keys.iter().map(|key| {
-            let name = self.shard.key(&key.1);
-            let db = usize::from(key.0);
-            // Only the access counts here; the entry is copied whole.
-            let _ = self.shard.get(db, name, now);
-            let entry = self.shard.clone_entry(db, name, now);
-            Gathered {
-                owner: self.id,
-                key: key.clone(),
-                entry,
-            }
-        });
         Hold {
-            gathered: gathered.collect(),
+            gathered: gather(&mut self.shard, self.id, keys, now),
             dirty,
         }
     }
@@ -152,6 +174,9 @@ impl<P: Program> Worker<P> {
 
     /// Everything is held: run the command once and send its writes home.
     pub(super) fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
+        let Some(multi) = self.with_others(now, multi, completions) else {
+            return;
+        };
         let Multi {
             mut batch,
             held,

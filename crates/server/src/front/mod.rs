@@ -48,6 +48,8 @@ pub mod shared;
 mod slices;
 pub mod slow;
 #[cfg(test)]
+mod sort_tests;
+#[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,54 @@
 //! The arguments of SORT.
 
+use super::pattern::Pattern;
 use crate::Failure;
 use crate::options::{integer, is};
 use rufous_base::Args;
 use std::ops::Range;
 
+/// What GET gives for an element.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Get<'a> {
+    Element,
+    /// It names no key.
+    Nothing,
+    Value(Pattern<'a>),
+}
+
+impl<'a> Get<'a> {
+    fn parse(text: &'a [u8]) -> Self {
+        match Pattern::parse(text) {
+            Some(pattern) => Get::Value(pattern),
+            None if text == b"#" => Get::Element,
+            None => Get::Nothing,
+        }
+    }
+}
+
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct Request<'a> {
     pub(super) descending: bool,
     pub(super) alpha: bool,
-    /// Not where BY names no key: then elements stay in their order.
+    /// Not where some BY names no key: then elements stay in their order.
     pub(super) sorts: bool,
-    /// For each GET, whether it gives the element itself: one that names no key gives nothing.
-    pub(super) gets: Vec<bool>,
+    by: Option<Pattern<'a>>,
+    pub(super) gets: Vec<Get<'a>>,
     pub(super) store: Option<usize>,
     from: i64,
     /// All if negative.
     count: i64,
 }
 
-impl Request {
-    pub(super) fn parse(args: &Args<'_>, may_store: bool) -> Result<Self, Failure> {
+/// More keys are not asked for by one request.
+const MOST_KEYS: usize = 1 << 23;
+
+impl<'a> Request<'a> {
+    pub(super) fn parse(args: &'a Args<'_>, may_store: bool) -> Result<Self, Failure> {
         let mut request = Request {
             descending: false,
             alpha: false,
             sorts: true,
+            by: None,
             gets: Vec::new(),
             store: None,
             from: 0,
@@ -48,18 +72,39 @@ impl Request {
                 request.store = Some(at);
                 at += 1;
             } else if is(word, "BY") && left >= 1 {
-                refuse_keys(args.get(at))?;
-                request.sorts = false;
+                request.by = Pattern::parse(args.get(at));
+                request.sorts &= request.by.is_some();
                 at += 1;
             } else if is(word, "GET") && left >= 1 {
-                refuse_keys(args.get(at))?;
-                request.gets.push(args.get(at) == b"#");
+                request.gets.push(Get::parse(args.get(at)));
                 at += 1;
             } else {
                 return Err(Failure::SYNTAX);
             }
         }
         Ok(request)
+    }
+
+    /// The keys by whose values elements are sorted.
+    pub(super) fn by(&self) -> Option<&Pattern<'a>> {
+        self.by.as_ref().filter(|_| self.sorts)
+    }
+
+    /// Those whose values are returned.
+    pub(super) fn got(&self) -> impl Iterator<Item = &Pattern<'a>> {
+        self.gets.iter().filter_map(|get| match get {
+            Get::Value(pattern) => Some(pattern),
+            Get::Element | Get::Nothing => None,
+        })
+    }
+
+    /// Refuses what asks for too many keys.
+    pub(super) fn check(&self, elements: usize) -> Result<(), Failure> {
+        let patterns = self.got().count() + usize::from(self.by().is_some());
+        match patterns.saturating_mul(elements) > MOST_KEYS {
+            true => Err("ERR BY and GET ask for too many keys".into()),
+            false => Ok(()),
+        }
     }
 
     /// How many values are returned for each element.
@@ -72,14 +117,5 @@ impl Request {
         let from = usize::try_from(self.from).unwrap_or(0).min(len);
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
         from..from.saturating_add(count).min(len)
-    }
-}
-
-fn refuse_keys(pattern: &[u8]) -> Result<(), Failure> {
-    match pattern.contains(&b'*') {
-        true => Err(Failure::from(
-            "ERR BY and GET of other keys are not supported",
-        )),
-        false => Ok(()),
     }
 }

@@ -3,7 +3,8 @@
 use super::super::Front;
 use super::run::Running;
 use crate::command::Dispatch;
-use rufous_command::Spec;
+use rufous_command::{DataCommands, Spec};
+use rufous_kernel::Program;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::multi::NodeAction;
 use rufous_kernel::worker::ExecPlan;
@@ -84,6 +85,8 @@ impl Front {
                         .iter()
                         .map(|&(db, arg)| (db, args.get(arg as usize).into()));
                     needs.keys.extend(named);
+                    // What it reads beside them is known only when it runs.
+                    needs.whole |= DataCommands::is_open(header.command, &args);
                 }
                 Dispatch::Node(action) => {
                     needs.whole = true;

@@ -135,9 +135,12 @@ impl Front {
             debug_assert!(false, "keys held for a transaction that is not under way");
             return;
         };
-        let mut out = Output::default();
-        let dirty = held.dirty;
+        let mut out = std::mem::take(&mut running.out);
+        let (dirty, resumed) = (held.dirty, held.resumed);
         running.held = Some(held);
+        if resumed {
+            return self.run_on(now, exec, running, out, fx);
+        }
         if dirty {
             let resp3 = self
                 .connection(running.header.conn)
@@ -246,6 +249,13 @@ impl Front {
                 header.db = connection.db;
                 header.resp3 = connection.resp3;
                 header.no_touch = connection.no_touch;
+            }
+            if let Some(held) = running.held.take() {
+                running.held = self.kernel.with_others_held(now, held, &header, &args);
+                if running.held.is_none() {
+                    running.next -= 1;
+                    return false;
+                }
             }
             let start = out.mark();
             if !self.run_queued(now, exec, &header, running.held.as_mut(), args, out) {

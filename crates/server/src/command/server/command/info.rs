@@ -39,7 +39,7 @@ fn describe(table: &Table, spec: &'static Spec, reply: &mut Reply<'_>) {
     let (first, last, step) = match spec.keys {
         Keys::None => (0, 0, 0),
         Keys::Range { first, last, step } => (first, last, step),
-        Keys::Custom { shown, .. } => shown,
+        Keys::Custom { shown, .. } | Keys::Open { shown, .. } => shown,
     };
     reply.array(10);
     reply.bulk(spec.name.as_bytes());
@@ -91,7 +91,7 @@ fn key_specs(spec: &Spec, reply: &mut Reply<'_>) {
             },
             step,
         )),
-        Keys::None | Keys::Custom { .. } => None,
+        Keys::None | Keys::Custom { .. } | Keys::Open { .. } => None,
     };
     reply.bulk(b"begin_search");
     match range {

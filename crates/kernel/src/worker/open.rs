@@ -1,0 +1,262 @@
+//! Commands whose keys tell of others that they read, as those of `SORT` with
+//! patterns do.
+//!
+//! Which ones these are is known once the named keys are held. Where some of
+//! them are not, the command lets go of everything and holds the larger set; by
+//! then it may be others. After some rounds it holds everything of every
+//! worker, so that nobody can change them any more, and asks the owners for
+//! what it needs. A transaction with such a command holds everything from the
+//! start: what ran before in it can't be taken back.
+//!
+//! Invariants:
+//! 1. Nothing is held while more holds are awaited, so that workers are still
+//!    visited in ascending order.
+//! 2. Keys are fetched only from workers that are held whole: the entries
+//!    belong to the same moment as those that were gathered.
+//! 3. Those that a transaction's command fetched are read by it and by nobody
+//!    else: they leave the scratch shard with it.
+
+use super::scratch::{discard, load};
+use super::spanning::{Release, gather};
+use super::{Completions, HeldExec, Message, Submitted, Worker};
+use crate::batch::Header;
+use crate::lock::KeyName;
+use crate::multi::{Gathered, Multi};
+use crate::program::Program;
+use rufous_base::{Args, Now, Output, WorkerId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a held transaction has of other keys, or is still to get.
+#[derive(Debug, Default)]
+pub(super) struct Borrowed {
+    /// Where the scratch shard has them.
+    names: Vec<KeyName>,
+    /// The database in which the command looks for them.
+    db: u8,
+    /// Owners that have not answered.
+    awaited: usize,
+}
+
+impl HeldExec {
+    fn borrow(&mut self, gathered: Vec<Gathered>, now: Now) {
+        self.scratch.set_brief_journaling(false);
+        for Gathered { key, entry, .. } in gathered {
+            let name = (self.borrowed.db, key.1);
+            if let Some(mut entry) = entry {
+                // What is here now does not go before it is read.
+                entry.expire_at = None;
+                let key = self.scratch.key(&name.1);
+                self.scratch
+                    .insert_entry(usize::from(name.0), key, entry, now);
+            }
+            self.borrowed.names.push(name);
+        }
+        self.scratch.set_brief_journaling(true);
+    }
+
+    pub(super) fn give_back(&mut self, now: Now) {
+        if self.borrowed.names.is_empty() {
+            return;
+        }
+        self.scratch.set_brief_journaling(false);
+        for (db, name) in self.borrowed.names.drain(..) {
+            let key = self.scratch.key(&name);
+            let _ = self.scratch.take(usize::from(db), key, now);
+        }
+        self.scratch.set_brief_journaling(true);
+    }
+}
+
+impl<P: Program> Worker<P> {
+    /// Whether a request may read keys that it does not name and that may be
+    /// others' or held.
+    #[inline]
+    pub(super) fn must_look_for_others(&self, command: u16, args: &Args<'_>) -> bool {
+        P::is_open(command, args) && (self.placement.workers() > 1 || !self.locks.is_idle())
+    }
+
+    pub(super) fn submit_open(
+        &mut self,
+        now: Now,
+        header: &Header,
+        keys: &[(u8, u32)],
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> Submitted {
+        if !self.may_run(now, header, out) {
+            return Submitted::Done;
+        }
+        let owned = self.owned(keys, &args);
+        let batch = self.batch_of(header, args);
+        self.start(Multi::on_open(batch, owned, 0, self.placement.workers()));
+        Submitted::Barrier
+    }
+
+    /// Has a command hold the other keys that it reads as well. Gives it back
+    /// where it has them all.
+    pub(super) fn with_others(
+        &mut self,
+        now: Now,
+        mut multi: Multi,
+        completions: &mut impl Completions,
+    ) -> Option<Multi> {
+        let Some(open) = multi.open else {
+            return Some(multi);
+        };
+        let missing = self.missing(now, &mut multi);
+        if missing.is_empty() {
+            return Some(multi);
+        }
+        if open.whole {
+            let (id, touch) = (self.next_multi, multi.touch);
+            self.next_multi += 1;
+            let (own, awaited) = self.fetch(now, id, touch, missing);
+            multi.gathered.extend(own);
+            if awaited == 0 {
+                return Some(multi);
+            }
+            multi.awaited = awaited;
+            self.multis.insert(id, multi);
+            return None;
+        }
+        let mut keys: Vec<_> = missing
+            .into_iter()
+            .map(|key| (self.placement.owner(&key.1), key))
+            .collect();
+        keys.extend(multi.gathered.into_iter().map(|g| (g.owner, g.key)));
+        for (owner, ticket) in multi.held {
+            let release = Release::of_nothing(ticket);
+            if owner == self.id {
+                self.on_release(now, self.id, release, completions);
+            } else {
+                self.send(owner, Message::Release(release));
+            }
+        }
+        let workers = self.placement.workers();
+        self.start(Multi::on_open(multi.batch, keys, open.round + 1, workers));
+        None
+    }
+
+    /// The other keys that a command reads and that were not gathered.
+    fn missing(&mut self, now: Now, multi: &mut Multi) -> BTreeSet<KeyName> {
+        load(&mut self.scratch, &multi.gathered, now);
+        let (header, args, _) = multi.batch.parts(0);
+        let mut others = P::others(header.command, &mut self.scratch, header.db, &args, now);
+        discard(&mut self.scratch, &multi.gathered, now);
+        for gathered in &multi.gathered {
+            others.remove(&gathered.key);
+        }
+        others
+    }
+
+    /// Asks the owners of keys for them, all of whom are held whole. Returns
+    /// this worker's, and how many others will answer to `id`.
+    fn fetch(
+        &mut self,
+        now: Now,
+        id: u64,
+        touch: bool,
+        keys: BTreeSet<KeyName>,
+    ) -> (Vec<Gathered>, usize) {
+        let mut by_owner = BTreeMap::<WorkerId, Vec<KeyName>>::new();
+        for key in keys {
+            let owner = self.placement.owner(&key.1);
+            by_owner.entry(owner).or_default().push(key);
+        }
+        let own = by_owner.remove(&self.id).unwrap_or_default();
+        self.shard.set_touch(touch);
+        let own = gather(&mut self.shard, self.id, &own, now);
+        let awaited = by_owner.len();
+        for (owner, keys) in by_owner {
+            let multi = id;
+            self.send(owner, Message::Fetch { multi, touch, keys });
+        }
+        (own, awaited)
+    }
+
+    pub(super) fn on_fetch(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        multi: u64,
+        touch: bool,
+        keys: &[KeyName],
+    ) {
+        self.shard.set_touch(touch);
+        let gathered = gather(&mut self.shard, self.id, keys, now);
+        self.send(from, Message::Fetched { multi, gathered });
+    }
+
+    pub(super) fn on_fetched(
+        &mut self,
+        now: Now,
+        id: u64,
+        gathered: Vec<Gathered>,
+        completions: &mut impl Completions,
+    ) {
+        if let Some(held) = self.execs.borrowing.get_mut(&id) {
+            held.borrow(gathered, now);
+            held.borrowed.awaited -= 1;
+            if held.borrowed.awaited == 0
+                && let Some(mut held) = self.execs.borrowing.remove(&id)
+            {
+                held.resumed = true;
+                self.execs.ready.push_back(held);
+            }
+            return;
+        }
+        let Some(multi) = self.multis.get_mut(&id) else {
+            debug_assert!(false, "keys for a command that is not under way");
+            return;
+        };
+        multi.gathered.extend(gathered);
+        multi.awaited -= 1;
+        if multi.awaited == 0
+            && let Some(multi) = self.multis.remove(&id)
+        {
+            self.finish(now, multi, completions);
+        }
+    }
+
+    /// Gets what the next command of a transaction, which holds everything,
+    /// reads beside the keys that it names. Gives the transaction back where
+    /// there is nothing to wait for; otherwise [`Worker::next_held`] does.
+    pub fn with_others_held(
+        &mut self,
+        now: Now,
+        mut held: HeldExec,
+        header: &Header,
+        args: &Args<'_>,
+    ) -> Option<HeldExec> {
+        if !P::is_open(header.command, args) {
+            return Some(held);
+        }
+        let Some(from) = held.origin(header.db) else {
+            // The database was emptied: there is nothing but what is here.
+            return Some(held);
+        };
+        let mut others = P::others(header.command, &mut held.scratch, header.db, args, now);
+        for gathered in &held.multi.gathered {
+            others.remove(&gathered.key);
+        }
+        for name in &held.borrowed.names {
+            others.remove(name);
+        }
+        if others.is_empty() {
+            return Some(held);
+        }
+        held.borrowed.db = header.db;
+        let keys = others.into_iter().map(|(_, key)| (from, key)).collect();
+        let id = self.next_multi;
+        self.next_multi += 1;
+        let (own, awaited) = self.fetch(now, id, held.multi.touch, keys);
+        held.borrow(own, now);
+        if awaited == 0 {
+            return Some(held);
+        }
+        held.borrowed.awaited = awaited;
+        self.execs.running -= 1;
+        self.execs.borrowing.insert(id, held);
+        None
+    }
+}
