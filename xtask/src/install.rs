@@ -39,6 +39,14 @@ const PYTHON_PACKAGES: [&str; 9] = [
     "cryptography",
 ];
 
+/// The applications that do a real job, as pip names them.
+const APPLICATIONS: [&str; 4] = [
+    "redis==8.1.0",
+    "rq==3.0.0",
+    "celery[redis]==5.7.0",
+    "Django==5.2.19",
+];
+
 /// Debian packages for the programs that tests start. Answers what was installed.
 pub(crate) fn programs() -> Result<Vec<&'static str>> {
     let mut missing: Vec<&str> = PROGRAMS
@@ -202,6 +210,26 @@ pub(crate) fn redis_py() -> Result<RedisPy> {
     pip(&install)?;
     fs::write(ready, "")?;
     Ok(RedisPy { python, source })
+}
+
+/// A Python that has the applications which do a real job against the server.
+pub(crate) fn applications() -> Result<PathBuf> {
+    let home = third_party().join("applications");
+    let python = home.join("venv/bin/python");
+    let ready = home.join("ready");
+    let wanted = APPLICATIONS.join("\n");
+    if python.is_file() && fs::read_to_string(&ready).is_ok_and(|made| made == wanted) {
+        return Ok(python);
+    }
+    fs::create_dir_all(&home)?;
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(home.join("venv")))?;
+    run(Command::new(&python)
+        .args(["-m", "pip", "--disable-pip-version-check", "-q", "install"])
+        .args(APPLICATIONS))?;
+    fs::write(ready, wanted)?;
+    Ok(python)
 }
 
 /// Whether `cargo <name>` exists.

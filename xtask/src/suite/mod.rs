@@ -5,9 +5,10 @@
 //! are left out and why, and the recorded results, which may only rise. The suites themselves are
 //! downloaded below the target directory and never committed.
 //!
-//! `server` starts what is tested, `skips` reads the lists of left-out tests, `tcl`, `redis_py` and
-//! `redis_benchmark` run one suite each, `record` keeps results and writes the table.
+//! `server` starts what is tested, `skips` reads the lists of left-out tests, `tcl`, `redis_py`,
+//! `redis_benchmark` and `apps` run one suite each, `record` keeps results and writes the table.
 
+mod apps;
 mod record;
 mod redis_benchmark;
 mod redis_py;
@@ -31,6 +32,8 @@ pub(crate) enum Which {
     RedisPy,
     /// The tests of redis-benchmark that the implemented commands cover
     RedisBenchmark,
+    /// Applications that do a real job: RQ, Django's cache, Celery, queues on lists
+    Apps,
     /// All of these
     All,
 }
@@ -121,6 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         (Which::Tcl, "tcl"),
         (Which::RedisPy, "redis-py"),
         (Which::RedisBenchmark, "redis-benchmark"),
+        (Which::Apps, "apps"),
     ] {
         if args.suite != which && args.suite != Which::All {
             continue;
@@ -128,7 +132,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let outcome = match which {
             Which::Tcl => tcl::run(&context, &args.unit)?,
             Which::RedisPy => redis_py::run(&context)?,
-            Which::RedisBenchmark | Which::All => redis_benchmark::run(&context)?,
+            Which::RedisBenchmark => redis_benchmark::run(&context)?,
+            Which::Apps | Which::All => apps::run(&context)?,
         };
         outcomes.push((name, outcome));
     }

@@ -1,7 +1,7 @@
 //! Results that are kept: `docs/compatibility/results.toml`, in which counts of passed tests may
 //! only rise, and the table in `docs/compatibility/README.md` that is generated from it.
 
-use super::tcl::units;
+use super::tcl::{suites, units};
 use crate::project;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,10 @@ impl Results {
         text.push_str("The number is what passes on Redis with the same commands.\n\n");
         for unit in units()? {
             writeln!(text, "- `{}` ({}): {}", unit.unit, unit.reference, unit.why)?;
+        }
+        text.push_str("\n## What the applications do\n\n");
+        for app in suites()?.apps {
+            writeln!(text, "- `{}` ({}): {}", app.app, app.reference, app.why)?;
         }
         Ok(text)
     }

@@ -38,6 +38,7 @@ pub(crate) struct Unit {
 pub(super) struct Suites {
     tcl: Vec<Unit>,
     pub(super) redis_py: Whole,
+    pub(super) apps: Vec<App>,
 }
 
 /// A suite that is not divided.
@@ -45,6 +46,17 @@ pub(super) struct Suites {
 #[serde(deny_unknown_fields)]
 pub(super) struct Whole {
     /// Tests that pass on the reference, with the same tests left out.
+    pub(super) reference: usize,
+}
+
+/// One program of `xtask/apps`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct App {
+    pub(super) app: String,
+    /// What it does, and what of it needs commands that are not there.
+    pub(super) why: String,
+    /// Checks that pass on the reference.
     pub(super) reference: usize,
 }
 
