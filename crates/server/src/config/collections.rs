@@ -3,7 +3,7 @@
 
 use super::Config;
 use super::params::Param;
-use super::values::{constant, integer};
+use super::values::integer;
 use rufous_datatype::algebra::{MAX_PACKED, Packing, Tuning};
 
 /// How collections are shaped, as it was set.
@@ -14,6 +14,8 @@ pub struct Collections {
     pub sorted_set: Packing,
     /// As Redis has it: so many elements, or for -1 to -5 a size of nodes.
     pub list_max_listpack_size: i64,
+    /// Without effect: lists are not compressed, whatever a program asks for.
+    pub list_compress_depth: i64,
     pub set_max_intset_entries: i64,
     pub hll_sparse_max_bytes: usize,
 }
@@ -26,6 +28,7 @@ impl Default for Collections {
             set: tuning.set,
             sorted_set: tuning.sorted_set,
             list_max_listpack_size: -2,
+            list_compress_depth: 0,
             set_max_intset_entries: 512,
             hll_sparse_max_bytes: tuning.hll_sparse_max_bytes,
         }
@@ -114,9 +117,12 @@ pub(super) const HLL_SPARSE: Param = Param {
 
 pub(super) const LIST_COMPRESS: Param = Param {
     name: "list-compress-depth",
-    get: |_| "0".into(),
-    set: Some(|_, value| constant(value, "0", "lists are not compressed")),
-    help: "Elements at the ends of a list that are not compressed; 0: none is compressed.",
+    get: |config| config.collections.list_compress_depth.to_string(),
+    set: Some(|config, value| {
+        config.collections.list_compress_depth = integer(value, 0..=i64::from(i32::MAX))?;
+        Ok(())
+    }),
+    help: "Kept for programs that set it; without effect, as lists are not compressed.",
 };
 
 const fn list_size(name: &'static str) -> Param {

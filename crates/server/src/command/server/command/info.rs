@@ -1,6 +1,6 @@
 //! COMMAND INFO: arity, flags and key positions, for clients that route.
 
-use super::{ALL, spec, subcommands, top_level};
+use super::{ALL, access, spec, subcommands, top_level};
 use crate::command::SessionCommand;
 use rufous_command::{Flags, Keys, Reply, Spec, Table};
 
@@ -63,15 +63,6 @@ fn names(names: Vec<&str>, reply: &mut Reply<'_>) {
     names.into_iter().for_each(|name| reply.simple(name));
 }
 
-/// How the command treats its keys.
-pub(super) fn access(spec: &Spec) -> [&'static str; 2] {
-    if spec.flags.has(Flags::WRITE) {
-        ["RW", "update"]
-    } else {
-        ["RO", "access"]
-    }
-}
-
 fn key_specs(spec: &Spec, reply: &mut Reply<'_>) {
     if matches!(spec.keys, Keys::None) {
         return reply.set(0);
@@ -79,7 +70,7 @@ fn key_specs(spec: &Spec, reply: &mut Reply<'_>) {
     reply.set(1);
     reply.map(3);
     reply.bulk(b"flags");
-    names(access(spec).to_vec(), reply);
+    names(access::of(spec, 0).to_vec(), reply);
     let range = match spec.keys {
         // The last key as counted from the first, or from the end.
         Keys::Range { first, last, step } => Some((

@@ -1,6 +1,6 @@
 //! COMMAND GETKEYS, COMMAND GETKEYSANDFLAGS: the keys of a whole request.
 
-use super::{info, spec};
+use super::{access, spec};
 use crate::command::SessionCommand;
 use crate::command::connection::quiet;
 use crate::front::session::Session;
@@ -20,7 +20,7 @@ pub static GETKEYS: SessionCommand = SessionCommand {
         "Returns the keys of a request.",
     ),
     run: |session, args, reply| {
-        let (_, keys) = keys_of(session, &args)?;
+        let (_, _, keys) = keys_of(session, &args)?;
         reply.array(keys.len());
         keys.into_iter().for_each(|at| reply.bulk(args.get(at)));
         Ok(())
@@ -37,22 +37,25 @@ pub static GETKEYSANDFLAGS: SessionCommand = SessionCommand {
         "Returns the keys of a request, and how it treats them.",
     ),
     run: |session, args, reply| {
-        let (spec, keys) = keys_of(session, &args)?;
+        let (spec, first, keys) = keys_of(session, &args)?;
         reply.array(keys.len());
-        for at in keys {
+        for (nth, at) in keys.into_iter().enumerate() {
             reply.array(2);
             reply.bulk(args.get(at));
-            let access = info::access(spec);
-            reply.set(access.len());
-            access.into_iter().for_each(|flag| reply.simple(flag));
+            let how = access::of_request(spec, nth, &args, first);
+            reply.set(how.len());
+            how.iter().for_each(|flag| reply.simple(flag));
         }
         Ok(())
     },
 };
 
-/// The command of the request that starts at argument 2, after `QUIET` if that is there, and where among the
-/// arguments its keys stand.
-fn keys_of(session: &Session<'_>, args: &Args<'_>) -> Result<(&'static Spec, Vec<usize>), Failure> {
+/// The command of the request that starts at argument 2, after `QUIET` if that is there, where it starts
+/// then, and where among the arguments its keys stand.
+fn keys_of(
+    session: &Session<'_>,
+    args: &Args<'_>,
+) -> Result<(&'static Spec, usize, Vec<usize>), Failure> {
     let (mut bytes, mut spans) = (Vec::new(), Vec::new());
     // Of a quiet request, the keys of what follows.
     let first = match quiet::NAME.eq_ignore_ascii_case(args.get(2)) && args.len() > 3 {
@@ -81,6 +84,7 @@ fn keys_of(session: &Session<'_>, args: &Args<'_>) -> Result<(&'static Spec, Vec
     }
     Ok((
         spec,
+        first,
         found
             .into_iter()
             .map(|(_, at)| at as usize + first)

@@ -3,12 +3,13 @@
 //! Map:
 //! - [`info`]: names, arity, flags, keys
 //! - [`docs`], [`syntax`]: documentation
-//! - [`keys`]: the keys of a request
+//! - [`keys`]: the keys of a request, and in `access` how they are treated
 //! - [`list`]: names alone
 
 use crate::command::{SessionCommand, help};
 use rufous_command::{Flags, Group, Keys, Spec, Table};
 
+mod access;
 pub mod docs;
 pub mod info;
 pub mod keys;
