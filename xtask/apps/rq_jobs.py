@@ -1,6 +1,7 @@
 """RQ: jobs with results, dependencies, failures and retries, run by its workers in processes of
 their own. Where there is no SUBSCRIBE a worker cannot listen for remote commands (`rq stop`,
-shutdown of a worker from afar), and runs with that channel switched off."""
+shutdown of a worker from afar), and runs with that channel switched off; where there is no XADD,
+RQ is told to keep results in hashes, as it does on Redis 4."""
 
 import multiprocessing
 import os
@@ -39,20 +40,37 @@ class DeafSimpleWorker(Deaf, SimpleWorker):
     pass
 
 
-def classes():
-    """RQ's workers as they are, or without their channel where there is no SUBSCRIBE."""
-    listener = connect().pubsub()
+def knows(ask, without):
+    """Whether the server knows the command, and otherwise what is to be done without."""
     try:
-        listener.subscribe("channel")
-        listener.get_message(timeout=5)
-        return Worker, SimpleWorker
+        ask()
+        return True
     except redis.ResponseError as error:
         if UNKNOWN not in str(error):
             raise
-        missing(f"remote commands for RQ's workers: {error}"[:120])
-        return DeafWorker, DeafSimpleWorker
-    finally:
-        listener.close()
+        missing(f"{without}: {error}"[:120])
+        return False
+
+
+def listen():
+    with connect().pubsub() as listener:
+        listener.subscribe("channel")
+        listener.get_message(timeout=5)
+
+
+def classes():
+    """RQ's workers as they are, or without what the server has not got."""
+    if not knows(lambda: connect().xadd("stream", {"field": "value"}), "streams of results"):
+        Job.supports_redis_streams = False
+    connect().flushall()
+    if knows(listen, "remote commands for RQ's workers"):
+        return Worker, SimpleWorker
+    return DeafWorker, DeafSimpleWorker
+
+
+def value(job):
+    """What the job returned."""
+    return Job.fetch(job.id, connection=connect()).result
 
 
 def burst(worker, names):
@@ -77,8 +95,8 @@ def results(worker):
     made = [(high if n % 4 == 0 else low).enqueue(jobs.factors, n, result_ttl=600) for n in numbers]
     check("jobs are queued", (high.count, low.count), (10, 30))
     check("workers that fork end well", run_workers(worker, ["high", "low"], 3), [0, 0, 0])
-    check("results are right", [job.return_value() for job in made], [jobs.factors(n) for n in numbers])
-    check("all are finished", {job.get_status(refresh=True).value for job in made}, {"finished"})
+    check("results are right", [value(job) for job in made], [jobs.factors(n) for n in numbers])
+    check("all are finished", {job.get_status(refresh=True) for job in made}, {"finished"})
     check("the registry has them", len(FinishedJobRegistry("low", connection=r)), 30)
     check("queues are empty", (high.count, low.count), (0, 0))
     fetched = Job.fetch_many([job.id for job in made], connection=r)
@@ -93,23 +111,19 @@ def failures(worker):
     again = queue.enqueue(jobs.fails_once, marker, retry=Retry(max=2))
     broken = queue.enqueue(jobs.fails, "as it must")
     worker(["failing"], connection=r).work(burst=True, logging_level="CRITICAL")
-    check("a job is tried again", again.return_value(refresh=True), "second time")
-    check("a job fails", broken.get_status(refresh=True).value, "failed")
-    check("its error is kept", "as it must" in broken.latest_result().exc_string)
+    check("a job is tried again", value(again), "second time")
+    check("a job fails", broken.get_status(refresh=True), "failed")
+    check("its error is kept", "as it must" in Job.fetch(broken.id, connection=r).exc_info)
     registry = FailedJobRegistry("failing", connection=r)
     check("it is in the registry of failed jobs", registry.get_job_ids(), [broken.id])
     registry.requeue(broken.id)
     check("and is queued again", queue.job_ids, [broken.id])
-    queue.empty() if supports_scripts(r) else broken.delete()
+    if knows(lambda: r.eval("return 1", 0), "RQ's Queue.empty, Queue.delete and unique jobs"):
+        queue.empty()
+    else:
+        queue.remove(broken)
+        broken.delete()
     check("and deleted", (queue.count, Job.exists(broken.id, connection=r)), (0, False))
-
-
-def supports_scripts(r):
-    try:
-        return r.eval("return 1", 0) == 1
-    except redis.ResponseError as error:
-        missing(f"RQ's Queue.empty, Queue.delete, unique jobs and its scheduler: {error}"[:120])
-        return False
 
 
 def dependencies(worker):
@@ -118,15 +132,15 @@ def dependencies(worker):
     first = queue.enqueue(jobs.factors, 2 * 3 * 5)
     second = queue.enqueue(jobs.factors, 7 * 11, depends_on=first)
     both = queue.enqueue(jobs.factors, 13, depends_on=[first, second])
-    check("what depends on others waits", (queue.count, second.get_status().value), (1, "deferred"))
+    check("what depends on others waits", (queue.count, second.get_status()), (1, "deferred"))
     worker(["chain"], connection=r).work(burst=True, logging_level="CRITICAL")
-    found = [job.return_value(refresh=True) for job in (first, second, both)]
+    found = [value(job) for job in (first, second, both)]
     check("dependent jobs run in their order", found, [[2, 3, 5], [7, 11], [13]])
     many = queue.enqueue_many([Queue.prepare_data(jobs.factors, (n,), job_id=f"many-{n}") for n in range(2, 52)])
     check("many are queued at once", (len(many), queue.count), (50, 50))
     many[10].cancel()
     worker(["chain"], connection=r).work(burst=True, logging_level="CRITICAL")
-    states = [job.get_status(refresh=True).value for job in many]
+    states = [job.get_status(refresh=True) for job in many]
     check("all run but the one that was cancelled", (states.count("finished"), states[10]), (49, "canceled"))
     many[11].meta["note"] = "kept"
     many[11].save_meta()

@@ -42,7 +42,7 @@ const PYTHON_PACKAGES: [&str; 9] = [
 /// The applications that do a real job, as pip names them.
 const APPLICATIONS: [&str; 4] = [
     "redis==8.1.0",
-    "rq==3.0.0",
+    "rq==1.16.2",
     "celery[redis]==5.7.0",
     "Django==5.2.19",
 ];

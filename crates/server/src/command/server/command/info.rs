@@ -2,7 +2,7 @@
 
 use super::{ALL, access, spec, subcommands, top_level};
 use crate::command::SessionCommand;
-use rufous_command::{Flags, Keys, Reply, Spec, Table};
+use rufous_command::{Keys, Reply, Spec, Table};
 
 pub static INFO: SessionCommand = SessionCommand {
     spec: spec(
