@@ -17,6 +17,17 @@ pub enum Kind {
     Group,
     /// Two keys, moved and copied from one to the other.
     Pair,
+    /// One to three keys that hold such.
+    Hash,
+    List,
+    Set,
+    Sorted,
+}
+
+impl Kind {
+    pub fn is_of_collections(self) -> bool {
+        matches!(self, Kind::Hash | Kind::List | Kind::Set | Kind::Sorted)
+    }
 }
 
 /// Keys that are checked together.

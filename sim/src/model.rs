@@ -1,13 +1,22 @@
 //! What commands mean, said once more and as simply as can be: a few keys, one
 //! command after the other. Oracles compare what clients saw with it.
 
+pub mod act;
+mod expect;
+mod text;
+pub mod value;
+
 use crate::clock::Clock;
+use act::Act;
+pub use expect::Expect;
 use rufous_resp::Reply;
+use text::{holds_other, increment, put, text};
+use value::Value;
 
 /// A key's contents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
-    pub value: Vec<u8>,
+    pub value: Value,
     pub expiry: Option<Expiry>,
 }
 
@@ -73,6 +82,8 @@ pub enum Step {
     Copy(usize, usize, bool),
     /// Of the whole database.
     Flush,
+    /// On collections.
+    Act(Act),
 }
 
 /// What a client asks for at once.
@@ -138,12 +149,26 @@ impl Op {
         world: &World<'_>,
     ) -> Vec<State> {
         let mut all = Vec::new();
-        for mut state in self.before(state, window, world) {
-            if self.runs(&mut state, reply, window) && !all.contains(&state) {
-                all.push(state);
+        for before in self.before(state, window, world) {
+            for op in self.choices(&before, reply) {
+                let mut state = before.clone();
+                if op.runs(&mut state, reply, window) && !all.contains(&state) {
+                    all.push(state);
+                }
             }
         }
         all
+    }
+
+    /// Where the node chooses, all that it may have chosen.
+    fn choices(&self, state: &State, reply: Option<&Reply>) -> Vec<Op> {
+        match self {
+            Op::One(Step::Act(act)) => {
+                let acts = act.choices(state, reply).into_iter();
+                acts.map(|act| Op::One(Step::Act(act))).collect()
+            }
+            _ => vec![self.clone()],
+        }
     }
 
     /// The state with those keys gone that may have gone by themselves.
@@ -174,7 +199,7 @@ impl Op {
             Op::One(step) => step.run(state, window).allows(reply),
             Op::Transaction { steps, guard } => {
                 if let Some((key, seen)) = guard
-                    && state[*key].as_ref().map(|e| &e.value) != seen.as_ref()
+                    && state[*key].as_ref().and_then(|e| e.value.text()) != seen.as_ref()
                 {
                     return false;
                 }
@@ -200,29 +225,6 @@ pub struct World<'a> {
     pub evicts: bool,
 }
 
-/// The replies that a command may give.
-#[derive(Clone, Debug)]
-pub enum Expect {
-    Exactly(Reply),
-    Between(i64, i64),
-    Error(&'static str),
-}
-
-impl Expect {
-    fn allows(&self, reply: Option<&Reply>) -> bool {
-        match (self, reply) {
-            (_, None) => true,
-            (Expect::Exactly(expected), Some(reply)) => expected == reply,
-            (Expect::Between(low, high), Some(Reply::Integer(n))) => (low..=high).contains(&n),
-            (Expect::Between(..), Some(_)) => false,
-            (Expect::Error(prefix), Some(Reply::Error(text))) => {
-                text.starts_with(prefix.as_bytes())
-            }
-            (Expect::Error(_), Some(_)) => false,
-        }
-    }
-}
-
 fn integer(n: usize) -> Expect {
     Expect::Exactly(Reply::Integer(n as i64))
 }
@@ -234,12 +236,13 @@ fn ok() -> Expect {
 fn bulk(entry: &Option<Entry>) -> Reply {
     entry
         .as_ref()
-        .map_or(Reply::Null, |e| Reply::Bulk(e.value.clone()))
+        .and_then(|e| e.value.text())
+        .map_or(Reply::Null, |text| Reply::Bulk(text.clone()))
 }
 
 fn plain(value: &[u8]) -> Option<Entry> {
     Some(Entry {
-        value: value.to_vec(),
+        value: Value::Text(value.to_vec()),
         expiry: None,
     })
 }
@@ -260,6 +263,7 @@ impl Step {
             | Step::Expire(key, _)
             | Step::Persist(key)
             | Step::Pttl(key) => Some(*key),
+            Step::Act(act) => act.only_key(),
             Step::Del(keys) => match keys[..] {
                 [key] => Some(key),
                 _ => None,
@@ -271,6 +275,9 @@ impl Step {
     }
 
     pub fn writes(&self) -> bool {
+        if let Step::Act(act) = self {
+            return act.writes();
+        }
         !matches!(
             self,
             Step::Get(_) | Step::Strlen(_) | Step::Exists(_) | Step::Pttl(_) | Step::GetAll
@@ -295,6 +302,7 @@ impl Step {
             Step::Del(keys) => keys.contains(&key),
             Step::Rename(a, b) | Step::Copy(a, b, _) => *a == key || *b == key,
             Step::GetAll => true,
+            Step::Act(act) => act.looks_at(key),
             Step::Set { .. } | Step::SetAll(_) | Step::Flush => false,
         }
     }
@@ -344,11 +352,15 @@ impl Step {
                 all
             }
             Step::Flush => vec![word("FLUSHDB")],
+            Step::Act(act) => act.request(keys),
         }
     }
 
     /// Changes the state and tells what is replied.
     fn run(&self, state: &mut State, window: &Window) -> Expect {
+        if self.only_text().is_some_and(|key| holds_other(state, key)) {
+            return Expect::Error("WRONGTYPE");
+        }
         match self {
             Step::Get(k) => Expect::Exactly(bulk(&state[*k])),
             Step::Set { key, value, px } => {
@@ -372,18 +384,22 @@ impl Step {
             }
             Step::GetDel(k) => Expect::Exactly(bulk(&state[*k].take())),
             Step::Append(k, tail) => {
-                let value = grown(&mut state[*k]);
-                value.extend_from_slice(tail);
-                integer(value.len())
+                let grow = |text: &mut Vec<u8>| {
+                    text.extend_from_slice(tail);
+                    text.len()
+                };
+                integer(put(&mut state[*k], grow))
             }
             Step::SetRange(k, at, bytes) => {
-                let value = grown(&mut state[*k]);
                 let end = at + bytes.len();
-                value.resize(value.len().max(end), 0);
-                value[*at..end].copy_from_slice(bytes);
-                integer(value.len())
+                let grow = |text: &mut Vec<u8>| {
+                    text.resize(text.len().max(end), 0);
+                    text[*at..end].copy_from_slice(bytes);
+                    text.len()
+                };
+                integer(put(&mut state[*k], grow))
             }
-            Step::Strlen(k) => integer(state[*k].as_ref().map_or(0, |e| e.value.len())),
+            Step::Strlen(k) => integer(text(&state[*k]).map_or(0, Vec::len)),
             Step::IncrBy(k, by) => increment(&mut state[*k], *by),
             Step::Del(which) => {
                 integer(which.iter().filter(|k| state[**k].take().is_some()).count())
@@ -398,8 +414,23 @@ impl Step {
                 state.iter_mut().for_each(|s| *s = None);
                 ok()
             }
+            Step::Act(act) => act.run(state),
             Step::Rename(..) | Step::Copy(..) => self.moves(state),
             Step::Expire(..) | Step::Persist(_) | Step::Pttl(_) => self.times(state, window),
+        }
+    }
+
+    /// The key that must not hold a collection.
+    fn only_text(&self) -> Option<usize> {
+        match self {
+            Step::Get(key)
+            | Step::GetSet(key, _)
+            | Step::GetDel(key)
+            | Step::Append(key, _)
+            | Step::SetRange(key, ..)
+            | Step::Strlen(key)
+            | Step::IncrBy(key, _) => Some(*key),
+            _ => None,
         }
     }
 
@@ -456,24 +487,4 @@ fn expiry(ms: u64, window: &Window) -> Expiry {
         latest: window.max_ms + ms as i64,
         since_us: window.from_us,
     }
-}
-
-fn grown(entry: &mut Option<Entry>) -> &mut Vec<u8> {
-    let empty = || Entry {
-        value: Vec::new(),
-        expiry: None,
-    };
-    &mut entry.get_or_insert_with(empty).value
-}
-
-fn increment(entry: &mut Option<Entry>, by: i64) -> Expect {
-    let text = entry.as_ref().map_or(&b"0"[..], |e| &e.value);
-    let number = std::str::from_utf8(text)
-        .ok()
-        .and_then(|t| t.parse::<i64>().ok());
-    let Some(sum) = number.and_then(|n| n.checked_add(by)) else {
-        return Expect::Error("ERR ");
-    };
-    *grown(entry) = sum.to_string().into_bytes();
-    Expect::Exactly(Reply::Integer(sum))
 }

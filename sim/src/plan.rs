@@ -86,6 +86,12 @@ pub struct Plan {
     pub expiring: usize,
     pub groups: usize,
     pub pairs: usize,
+    pub hashes: usize,
+    pub lists: usize,
+    pub sets: usize,
+    pub sorted: usize,
+    /// Up to how many elements a collection is kept packed.
+    pub packed: usize,
     /// Large keys that nobody reads, so that a snapshot takes many steps.
     pub ballast: u64,
     pub mode: Mode,
@@ -137,7 +143,7 @@ impl Plan {
             None => r.weighted(&[(3, 0), (1, 100), (1, 300)]),
             Some(_) => 0,
         };
-        Self {
+        let mut plan = Self {
             seed,
             workers,
             clients,
@@ -154,6 +160,11 @@ impl Plan {
             expiring: r.between(0, 2) as usize,
             groups: r.between(0, 2) as usize,
             pairs: r.between(0, 2) as usize,
+            hashes: 0,
+            lists: 0,
+            sets: 0,
+            sorted: 0,
+            packed: 128,
             ballast,
             mode,
             operator_us: r.skewed(20_000, 3_000_000),
@@ -171,7 +182,32 @@ impl Plan {
             ]),
             last_workers: Self::next_workers(&mut r, workers),
             retention: r.weighted(&[(2, 0), (1, 1), (1, 3)]),
+        };
+        plan.add_collections();
+        plan
+    }
+
+    /// Some runs have texts only, some nearly nothing but collections.
+    fn add_collections(&mut self) {
+        let mut r = Random::new(self.seed, "collections");
+        let share = r.weighted(&[(2, 0.0), (3, 0.4), (1, 0.8)]);
+        if share == 0.0 {
+            return;
         }
+        if r.chance(0.6) {
+            self.texts = 1;
+            (self.counters, self.expiring, self.groups, self.pairs) = (0, 0, 0, 0);
+        }
+        let kinds = [
+            &mut self.hashes,
+            &mut self.lists,
+            &mut self.sets,
+            &mut self.sorted,
+        ];
+        for kind in kinds {
+            *kind = usize::from(r.chance(share)) + usize::from(r.chance(share / 2.0));
+        }
+        self.packed = r.weighted(&[(1, 0), (1, 1), (1, 2), (2, 4), (2, 128)]);
     }
 
     fn next_workers(r: &mut Random, workers: usize) -> usize {
@@ -281,6 +317,11 @@ impl fmt::Display for Plan {
             f,
             "  {} texts, {} counters, {} expiring keys, {} groups, {} pairs, {} large ones",
             self.texts, self.counters, self.expiring, self.groups, self.pairs, self.ballast
+        )?;
+        writeln!(
+            f,
+            "  {} hashes, {} lists, {} sets, {} sorted sets, packed up to {} elements",
+            self.hashes, self.lists, self.sets, self.sorted, self.packed
         )?;
         writeln!(
             f,

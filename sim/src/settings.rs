@@ -1,7 +1,7 @@
 //! The settings of a node, from a plan; and what the node is able to do.
 
 use crate::plan::{Mode, Plan};
-use rufous_server::config::{AppendFsync, Config, MaxmemoryPolicy};
+use rufous_server::config::{AppendFsync, Collections, Config, MaxmemoryPolicy};
 
 /// Settings of a node with so many workers.
 pub fn config(plan: &Plan, workers: usize) -> Config {
@@ -13,7 +13,19 @@ pub fn config(plan: &Plan, workers: usize) -> Config {
     let policy = MaxmemoryPolicy::ALL
         .into_iter()
         .find(|(_, name)| *name == plan.policy);
+    let mut collections = Collections {
+        list_max_listpack_size: plan.packed.max(1) as i64,
+        ..Collections::default()
+    };
+    for packing in [
+        &mut collections.hash,
+        &mut collections.set,
+        &mut collections.sorted_set,
+    ] {
+        packing.entries = plan.packed;
+    }
     Config {
+        collections,
         workers,
         maxmemory: plan.maxmemory.unwrap_or(0),
         maxmemory_policy: policy.map_or(MaxmemoryPolicy::NoEviction, |(policy, _)| policy),

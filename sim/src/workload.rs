@@ -1,6 +1,10 @@
 //! What clients ask for. Each written value is unique, so that a read tells
 //! which write it saw.
 
+mod collections;
+
+pub use collections::look;
+
 use crate::history::{Kind, Unit};
 use crate::model::{Op, Step};
 use crate::plan::Plan;
@@ -16,6 +20,10 @@ pub fn units(plan: &Plan) -> Vec<Unit> {
         (Kind::Expiring, plan.expiring),
         (Kind::Group, plan.groups),
         (Kind::Pair, plan.pairs),
+        (Kind::Hash, plan.hashes),
+        (Kind::List, plan.lists),
+        (Kind::Set, plan.sets),
+        (Kind::Sorted, plan.sorted),
     ];
     for (kind, count) in kinds {
         for number in 0..count {
@@ -23,11 +31,13 @@ pub fn units(plan: &Plan) -> Vec<Unit> {
             let keys = match kind {
                 Kind::Group => r.between(2, 5),
                 Kind::Pair => 2,
+                Kind::Hash | Kind::List | Kind::Set | Kind::Sorted => r.between(1, 3),
                 _ => 1,
             };
             // Where restarts may lose the end of each worker's log, two keys
             // that are moved about have to be in the same log.
-            let together = kind == Kind::Pair && (plan.may_lose() || r.chance(0.5));
+            let moved = kind != Kind::Group && keys > 1;
+            let together = moved && (plan.may_lose() || r.chance(0.5));
             let key = |k| match together {
                 true => format!("{{{name}}}{k}").into_bytes(),
                 false => format!("{name}:{k}").into_bytes(),
@@ -85,6 +95,7 @@ pub fn choose(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
         Kind::Expiring => expiring(r, unique),
         Kind::Group => group(r, unit, unique),
         Kind::Pair => pair(r, unique),
+        Kind::Hash | Kind::List | Kind::Set | Kind::Sorted => collections::step(r, unit, unique),
     })
 }
 
@@ -104,6 +115,9 @@ fn transaction(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
         Kind::Expiring => vec![expiring(r, unique), Step::Get(0)],
         Kind::Pair => vec![pair(r, unique), pair(r, unique), Step::Get(0), Step::Get(1)],
         Kind::Text => vec![text(r, unique, 0), text(r, unique, 0)],
+        Kind::Hash | Kind::List | Kind::Set | Kind::Sorted => {
+            return collections::transaction(r, unit, unique);
+        }
     };
     Op::Transaction { steps, guard: None }
 }

@@ -308,7 +308,7 @@ fn show_states(states: &[State]) -> String {
                 .expiry
                 .as_ref()
                 .map_or(String::new(), |x| format!(" until {}", x.earliest));
-            format!("{}{expiry}", crate::trace::show(&e.value))
+            format!("{}{expiry}", e.value)
         }
     };
     let state = |s: &State| s.iter().map(entry).collect::<Vec<_>>().join(", ");

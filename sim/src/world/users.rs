@@ -170,6 +170,13 @@ impl World {
         self.ask(client, Asked::Unit(unit), op, requests.len());
     }
 
+    fn look_at(&self, unit: usize) -> Op {
+        match &self.history.units[unit] {
+            unit if unit.kind.is_of_collections() => workload::look(unit),
+            _ => Op::One(Step::GetAll),
+        }
+    }
+
     /// The operator takes snapshots, changes settings, and at the end reads
     /// everything.
     fn operate(&mut self, link: usize) {
@@ -180,7 +187,8 @@ impl World {
             if !self.clients[operator].ready || self.clients[operator].db != db {
                 self.select(operator, db, &mut bytes);
             } else {
-                self.ask_unit(operator, unit, Op::One(Step::GetAll), &mut bytes);
+                let look = self.look_at(unit);
+                self.ask_unit(operator, unit, look, &mut bytes);
             }
             return self.send_to_node(link, bytes);
         }

@@ -1,0 +1,176 @@
+//! What clients ask of collections. Members come from a few, so that commands
+//! meet; values are unique.
+
+use super::Unique;
+use crate::history::{Kind, Unit};
+use crate::model::act::{Act, End};
+use crate::model::value::Name;
+use crate::model::{Op, Step};
+use crate::random::Random;
+
+/// Elements of a large command, and the bytes of each: together more than what
+/// a snapshot writes of a collection at first.
+const MANY: u64 = 20;
+const LONG: u64 = 1_000;
+
+/// Reads all that the unit holds.
+pub fn look(unit: &Unit) -> Op {
+    let read = |key| {
+        Step::Act(match unit.kind {
+            Kind::Hash => Act::HGetAll(key),
+            Kind::List => Act::LRange(key),
+            Kind::Set => Act::SMembers(key),
+            Kind::Sorted => Act::ZRange(key),
+            _ => return Step::Get(key),
+        })
+    };
+    match unit.keys.len() {
+        1 => Op::One(read(0)),
+        count => Op::Transaction {
+            steps: (0..count).map(read).collect(),
+            guard: None,
+        },
+    }
+}
+
+/// Some commands at once, and what they left.
+pub(super) fn transaction(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
+    let mut steps: Vec<_> = (0..r.between(1, 3))
+        .map(|_| step(r, unit, unique))
+        // What it takes is not known of one among others.
+        .filter(|step| !matches!(step, Step::Act(Act::SPop(..))))
+        .collect();
+    if r.chance(0.5) || steps.is_empty() {
+        steps.extend(look(unit).steps().iter().cloned());
+    }
+    Op::Transaction { steps, guard: None }
+}
+
+/// One command.
+pub(super) fn step(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Step {
+    let keys = unit.keys.len();
+    let key = r.index(keys);
+    if keys > 1 && r.chance(0.25) {
+        let other = (key + r.index(keys)) % keys;
+        return over_keys(r, unit.kind, key, other);
+    }
+    match r.below(40) {
+        0 => return Step::Del(vec![key]),
+        1 => return Step::Expire(key, r.skewed(5, 5_000)),
+        2 => return Step::Persist(key),
+        3 => return Step::Exists(key),
+        4 if r.chance(0.3) => return super::set(r, unique, key),
+        _ => {}
+    }
+    Step::Act(match unit.kind {
+        Kind::Hash => hash(r, key, unique),
+        Kind::List => list(r, key, unique),
+        Kind::Set => set(r, key),
+        _ => sorted(r, key),
+    })
+}
+
+fn over_keys(r: &mut Random, kind: Kind, from: usize, to: usize) -> Step {
+    match r.below(8) {
+        // Renaming a key to itself is a matter of its own.
+        0 | 1 if from != to => return Step::Rename(from, to),
+        2 | 3 if from != to => return Step::Copy(from, to, r.chance(0.7)),
+        _ => {}
+    }
+    Step::Act(match kind {
+        Kind::Hash => Act::HGetAll(from),
+        Kind::List => Act::LMove(from, to, end(r), end(r)),
+        Kind::Set if r.chance(0.6) => Act::SMove(from, to, member(r)),
+        Kind::Set => Act::SUnionStore(to),
+        _ => Act::ZUnionStore(to),
+    })
+}
+
+fn end(r: &mut Random) -> End {
+    *r.pick(&[End::Left, End::Right])
+}
+
+fn member(r: &mut Random) -> Name {
+    match r.below(8) {
+        0 => format!("b{}:{LONG}", r.below(MANY)).into_bytes(),
+        1 => format!("c{}:{}", r.below(4), r.skewed(10, 200)).into_bytes(),
+        _ => format!("m{}", r.below(12)).into_bytes(),
+    }
+}
+
+/// Now and then so many, and so long, that a snapshot writes them in parts.
+fn members(r: &mut Random) -> Vec<Name> {
+    if r.chance(0.06) {
+        let long = |n| format!("b{n}:{LONG}").into_bytes();
+        return (0..MANY).map(long).collect();
+    }
+    (0..r.skewed(1, 8)).map(|_| member(r)).collect()
+}
+
+impl Unique {
+    fn element(&mut self, r: &mut Random) -> Name {
+        let number = self.take();
+        match r.below(10) {
+            0 => format!("v{number}:{}", r.skewed(20, 200)).into_bytes(),
+            _ => format!("v{number}").into_bytes(),
+        }
+    }
+
+    fn long_element(&mut self) -> Name {
+        format!("v{}:{LONG}", self.take()).into_bytes()
+    }
+}
+
+fn hash(r: &mut Random, key: usize, unique: &mut Unique) -> Act {
+    match r.below(16) {
+        0..4 => Act::HGetAll(key),
+        4..8 => {
+            let fields = members(r).into_iter();
+            Act::HSet(key, fields.map(|f| (f, unique.element(r))).collect())
+        }
+        8..11 => Act::HDel(key, members(r)),
+        11 if r.chance(0.2) => Act::HIncrBy(key, member(r), 1),
+        _ => {
+            let field = format!("n{}", r.below(3)).into_bytes();
+            Act::HIncrBy(key, field, r.between(1, 9) as i64)
+        }
+    }
+}
+
+fn list(r: &mut Random, key: usize, unique: &mut Unique) -> Act {
+    match r.below(16) {
+        0..4 => Act::LRange(key),
+        4..8 => {
+            let count = r.skewed(1, 6);
+            let values = match r.chance(0.08) {
+                true => (0..MANY).map(|_| unique.long_element()).collect(),
+                false => (0..count).map(|_| unique.element(r)).collect(),
+            };
+            Act::Push(key, end(r), values)
+        }
+        8..13 => Act::Pop(key, end(r)),
+        _ => Act::LSet(key, r.below(8) as i64 - 4, unique.element(r)),
+    }
+}
+
+fn set(r: &mut Random, key: usize) -> Act {
+    match r.below(16) {
+        0..4 => Act::SMembers(key),
+        4..9 => Act::SAdd(key, members(r)),
+        9..14 => Act::SRem(key, members(r)),
+        _ => Act::SPop(key, None),
+    }
+}
+
+fn sorted(r: &mut Random, key: usize) -> Act {
+    match r.below(16) {
+        0..4 => Act::ZRange(key),
+        4..8 => {
+            let score = |r: &mut Random| r.below(40) as i64 - 20;
+            Act::ZAdd(key, members(r).into_iter().map(|m| (score(r), m)).collect())
+        }
+        8..11 => Act::ZIncrBy(key, r.below(20) as i64 - 10, member(r)),
+        11..14 => Act::ZRem(key, members(r)),
+        _ => Act::ZPopMin(key),
+    }
+}
