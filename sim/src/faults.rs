@@ -20,7 +20,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 7] = [
+    pub const ALL: [(Fault, &'static str); 10] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -31,6 +31,12 @@ impl Fault {
         ),
         (Fault::Kernel(Planted::NoIsolation), "no-isolation"),
         (Fault::Kernel(Planted::LostWakeUp), "lost-wake-up"),
+        (Fault::Kernel(Planted::LaterFirst), "later-first"),
+        (
+            Fault::Kernel(Planted::SnapshotLosesChunk),
+            "snapshot-loses-chunk",
+        ),
+        (Fault::Kernel(Planted::DroppedEffect), "dropped-effect"),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

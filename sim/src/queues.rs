@@ -4,7 +4,12 @@
 //! Oracles: what was acknowledged as taken is not there again, nor taken by
 //! anybody else, and what was acknowledged as pushed is taken once or still
 //! there, as far as restarts have to keep either; nobody waits while one of
-//! the keys has something; and no wait ends before its time.
+//! the keys has something; those who wait for a key are served in their order;
+//! and no wait ends before its time.
+
+mod line;
+
+use line::Line;
 
 use crate::client::State;
 use crate::history::{Epoch, Outcome, Record};
@@ -152,6 +157,9 @@ pub struct Queues {
     open_pops: usize,
     /// Keys that are still to get an element, so that whoever waits is served.
     pub fed: Vec<usize>,
+    /// The client that is to begin to wait, for as long as it takes.
+    pub invited: Option<usize>,
+    line: Line,
     /// Keys still to be looked at, and what was there.
     pub audit: Vec<usize>,
     seen: Vec<Vec<u64>>,
@@ -201,7 +209,11 @@ impl Queues {
             encode::request(bytes, &["EXISTS", "anything"]);
             return (Ask::Select, 2);
         }
-        me.left -= 1;
+        if self.invited == Some(client) {
+            return self.compose_wait(client, bytes);
+        }
+        let me = &mut self.clients[client];
+        me.left = me.left.saturating_sub(1);
         let keys = self.keys.len();
         let (a, b) = (me.random.index(keys), me.random.index(keys));
         if pushes {
@@ -234,6 +246,28 @@ impl Queues {
         request.push(&timeout);
         encode::request(bytes, &request);
         (Ask::Pop(names, timeout_us), 1)
+    }
+
+    /// Mostly for one key, and always without an end.
+    fn compose_wait(&mut self, client: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
+        self.invited = None;
+        let me = &mut self.clients[client];
+        let keys = self.keys.len();
+        let (a, b) = (me.random.index(keys), me.random.index(keys));
+        if me.random.chance(0.15) {
+            let request = [b"BLMOVE", &self.keys[a][..], &self.keys[b]];
+            encode::request(bytes, &[&request[..], &[b"LEFT", b"RIGHT", b"0"]].concat());
+            return (Ask::Move(a, b, None), 1);
+        }
+        let command = *me.random.pick(&[&b"BLPOP"[..], b"BRPOP"]);
+        if me.random.chance(0.15) {
+            let names = [&self.keys[a][..], &self.keys[b]];
+            encode::request(bytes, &[&[command][..], &names, &[b"0"]].concat());
+            return (Ask::Pop(vec![a, b], None), 1);
+        }
+        encode::request(bytes, &[command, &self.keys[a][..], b"0"]);
+        self.line.join(client, a);
+        (Ask::Pop(vec![a], None), 1)
     }
 
     /// Elements for one key, or for several at once in a transaction.
@@ -290,6 +324,10 @@ impl Queues {
             answered_us: if reply.is_some() { now_us } else { u64::MAX },
         };
         let refused = matches!(reply, Some(Reply::Error(_)));
+        match (&asked.ask, reply) {
+            (Ask::Pop(..), Some(Reply::Array(_))) => self.line.serve(client),
+            _ => self.line.leave(client),
+        }
         match asked.ask {
             Ask::Select => self.clients[client].ready = reply == Some(&Reply::Integer(0)),
             Ask::Push(pushed) => {
@@ -344,7 +382,8 @@ impl Queues {
     }
 
     /// Everything has been looked at, and nothing is under way.
-    pub fn judge(&self, epochs: &[Epoch], now_us: u64) -> Result<(), String> {
+    pub fn judge(&mut self, epochs: &[Epoch], now_us: u64) -> Result<(), String> {
+        self.line.judge()?;
         let mut there = BTreeSet::new();
         for element in self.seen.iter().flatten() {
             if !there.insert(*element) {

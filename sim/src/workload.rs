@@ -53,13 +53,25 @@ pub fn units(plan: &Plan) -> Vec<Unit> {
 }
 
 /// Numbers that no two writes share.
-#[derive(Debug, Default)]
-pub struct Unique(u64);
+#[derive(Debug)]
+pub struct Unique {
+    last: u64,
+    /// Bytes of a long element.
+    long: u64,
+}
 
 impl Unique {
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            last: 0,
+            // Where memory is limited, one command must not be a multiple of it.
+            long: if plan.maxmemory.is_some() { 50 } else { 1_000 },
+        }
+    }
+
     fn take(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
+        self.last += 1;
+        self.last
     }
 
     /// Mostly short, now and then long enough to fill a segment of the log.

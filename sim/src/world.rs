@@ -207,7 +207,7 @@ impl World {
             clients,
             queues: Queues::new(&plan),
             history: History::new(workload::units(&plan)),
-            unique: Unique::default(),
+            unique: Unique::new(&plan),
             disk: Disk::new(seed, plan.disk.clone()),
             modes: Modes::new(plan.mode),
             crashes: plan.crashes.iter().cloned().collect(),

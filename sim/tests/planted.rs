@@ -45,3 +45,23 @@ fn a_snapshot_that_misses_a_write() {
 fn commands_on_several_keys_without_isolation() {
     caught("no-isolation", 200);
 }
+
+#[test]
+fn clients_that_are_not_woken() {
+    caught("lost-wake-up", 100);
+}
+
+#[test]
+fn clients_served_out_of_their_order() {
+    caught("later-first", 100);
+}
+
+#[test]
+fn a_snapshot_that_loses_a_part_of_a_collection() {
+    caught("snapshot-loses-chunk", 400);
+}
+
+#[test]
+fn a_change_that_an_owner_is_not_told_of() {
+    caught("dropped-effect", 200);
+}

@@ -12,6 +12,12 @@ pub enum Planted {
     NoIsolation,
     /// Now and then nobody looks after those who wait for a key.
     LostWakeUp,
+    /// Who waits for a key is served after those behind.
+    LaterFirst,
+    /// A snapshot leaves out a part of a large collection.
+    SnapshotLosesChunk,
+    /// Now and then an owner is not told what a command over workers changed.
+    DroppedEffect,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -8,10 +8,9 @@ use crate::model::value::Name;
 use crate::model::{Op, Step};
 use crate::random::Random;
 
-/// Elements of a large command, and the bytes of each: together more than what
-/// a snapshot writes of a collection at first.
+/// Elements of a large command: together, where they are long, more than what a
+/// snapshot writes of a collection at first.
 const MANY: u64 = 20;
-const LONG: u64 = 1_000;
 
 /// Reads all that the unit holds.
 pub fn look(unit: &Unit) -> Op {
@@ -52,7 +51,7 @@ pub(super) fn step(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Step {
     let key = r.index(keys);
     if keys > 1 && r.chance(0.25) {
         let other = (key + r.index(keys)) % keys;
-        return over_keys(r, unit.kind, key, other);
+        return over_keys(r, unit.kind, (key, other), unique.long);
     }
     match r.below(40) {
         0 => return Step::Del(vec![key]),
@@ -65,12 +64,12 @@ pub(super) fn step(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Step {
     Step::Act(match unit.kind {
         Kind::Hash => hash(r, key, unique),
         Kind::List => list(r, key, unique),
-        Kind::Set => set(r, key),
-        _ => sorted(r, key),
+        Kind::Set => set(r, key, unique.long),
+        _ => sorted(r, key, unique.long),
     })
 }
 
-fn over_keys(r: &mut Random, kind: Kind, from: usize, to: usize) -> Step {
+fn over_keys(r: &mut Random, kind: Kind, (from, to): (usize, usize), long: u64) -> Step {
     match r.below(8) {
         // Renaming a key to itself is a matter of its own.
         0 | 1 if from != to => return Step::Rename(from, to),
@@ -80,7 +79,7 @@ fn over_keys(r: &mut Random, kind: Kind, from: usize, to: usize) -> Step {
     Step::Act(match kind {
         Kind::Hash => Act::HGetAll(from),
         Kind::List => Act::LMove(from, to, end(r), end(r)),
-        Kind::Set if r.chance(0.6) => Act::SMove(from, to, member(r)),
+        Kind::Set if r.chance(0.6) => Act::SMove(from, to, member(r, long)),
         Kind::Set => Act::SUnionStore(to),
         _ => Act::ZUnionStore(to),
     })
@@ -90,21 +89,21 @@ fn end(r: &mut Random) -> End {
     *r.pick(&[End::Left, End::Right])
 }
 
-fn member(r: &mut Random) -> Name {
+fn member(r: &mut Random, long: u64) -> Name {
     match r.below(8) {
-        0 => format!("b{}:{LONG}", r.below(MANY)).into_bytes(),
+        0 => format!("b{}:{long}", r.below(MANY)).into_bytes(),
         1 => format!("c{}:{}", r.below(4), r.skewed(10, 200)).into_bytes(),
         _ => format!("m{}", r.below(12)).into_bytes(),
     }
 }
 
 /// Now and then so many, and so long, that a snapshot writes them in parts.
-fn members(r: &mut Random) -> Vec<Name> {
+fn members(r: &mut Random, long: u64) -> Vec<Name> {
     if r.chance(0.06) {
-        let long = |n| format!("b{n}:{LONG}").into_bytes();
+        let long = |n| format!("b{n}:{long}").into_bytes();
         return (0..MANY).map(long).collect();
     }
-    (0..r.skewed(1, 8)).map(|_| member(r)).collect()
+    (0..r.skewed(1, 8)).map(|_| member(r, long)).collect()
 }
 
 impl Unique {
@@ -117,7 +116,7 @@ impl Unique {
     }
 
     fn long_element(&mut self) -> Name {
-        format!("v{}:{LONG}", self.take()).into_bytes()
+        format!("v{}:{}", self.take(), self.long).into_bytes()
     }
 }
 
@@ -125,11 +124,11 @@ fn hash(r: &mut Random, key: usize, unique: &mut Unique) -> Act {
     match r.below(16) {
         0..4 => Act::HGetAll(key),
         4..8 => {
-            let fields = members(r).into_iter();
+            let fields = members(r, unique.long).into_iter();
             Act::HSet(key, fields.map(|f| (f, unique.element(r))).collect())
         }
-        8..11 => Act::HDel(key, members(r)),
-        11 if r.chance(0.2) => Act::HIncrBy(key, member(r), 1),
+        8..11 => Act::HDel(key, members(r, unique.long)),
+        11 if r.chance(0.2) => Act::HIncrBy(key, member(r, unique.long), 1),
         _ => {
             let field = format!("n{}", r.below(3)).into_bytes();
             Act::HIncrBy(key, field, r.between(1, 9) as i64)
@@ -153,24 +152,30 @@ fn list(r: &mut Random, key: usize, unique: &mut Unique) -> Act {
     }
 }
 
-fn set(r: &mut Random, key: usize) -> Act {
+fn set(r: &mut Random, key: usize, long: u64) -> Act {
     match r.below(16) {
         0..4 => Act::SMembers(key),
-        4..9 => Act::SAdd(key, members(r)),
-        9..14 => Act::SRem(key, members(r)),
+        4..9 => Act::SAdd(key, members(r, long)),
+        9..14 => Act::SRem(key, members(r, long)),
         _ => Act::SPop(key, None),
     }
 }
 
-fn sorted(r: &mut Random, key: usize) -> Act {
+fn sorted(r: &mut Random, key: usize, long: u64) -> Act {
     match r.below(16) {
         0..4 => Act::ZRange(key),
         4..8 => {
             let score = |r: &mut Random| r.below(40) as i64 - 20;
-            Act::ZAdd(key, members(r).into_iter().map(|m| (score(r), m)).collect())
+            Act::ZAdd(
+                key,
+                members(r, long)
+                    .into_iter()
+                    .map(|m| (score(r), m))
+                    .collect(),
+            )
         }
-        8..11 => Act::ZIncrBy(key, r.below(20) as i64 - 10, member(r)),
-        11..14 => Act::ZRem(key, members(r)),
+        8..11 => Act::ZIncrBy(key, r.below(20) as i64 - 10, member(r, long)),
+        11..14 => Act::ZRem(key, members(r, long)),
         _ => Act::ZPopMin(key),
     }
 }

@@ -10,6 +10,12 @@ use crate::world::network::Link;
 use rufous_base::ConnInfo;
 use rufous_resp::Reply;
 
+/// How often clients line up, and are given something.
+const ROUNDS: usize = 4;
+/// The longest that a request and its reply are on their way, while nothing
+/// else is.
+const SETTLED_US: u64 = 100_000;
+
 impl World {
     /// Which client of queues this is, if it is one.
     pub(super) fn queue_client(&self, client: usize) -> Option<usize> {
@@ -35,7 +41,8 @@ impl World {
         }
         let audits = number == self.queues.auditor();
         let idle = self.queues.audit.is_empty() && self.queues.fed.is_empty();
-        if audits && idle || !audits && (self.calm || me.left == 0) {
+        let invited = self.queues.invited == Some(number);
+        if audits && idle || !audits && !invited && (self.calm || me.left == 0) {
             return;
         }
         let mut bytes = Vec::new();
@@ -48,7 +55,7 @@ impl World {
         let may_wait = matches!(ask, Ask::Pop(..) | Ask::Move(..));
         self.queues.clients[number].ask(ask, replies, self.now_us);
         self.send_to_node(link, bytes);
-        if may_wait && self.queues.clients[number].random.chance(0.1) {
+        if may_wait && !self.calm && self.queues.clients[number].random.chance(0.1) {
             self.leave_queue(number, link);
         }
     }
@@ -143,16 +150,54 @@ impl World {
         self.act_in(self.clients.len() + number, wait);
     }
 
-    /// Reads all queues and judges.
+    /// Has clients of queues wait, gives some of them something, and judges.
     pub(super) fn look_at_queues(&mut self) {
-        if self.queues.clients.is_empty() || self.failed() {
+        for round in 0..ROUNDS {
+            if self.queues.clients.is_empty() || self.failed() {
+                return;
+            }
+            self.line_up(round);
+            self.queues.fed = (0..self.queues.keys.len()).collect();
+            self.act_in(self.clients.len() + self.queues.auditor(), 1);
+            let limit = self.now_us + CALM_LIMIT_US;
+            self.until("all queues are fed", limit, |w| w.queues.fed.is_empty());
+            self.settle();
+            self.read_queues();
+        }
+    }
+
+    /// All who do nothing begin to wait, one after the other.
+    fn line_up(&mut self, round: usize) {
+        let all = self.queues.auditor();
+        for number in (0..all).map(|n| (n + round) % all) {
+            if self.failed() || self.queues.clients[number].asked.is_some() {
+                continue;
+            }
+            self.queues.invited = Some(number);
+            self.act_in(self.clients.len() + number, 1);
+            let limit = self.now_us + CALM_LIMIT_US;
+            self.until("a client waits for a queue", limit, |w| {
+                w.queues.invited.is_none()
+            });
+            self.settle();
+        }
+    }
+
+    /// Lets everything come to where it is on its way to.
+    fn settle(&mut self) {
+        if self.failed() {
             return;
         }
-        self.queues.fed = (0..self.queues.keys.len()).collect();
-        self.act_in(self.clients.len() + self.queues.auditor(), 1);
+        self.pass_us(SETTLED_US);
         let limit = self.now_us + CALM_LIMIT_US;
-        self.until("all queues are fed", limit, |w| w.queues.fed.is_empty());
-        self.rest();
+        self.until("the queues are at rest", limit, |w| {
+            w.queues.rest() && w.seats.iter().all(|s| s.is_idle())
+        });
+        self.pass_us(SETTLED_US);
+    }
+
+    /// Reads all queues and judges.
+    fn read_queues(&mut self) {
         if self.failed() {
             return;
         }

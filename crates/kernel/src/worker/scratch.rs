@@ -10,6 +10,7 @@ use super::spanning::Writes;
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
 use crate::multi::{Change, Gathered};
+use crate::planted::{self, Planted};
 use crate::shard::Shard;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
@@ -38,6 +39,11 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
         let change = match changes.remove(&key) {
             _ if all => Change::Whole(after),
             Some(None) => Change::Whole(after),
+            Some(Some(effects))
+                if planted::is(Planted::DroppedEffect) && effects.len() % 4 == 0 =>
+            {
+                continue;
+            }
             Some(Some(effects)) => Change::Effects(effects),
             None => continue,
         };

@@ -312,7 +312,10 @@ impl<P: Program> Worker<P> {
 
     fn serve_key(&mut self, now: Now, key: &KeyName, own: Option<Ticket>) {
         let mut after = None;
-        while let Some(id) = self.waits.queues.next_at(key, after) {
+        while let Some(mut id) = self.waits.queues.next_at(key, after) {
+            if planted::is(Planted::LaterFirst) {
+                id = self.waits.queues.next_at(key, Some(id)).unwrap_or(id);
+            }
             if self.is_held(key, own) {
                 // Not even whether it is there may be asked.
                 self.waits.held.insert(key.clone());
