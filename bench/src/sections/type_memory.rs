@@ -21,7 +21,7 @@ use crate::table::Table;
 
 const TARGET: Target = Target::AtMost(0.9);
 /// Time for background rehashing and the allocator to come to rest.
-const SETTLE: Duration = Duration::from_millis(500);
+const SETTLE: Duration = Duration::from_secs(2);
 /// Elements per command; sizes are multiples of it.
 const STEP: u64 = 10;
 const SIZES: [u64; 3] = [10, 100, 1_000_000];
