@@ -17,6 +17,7 @@ mod idle;
 mod large;
 mod malformed;
 mod numbers;
+mod patterns;
 mod pipelines;
 mod quiet;
 mod readers;
