@@ -1,4 +1,4 @@
-//! Tests of SORT.
+//! What SORT replies and stores, and which other keys it says that it reads.
 
 use crate::testing::Rig;
 use rufous_base::Args;
