@@ -187,8 +187,9 @@ impl Flags {
     pub const PUBSUB: Flags = Flags(1 << 14);
     /// May wait for data.
     pub const BLOCKING: Flags = Flags(1 << 15);
-    /// Takes time in proportion to the data, not only to its arguments: such a
-    /// command is timed on its own. Not shown to clients.
+    /// Takes time in proportion to the data, not only to its arguments and its
+    /// reply: such a command is timed on its own, where one with a long reply
+    /// is timed once it has run. Not shown to clients.
     pub const SLOW: Flags = Flags(1 << 30);
     /// Only gathers subcommands. Not shown to clients.
     pub const CONTAINER: Flags = Flags(1 << 31);

@@ -12,7 +12,7 @@ pub static HVALS: Command = Command {
         group: Group::Hash,
         complexity: "O(N) with N fields",
         arity: 2,
-        flags: Flags::READONLY.or(Flags::SLOW),
+        flags: Flags::READONLY,
         keys: Keys::FIRST,
         syntax: "key",
     },

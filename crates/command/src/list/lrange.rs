@@ -12,7 +12,7 @@ pub static LRANGE: Command = Command {
         group: Group::List,
         complexity: "O(log S + N) with N elements returned from a list of S",
         arity: 4,
-        flags: Flags::READONLY.or(Flags::SLOW),
+        flags: Flags::READONLY,
         keys: Keys::FIRST,
         syntax: "key start stop",
     },

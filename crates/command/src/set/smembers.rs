@@ -12,7 +12,7 @@ pub static SMEMBERS: Command = Command {
         group: Group::Set,
         complexity: "O(N) with N members",
         arity: 2,
-        flags: Flags::READONLY.or(Flags::SLOW),
+        flags: Flags::READONLY,
         keys: Keys::FIRST,
         syntax: "key",
     },

@@ -3,7 +3,9 @@
 //! The kernel reads no clock. The driver's time is looked at between batches,
 //! so a command is timed when it ends a batch of its own: those declared
 //! `SLOW`, those with many or large arguments, and every command while the
-//! threshold is so low that batches are switched off.
+//! threshold is so low that batches are switched off. A command that turns out
+//! to have a long reply ends its batch there and is timed with what ran before
+//! it in the same batch.
 
 use super::connection::{Connection, What};
 use super::parse::MANY_ARGS;

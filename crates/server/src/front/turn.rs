@@ -13,6 +13,9 @@ use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
 
+/// A command with a longer reply than this ends its step, so that it is timed.
+const LONG_REPLY: usize = 64 * 1024;
+
 impl Front {
     /// Goes on with what the turn received.
     pub(super) fn advance(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
@@ -43,7 +46,7 @@ impl Front {
 
     fn run_batch(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
         let mut ahead = std::mem::take(&mut self.lookahead);
-        let until = match ahead.alone && ahead.next + 1 < ahead.parsed.len() {
+        let mut until = match ahead.alone && ahead.next + 1 < ahead.parsed.len() {
             // The last one runs in a step of its own, and so is timed on its own.
             true => ahead.parsed.len() - 1,
             false => ahead.parsed.len(),
@@ -54,7 +57,12 @@ impl Front {
             while ahead.next < until && ahead.parsed[ahead.next].conn == conn {
                 let parsed = ahead.parsed[ahead.next];
                 ahead.next += 1;
+                let before = fx.output.mark().0;
                 self.run_parsed(now, bytes, &mut ahead, parsed, fx);
+                if fx.output.mark().0.saturating_sub(before) > LONG_REPLY {
+                    self.note_long(bytes, &ahead, parsed);
+                    until = ahead.next;
+                }
             }
             fx.write(conn, start);
         }
@@ -62,6 +70,23 @@ impl Front {
             self.release_held(&ahead);
         }
         self.lookahead = ahead;
+    }
+
+    /// Has a command with a long reply logged, if it took long. What ran before it in the same step had
+    /// short replies, so nearly all of the step's time was its own.
+    fn note_long(&mut self, bytes: &[u8], ahead: &Lookahead, parsed: Parsed) {
+        // Arguments that the command has taken over, or held ones, are gone.
+        if parsed.held || parsed.big != NO_BIG {
+            return;
+        }
+        let Some(connection) = find(&mut self.connections, parsed.conn) else {
+            return;
+        };
+        let buf = bytes.get(parsed.base..).unwrap_or_default();
+        let spans = &ahead.spans[parsed.spans.0 as usize..parsed.spans.1 as usize];
+        let args = Args::new(buf, spans, &mut []);
+        self.slow
+            .prepare(self.table, parsed.what, &args, connection);
     }
 
     fn run_parsed(
