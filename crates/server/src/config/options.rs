@@ -104,6 +104,7 @@ pub static OPTIONS: &[StartOption] = &[
     option(Group::Data, "hash-max-ziplist-entries", "COUNT"),
     option(Group::Data, "hash-max-ziplist-value", "BYTES"),
     option(Group::Data, "hll-sparse-max-bytes", "BYTES"),
+    option(Group::Data, "list-compress-depth", "COUNT"),
     option(Group::Data, "list-max-listpack-size", "COUNT"),
     option(Group::Data, "list-max-ziplist-size", "COUNT"),
     option(Group::Data, "set-max-intset-entries", "COUNT"),
