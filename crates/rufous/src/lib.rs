@@ -48,7 +48,7 @@
 //!                 self.0.set(0, key, value, ExpirySetting::Clear, now);
 //!                 reply.extend_from_slice(b"kept");
 //!             }
-//!             None => match self.0.get(0, key, now) {
+//!             None => match self.0.get(0, key, now).unwrap_or_default() {
 //!                 Some(value) => reply.extend_from_slice(value.bytes()),
 //!                 None => reply.extend_from_slice(b"nothing"),
 //!             },

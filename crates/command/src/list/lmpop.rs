@@ -56,13 +56,17 @@ impl Request {
             .and_then(|keys| keys.checked_add(first));
         let end = end.filter(|&end| end < args.len()).ok_or(Failure::SYNTAX)?;
         let from = End::parse(args.get(end))?;
-        let count = match args.len() - end - 1 {
+        let left = args.len() - end - 1;
+        let count = match left {
             0 => 1,
-            2 if is(args.get(end + 1), "COUNT") => {
+            2.. if is(args.get(end + 1), "COUNT") => {
                 positive(args.get(end + 2)).ok_or("ERR count should be greater than 0")?
             }
             _ => return Err(Failure::SYNTAX),
         };
+        if left > 2 {
+            return Err(Failure::SYNTAX);
+        }
         Ok(Self {
             first,
             end,

@@ -58,11 +58,14 @@ impl Plan {
         };
         let most = match args.len() - end {
             1 => 1,
-            3 if is(args.get(end + 1), "COUNT") => {
+            3.. if is(args.get(end + 1), "COUNT") => {
                 count(end + 2, "ERR count should be greater than 0")?
             }
             _ => return Err(Failure::SYNTAX),
         };
+        if args.len() - end > 3 {
+            return Err(Failure::SYNTAX);
+        }
         Ok(Plan {
             keys: first..end,
             from_top,

@@ -10,11 +10,18 @@ impl<P: Program> Worker<P> {
     /// The node stops, and this worker has nothing under way that it began.
     /// True once all workers are so: then nothing is under way anywhere.
     pub fn all_quiet(&mut self, now: Now, completions: &mut impl Completions) -> bool {
-        if !self.durable.said_quiet {
-            self.durable.said_quiet = true;
+        self.say_quiet(now, completions);
+        self.durable.may_close || self.durable.quiet == self.placement.workers()
+    }
+
+    /// Has worker 0 know that this worker has nothing under way. Returns
+    /// whether it was said before.
+    pub fn say_quiet(&mut self, now: Now, completions: &mut impl Completions) -> bool {
+        let said = std::mem::replace(&mut self.durable.said_quiet, true);
+        if !said {
             self.tell(now, WorkerId(0), Note::Quiet, completions);
         }
-        self.durable.may_close || self.durable.quiet == self.placement.workers()
+        said
     }
 
     /// At worker 0, when all are quiet: has every worker close its log.

@@ -402,7 +402,7 @@ impl Front {
     /// No log is closed before every worker has nothing under way: what one of
     /// them asks for may still change another's data.
     pub(super) fn close_durably(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
-        if !self.durability.folder || self.durability.loading {
+        if !self.durability.folder {
             return true;
         }
         let mut replies = Replies {
@@ -410,6 +410,11 @@ impl Front {
             counters: &mut self.counters,
             fx,
         };
+        if self.durability.loading {
+            // Worker 0 may have come to the end of loading by now, and would wait
+            // for this one for ever.
+            return self.kernel.say_quiet(now, &mut replies);
+        }
         if !self.kernel.all_quiet(now, &mut replies) {
             return false;
         }
