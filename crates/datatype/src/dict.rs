@@ -8,15 +8,17 @@
 //!   copy afterwards the segment that they touch. Thus a command may freeze a collection and walk it later.
 //! - **Order.** Elements stand in the order of their hashes, which growth and shrink never change: see
 //!   [`Dict::scan`].
-//! - **Memory.** An element takes its bytes, two bytes of lengths while both are below 128, and about five bytes of
-//!   a slot. [`Dict::bytes`] is exact.
+//! - **Memory.** An element takes its bytes, two bytes of lengths while both are below 128, about six bytes of
+//!   a slot, and two of what lies unused. [`Dict::bytes`] is exact, and nearly what the process takes: what
+//!   segments allocate has the same few sizes in all of them.
 //!
-//! Map, in reading order: `hash` (what the bits of a hash are for), `element` (bytes of one element), `slots` and
-//! `segment` (some hundred elements), `directory` (from hash to segment), `walk` (reading all or any).
+//! Map, in reading order: `hash` (what the bits of a hash are for), `element` (bytes of one element), `heap`, `slots`
+//! and `segment` (some hundred elements), `directory` (from hash to segment), `walk` (reading all or any).
 
 mod directory;
 mod element;
 mod hash;
+mod heap;
 mod segment;
 mod slots;
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) struct Parts {
     pub(super) value: Range<usize>,
 }
 
-/// What lies at an offset of the heap.
+/// What the bytes at an offset of the heap begin with.
 pub(super) enum Stored<'a> {
     /// The element's bytes.
     Inside(&'a [u8]),
@@ -64,8 +64,7 @@ pub(super) fn write_stub(out: &mut Vec<u8>, index: usize) {
 }
 
 #[inline]
-pub(super) fn stored(heap: &[u8], offset: usize) -> Stored<'_> {
-    let bytes = &heap[offset..];
+pub(super) fn stored(bytes: &[u8]) -> Stored<'_> {
     if bytes.starts_with(&STUB) {
         let index = [bytes[2], bytes[3], bytes[4], bytes[5]];
         return Stored::Outside(u32::from_le_bytes(index) as usize);

@@ -1,13 +1,14 @@
 //! A segment: the elements whose hashes begin with the same `depth` bits.
 //!
-//! Their bytes are packed in a heap, in the order in which they came; [`Slots`] finds them by the 16 bits of hash
+//! Their bytes are packed in a [`Heap`], in the order in which they came; [`Slots`] finds them by the 16 bits of hash
 //! that follow the segment's own, the tag. What replacements and removals leave behind is garbage, at most about a
 //! quarter of the heap. Elements too large to be copied about lie outside, shared by copies of the segment.
 
 use super::directory::Part;
 use super::element::{self, STUB_BYTES, Stored};
 use super::hash::{Hashing, MAX_DEPTH, tag_of};
-use super::slots::{NO_OFFSET, Slots, roomy};
+use super::heap::Heap;
+use super::slots::{MAX_NARROW, Slots, roomy};
 use std::sync::Arc;
 
 /// A segment splits rather than hold more elements than this, or more bytes of them than [`MAX_BYTES`]: copying it
@@ -37,9 +38,9 @@ struct Outside {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segment {
     slots: Slots,
-    heap: Vec<u8>,
+    heap: Heap,
     outside: Option<Box<Outside>>,
-    /// Bytes of the heap that no slot leads to.
+    /// Bytes in the heap that no slot leads to.
     garbage: usize,
     depth: u8,
 }
@@ -67,7 +68,7 @@ impl Segment {
                 + outside.elements.capacity() * size_of::<Option<Arc<[u8]>>>()
                 + outside.bytes
         });
-        ARC_BYTES + size_of::<Self>() + self.slots.bytes() + self.heap.capacity() + outside
+        ARC_BYTES + size_of::<Self>() + self.slots.bytes() + self.heap.bytes() + outside
     }
 
     #[inline]
@@ -84,7 +85,7 @@ impl Segment {
 
     #[inline]
     fn element_at(&self, offset: usize) -> (&[u8], &[u8]) {
-        let element = match element::stored(&self.heap, offset) {
+        let element = match element::stored(self.heap.at(offset)) {
             Stored::Inside(element) => element,
             Stored::Outside(index) => self.outside(index),
         };
@@ -137,7 +138,7 @@ impl Segment {
     }
 
     fn replace(&mut self, slot: usize, tag: u16, key: &[u8], value: &[u8]) {
-        if let Stored::Inside(_) = element::stored(&self.heap, self.slots.offset(slot))
+        if let Stored::Inside(_) = element::stored(self.heap.at(self.slots.offset(slot)))
             && self.element(slot).1.len() == value.len()
         {
             self.value_mut(slot).copy_from_slice(value);
@@ -151,10 +152,10 @@ impl Segment {
 
     pub(super) fn value_mut(&mut self, slot: usize) -> &mut [u8] {
         let offset = self.slots.offset(slot);
-        let element = match element::stored(&self.heap, offset) {
+        let element = match element::stored(self.heap.at(offset)) {
             Stored::Inside(element) => {
-                let end = offset + element.len();
-                &mut self.heap[offset..end]
+                let len = element.len();
+                self.heap.bytes_mut(offset, len)
             }
             Stored::Outside(index) => {
                 let outside = self.outside.as_mut();
@@ -179,7 +180,7 @@ impl Segment {
     /// Counts an element as garbage. Its bytes stay readable until the next [`Segment::compact`], which must not
     /// come before its slot is removed or leads elsewhere, unless it is to be stored anew.
     fn forget(&mut self, slot: usize) {
-        match element::stored(&self.heap, self.slots.offset(slot)) {
+        match element::stored(self.heap.at(self.slots.offset(slot))) {
             Stored::Inside(element) => self.garbage += element.len(),
             Stored::Outside(index) => {
                 self.garbage += STUB_BYTES;
@@ -203,16 +204,20 @@ impl Segment {
     /// Appends an element to the heap.
     fn store(&mut self, key: &[u8], value: &[u8]) -> usize {
         let size = element::size(key, value);
-        if size > element::OUTSIDE_ABOVE {
+        let offset = if size > element::OUTSIDE_ABOVE {
             let index = self.keep_outside(element::outside(key, value));
-            let offset = self.reserve(STUB_BYTES);
-            element::write_stub(&mut self.heap, index);
+            let (offset, room) = self.heap.add(STUB_BYTES);
+            element::write_stub(room, index);
             offset
         } else {
-            let offset = self.reserve(size);
-            element::write(&mut self.heap, key, value);
+            let (offset, room) = self.heap.add(size);
+            element::write(room, key, value);
             offset
+        };
+        if offset > MAX_NARROW {
+            self.slots.set_wide(true);
         }
+        offset
     }
 
     fn keep_outside(&mut self, element: Arc<[u8]>) -> usize {
@@ -232,23 +237,6 @@ impl Segment {
         outside.elements.len() - 1
     }
 
-    /// Makes space in the heap for `size` bytes; answers their offset.
-    fn reserve(&mut self, size: usize) -> usize {
-        let need = self.heap.len() + 1 + size;
-        if need > self.heap.capacity() {
-            self.heap
-                .reserve_exact((1 + size).max(self.heap.len() / 8 + 16));
-        }
-        if self.heap.len() & NO_OFFSET == NO_OFFSET {
-            self.heap.push(0);
-            self.garbage += 1;
-        }
-        if self.heap.len() > NO_OFFSET {
-            self.slots.set_wide(true);
-        }
-        self.heap.len()
-    }
-
     fn tidy(&mut self) {
         let many = self.garbage > LEAST_GARBAGE && self.garbage * 4 > self.heap.len();
         if many || self.len() == 0 {
@@ -264,7 +252,7 @@ impl Segment {
         }
         // Slots keep their places: whoever is about to use one may go on.
         let entries = std::mem::take(&mut to.entries);
-        let wide = to.segment.heap.len() > NO_OFFSET;
+        let wide = to.wide;
         let taken: Vec<usize> = self.slots.iter().map(|(slot, ..)| slot).collect();
         self.slots.set_wide(wide || self.slots.is_wide());
         for (slot, (tag, offset)) in taken.into_iter().zip(entries) {
@@ -273,7 +261,7 @@ impl Segment {
         self.slots.set_wide(wide);
         self.heap = to.segment.heap;
         self.outside = to.segment.outside;
-        self.garbage = to.segment.garbage;
+        self.garbage = 0;
     }
 }
 
@@ -348,7 +336,7 @@ impl Segment {
     }
 
     fn heap_size(&self, offset: usize) -> usize {
-        match element::stored(&self.heap, offset) {
+        match element::stored(self.heap.at(offset)) {
             Stored::Inside(element) => element.len(),
             Stored::Outside(_) => STUB_BYTES,
         }
@@ -387,7 +375,7 @@ impl Segment {
             let ours = |hash: u64| hash.checked_shr(64 - depth).unwrap_or(0);
             assert_eq!(ours(hash), ours(prefix), "an element of another segment");
             live += self.heap_size(offset);
-            if let Stored::Outside(index) = element::stored(&self.heap, offset) {
+            if let Stored::Outside(index) = element::stored(self.heap.at(offset)) {
                 outside_bytes += ARC_BYTES + self.outside(index).len();
             }
         }
@@ -402,23 +390,20 @@ impl Segment {
 struct Builder {
     segment: Segment,
     entries: Vec<(u16, usize)>,
+    /// Whether an offset needs more than 16 bits.
+    wide: bool,
 }
 
 impl Builder {
     fn new(depth: u8, len: usize, bytes: usize) -> Self {
-        // A padding byte before every multiple of 2^16, and some space for what comes next.
-        let heap = if len == 0 {
-            0
-        } else {
-            bytes + (bytes >> 16) + bytes / 16
-        };
         Self {
             segment: Segment {
-                heap: Vec::with_capacity(heap),
+                heap: Heap::with_room(bytes),
                 depth,
                 ..Segment::default()
             },
             entries: Vec::with_capacity(len),
+            wide: false,
         }
     }
 
@@ -426,24 +411,26 @@ impl Builder {
         #[cfg(test)]
         MOVED.set(MOVED.get() + 1);
         let to = &mut self.segment;
-        if to.heap.len() & NO_OFFSET == NO_OFFSET {
-            to.heap.push(0);
-            to.garbage += 1;
-        }
-        self.entries.push((tag, to.heap.len()));
-        match element::stored(&from.heap, offset) {
-            Stored::Inside(element) => to.heap.extend_from_slice(element),
+        let offset = match element::stored(from.heap.at(offset)) {
+            Stored::Inside(element) => {
+                let (offset, room) = to.heap.add(element.len());
+                room.extend_from_slice(element);
+                offset
+            }
             Stored::Outside(index) => {
                 let index = to.keep_outside(Arc::clone(from.outside(index)));
-                element::write_stub(&mut to.heap, index);
+                let (offset, room) = to.heap.add(STUB_BYTES);
+                element::write_stub(room, index);
+                offset
             }
-        }
+        };
+        self.wide |= offset > MAX_NARROW;
+        self.entries.push((tag, offset));
     }
 
     fn finish(mut self) -> Segment {
-        let wide = self.segment.heap.len() > NO_OFFSET;
         let capacity = roomy(self.entries.len());
-        self.segment.slots = Slots::from_sorted(&self.entries, capacity, wide);
+        self.segment.slots = Slots::from_sorted(&self.entries, capacity, self.wide);
         self.segment
     }
 }

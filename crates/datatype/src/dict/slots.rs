@@ -8,12 +8,25 @@
 //! that of hashes makes splits, joins and SCAN walks along the array. Entries may stand on either side of their
 //! home: whoever comes makes room towards the nearer gap.
 
-/// No entry's offset has these low bits: whoever allots offsets skips them.
+use super::segment::MAX_LEN;
+
+/// No entry's offset has these low bits: see `heap.rs`.
 pub(super) const NO_OFFSET: usize = 0xFFFF;
+
+/// The greatest offset for which slots need not be wide.
+pub(super) const MAX_NARROW: usize = NO_OFFSET - 1;
 const EMPTY: u32 = u32::MAX;
 
 /// Slots for fewer entries than this are not worth a smaller array.
 const LEAST: usize = 8;
+
+/// Slots for a segment of [`MAX_LEN`] elements, not crowded.
+const FULL: usize = MAX_LEN * 8 / 7 + 1;
+
+/// A little less than what is left in the smaller half of a full segment.
+const HALF: usize = MAX_LEN * 7 / 16;
+
+const _: () = assert!(HALF * 3 >= FULL, "neither is it sparse");
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
@@ -276,8 +289,12 @@ impl Slots {
     }
 }
 
-/// How many slots `len` entries are given when the array is made anew.
+/// How many slots `len` entries are given when the array is made anew. Halves of a full segment get at once what a
+/// full one needs: all arrays of large tables have one size, and what one leaves serves another.
 pub(super) fn roomy(len: usize) -> usize {
+    if (HALF..=MAX_LEN).contains(&len) {
+        return FULL;
+    }
     (len * 4 / 3 + 1).max(LEAST)
 }
 
