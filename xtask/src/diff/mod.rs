@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Only this family of commands (may be repeated)
     #[arg(long)]
     pub(crate) family: Vec<Family>,
-    /// Go on after a difference; show the first of each command
+    /// Go on with a family after a difference; show the first of each command
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Start this command line instead of the release build; {port} and {dir} are filled in
@@ -122,9 +122,6 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     for &family in families {
         fine &= compare_family(args, family, &known, &mut sides)
             .with_context(|| format!("family {}", family.name()))?;
-        if !fine && !args.keep_going {
-            break;
-        }
     }
     Ok(fine)
 }

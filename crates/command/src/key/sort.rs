@@ -303,10 +303,11 @@ const NOT_A_NUMBER: Failure = Failure(Cow::Borrowed(
     "ERR One or more scores can't be converted into double",
 ));
 
-/// As C reads it: white space before it, and nothing at all, which is 0.
+/// As C reads it: white space before it, up to a zero byte, and nothing at all, which is 0.
 fn number(element: &[u8]) -> Option<f64> {
-    match element.trim_ascii_start() {
-        b"" if element.is_empty() => Some(0.0),
+    let text = element.split(|&byte| byte == 0).next().unwrap_or_default();
+    match text.trim_ascii_start() {
+        b"" if text.is_empty() => Some(0.0),
         digits => parse_f64(digits).filter(|number| !number.is_nan()),
     }
 }

@@ -40,11 +40,12 @@ struct Options {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let options = parse(&args)?;
+    // Redis looks at the keys before the options.
     let a = ctx.first_key(args.get(1));
     let b = ctx.key(args.get(2));
     let a = owned(ctx.shard.get(ctx.db, a, ctx.now).map_err(|_| NOT_STRINGS)?);
     let b = owned(ctx.shard.get(ctx.db, b, ctx.now).map_err(|_| NOT_STRINGS)?);
+    let options = parse(&args)?;
     let (a, b) = (bytes(&a), bytes(&b));
     if options.index {
         let found = lcs::lcs_index(a, b, options.min_match_len, MAX_BULK)?;
@@ -158,6 +159,9 @@ mod tests {
             "-ERR value is not an integer or out of range\r\n",
         );
         rig.check("LCS a b x", "-ERR syntax error\r\n");
+        rig.check("RPUSH list 1", ":1\r\n");
+        let keys = "-ERR The specified keys must contain string values\r\n";
+        rig.check("LCS a list x", keys);
         rig.check("SETRANGE a 20000 x", ":20001\r\n");
         rig.check("SETRANGE b 20000 x", ":20001\r\n");
         rig.check(

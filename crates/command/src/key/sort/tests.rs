@@ -8,6 +8,16 @@ use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::{Entry, OwnedValue};
 
 #[test]
+fn numbers_end_at_a_zero_byte() {
+    let mut rig = Rig::new();
+    for bytes in [&b"2\0x"[..], b"\0\xff", b"1", b""] {
+        rig.run(&[b"RPUSH", b"k", bytes]);
+    }
+    let sorted = b"*4\r\n$0\r\n\r\n$2\r\n\0\xff\r\n$1\r\n1\r\n$3\r\n2\0x\r\n";
+    assert_eq!(rig.run(&[b"SORT", b"k"]), sorted);
+}
+
+#[test]
 fn by_number_or_bytes_in_either_direction() {
     let mut rig = Rig::new();
     rig.check("SORT k", "*0\r\n");
