@@ -227,6 +227,8 @@ pub struct Waits {
     pub clients: Clients,
     /// Touched keys that cannot be looked at before a hold ends.
     pub held: BTreeSet<KeyName>,
+    /// Nobody is served as yet.
+    pub on_hold: bool,
     /// Word of waits that began or were served, for their clients' workers.
     pub told: VecDeque<(WorkerId, Told)>,
 }

@@ -270,6 +270,12 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    /// While it holds them back, waiters get nothing; what they wait for stays
+    /// on the shard's list. To be followed by [`Worker::settle`] when it ends.
+    pub fn hold_waiters(&mut self, hold: bool) {
+        self.waits.on_hold = hold;
+    }
+
     /// To be called when commands run with [`Worker::run_now`] are through.
     #[inline]
     pub fn serve_waiters(&mut self, now: Now) {
@@ -295,6 +301,9 @@ impl<P: Program> Worker<P> {
     /// are. `own` is a hold about to end.
     #[cold]
     fn serve(&mut self, now: Now, own: Option<Ticket>) {
+        if self.waits.on_hold {
+            return;
+        }
         while let Some(key) = self.shard.next_touched() {
             if planted::is(Planted::LostWakeUp) && self.rng.below(8) == 0 {
                 continue;

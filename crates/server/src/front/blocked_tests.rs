@@ -241,3 +241,29 @@ fn waits_are_counted_as_calls_once() {
     let stats = rig.run("INFO commandstats");
     assert!(stats.contains("cmdstat_blpop:calls=2,"), "{stats}");
 }
+
+#[test]
+fn who_waits_touches_no_watched_key_before_it_is_served() {
+    for workers in [1, 2, 3] {
+        let keys = ["w{t}", "x{t}", "x", "y", "z", "a", "b"];
+        let pairs = keys.iter().flat_map(|a| keys.iter().map(move |b| (a, b)));
+        for (from, to) in pairs {
+            let (mut rig, waiting, watching) = rig(workers);
+            rig.check("SET some value", "+OK\r\n");
+            rig.check_on(waiting, &format!("BRPOPLPUSH {from} {to} 0"), "");
+            rig.check_on(watching, &format!("WATCH {from} {to}"), "+OK\r\n");
+            // Holding the keys of several workers to read them changes nothing.
+            rig.check(&format!("SINTERCARD 3 {from} {to} none"), ":0\r\n");
+            rig.check_on(watching, "MULTI", "+OK\r\n");
+            rig.check_on(watching, "GET some", "+QUEUED\r\n");
+            rig.check_on(watching, "EXEC", "*1\r\n$5\r\nvalue\r\n");
+
+            rig.check_on(watching, &format!("WATCH {to}"), "+OK\r\n");
+            rig.check_on(watching, "MULTI", "+OK\r\n");
+            rig.check_on(watching, "GET some", "+QUEUED\r\n");
+            rig.check(&format!("RPUSH {from} element"), ":1\r\n");
+            assert_eq!(rig.take(waiting), "$7\r\nelement\r\n");
+            rig.check_on(watching, "EXEC", "*-1\r\n");
+        }
+    }
+}

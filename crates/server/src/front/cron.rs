@@ -49,7 +49,7 @@ impl Cron {
 impl Front {
     pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.pause.is_active() && now.mono_us >= self.pause.until_us {
-            self.pause.end();
+            self.end_pause();
         }
         // Before the log has begun nothing may change.
         let may_change = !self.durability.loading;

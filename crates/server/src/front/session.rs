@@ -36,10 +36,6 @@ pub struct Pause {
 }
 
 impl Pause {
-    pub(crate) fn end(&mut self) {
-        *self = Pause::default();
-    }
-
     #[inline]
     pub fn is_active(&self) -> bool {
         self.until_us != 0
@@ -60,7 +56,8 @@ impl Pause {
 
 impl Front {
     /// Starts a pause on this worker. One that is under way is neither
-    /// shortened nor made to hold back less.
+    /// shortened nor made to hold back less. Clients that wait for data, all of
+    /// whose commands write, get none meanwhile.
     pub(crate) fn start_pause(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
         let under_way = self.pause.until_us > now.mono_us;
         let until_us = now.mono_us.saturating_add(timeout_us);
@@ -72,5 +69,12 @@ impl Front {
             },
             writes_only: writes_only && (!under_way || self.pause.writes_only),
         };
+        self.kernel.hold_waiters(true);
+    }
+
+    /// The end of the step serves who waits for data.
+    pub(crate) fn end_pause(&mut self) {
+        self.pause = Pause::default();
+        self.kernel.hold_waiters(false);
     }
 }

@@ -35,7 +35,7 @@ pub static UNPAUSE: SessionCommand = SessionCommand {
     run: |session, _, reply| {
         session.ask_all(
             reply,
-            |front, _| front.pause.end(),
+            |front, _| front.end_pause(),
             |_, _, reply| reply.ok(),
         );
         Ok(())
@@ -115,6 +115,33 @@ mod tests {
             rig.run("INFO clients")
                 .contains("\r\nblocked_clients:0\r\n")
         );
+    }
+
+    #[test]
+    fn who_waits_for_data_gets_none_before_it_is_over() {
+        for workers in [1, 3] {
+            for ends_itself in [false, true] {
+                let mut rig = Rig::new(workers);
+                let (first, second) = (rig.connect(workers - 1), rig.connect(0));
+                rig.send(first, b"BLPOP k 0\r\n");
+                rig.send(second, b"BLPOP other k 0.02\r\n");
+                // What pushes and pauses at once: those who push later wait.
+                rig.check("MULTI", "+OK\r\n");
+                rig.check("CLIENT PAUSE 100 WRITE", "+QUEUED\r\n");
+                rig.check("RPUSH k a b", "+QUEUED\r\n");
+                rig.check("EXEC", "*2\r\n+OK\r\n:2\r\n");
+                rig.check("LLEN k", ":2\r\n");
+                rig.advance_ms(50);
+                assert_eq!(rig.take(first), "");
+                assert_eq!(rig.take(second), "*-1\r\n", "time goes on");
+                match ends_itself {
+                    true => rig.advance_ms(60),
+                    false => rig.check("CLIENT UNPAUSE", "+OK\r\n"),
+                }
+                assert_eq!(rig.take(first), "*2\r\n$1\r\nk\r\n$1\r\na\r\n");
+                rig.check("LRANGE k 0 -1", "*1\r\n$1\r\nb\r\n");
+            }
+        }
     }
 
     #[test]
