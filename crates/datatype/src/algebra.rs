@@ -27,6 +27,8 @@ pub struct Tuning {
     pub list: Packing,
     pub set: Packing,
     pub sorted_set: Packing,
+    /// Up to so many integers a set is called an `intset`.
+    pub intset_entries: usize,
     /// Bytes that a sparse HyperLogLog may have.
     pub hll_sparse_max_bytes: usize,
 }
@@ -58,6 +60,7 @@ impl Default for Tuning {
             },
             set: packing,
             sorted_set: packing,
+            intset_entries: 512,
             hll_sparse_max_bytes: crate::hll::DEFAULT_SPARSE_MAX_BYTES,
         }
     }
@@ -251,6 +254,10 @@ pub trait DataType: Algebra {
     fn len(view: Self::View<'_>) -> usize;
     /// What a state that is not packed has on the heap, in constant time.
     fn heap_bytes(state: &Self::State) -> usize;
+    /// Of that, about what no copy shares, in less time than dropping it.
+    fn own_bytes(state: &Self::State) -> usize {
+        Self::heap_bytes(state)
+    }
     /// What operations have taken out of a state as a whole and that takes
     /// time to drop, so that it can be dropped where nobody waits. Until then
     /// it is no part of the state, nor of [`DataType::heap_bytes`].
@@ -258,8 +265,8 @@ pub trait DataType: Algebra {
         let _ = state;
         None
     }
-    /// What `OBJECT ENCODING` answers.
-    fn encoding(view: Self::View<'_>) -> &'static str;
+    /// What `OBJECT ENCODING` answers: how Redis would keep it.
+    fn encoding(view: Self::View<'_>, tuning: &Tuning) -> &'static str;
 
     /// Appends the committed operation's bytes.
     fn encode(op: &Self::Op<'_>, out: &mut Vec<u8>);

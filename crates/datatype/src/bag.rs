@@ -378,7 +378,7 @@ impl DataType for Bag {
         0
     }
 
-    fn encoding(_: &[u8]) -> &'static str {
+    fn encoding(_: &[u8], _: &Tuning) -> &'static str {
         "exact"
     }
 

@@ -427,7 +427,7 @@ impl DataType for Bounded {
         0
     }
 
-    fn encoding(_: &[u8]) -> &'static str {
+    fn encoding(_: &[u8], _: &Tuning) -> &'static str {
         "int"
     }
 

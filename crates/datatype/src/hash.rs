@@ -375,7 +375,11 @@ impl DataType for Hash {
         state.heap_bytes()
     }
 
-    fn encoding(view: View<'_>) -> &'static str {
+    fn own_bytes(state: &State) -> usize {
+        state.own_bytes()
+    }
+
+    fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view {
             View::Large(_) => "hashtable",
             View::Packed(_) => "listpack",

@@ -417,11 +417,18 @@ impl DataType for List {
         }
     }
 
+    fn own_bytes(state: &State) -> usize {
+        match state {
+            State::Packed(_) => 0,
+            State::Large { seq, .. } => seq.own_bytes(),
+        }
+    }
+
     fn take_waste(state: &mut State) -> Option<State> {
         state.take_waste()
     }
 
-    fn encoding(view: View<'_>) -> &'static str {
+    fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view {
             View::Packed(_) => "listpack",
             View::Large(_) => "quicklist",

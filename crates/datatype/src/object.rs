@@ -87,9 +87,9 @@ macro_rules! register {
             }
 
             /// What `OBJECT ENCODING` answers of a packed value.
-            pub fn packed_encoding(self, bytes: &[u8]) -> &'static str {
+            pub fn packed_encoding(self, bytes: &[u8], tuning: &Tuning) -> &'static str {
                 match self {
-                    $(Tag::$name => <$ty>::encoding(<$ty>::packed_view(bytes)),)+
+                    $(Tag::$name => <$ty>::encoding(<$ty>::packed_view(bytes), tuning),)+
                 }
             }
 
@@ -139,6 +139,13 @@ macro_rules! register {
                 }
             }
 
+            /// See [`DataType::own_bytes`].
+            pub fn own_bytes(&self) -> usize {
+                match self {
+                    $(Object::$name(state) => <$ty>::own_bytes(state),)+
+                }
+            }
+
             /// Its bytes, if it is packed.
             pub fn packed(&self) -> Option<&[u8]> {
                 match self {
@@ -153,9 +160,9 @@ macro_rules! register {
                 }
             }
 
-            pub fn encoding(&self) -> &'static str {
+            pub fn encoding(&self, tuning: &Tuning) -> &'static str {
                 match self {
-                    $(Object::$name(state) => <$ty>::encoding(<$ty>::view(state)),)+
+                    $(Object::$name(state) => <$ty>::encoding(<$ty>::view(state), tuning),)+
                 }
             }
 

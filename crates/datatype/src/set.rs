@@ -69,6 +69,9 @@ impl Reply {
     }
 }
 
+/// Larger sets are not looked through for anything but integers.
+const MOST_INTEGERS: usize = 1 << 14;
+
 #[inline]
 fn shape(tuning: &Tuning) -> Shape {
     Shape {
@@ -355,10 +358,21 @@ impl DataType for Set {
         state.heap_bytes()
     }
 
-    fn encoding(view: View<'_>) -> &'static str {
+    fn own_bytes(state: &State) -> usize {
+        state.own_bytes()
+    }
+
+    fn encoding(view: View<'_>, tuning: &Tuning) -> &'static str {
+        let len = view.len();
+        let mut members = view.iter().map(|(member, _)| member);
         match view {
+            _ if len <= MOST_INTEGERS && members.all(is_canonical_integer) => {
+                match len <= tuning.intset_entries {
+                    true => "intset",
+                    false => "hashtable",
+                }
+            }
             View::Large(_) => "hashtable",
-            View::Packed(pack) if pack.iter().all(is_canonical_integer) => "intset",
             View::Packed(_) => "listpack",
         }
     }

@@ -185,7 +185,7 @@ impl DataType for Uid {
         0
     }
 
-    fn encoding(_: &[u8]) -> &'static str {
+    fn encoding(_: &[u8], _: &Tuning) -> &'static str {
         "int"
     }
 

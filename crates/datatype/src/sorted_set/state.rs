@@ -57,6 +57,15 @@ impl State {
         }
     }
 
+    pub(super) fn own_bytes(&self) -> usize {
+        match self {
+            State::Packed(_) => 0,
+            State::Large(large) | State::Emptied(large) => {
+                size_of::<Large>() + large.scores.own_bytes() + large.order.own_bytes()
+            }
+        }
+    }
+
     /// Takes a step with one member.
     #[inline]
     pub(super) fn step(&mut self, member: &[u8], step: Step, tuning: &Tuning) -> Applied<Reply> {

@@ -55,7 +55,11 @@ impl DataType for SortedSet {
         state.heap_bytes()
     }
 
-    fn encoding(view: View<'_>) -> &'static str {
+    fn own_bytes(state: &State) -> usize {
+        state.own_bytes()
+    }
+
+    fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view {
             View::Packed(_) => "listpack",
             View::Large(_) => "skiplist",

@@ -58,8 +58,8 @@ impl DataType for TopK {
         }
     }
 
-    fn encoding(view: View<'_>) -> &'static str {
-        SortedSet::encoding(view.members)
+    fn encoding(view: View<'_>, tuning: &Tuning) -> &'static str {
+        SortedSet::encoding(view.members, tuning)
     }
 
     fn encode(op: &Op<'_>, out: &mut Vec<u8>) {
@@ -130,6 +130,6 @@ mod tests {
         assert_eq!(TopK::canonical(view), TopK::canonical(TopK::view(&other)));
         assert_eq!((view.len(), view.at(0)), (300, Some((&b"0999"[..], 999.0))));
         assert_eq!(view.at(299), Some((&b"0700"[..], 700.0)));
-        assert_eq!(TopK::encoding(view), "skiplist");
+        assert_eq!(TopK::encoding(view, &tuning), "skiplist");
     }
 }

@@ -1,6 +1,6 @@
 //! What goes into a shard and comes out of it.
 
-use rufous_datatype::algebra::MAX_PACKED;
+use rufous_datatype::algebra::{MAX_PACKED, Tuning};
 use rufous_datatype::object::{Object, Registered, Tag};
 use std::sync::Arc;
 
@@ -78,11 +78,11 @@ impl<'a> Any<'a> {
     }
 
     /// What `OBJECT ENCODING` answers; `None` for strings.
-    pub fn encoding(self) -> Option<&'static str> {
+    pub fn encoding(self, tuning: &Tuning) -> Option<&'static str> {
         match self {
             Any::String(_) => None,
-            Any::Packed(tag, bytes) => Some(tag.packed_encoding(bytes)),
-            Any::Object(object) => Some(object.encoding()),
+            Any::Packed(tag, bytes) => Some(tag.packed_encoding(bytes, tuning)),
+            Any::Object(object) => Some(object.encoding(tuning)),
         }
     }
 

@@ -16,7 +16,7 @@ pub struct Collections {
     pub list_max_listpack_size: i64,
     /// Without effect: lists are not compressed, whatever a program asks for.
     pub list_compress_depth: i64,
-    pub set_max_intset_entries: i64,
+    pub set_max_intset_entries: usize,
     pub hll_sparse_max_bytes: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for Collections {
             sorted_set: tuning.sorted_set,
             list_max_listpack_size: -2,
             list_compress_depth: 0,
-            set_max_intset_entries: 512,
+            set_max_intset_entries: tuning.intset_entries,
             hll_sparse_max_bytes: tuning.hll_sparse_max_bytes,
         }
     }
@@ -47,6 +47,7 @@ impl Collections {
             hash: self.hash,
             set: self.set,
             sorted_set: self.sorted_set,
+            intset_entries: self.set_max_intset_entries,
             hll_sparse_max_bytes: self.hll_sparse_max_bytes,
             list: Packing {
                 entries,
@@ -145,8 +146,9 @@ pub(super) const SET_INTSET: Param = Param {
     name: "set-max-intset-entries",
     get: |config| config.collections.set_max_intset_entries.to_string(),
     set: Some(|config: &mut Config, value| {
-        config.collections.set_max_intset_entries = integer(value, 0..=i64::MAX)?;
+        config.collections.set_max_intset_entries = integer(value, 0..=i64::MAX)? as usize;
         Ok(())
     }),
-    help: "Taken for Redis's sake: sets of integers are packed as other sets are.",
+    help: "Up to so many integers OBJECT ENCODING calls a set an intset, as Redis does; they are \
+        packed as other sets are.",
 };

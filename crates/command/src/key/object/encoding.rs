@@ -22,9 +22,10 @@ pub static ENCODING: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(2));
+    let tuning = *ctx.shard.tuning();
     match ctx.shard.look(ctx.db, key, ctx.now) {
         Some(Any::String(value)) => reply.bulk(encoding(value.bytes()).as_bytes()),
-        Some(other) => reply.bulk(other.encoding().unwrap_or_default().as_bytes()),
+        Some(other) => reply.bulk(other.encoding(&tuning).unwrap_or_default().as_bytes()),
         None => reply.null(),
     }
     Ok(())
@@ -63,5 +64,36 @@ mod tests {
         check(&"x".repeat(45), "raw");
         check(&"1".repeat(45), "raw");
         rig.check("object|encoding ENCODING none", "$-1\r\n");
+    }
+
+    #[test]
+    fn sets_of_integers_by_their_number() {
+        let mut rig = Rig::new();
+        let encoding = |rig: &mut Rig, encoding: &str| {
+            let reply = format!("${}\r\n{encoding}\r\n", encoding.len());
+            rig.check("object|encoding encoding s", &reply);
+        };
+        for n in 1..=513 {
+            rig.check(&format!("SADD s {n}"), ":1\r\n");
+            if [1, 128, 129, 512].contains(&n) {
+                encoding(&mut rig, "intset");
+            }
+        }
+        encoding(&mut rig, "hashtable");
+        rig.check("SREM s 1 2 3", ":3\r\n");
+        rig.check("SADD s x", ":1\r\n");
+        encoding(&mut rig, "hashtable");
+        rig.check("DEL s", ":1\r\n");
+        rig.check("SADD s 1 x", ":2\r\n");
+        encoding(&mut rig, "listpack");
+        rig.shard.set_tuning(rufous_datatype::algebra::Tuning {
+            intset_entries: 3,
+            ..*rig.shard.tuning()
+        });
+        rig.check("DEL s", ":1\r\n");
+        rig.check("SADD s 1 2 3", ":3\r\n");
+        encoding(&mut rig, "intset");
+        rig.check("SADD s 4", ":1\r\n");
+        encoding(&mut rig, "hashtable");
     }
 }

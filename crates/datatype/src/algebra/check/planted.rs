@@ -167,8 +167,8 @@ impl<M: Mistake> DataType for Planted<M> {
     fn heap_bytes(state: &Asked) -> usize {
         Shelf::heap_bytes(&state.shelf)
     }
-    fn encoding(view: Seen<'_>) -> &'static str {
-        Shelf::encoding(view.0)
+    fn encoding(view: Seen<'_>, tuning: &Tuning) -> &'static str {
+        Shelf::encoding(view.0, tuning)
     }
     fn encode(op: &Op, out: &mut Vec<u8>) {
         M::encode(op, out);

@@ -326,7 +326,7 @@ impl DataType for Shelf {
         }
     }
 
-    fn encoding(_: View<'_>) -> &'static str {
+    fn encoding(_: View<'_>, _: &Tuning) -> &'static str {
         "shelf"
     }
 
