@@ -41,6 +41,9 @@ const SMALL_PAGE: usize = 64;
 /// are not, segments grow instead.
 const ROOT_SLOTS_PER_PAGE: usize = 16;
 
+/// From so many pages it is estimated what a copy has of its own.
+const SAMPLED_PAGES: usize = 8;
+
 type Page = Directory<Segment>;
 
 /// See the module's description. Elements may have any length; keys and values may be empty.
@@ -88,6 +91,20 @@ impl Dict {
     /// What the table takes on the heap, by capacity. Copies that share segments count each the whole.
     pub fn bytes(&self) -> usize {
         self.parts_bytes + self.root.own_bytes()
+    }
+
+    /// Of [`Dict::bytes`], what no copy shares: what dropping this one gives back. Where it is much, it is
+    /// estimated from some pages that lie evenly apart.
+    pub fn own_bytes(&self) -> usize {
+        let pages = self.root.parts().iter().filter(|page| is_own(page));
+        let count = pages.clone().count();
+        let apart = count.div_ceil(SAMPLED_PAGES).max(1);
+        let seen = count.div_ceil(apart).max(1);
+        let bytes = pages.step_by(apart).map(|page| {
+            let segments = page.parts().iter().filter(|segment| is_own(segment));
+            page_bytes(page) + segments.map(|segment| segment.bytes()).sum::<usize>()
+        });
+        self.root.own_bytes() + bytes.sum::<usize>() * count / seen
     }
 
     #[inline]
@@ -318,6 +335,10 @@ impl Dict {
         assert_eq!(len, self.len);
         assert_eq!(bytes, self.parts_bytes, "bytes miscounted");
     }
+}
+
+fn is_own<T>(part: &Arc<T>) -> bool {
+    Arc::strong_count(part) == 1
 }
 
 fn weighed(segment: Segment) -> (Segment, u32) {

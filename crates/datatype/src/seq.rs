@@ -90,6 +90,12 @@ impl Seq {
         self.root.heap()
     }
 
+    /// Of [`Seq::bytes`], what no clone shares: what dropping this one gives back. Where it is much, it is estimated
+    /// from some of the nodes.
+    pub fn own_bytes(&self) -> usize {
+        self.root.own()
+    }
+
     /// Item `index`.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (leaf, index) = self.leaf_with(index)?;

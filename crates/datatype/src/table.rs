@@ -258,6 +258,14 @@ impl<const WIDTH: usize> Table<WIDTH> {
         }
     }
 
+    /// Of that, about what no copy shares.
+    pub fn own_bytes(&self) -> usize {
+        match self {
+            Table::Packed(_) => 0,
+            Table::Large(dict) => size_of::<Dict>() + dict.own_bytes(),
+        }
+    }
+
     /// Puts an element, in place of one of the same name.
     #[inline]
     pub fn put(&mut self, name: &[u8], value: &[u8], shape: &Shape) -> Put {

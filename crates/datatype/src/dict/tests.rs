@@ -475,3 +475,22 @@ fn random_is_uniform() {
     }
     assert!(Dict::new(0).random(&mut Rng::new(0)).is_none());
 }
+
+#[test]
+fn a_copy_has_of_its_own_what_was_written_since() {
+    let mut dict = Dict::new(3);
+    for n in 0..500_000 {
+        dict.insert(&number(n), b"");
+    }
+    let near = |a: usize, b: usize| a > b * 9 / 10 && a < b * 11 / 10;
+    assert!(near(dict.own_bytes(), dict.bytes()));
+    let mut copy = dict.clone();
+    assert_eq!(dict.own_bytes(), dict.root.own_bytes());
+    copy.insert(b"one", b"");
+    let (own, most) = (dict.own_bytes() - dict.root.own_bytes(), 64 << 10);
+    assert!(own > 4_000 && own < most, "{own}");
+    for n in 0..500_000 {
+        copy.insert(&number(n), b"changed");
+    }
+    assert!(near(dict.own_bytes(), dict.bytes()));
+}

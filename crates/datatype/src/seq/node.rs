@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::FAN;
 use super::leaf::{ARC, Leaf};
 
+/// From so many children of an inner node it is estimated what a clone has of its own.
+const SAMPLED: usize = 8;
+
 /// The first 16 bytes of a child's first item, with zeros where it is shorter: keys are ordered as the items are, but
 /// different items may have equal keys.
 pub(super) type Key = u128;
@@ -61,6 +64,29 @@ impl Node {
             Self::Leaf(leaf) => leaf.heap(),
             Self::Inner(inner) => inner.heap,
         }
+    }
+
+    fn is_own(&self) -> bool {
+        match self {
+            Self::Empty => false,
+            Self::Leaf(leaf) => Arc::strong_count(leaf) == 1,
+            Self::Inner(inner) => Arc::strong_count(inner) == 1,
+        }
+    }
+
+    /// Of [`Node::heap`], what no other tree shares; of inner children some that lie evenly apart stand for all.
+    pub(super) fn own(&self) -> usize {
+        let inner = match self {
+            _ if !self.is_own() => return 0,
+            Self::Inner(inner) => inner,
+            _ => return self.heap(),
+        };
+        let kids = inner.kids[..inner.len].iter().filter(|kid| kid.is_own());
+        let count = kids.clone().count();
+        let looks = if self.height() > 1 { SAMPLED } else { FAN };
+        let apart = count.div_ceil(looks).max(1);
+        let seen = count.div_ceil(apart).max(1);
+        INNER_HEAP + kids.step_by(apart).map(Self::own).sum::<usize>() * count / seen
     }
 
     /// The key of the first item.

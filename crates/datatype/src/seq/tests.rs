@@ -351,3 +351,29 @@ fn indices_out_of_range_do_nothing() {
     assert_eq!(seq.keep(5..9).map(|part| part.len()), [1, 0]);
     assert!(seq.is_empty() && seq.bytes() == 0);
 }
+
+#[test]
+fn a_clone_has_of_its_own_what_was_written_since() {
+    let mut seq = Seq::new();
+    for index in 0..300_000_usize {
+        seq.insert(index, &[3; 16]);
+    }
+    let near = |a: usize, b: usize| a > b * 9 / 10 && a < b * 11 / 10;
+    assert!(near(seq.own_bytes(), seq.bytes()));
+    let mut copy = seq.clone();
+    assert_eq!((seq.own_bytes(), copy.own_bytes()), (0, 0));
+    copy.insert(150_000, b"one");
+    let (old, new) = (seq.own_bytes(), copy.own_bytes());
+    assert!(old > 2_000 && old < 20_000, "{old}");
+    assert!(new > 2_000 && new < 20_000, "{new}");
+    for index in 0..150_000 {
+        copy.remove_with(index, |_| ());
+    }
+    let (half, whole) = (seq.own_bytes(), seq.bytes());
+    assert!(
+        half > whole * 9 / 10,
+        "every leaf was touched: {half} of {whole}"
+    );
+    drop(copy);
+    assert!(near(seq.own_bytes(), seq.bytes()));
+}

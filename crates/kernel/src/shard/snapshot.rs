@@ -16,7 +16,7 @@
 
 use super::Shard;
 use super::change::PUT_CHUNK;
-use super::db::{Db, Outside};
+use super::db::Db;
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
 use crate::durable::effect::Effect;
@@ -267,7 +267,7 @@ impl Shard {
             };
             match done {
                 false => sink.rest.push(rest),
-                true => self.env.throw(Outside::Object(rest.object)),
+                true => self.env.throw_rest(rest),
             }
             return true;
         }
@@ -305,7 +305,7 @@ impl Shard {
         self.env.snapshot.capturing = false;
         self.env.snapshot.pending = Vec::new();
         for rest in std::mem::take(&mut self.env.snapshot.rest) {
-            self.env.throw(Outside::Object(rest.object));
+            self.env.throw_rest(rest);
         }
         for db in std::mem::take(&mut self.env.snapshot.frozen) {
             self.env.throw_db(db);
@@ -328,12 +328,15 @@ impl Shard {
         self.env.snapshot.pending.len()
     }
 
-    /// What the snapshot keeps in memory besides the data: its backlog, and
-    /// databases that were flushed.
+    /// What the snapshot keeps in memory besides the data: its backlog,
+    /// databases that were flushed, and of large collections about what has
+    /// changed since the cut.
     pub fn snapshot_bytes(&self) -> usize {
         let snapshot = &self.env.snapshot;
         let frozen = snapshot.frozen.iter().map(|db| db.memory().total());
-        snapshot.pending.capacity() + frozen.sum::<usize>()
+        let rest = snapshot.rest.iter();
+        let rest = rest.map(|rest| rest.key.len() + rest.object.own_bytes());
+        snapshot.pending.capacity() + frozen.sum::<usize>() + rest.sum::<usize>()
     }
 
     /// A new database in the place of one that was flushed.
@@ -349,6 +352,15 @@ impl Shard {
 }
 
 impl super::Env {
+    /// It gives back what no value shares, mostly little. What a value shares
+    /// counts when that is thrown.
+    fn throw_rest(&mut self, rest: Rest) {
+        self.garbage.push(Garbage {
+            bytes: rest.object.own_bytes(),
+            what: Box::new(rest.object),
+        });
+    }
+
     fn throw_db(&mut self, db: Db) {
         if db.len() > 0 {
             self.garbage.push(Garbage {

@@ -15,6 +15,8 @@ pub struct DurableFigures {
     pub snapshot_keys_done: u64,
     pub snapshot_keys_total: u64,
     pub snapshot_bytes: u64,
+    /// What it keeps in memory.
+    pub snapshot_kept: u64,
     /// At worker 0 only, as all that follows.
     pub base_bytes: u64,
     pub generation: u64,
@@ -39,6 +41,7 @@ impl<P: Program> Worker<P> {
             figures.snapshot_keys_done = progress.written;
             figures.snapshot_keys_total = progress.expected;
             figures.snapshot_bytes = snapshot.bytes();
+            figures.snapshot_kept = self.shard.snapshot_bytes() as u64;
         }
         if let Some(keeper) = &self.durable.keeper {
             figures.base_bytes = keeper.status.snapshot_bytes;

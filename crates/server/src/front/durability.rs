@@ -467,6 +467,7 @@ impl Front {
         info.snapshot_keys_done = figures.snapshot_keys_done;
         info.snapshot_keys_total = figures.snapshot_keys_total;
         info.snapshot_bytes = figures.snapshot_bytes;
+        info.snapshot_kept = figures.snapshot_kept;
         info.aof_current_size = figures.base_bytes + log.generation_bytes;
         info.aof_base_size = figures.base_bytes;
         info.aof_pending_bytes = log.pending_bytes;

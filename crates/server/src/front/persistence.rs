@@ -48,6 +48,8 @@ pub struct PersistenceInfo {
     pub snapshot_keys_done: u64,
     pub snapshot_keys_total: u64,
     pub snapshot_bytes: u64,
+    /// What it keeps in memory besides the data.
+    pub snapshot_kept: u64,
     /// Keys that had to be captured ahead of a change.
     pub snapshot_keys_ahead: u64,
     /// Of the last start, in this worker's part.
@@ -99,7 +101,7 @@ impl PersistenceInfo {
         if self.aof_last_error.is_none() {
             self.aof_last_error.clone_from(&other.aof_last_error);
         }
-        let sums: [(&mut u64, u64); 19] = [
+        let sums: [(&mut u64, u64); 20] = [
             (&mut self.aof_current_size, other.aof_current_size),
             (&mut self.aof_base_size, other.aof_base_size),
             (&mut self.aof_pending_bytes, other.aof_pending_bytes),
@@ -117,6 +119,7 @@ impl PersistenceInfo {
             (&mut self.snapshot_keys_done, other.snapshot_keys_done),
             (&mut self.snapshot_keys_total, other.snapshot_keys_total),
             (&mut self.snapshot_bytes, other.snapshot_bytes),
+            (&mut self.snapshot_kept, other.snapshot_kept),
             (&mut self.snapshot_keys_ahead, other.snapshot_keys_ahead),
             (&mut self.loaded_keys, other.loaded_keys),
             (&mut self.loaded_frames, other.loaded_frames),

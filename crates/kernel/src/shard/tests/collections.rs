@@ -239,3 +239,55 @@ fn a_large_collection_is_dropped_elsewhere_and_accounted_for() {
     view.expect("there").each(|_, _| members += 1);
     assert_eq!(members, 20_000);
 }
+
+#[test]
+fn a_snapshot_keeps_of_a_large_collection_what_changes() {
+    const MEMBERS: u64 = 200_000;
+    let add = |shard: &mut Shard, members: std::ops::Range<u64>| {
+        let key = shard.key(b"set");
+        let added = shard.update::<Set, _>(0, key, NOW, |editor| {
+            for member in members {
+                let member = member.to_le_bytes();
+                editor.apply(&SetOp::Add { member: &member });
+            }
+        });
+        assert_eq!(added, Ok(()));
+    };
+    for flush in [false, true] {
+        let mut shard = Shard::new(1);
+        add(&mut shard, 0..MEMBERS);
+        let whole = shard.memory_of(0, shard.key(b"set"), NOW).expect("a set");
+        shard.begin_snapshot();
+        while shard.snapshot_progress().written == 0 {
+            shard.snapshot_step(1, &mut Vec::new());
+        }
+        let shared = shard.snapshot_bytes();
+        assert!(shared < whole / 100, "{shared} of {whole}");
+        add(&mut shard, MEMBERS..MEMBERS + 4);
+        let few = shard.snapshot_bytes() - shared;
+        assert!(few > 8 << 10 && few < whole / 10, "{few} of {whole}");
+        match flush {
+            true => assert!(shard.remove(0, shard.key(b"set"), NOW)),
+            false => add(&mut shard, MEMBERS + 4..MEMBERS * 2),
+        }
+        // What the shard dropped itself is another's by now, and counted there.
+        drop(shard.take_garbage());
+        let most = shard.snapshot_bytes();
+        assert!(most > whole * 9 / 10 && most < whole * 11 / 10, "{most}");
+        while shard.snapshot_step(1 << 20, &mut Vec::new()) {}
+        assert_eq!(shard.snapshot_bytes(), 0);
+        let garbage = shard.take_garbage();
+        assert_eq!(garbage.len(), 1);
+        let bytes = garbage[0].bytes;
+        assert!(bytes > whole * 9 / 10 && bytes < whole * 11 / 10, "{bytes}");
+    }
+    let mut shard = Shard::new(1);
+    add(&mut shard, 0..MEMBERS);
+    shard.begin_snapshot();
+    while shard.snapshot_step(1 << 20, &mut Vec::new()) {}
+    let garbage = shard.take_garbage();
+    assert!(
+        garbage.len() == 1 && garbage[0].bytes < 8 << 10,
+        "it shares all"
+    );
+}

@@ -79,6 +79,7 @@ fn snapshots(out: &mut String, front: &Front, all: &Figures, now: Now) {
         field(out, "current_save_keys_processed", info.snapshot_keys_done);
         field(out, "current_save_keys_total", info.snapshot_keys_total);
         field(out, "current_save_bytes", info.snapshot_bytes);
+        field(out, "current_cow_size", info.snapshot_kept);
     }
     field(out, "snapshot_generation", node.generation);
     field(out, "snapshot_failures", node.failures);
