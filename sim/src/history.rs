@@ -22,11 +22,30 @@ pub enum Kind {
     List,
     Set,
     Sorted,
+    Ids,
+    Ranking,
+    Bag,
+    Bounded,
 }
 
 impl Kind {
+    pub const COLLECTIONS: [Kind; 8] = [
+        Kind::Hash,
+        Kind::List,
+        Kind::Set,
+        Kind::Sorted,
+        Kind::Ids,
+        Kind::Ranking,
+        Kind::Bag,
+        Kind::Bounded,
+    ];
+
     pub fn is_of_collections(self) -> bool {
-        matches!(self, Kind::Hash | Kind::List | Kind::Set | Kind::Sorted)
+        Self::COLLECTIONS.contains(&self)
+    }
+
+    pub fn is_of_claret(self) -> bool {
+        Self::COLLECTIONS[4..].contains(&self)
     }
 }
 

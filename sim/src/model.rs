@@ -2,7 +2,12 @@
 //! command after the other. Oracles compare what clients saw with it.
 
 pub mod act;
+pub mod claret;
 mod expect;
+mod held;
+mod keys;
+pub mod pops;
+mod quiet;
 mod text;
 pub mod value;
 
@@ -84,6 +89,8 @@ pub enum Step {
     Flush,
     /// On collections.
     Act(Act),
+    /// After `QUIET`.
+    Quiet(Box<Step>),
 }
 
 /// What a client asks for at once.
@@ -163,11 +170,21 @@ impl Op {
     /// Where the node chooses, all that it may have chosen.
     fn choices(&self, state: &State, reply: Option<&Reply>) -> Vec<Op> {
         match self {
-            Op::One(Step::Act(act)) => {
-                let acts = act.choices(state, reply).into_iter();
-                acts.map(|act| Op::One(Step::Act(act))).collect()
+            Op::One(step) => {
+                let steps = step.choices(state, reply).into_iter();
+                steps.map(Op::One).collect()
             }
-            _ => vec![self.clone()],
+            Op::Transaction { steps, guard } => {
+                let mut steps = steps.clone();
+                if let Some(Reply::Array(parts)) = reply {
+                    let told = steps.iter_mut().zip(parts);
+                    told.for_each(|(step, part)| step.be_told(part));
+                }
+                vec![Op::Transaction {
+                    steps,
+                    guard: guard.clone(),
+                }]
+            }
         }
     }
 
@@ -264,6 +281,7 @@ impl Step {
             | Step::Persist(key)
             | Step::Pttl(key) => Some(*key),
             Step::Act(act) => act.only_key(),
+            Step::Quiet(step) => step.only_key(),
             Step::Del(keys) => match keys[..] {
                 [key] => Some(key),
                 _ => None,
@@ -275,8 +293,10 @@ impl Step {
     }
 
     pub fn writes(&self) -> bool {
-        if let Step::Act(act) = self {
-            return act.writes();
+        match self {
+            Step::Act(act) => return act.writes(),
+            Step::Quiet(step) => return step.writes(),
+            _ => {}
         }
         !matches!(
             self,
@@ -303,6 +323,7 @@ impl Step {
             Step::Rename(a, b) | Step::Copy(a, b, _) => *a == key || *b == key,
             Step::GetAll => true,
             Step::Act(act) => act.looks_at(key),
+            Step::Quiet(step) => step.looks_at(key),
             Step::Set { .. } | Step::SetAll(_) | Step::Flush => false,
         }
     }
@@ -353,6 +374,9 @@ impl Step {
             }
             Step::Flush => vec![word("FLUSHDB")],
             Step::Act(act) => act.request(keys),
+            Step::Quiet(step) => std::iter::once(word("QUIET"))
+                .chain(step.request(keys))
+                .collect(),
         }
     }
 
@@ -415,6 +439,7 @@ impl Step {
                 ok()
             }
             Step::Act(act) => act.run(state),
+            Step::Quiet(step) => quiet::run(step, state, window),
             Step::Rename(..) | Step::Copy(..) => self.moves(state),
             Step::Expire(..) | Step::Persist(_) | Step::Pttl(_) => self.times(state, window),
         }
@@ -431,51 +456,6 @@ impl Step {
             | Step::Strlen(key)
             | Step::IncrBy(key, _) => Some(*key),
             _ => None,
-        }
-    }
-
-    fn moves(&self, state: &mut State) -> Expect {
-        match self {
-            Step::Rename(from, to) => {
-                let Some(entry) = state[*from].take() else {
-                    return Expect::Error("ERR no such key");
-                };
-                state[*to] = Some(entry);
-                ok()
-            }
-            Step::Copy(from, to, replace) => {
-                let copies = state[*from].is_some() && (*replace || state[*to].is_none());
-                if copies {
-                    state[*to] = state[*from].clone();
-                }
-                integer(usize::from(copies))
-            }
-            _ => Expect::Error("not a move"),
-        }
-    }
-
-    fn times(&self, state: &mut State, window: &Window) -> Expect {
-        match self {
-            Step::Expire(k, ms) => {
-                let entry = state[*k].as_mut();
-                let found = entry.map(|e| e.expiry = Some(expiry(*ms, window)));
-                integer(usize::from(found.is_some()))
-            }
-            Step::Persist(k) => {
-                let had = state[*k].as_mut().and_then(|e| e.expiry.take());
-                integer(usize::from(had.is_some()))
-            }
-            Step::Pttl(k) => match &state[*k] {
-                None => Expect::Exactly(Reply::Integer(-2)),
-                Some(Entry { expiry: None, .. }) => Expect::Exactly(Reply::Integer(-1)),
-                Some(Entry {
-                    expiry: Some(e), ..
-                }) => Expect::Between(
-                    (e.earliest - window.max_ms - 1).max(0),
-                    (e.latest - window.min_ms + 1).max(0),
-                ),
-            },
-            _ => Expect::Error("not about time"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a seed stands for: the size of the node, its settings, who asks for
 //! what, and which faults come how often.
 
+use crate::history::Kind;
 use crate::random::Random;
 use std::fmt;
 
@@ -90,6 +91,16 @@ pub struct Plan {
     pub lists: usize,
     pub sets: usize,
     pub sorted: usize,
+    pub ids: usize,
+    pub rankings: usize,
+    pub bags: usize,
+    pub bounded: usize,
+    /// How often an update is quiet.
+    pub quiet: f64,
+    /// Bytes of a long element.
+    pub long: u64,
+    /// How many of the queues are sorted sets.
+    pub sorted_queues: f64,
     /// Up to how many elements a collection is kept packed.
     pub packed: usize,
     /// Large keys that nobody reads, so that a snapshot takes many steps.
@@ -117,6 +128,10 @@ pub struct Plan {
 pub struct Limits {
     /// The mode that all seeds have.
     pub mode: Option<Mode>,
+    /// The only type that there is.
+    pub only: Option<Kind>,
+    /// See [`Plan::sorted_queues`].
+    pub sorted_queues: Option<f64>,
 }
 
 impl Plan {
@@ -164,6 +179,13 @@ impl Plan {
             lists: 0,
             sets: 0,
             sorted: 0,
+            ids: 0,
+            rankings: 0,
+            bags: 0,
+            bounded: 0,
+            quiet: 0.0,
+            long: 1_000,
+            sorted_queues: 0.0,
             packed: 128,
             ballast,
             mode,
@@ -184,7 +206,53 @@ impl Plan {
             retention: r.weighted(&[(2, 0), (1, 1), (1, 3)]),
         };
         plan.add_collections();
+        plan.add_types();
+        if let Some(kind) = limits.only {
+            plan.keep_only(kind);
+        }
+        plan.sorted_queues = limits.sorted_queues.unwrap_or(plan.sorted_queues);
         plan
+    }
+
+    /// Claret's types, quiet updates, long elements, and what queues are.
+    fn add_types(&mut self) {
+        let mut r = Random::new(self.seed, "types");
+        let share = r.weighted(&[(2, 0.0), (2, 0.3), (1, 0.7)]);
+        let kinds = [
+            &mut self.ids,
+            &mut self.rankings,
+            &mut self.bags,
+            &mut self.bounded,
+        ];
+        for kind in kinds {
+            *kind = usize::from(r.chance(share)) + usize::from(r.chance(share / 2.0));
+        }
+        self.quiet = r.weighted(&[(1, 0.0), (2, 0.1), (1, 0.5)]);
+        // The longer ones make chunks of 64 KiB.
+        self.long = r.weighted(&[(3, 1_000), (1, 5_000)]);
+        self.sorted_queues = r.weighted(&[(1, 0.0), (2, 0.5), (1, 1.0)]);
+    }
+
+    fn keep_only(&mut self, kind: Kind) {
+        (self.texts, self.counters, self.expiring) = (0, 0, 0);
+        (self.groups, self.pairs) = (0, 0);
+        (self.hashes, self.lists, self.sets, self.sorted) = (0, 0, 0, 0);
+        (self.ids, self.rankings, self.bags, self.bounded) = (0, 0, 0, 0);
+        *match kind {
+            Kind::Text => &mut self.texts,
+            Kind::Counter => &mut self.counters,
+            Kind::Expiring => &mut self.expiring,
+            Kind::Group => &mut self.groups,
+            Kind::Pair => &mut self.pairs,
+            Kind::Hash => &mut self.hashes,
+            Kind::List => &mut self.lists,
+            Kind::Set => &mut self.sets,
+            Kind::Sorted => &mut self.sorted,
+            Kind::Ids => &mut self.ids,
+            Kind::Ranking => &mut self.rankings,
+            Kind::Bag => &mut self.bags,
+            Kind::Bounded => &mut self.bounded,
+        } = 2;
     }
 
     /// Some runs have texts only, some nearly nothing but collections.
@@ -320,8 +388,13 @@ impl fmt::Display for Plan {
         )?;
         writeln!(
             f,
-            "  {} hashes, {} lists, {} sets, {} sorted sets, packed up to {} elements",
-            self.hashes, self.lists, self.sets, self.sorted, self.packed
+            "  {} hashes, {} lists, {} sets, {} sorted sets, packed up to {} elements, long ones of {} bytes",
+            self.hashes, self.lists, self.sets, self.sorted, self.packed, self.long
+        )?;
+        writeln!(
+            f,
+            "  {} unique identifiers, {} rankings, {} bags, {} bounded counters, quiet {}, sorted queues {}",
+            self.ids, self.rankings, self.bags, self.bounded, self.quiet, self.sorted_queues
         )?;
         writeln!(
             f,

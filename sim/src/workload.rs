@@ -1,7 +1,9 @@
 //! What clients ask for. Each written value is unique, so that a read tells
 //! which write it saw.
 
+mod claret;
 mod collections;
+mod mixed;
 
 pub use collections::look;
 
@@ -24,6 +26,10 @@ pub fn units(plan: &Plan) -> Vec<Unit> {
         (Kind::List, plan.lists),
         (Kind::Set, plan.sets),
         (Kind::Sorted, plan.sorted),
+        (Kind::Ids, plan.ids),
+        (Kind::Ranking, plan.rankings),
+        (Kind::Bag, plan.bags),
+        (Kind::Bounded, plan.bounded),
     ];
     for (kind, count) in kinds {
         for number in 0..count {
@@ -31,7 +37,7 @@ pub fn units(plan: &Plan) -> Vec<Unit> {
             let keys = match kind {
                 Kind::Group => r.between(2, 5),
                 Kind::Pair => 2,
-                Kind::Hash | Kind::List | Kind::Set | Kind::Sorted => r.between(1, 3),
+                kind if kind.is_of_collections() => r.between(1, 3),
                 _ => 1,
             };
             // Where restarts may lose the end of each worker's log, two keys
@@ -58,6 +64,8 @@ pub struct Unique {
     last: u64,
     /// Bytes of a long element.
     long: u64,
+    /// How often an update is quiet.
+    quiet: f64,
 }
 
 impl Unique {
@@ -65,7 +73,8 @@ impl Unique {
         Self {
             last: 0,
             // Where memory is limited, one command must not be a multiple of it.
-            long: if plan.maxmemory.is_some() { 50 } else { 1_000 },
+            long: if plan.maxmemory.is_some() { 50 } else { plan.long },
+            quiet: plan.quiet,
         }
     }
 
@@ -98,17 +107,25 @@ impl Unique {
 
 /// The next thing to ask of a unit.
 pub fn choose(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
-    if r.chance(0.1) {
-        return transaction(r, unit, unique);
+    let op = match r.chance(0.1) {
+        true => transaction(r, unit, unique),
+        false => Op::One(step(r, unit, unique)),
+    };
+    mixed::hush(r, op, unique.quiet)
+}
+
+fn step(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Step {
+    if unit.kind.is_of_collections() && r.chance(0.02) {
+        return mixed::stranger(r, unit, unique);
     }
-    Op::One(match unit.kind {
+    match unit.kind {
         Kind::Text => text(r, unique, 0),
         Kind::Counter => counter(r, unique),
         Kind::Expiring => expiring(r, unique),
         Kind::Group => group(r, unit, unique),
         Kind::Pair => pair(r, unique),
-        Kind::Hash | Kind::List | Kind::Set | Kind::Sorted => collections::step(r, unit, unique),
-    })
+        _ => collections::step(r, unit, unique),
+    }
 }
 
 fn transaction(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
@@ -127,9 +144,7 @@ fn transaction(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
         Kind::Expiring => vec![expiring(r, unique), Step::Get(0)],
         Kind::Pair => vec![pair(r, unique), pair(r, unique), Step::Get(0), Step::Get(1)],
         Kind::Text => vec![text(r, unique, 0), text(r, unique, 0)],
-        Kind::Hash | Kind::List | Kind::Set | Kind::Sorted => {
-            return collections::transaction(r, unit, unique);
-        }
+        _ => return collections::transaction(r, unit, unique),
     };
     Op::Transaction { steps, guard: None }
 }

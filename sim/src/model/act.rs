@@ -1,5 +1,10 @@
 //! Commands on collections, on plain ones of the standard library.
 
+use super::claret::{Special, type_name};
+use super::held::{
+    Ran, Wrong, hash, hash_mut, list, list_mut, set, set_mut, sorted, sorted_mut,
+};
+use super::pops::Pop;
 use super::value::{Name, Value, names, written};
 use super::{Entry, Expect, State, integer};
 use rufous_resp::Reply;
@@ -20,7 +25,7 @@ pub enum Act {
     HIncrBy(usize, Name, i64),
     HGetAll(usize),
     Push(usize, End, Vec<Name>),
-    Pop(usize, End),
+    Take(usize, End),
     LSet(usize, i64, Name),
     LRange(usize),
     LMove(usize, usize, End, End),
@@ -39,40 +44,13 @@ pub enum Act {
     ZRange(usize),
     /// Of all keys of the unit.
     ZUnionStore(usize),
+    /// On a type of Claret's.
+    Special(usize, Special),
+    /// Waits for a while where there is nothing.
+    Pop(Pop),
+    /// Of which type it is.
+    Type(usize),
 }
-
-/// A key holds something of another type.
-struct Wrong;
-
-type Ran = Result<Expect, Wrong>;
-
-macro_rules! at {
-    ($read:ident, $write:ident, $kind:ident, $inner:ty) => {
-        fn $read(state: &State, key: usize) -> Result<Option<&$inner>, Wrong> {
-            match state[key].as_ref().map(|entry| &entry.value) {
-                None => Ok(None),
-                Some(Value::$kind(all)) => Ok(Some(all)),
-                Some(_) => Err(Wrong),
-            }
-        }
-
-        fn $write(state: &mut State, key: usize) -> Result<&mut $inner, Wrong> {
-            let empty = || Entry {
-                value: Value::$kind(Default::default()),
-                expiry: None,
-            };
-            match &mut state[key].get_or_insert_with(empty).value {
-                Value::$kind(all) => Ok(all),
-                _ => Err(Wrong),
-            }
-        }
-    };
-}
-
-at!(hash, hash_mut, Hash, BTreeMap<Name, Name>);
-at!(list, list_mut, List, Vec<Name>);
-at!(set, set_mut, Set, BTreeSet<Name>);
-at!(sorted, sorted_mut, Sorted, BTreeMap<Name, i64>);
 
 impl Act {
     /// The only key that it is about, where it is about one.
@@ -83,7 +61,7 @@ impl Act {
             | Act::HIncrBy(key, ..)
             | Act::HGetAll(key)
             | Act::Push(key, ..)
-            | Act::Pop(key, _)
+            | Act::Take(key, _)
             | Act::LSet(key, ..)
             | Act::LRange(key)
             | Act::SAdd(key, _)
@@ -94,7 +72,13 @@ impl Act {
             | Act::ZIncrBy(key, ..)
             | Act::ZRem(key, _)
             | Act::ZPopMin(key)
-            | Act::ZRange(key) => Some(*key),
+            | Act::ZRange(key)
+            | Act::Special(key, _)
+            | Act::Type(key) => Some(*key),
+            Act::Pop(pop) => match pop.keys[..] {
+                [key] => Some(key),
+                _ => None,
+            },
             Act::LMove(..) | Act::SMove(..) | Act::SUnionStore(_) | Act::ZUnionStore(_) => None,
         }
     }
@@ -102,18 +86,27 @@ impl Act {
     pub fn looks_at(&self, key: usize) -> bool {
         match self {
             Act::LMove(a, b, ..) | Act::SMove(a, b, _) => *a == key || *b == key,
+            Act::Pop(pop) => pop.keys.contains(&key),
             _ => self.only_key().is_none_or(|only| only == key),
         }
     }
 
     pub fn writes(&self) -> bool {
-        !matches!(
-            self,
-            Act::HGetAll(_) | Act::LRange(_) | Act::SMembers(_) | Act::ZRange(_)
-        )
+        match self {
+            Act::HGetAll(_)
+            | Act::LRange(_)
+            | Act::SMembers(_)
+            | Act::ZRange(_)
+            | Act::Type(_) => false,
+            Act::Special(_, special) => special.writes(),
+            _ => true,
+        }
     }
 
     pub fn request(&self, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        if let Act::Pop(pop) = self {
+            return pop.request(keys);
+        }
         let mut all = Vec::new();
         let mut put = |word: &[u8]| all.push(word.to_vec());
         let (name, key) = self.name_and_key();
@@ -149,9 +142,8 @@ impl Act {
                 .flat_map(|(s, m)| [number(s), written(m)])
                 .collect(),
             Act::ZIncrBy(_, by, member) => vec![number(by), written(member)],
-            Act::HGetAll(_) | Act::Pop(..) | Act::SPop(..) | Act::SMembers(_) | Act::ZPopMin(_) => {
-                Vec::new()
-            }
+            Act::Special(_, special) => special.arguments(),
+            _ => Vec::new(),
         };
         all.extend(rest);
         all
@@ -165,8 +157,8 @@ impl Act {
             Act::HGetAll(key) => ("HGETALL", key),
             Act::Push(key, End::Left, _) => ("LPUSH", key),
             Act::Push(key, End::Right, _) => ("RPUSH", key),
-            Act::Pop(key, End::Left) => ("LPOP", key),
-            Act::Pop(key, End::Right) => ("RPOP", key),
+            Act::Take(key, End::Left) => ("LPOP", key),
+            Act::Take(key, End::Right) => ("RPOP", key),
             Act::LSet(key, ..) => ("LSET", key),
             Act::LRange(key) => ("LRANGE", key),
             Act::LMove(key, ..) => ("LMOVE", key),
@@ -182,12 +174,21 @@ impl Act {
             Act::ZPopMin(key) => ("ZPOPMIN", key),
             Act::ZRange(key) => ("ZRANGE", key),
             Act::ZUnionStore(key) => ("ZUNIONSTORE", key),
+            Act::Special(key, special) => (special.name(), key),
+            // Has more than one.
+            Act::Pop(pop) => ("", &pop.keys[0]),
+            Act::Type(key) => ("TYPE", key),
         };
         (name, *key)
     }
 
     /// What it may have done: of all that it might take, that which it says.
     pub fn choices(&self, state: &State, reply: Option<&Reply>) -> Vec<Act> {
+        if let Some(reply) = reply
+            && let Act::Special(..) = self
+        {
+            return vec![self.as_told(reply)];
+        }
         let Act::SPop(key, None) = self else {
             return vec![self.clone()];
         };
@@ -202,12 +203,20 @@ impl Act {
         }
     }
 
+    /// With what the reply says that the node chose, where that says it all.
+    pub fn as_told(&self, reply: &Reply) -> Act {
+        match self {
+            Act::Special(key, special) => Act::Special(*key, special.as_told(reply)),
+            _ => self.clone(),
+        }
+    }
+
     /// Changes the state and tells what is replied.
     pub fn run(&self, state: &mut State) -> Expect {
         let before = state.clone();
         let ran = match self {
             Act::HSet(..) | Act::HDel(..) | Act::HIncrBy(..) | Act::HGetAll(_) => self.hash(state),
-            Act::Push(..) | Act::Pop(..) | Act::LSet(..) | Act::LRange(_) | Act::LMove(..) => {
+            Act::Push(..) | Act::Take(..) | Act::LSet(..) | Act::LRange(_) | Act::LMove(..) => {
                 self.list(state)
             }
             Act::ZAdd(..)
@@ -216,6 +225,12 @@ impl Act {
             | Act::ZPopMin(_)
             | Act::ZRange(_)
             | Act::ZUnionStore(_) => self.sorted(state),
+            Act::Special(key, special) => special.run(state, *key),
+            Act::Pop(pop) => pop.run(state),
+            Act::Type(key) => {
+                let name = type_name(state[*key].as_ref().map(|entry| &entry.value));
+                Ok(Expect::Exactly(Reply::Simple(name.into())))
+            }
             _ => self.set(state),
         };
         let Ok(expected) = ran else {
@@ -272,7 +287,7 @@ impl Act {
                 values.iter().for_each(|v| end.push(all, v.clone()));
                 integer(all.len())
             }
-            Act::Pop(key, end) => Expect::Element(end.pop(list_mut(state, *key)?)),
+            Act::Take(key, end) => Expect::Element(end.pop(list_mut(state, *key)?)),
             Act::LSet(key, at, value) => {
                 let Some(all) = list(state, *key)? else {
                     return Ok(Expect::Error("ERR no such key"));
@@ -415,7 +430,7 @@ impl End {
         }
     }
 
-    fn pop(self, list: &mut Vec<Name>) -> Option<Name> {
+    pub(super) fn pop(self, list: &mut Vec<Name>) -> Option<Name> {
         match self {
             End::Left => (!list.is_empty()).then(|| list.remove(0)),
             End::Right => list.pop(),

@@ -17,6 +17,86 @@ pub enum Value {
     List(Vec<Name>),
     Set(BTreeSet<Name>),
     Sorted(BTreeMap<Name, i64>),
+    Ids(Ids),
+    Ranking(Ranking),
+    Summary(Summary),
+    Counter(Counter),
+}
+
+/// Identifiers that were given out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ids {
+    pub taken: BTreeSet<i64>,
+    /// So many more, of which nobody saw the numbers.
+    pub unseen: u64,
+}
+
+impl Ids {
+    /// A number above all of them is no less than this: none is negative.
+    pub fn above(&self) -> i64 {
+        let count = self.taken.len() as u64 + self.unseen;
+        let last = self.taken.last().map_or(0, |last| last + 1);
+        last.max(count as i64)
+    }
+}
+
+/// The `k` highest members, each with its greatest score.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ranking {
+    k: u32,
+    members: BTreeMap<Name, i64>,
+}
+
+impl Ranking {
+    /// The least `k` that was given holds.
+    pub fn add(&mut self, k: u32, score: i64, member: &Name) {
+        self.k = if self.members.is_empty() { k } else { self.k.min(k) };
+        let held = self.members.entry(member.clone()).or_insert(score);
+        *held = score.max(*held);
+        let low = self.highest_first().into_iter().skip(self.k as usize);
+        let low: Vec<Name> = low.map(|(_, name)| name.clone()).collect();
+        self.members.retain(|name, _| !low.contains(name));
+    }
+
+    /// Of equal scores the greater member ranks higher.
+    pub fn highest_first(&self) -> Vec<(i64, &Name)> {
+        let mut all = Value::ranked(&self.members);
+        all.reverse();
+        all
+    }
+}
+
+/// Numbers that were added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Summary {
+    pub count: u64,
+    pub sum: i128,
+    pub min: i64,
+    pub max: i64,
+}
+
+impl Summary {
+    pub fn add(&mut self, number: i64) {
+        let first = self.count == 0;
+        self.count += 1;
+        self.sum += i128::from(number);
+        self.min = if first { number } else { self.min.min(number) };
+        self.max = if first { number } else { self.max.max(number) };
+    }
+}
+
+/// A value that stays within its bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Counter {
+    pub value: i64,
+    pub min: i64,
+    pub max: i64,
+}
+
+impl Counter {
+    pub fn is_sound(&self) -> bool {
+        (self.min..=self.max).contains(&self.value)
+    }
 }
 
 impl Value {
@@ -29,7 +109,9 @@ impl Value {
 
     pub fn is_empty_collection(&self) -> bool {
         match self {
-            Value::Text(_) => false,
+            Value::Text(_) | Value::Ids(_) | Value::Counter(_) => false,
+            Value::Ranking(all) => all.members.is_empty(),
+            Value::Summary(all) => all.count == 0,
             Value::Hash(all) => all.is_empty(),
             Value::List(all) => all.is_empty(),
             Value::Set(all) => all.is_empty(),
@@ -37,10 +119,10 @@ impl Value {
         }
     }
 
-    /// Members by rank.
+    /// Members by rank: those of one score by their bytes.
     pub fn ranked(members: &BTreeMap<Name, i64>) -> Vec<(i64, &Name)> {
         let mut all: Vec<_> = members.iter().map(|(name, score)| (*score, name)).collect();
-        all.sort();
+        all.sort_by(|(s, m), (t, n)| s.cmp(t).then_with(|| written(m).cmp(&written(n))));
         all
     }
 }
@@ -56,7 +138,10 @@ impl fmt::Display for Value {
                 .collect(),
             Value::List(all) => all.iter().map(show).collect(),
             Value::Set(all) => all.iter().map(show).collect(),
-            Value::Sorted(all) => all
+            Value::Ids(all) => vec![format!("{:?} and {} more", all.taken, all.unseen)],
+            Value::Summary(all) => vec![format!("{all:?}")],
+            Value::Counter(all) => vec![format!("{} in {}..={}", all.value, all.min, all.max)],
+            Value::Ranking(Ranking { members: all, .. }) | Value::Sorted(all) => all
                 .iter()
                 .map(|(k, v)| format!("{}={v}", show(k)))
                 .collect::<Vec<_>>(),

@@ -1,9 +1,11 @@
 //! What clients ask of collections. Members come from a few, so that commands
 //! meet; values are unique.
 
-use super::Unique;
+use super::{Unique, claret};
 use crate::history::{Kind, Unit};
 use crate::model::act::{Act, End};
+use crate::model::claret::{Part, Special};
+use crate::model::pops::{How, Pop};
 use crate::model::value::Name;
 use crate::model::{Op, Step};
 use crate::random::Random;
@@ -12,21 +14,28 @@ use crate::random::Random;
 /// snapshot writes of a collection at first.
 const MANY: u64 = 20;
 
+/// Reads all that is at a key.
+pub(super) fn read(kind: Kind, key: usize) -> Step {
+    let special = |special| Act::Special(key, special);
+    Step::Act(match kind {
+        Kind::Hash => Act::HGetAll(key),
+        Kind::List => Act::LRange(key),
+        Kind::Set => Act::SMembers(key),
+        Kind::Sorted => Act::ZRange(key),
+        Kind::Ids => special(Special::UidPeek),
+        Kind::Ranking => special(Special::RankRange),
+        Kind::Bag => special(Special::BagRead(Part::Stats)),
+        Kind::Bounded => special(Special::CounterGet),
+        _ => return Step::Get(key),
+    })
+}
+
 /// Reads all that the unit holds.
 pub fn look(unit: &Unit) -> Op {
-    let read = |key| {
-        Step::Act(match unit.kind {
-            Kind::Hash => Act::HGetAll(key),
-            Kind::List => Act::LRange(key),
-            Kind::Set => Act::SMembers(key),
-            Kind::Sorted => Act::ZRange(key),
-            _ => return Step::Get(key),
-        })
-    };
     match unit.keys.len() {
-        1 => Op::One(read(0)),
+        1 => Op::One(read(unit.kind, 0)),
         count => Op::Transaction {
-            steps: (0..count).map(read).collect(),
+            steps: (0..count).map(|key| read(unit.kind, key)).collect(),
             guard: None,
         },
     }
@@ -35,9 +44,8 @@ pub fn look(unit: &Unit) -> Op {
 /// Some commands at once, and what they left.
 pub(super) fn transaction(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
     let mut steps: Vec<_> = (0..r.between(1, 3))
-        .map(|_| step(r, unit, unique))
-        // What it takes is not known of one among others.
-        .filter(|step| !matches!(step, Step::Act(Act::SPop(..))))
+        .map(|_| super::step(r, unit, unique))
+        .filter(|step| !step.hides_its_choice())
         .collect();
     if r.chance(0.5) || steps.is_empty() {
         steps.extend(look(unit).steps().iter().cloned());
@@ -57,15 +65,22 @@ pub(super) fn step(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Step {
         0 => return Step::Del(vec![key]),
         1 => return Step::Expire(key, r.skewed(5, 5_000)),
         2 => return Step::Persist(key),
-        3 => return Step::Exists(key),
+        3 if r.chance(0.5) => return Step::Exists(key),
+        3 => return Step::Act(Act::Type(key)),
         4 if r.chance(0.3) => return super::set(r, unique, key),
         _ => {}
     }
-    Step::Act(match unit.kind {
+    on(r, unit.kind, key, unique)
+}
+
+/// One command on one key.
+pub(super) fn on(r: &mut Random, kind: Kind, key: usize, unique: &mut Unique) -> Step {
+    Step::Act(match kind {
         Kind::Hash => hash(r, key, unique),
         Kind::List => list(r, key, unique),
         Kind::Set => set(r, key, unique.long),
-        _ => sorted(r, key, unique.long),
+        Kind::Sorted => sorted(r, key, unique.long),
+        kind => return claret::step(r, kind, key, unique.long),
     })
 }
 
@@ -77,19 +92,33 @@ fn over_keys(r: &mut Random, kind: Kind, (from, to): (usize, usize), long: u64) 
         _ => {}
     }
     Step::Act(match kind {
-        Kind::Hash => Act::HGetAll(from),
+        Kind::List | Kind::Sorted if r.chance(0.3) => Act::Pop(wait(r, kind, vec![from, to])),
         Kind::List => Act::LMove(from, to, end(r), end(r)),
         Kind::Set if r.chance(0.6) => Act::SMove(from, to, member(r, long)),
         Kind::Set => Act::SUnionStore(to),
-        _ => Act::ZUnionStore(to),
+        Kind::Sorted => Act::ZUnionStore(to),
+        kind => return read(kind, from),
     })
+}
+
+/// Waits for what comes, not for long.
+fn wait(r: &mut Random, kind: Kind, keys: Vec<usize>) -> Pop {
+    let most = r.between(1, 3);
+    let how = match (kind, r.chance(0.5)) {
+        (Kind::List, true) => How::One(end(r)),
+        (Kind::List, false) => How::Some(end(r), most),
+        (_, true) => How::Ranked(r.chance(0.5)),
+        (_, false) => How::RankedSome(r.chance(0.5), most),
+    };
+    let ms = r.skewed(1, 500);
+    Pop { how, keys, ms }
 }
 
 fn end(r: &mut Random) -> End {
     *r.pick(&[End::Left, End::Right])
 }
 
-fn member(r: &mut Random, long: u64) -> Name {
+pub(super) fn member(r: &mut Random, long: u64) -> Name {
     match r.below(8) {
         0 => format!("b{}:{long}", r.below(MANY)).into_bytes(),
         1 => format!("c{}:{}", r.below(4), r.skewed(10, 200)).into_bytes(),
@@ -98,7 +127,7 @@ fn member(r: &mut Random, long: u64) -> Name {
 }
 
 /// Now and then so many, and so long, that a snapshot writes them in parts.
-fn members(r: &mut Random, long: u64) -> Vec<Name> {
+pub(super) fn members(r: &mut Random, long: u64) -> Vec<Name> {
     if r.chance(0.06) {
         let long = |n| format!("b{n}:{long}").into_bytes();
         return (0..MANY).map(long).collect();
@@ -147,7 +176,8 @@ fn list(r: &mut Random, key: usize, unique: &mut Unique) -> Act {
             };
             Act::Push(key, end(r), values)
         }
-        8..13 => Act::Pop(key, end(r)),
+        8..12 => Act::Take(key, end(r)),
+        12 => Act::Pop(wait(r, Kind::List, vec![key])),
         _ => Act::LSet(key, r.below(8) as i64 - 4, unique.element(r)),
     }
 }
@@ -176,6 +206,7 @@ fn sorted(r: &mut Random, key: usize, long: u64) -> Act {
         }
         8..11 => Act::ZIncrBy(key, r.below(20) as i64 - 10, member(r, long)),
         11..14 => Act::ZRem(key, members(r, long)),
+        14 => Act::Pop(wait(r, Kind::Sorted, vec![key])),
         _ => Act::ZPopMin(key),
     }
 }
