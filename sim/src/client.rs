@@ -146,7 +146,9 @@ impl Client {
 }
 
 /// Errors that say that a command did not run.
-const REFUSALS: [&str; 6] = ["MISCONF", "OOM", "LOADING", "EXECABORT", "BUSY", "TRYAGAIN"];
+const REFUSALS: [&str; 7] = [
+    "MISCONF", "OOM", "LOADING", "EXECABORT", "BUSY", "TRYAGAIN", "UNBLOCKED",
+];
 
 /// Why a command did not run, where the reply says so.
 pub fn refusal(reply: &Reply) -> Option<&'static str> {

@@ -41,12 +41,17 @@ pub enum Probe {
     OutcomeUnknown,
     WaitServed,
     WaitTimedOut,
+    OrderJudged,
+    CollectionGrew,
+    CollectionShrank,
+    CollectionSavedInParts,
+    ChunkOf64K,
 }
 
 use Probe::*;
 
 impl Probe {
-    pub const ALL: [Probe; 37] = [
+    pub const ALL: [Probe; 42] = [
         TurnWithManyInputs,
         RequestSplit,
         ReadHeld,
@@ -84,6 +89,11 @@ impl Probe {
         OutcomeUnknown,
         WaitServed,
         WaitTimedOut,
+        OrderJudged,
+        CollectionGrew,
+        CollectionShrank,
+        CollectionSavedInParts,
+        ChunkOf64K,
     ];
 }
 

@@ -1,4 +1,4 @@
-//! Clients of queues: some push to lists, others wait for what comes. Each
+//! Clients of queues: some push to lists and sorted sets, others wait for what comes. Each
 //! element is unique, so that a reply tells which one was taken.
 //!
 //! Oracles: what was acknowledged as taken is not there again, nor taken by
@@ -7,16 +7,20 @@
 //! the keys has something; those who wait for a key are served in their order;
 //! and no wait ends before its time.
 
+mod ask;
 mod line;
+mod order;
 
 use line::Line;
+use order::Order;
 
 use crate::client::State;
 use crate::history::{Epoch, Outcome, Record};
+use crate::model::pops::How;
 use crate::model::{Op, Step};
 use crate::plan::Plan;
 use crate::random::Random;
-use rufous_resp::{Reply, ReplyParser, encode};
+use rufous_resp::{Reply, ReplyParser};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The database of queues; nobody else uses it.
@@ -30,7 +34,7 @@ pub enum Ask {
     /// Elements with the numbers of their keys.
     Push(Vec<(usize, u64)>),
     /// From the first of these keys that has something.
-    Pop(Vec<usize>, Option<u64>),
+    Pop(Vec<usize>, How, Option<u64>),
     /// From a key to another.
     Move(usize, usize, Option<u64>),
     /// Everything at a key.
@@ -151,15 +155,18 @@ pub struct Queues {
     /// The last one looks at everything.
     pub clients: Vec<QueueClient>,
     pub keys: Vec<Vec<u8>>,
+    /// Which of them are sorted sets, and not lists.
+    sorted: Vec<bool>,
     elements: BTreeMap<u64, Element>,
     next: u64,
-    /// Pops of which nobody knows what they took.
-    open_pops: usize,
+    /// What pops may have taken of which nobody knows what they took.
+    open_pops: u64,
     /// Keys that are still to get an element, so that whoever waits is served.
     pub fed: Vec<usize>,
     /// The client that is to begin to wait, for as long as it takes.
     pub invited: Option<usize>,
     line: Line,
+    pub order: Order,
     /// Keys still to be looked at, and what was there.
     pub audit: Vec<usize>,
     seen: Vec<Vec<u64>>,
@@ -189,6 +196,14 @@ impl Queues {
             keys: (0..r.between(1, 3)).map(key).collect(),
             ..Self::default()
         }
+        .with_types(plan)
+    }
+
+    fn with_types(mut self, plan: &Plan) -> Self {
+        let mut r = Random::new(plan.seed, "types of queues");
+        let sorted = |_: &Vec<u8>| r.chance(plan.sorted_queues);
+        self.sorted = self.keys.iter().map(sorted).collect();
+        self
     }
 
     pub fn auditor(&self) -> usize {
@@ -197,116 +212,6 @@ impl Queues {
 
     pub fn rest(&self) -> bool {
         self.clients.iter().all(QueueClient::rests)
-    }
-
-    /// What a client asks for next.
-    pub fn compose(&mut self, client: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
-        // One pushes, the others wait: somebody waits most of the time.
-        let pushes = client == 0;
-        let me = &mut self.clients[client];
-        if !me.ready {
-            encode::request(bytes, &["SELECT", &DB.to_string()]);
-            encode::request(bytes, &["EXISTS", "anything"]);
-            return (Ask::Select, 2);
-        }
-        if self.invited == Some(client) {
-            return self.compose_wait(client, bytes);
-        }
-        let me = &mut self.clients[client];
-        me.left = me.left.saturating_sub(1);
-        let keys = self.keys.len();
-        let (a, b) = (me.random.index(keys), me.random.index(keys));
-        if pushes {
-            let count = me.random.weighted(&[(5, 1), (1, 3)]);
-            let several = me.random.chance(0.2);
-            return self.push(&[a, b], count, several, bytes);
-        }
-        let ms = match me.random.chance(0.5) {
-            true => 0,
-            false => me.random.skewed(1, 3_000),
-        };
-        let timeout = format!("{}.{:03}", ms / 1_000, ms % 1_000).into_bytes();
-        let timeout_us = (ms > 0).then_some(ms * 1_000);
-        if me.random.chance(0.3) {
-            let request = [b"BLMOVE", &self.keys[a][..], &self.keys[b]];
-            let rest = [&b"LEFT"[..], b"RIGHT", &timeout];
-            encode::request(bytes, &[&request[..], &rest].concat());
-            return (Ask::Move(a, b, timeout_us), 1);
-        }
-        let names = match me.random.chance(0.4) {
-            true => vec![a, b, keys - 1 - a],
-            false => vec![a],
-        };
-        let command = match me.random.chance(0.7) {
-            true => &b"BLPOP"[..],
-            false => b"BRPOP",
-        };
-        let mut request = vec![command];
-        request.extend(names.iter().map(|&key| &self.keys[key][..]));
-        request.push(&timeout);
-        encode::request(bytes, &request);
-        (Ask::Pop(names, timeout_us), 1)
-    }
-
-    /// Mostly for one key, and always without an end.
-    fn compose_wait(&mut self, client: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
-        self.invited = None;
-        let me = &mut self.clients[client];
-        let keys = self.keys.len();
-        let (a, b) = (me.random.index(keys), me.random.index(keys));
-        if me.random.chance(0.15) {
-            let request = [b"BLMOVE", &self.keys[a][..], &self.keys[b]];
-            encode::request(bytes, &[&request[..], &[b"LEFT", b"RIGHT", b"0"]].concat());
-            return (Ask::Move(a, b, None), 1);
-        }
-        let command = *me.random.pick(&[&b"BLPOP"[..], b"BRPOP"]);
-        if me.random.chance(0.15) {
-            let names = [&self.keys[a][..], &self.keys[b]];
-            encode::request(bytes, &[&[command][..], &names, &[b"0"]].concat());
-            return (Ask::Pop(vec![a, b], None), 1);
-        }
-        encode::request(bytes, &[command, &self.keys[a][..], b"0"]);
-        self.line.join(client, a);
-        (Ask::Pop(vec![a], None), 1)
-    }
-
-    /// Elements for one key, or for several at once in a transaction.
-    fn push(
-        &mut self,
-        keys: &[usize],
-        count: u64,
-        several: bool,
-        bytes: &mut Vec<u8>,
-    ) -> (Ask, usize) {
-        let mut pushed = Vec::new();
-        let keys = if several { keys } else { &keys[..1] };
-        if several {
-            encode::request(bytes, &["MULTI"]);
-        }
-        for &key in keys {
-            let mut request = vec![b"RPUSH".to_vec(), self.keys[key].clone()];
-            for _ in 0..count {
-                self.next += 1;
-                pushed.push((key, self.next));
-                request.push(format!("q{}", self.next).into_bytes());
-            }
-            encode::request(bytes, &request);
-        }
-        if several {
-            encode::request(bytes, &["EXEC"]);
-        }
-        let replies = if several { keys.len() + 2 } else { 1 };
-        (Ask::Push(pushed), replies)
-    }
-
-    pub fn feed(&mut self, key: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
-        self.fed.retain(|k| *k != key);
-        self.push(&[key], 1, false, bytes)
-    }
-
-    pub fn look(&self, key: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
-        encode::request(bytes, &[b"LRANGE", &self.keys[key][..], b"0", b"-1"]);
-        (Ask::Look(key), 1)
     }
 
     /// Notes a reply, or that none came (`None`).
@@ -336,17 +241,25 @@ impl Queues {
                     self.elements.entry(element).or_default().pushed = pushed;
                 }
             }
-            Ask::Pop(_, timeout) | Ask::Move(_, _, timeout) if is_nil(reply) => {
+            Ask::Pop(_, _, timeout) | Ask::Move(_, _, timeout) if is_nil(reply) => {
                 let due = timeout.map(|us| asked.at_us + us);
                 if due.is_none_or(|due| now_us < due) {
                     return Err(format!("a wait ended before its time: {timeout:?} us"));
                 }
             }
-            Ask::Pop(..) => match reply {
-                None => self.open_pops += 1,
-                Some(Reply::Array(parts)) if parts.len() == 2 => self.take(&parts[1], event)?,
+            Ask::Pop(keys, how, _) => match reply {
+                None => self.open_pops += how.most(),
                 Some(Reply::Error(_)) => {}
-                Some(other) => return Err(format!("no reply to a pop: {other:?}")),
+                Some(reply) => {
+                    let (key, taken) = told(how, reply)
+                        .ok_or_else(|| format!("no reply to a pop: {how:?} {reply:?}"))?;
+                    if !keys.iter().any(|k| self.keys[*k] == key) {
+                        return Err(format!("taken from a key that nobody named: {reply:?}"));
+                    }
+                    for element in taken {
+                        self.take(element, event)?;
+                    }
+                }
             },
             Ask::Move(..) => {
                 if let Some(reply @ Reply::Bulk(_)) = reply {
@@ -423,7 +336,7 @@ impl Queues {
         for (number, client) in self.clients.iter().enumerate() {
             let Some(asked) = &client.asked else { continue };
             let (keys, timeout) = match &asked.ask {
-                Ask::Pop(keys, timeout) => (&keys[..], timeout),
+                Ask::Pop(keys, _, timeout) => (&keys[..], timeout),
                 Ask::Move(from, _, timeout) => (std::slice::from_ref(from), timeout),
                 _ => continue,
             };
@@ -444,6 +357,34 @@ impl Queues {
 
 fn is_nil(reply: Option<&Reply>) -> bool {
     matches!(reply, Some(Reply::Null | Reply::NullArray))
+}
+
+/// The key and the elements that a reply to a pop tells of.
+fn told(how: How, reply: &Reply) -> Option<(&[u8], Vec<&Reply>)> {
+    let Reply::Array(parts) = reply else {
+        return None;
+    };
+    let taken: Vec<&Reply> = match (how, &parts[..]) {
+        (How::One(_), [_, element]) | (How::Ranked(_), [_, element, _]) => vec![element],
+        (How::Some(..), [_, Reply::Array(all)]) => all.iter().collect(),
+        (How::RankedSome(..), [_, Reply::Array(all)]) => {
+            let member = |pair: &'_ Reply| matches!(pair, Reply::Array(pair) if pair.len() == 2);
+            if !all.iter().all(member) {
+                return None;
+            }
+            let members = all.iter().filter_map(|pair| match pair {
+                Reply::Array(pair) => pair.first(),
+                _ => None,
+            });
+            members.collect()
+        }
+        _ => return None,
+    };
+    let fits = (1..=how.most()).contains(&(taken.len() as u64));
+    match &parts[0] {
+        Reply::Bulk(key) if fits => Some((key, taken)),
+        _ => None,
+    }
 }
 
 /// The number of an element.

@@ -126,6 +126,12 @@ impl Seat {
             && self.lanes.iter().all(|lane| lane.requests.is_empty())
     }
 
+    /// Whether there are bytes of a connection that its front was not given.
+    pub fn keeps_bytes_of(&self, conn: ConnId) -> bool {
+        let of = |a: &Arrival| matches!(a, Arrival::Bytes(c, _) if *c == conn);
+        self.kept_back.contains_key(&conn.slot) || self.inbox.iter().any(of)
+    }
+
     /// What waits, for a person who wonders why nothing moves.
     pub fn describe(&self) -> String {
         let lanes: Vec<_> = Lane::ALL

@@ -150,6 +150,7 @@ impl World {
             trouble_us: self.disk.failing_since_us,
         });
         self.seats.clear();
+        self.queues.order.clear();
         self.power = Power::Down;
         for link in 0..self.links.len() {
             if std::mem::take(&mut self.links[link].open) {

@@ -26,6 +26,8 @@ pub(super) struct Link {
     pub(super) open: bool,
     /// The client sends no more.
     pub(super) ended: bool,
+    /// Sent to the node, and not there yet.
+    pub(super) bytes_under_way: usize,
     /// When the last bytes each way arrive: they do so in order.
     to_node_us: u64,
     to_client_us: u64,
@@ -40,6 +42,7 @@ impl Link {
             life,
             open: true,
             ended: false,
+            bytes_under_way: 0,
             to_node_us: 0,
             to_client_us: 0,
         }
@@ -67,6 +70,7 @@ impl World {
     pub(super) fn send_to_node(&mut self, link: usize, bytes: Vec<u8>) {
         for bytes in self.cut(bytes) {
             let at = self.arrival_at_node(link);
+            self.links[link].bytes_under_way += bytes.len();
             self.push(at, Some(self.life), What::BytesToNode { link, bytes });
         }
     }
@@ -155,9 +159,15 @@ impl World {
         for request in left.disk {
             self.request(worker, request);
         }
+        let mut leave = Vec::new();
         for (conn, bytes) in left.replies {
+            let served = bytes.first() == Some(&b'*') && bytes.get(1) != Some(&b'-');
+            leave.extend(self.link_of(worker, conn).map(|link| (link, served)));
             self.reply(worker, conn, bytes);
         }
+        let closed = left.closes.iter();
+        leave.extend(closed.filter_map(|(conn, _)| Some((self.link_of(worker, *conn)?, false))));
+        self.judge_order(worker, &leave);
         for (conn, close) in left.closes {
             self.close(worker, conn, close);
         }
@@ -238,7 +248,8 @@ impl World {
     }
 
     pub(super) fn on_bytes_to_node(&mut self, link: usize, bytes: Vec<u8>) {
-        let link = &self.links[link];
+        let link = &mut self.links[link];
+        link.bytes_under_way -= bytes.len();
         let (worker, conn) = (link.worker, link.conn);
         if link.open && self.power == Power::Up {
             self.arrive(worker, Arrival::Bytes(conn, bytes));
@@ -246,6 +257,7 @@ impl World {
     }
 
     pub(super) fn on_left_node(&mut self, link: usize, gone: bool) {
+        self.queues.order.forget(link);
         let found = &mut self.links[link];
         if !found.open {
             return;

@@ -53,10 +53,29 @@ impl World {
             _ => self.queues.compose(number, &mut bytes),
         };
         let may_wait = matches!(ask, Ask::Pop(..) | Ask::Move(..));
+        if let Ask::Pop(keys, ..) = &ask
+            && let [key] = keys[..]
+        {
+            let worker = self.links[link].worker;
+            self.queues.order.ask(number, link, worker, key);
+        }
         self.queues.clients[number].ask(ask, replies, self.now_us);
         self.send_to_node(link, bytes);
         if may_wait && !self.calm && self.queues.clients[number].random.chance(0.1) {
             self.leave_queue(number, link);
+        }
+    }
+
+    /// A worker took a turn, in which replies left.
+    pub(super) fn judge_order(&mut self, worker: usize, left: &[(usize, bool)]) {
+        let (links, seats) = (&self.links, &self.seats);
+        self.queues.order.turn(worker, |link| {
+            let link = &links[link];
+            link.open && link.bytes_under_way == 0 && !seats[worker].keeps_bytes_of(link.conn)
+        });
+        match self.queues.order.leave(left) {
+            Ok(judged) => (0..judged).for_each(|_| self.probes.hit(Probe::OrderJudged)),
+            Err(problem) => self.fail(problem),
         }
     }
 

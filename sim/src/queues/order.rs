@@ -1,0 +1,152 @@
+//! Whether those who wait for a key are served in their order, while everything
+//! else goes on.
+//!
+//! When a wait begins is not seen from outside, and of two clients of different
+//! workers nobody can tell who came first: their requests reach the owner of the
+//! key by rings of their own. Two clients of one worker are another matter. Where
+//! that worker took the whole request of one in a turn before that of the other,
+//! the requests went to the owner by the same ring, one after the other; and their
+//! replies come back by the same ring and leave in the order of turns, whatever
+//! they wait for. So if the later one's element leaves in a turn, and by then
+//! nothing at all has left for the earlier one, it was served first.
+//!
+//! Judged are pops from one key each. Who waits for several may be passed over
+//! while one of them is held, and what moves between workers takes its time
+//! (docs/adr/0013).
+
+/// A client's wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wait {
+    number: u64,
+    client: usize,
+    link: usize,
+    key: usize,
+    worker: usize,
+    /// The worker has taken the request.
+    is_taken: bool,
+    /// The numbers of those that came before.
+    before: Vec<u64>,
+}
+
+/// All waits of a life of the node that can be judged.
+#[derive(Debug, Default)]
+pub struct Order {
+    waits: Vec<Wait>,
+    last: u64,
+}
+
+impl Order {
+    /// A request is on its way.
+    pub fn ask(&mut self, client: usize, link: usize, worker: usize, key: usize) {
+        self.last += 1;
+        self.waits.push(Wait {
+            number: self.last,
+            client,
+            link,
+            key,
+            worker,
+            is_taken: false,
+            before: Vec::new(),
+        });
+    }
+
+    /// After a turn of a worker: `has_come` tells of a link whether all that its
+    /// client sent was taken.
+    pub fn turn(&mut self, worker: usize, has_come: impl Fn(usize) -> bool) {
+        let new: Vec<_> = (0..self.waits.len())
+            .filter(|&at| {
+                let wait = &self.waits[at];
+                wait.worker == worker && !wait.is_taken && has_come(wait.link)
+            })
+            .collect();
+        for &at in &new {
+            let key = self.waits[at].key;
+            let earlier = |w: &&Wait| w.is_taken && w.worker == worker && w.key == key;
+            self.waits[at].before = self.waits.iter().filter(earlier).map(|w| w.number).collect();
+        }
+        // Of those of one turn nobody is before the other.
+        new.into_iter().for_each(|at| self.waits[at].is_taken = true);
+    }
+
+    /// What leaves a worker at once: links, and whether they get elements. Tells
+    /// how many were judged.
+    pub fn leave(&mut self, left: &[(usize, bool)]) -> Result<usize, String> {
+        let mut judged = 0;
+        for (link, _) in left.iter().filter(|(_, served)| *served) {
+            let Some(wait) = self.waits.iter().find(|w| w.link == *link) else {
+                continue;
+            };
+            judged += usize::from(!wait.before.is_empty());
+            let waits = |w: &&Wait| {
+                wait.before.contains(&w.number) && left.iter().all(|(other, _)| *other != w.link)
+            };
+            if let Some(passed) = self.waits.iter().find(waits) {
+                return Err(format!(
+                    "queue client {} was served, and client {} began to wait before it for key {} at worker {}",
+                    wait.client, passed.client, wait.key, wait.worker
+                ));
+            }
+        }
+        left.iter().for_each(|(link, _)| self.forget(*link));
+        Ok(judged)
+    }
+
+    /// The client of this link waits no more, or nobody knows.
+    pub fn forget(&mut self, link: usize) {
+        self.waits.retain(|w| w.link != link);
+    }
+
+    /// The node is gone.
+    pub fn clear(&mut self) {
+        self.waits.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Order {
+        let mut order = Order::default();
+        order.ask(1, 11, 0, 0);
+        order.ask(2, 12, 0, 0);
+        order.turn(0, |link| link == 11);
+        order.turn(0, |_| true);
+        order
+    }
+
+    #[test]
+    fn the_later_one_is_not_served_alone() {
+        assert!(two().leave(&[(12, true)]).is_err());
+        assert_eq!(two().leave(&[(11, true), (12, true)]), Ok(1));
+        let mut order = two();
+        assert_eq!(order.leave(&[(11, true)]), Ok(0));
+        assert_eq!(order.leave(&[(12, true)]), Ok(1));
+    }
+
+    #[test]
+    fn whose_wait_has_ended_is_not_before_anybody() {
+        let mut order = two();
+        order.forget(11);
+        assert_eq!(order.leave(&[(12, true)]), Ok(1));
+        // Its time was over.
+        assert_eq!(two().leave(&[(11, false), (12, true)]), Ok(1));
+    }
+
+    #[test]
+    fn nothing_is_known_of_other_workers_keys_and_the_same_turn() {
+        for (worker, key) in [(1, 0), (0, 1)] {
+            let mut order = Order::default();
+            order.ask(1, 11, 0, 0);
+            order.ask(2, 12, worker, key);
+            order.turn(0, |link| link == 11);
+            order.turn(worker, |_| true);
+            assert_eq!(order.leave(&[(12, true)]), Ok(0));
+        }
+        let mut order = Order::default();
+        order.ask(1, 11, 0, 0);
+        order.ask(2, 12, 0, 0);
+        order.turn(0, |_| true);
+        assert_eq!(order.leave(&[(12, true)]), Ok(0));
+    }
+}
