@@ -63,8 +63,6 @@ pub struct Durability {
     base: u64,
     /// What has to be committed for all that replies may have told of.
     told: u64,
-    /// This turn wrote something that its replies may tell of.
-    turn_tells: bool,
     /// Rises with every start of the node.
     pub(super) run: u64,
     next_txn: u64,
@@ -120,7 +118,6 @@ impl Durability {
             log: None,
             base: 0,
             told: 0,
-            turn_tells: false,
             run: 0,
             next_txn: 0,
             held: VecDeque::new(),
@@ -277,7 +274,6 @@ impl<P: Program> Worker<P> {
             let seq = log.append(journal);
             if tells {
                 self.durable.told = self.durable.base + seq + 1;
-                self.durable.turn_tells = true;
             }
         }
         self.shard.empty_journal();
@@ -291,7 +287,6 @@ impl<P: Program> Worker<P> {
     /// wait for.
     pub fn end_turn(&mut self, now: Now) -> Option<u64> {
         self.end_frame();
-        let tells = std::mem::take(&mut self.durable.turn_tells);
         let log = self.durable.log.as_mut()?;
         if self.durable.closing {
             log.close();
@@ -305,10 +300,11 @@ impl<P: Program> Worker<P> {
             return None;
         }
         let told = self.durable.told;
-        // In trouble reads go on, and writes are refused; but not what this turn
-        // wrote before it learnt of the trouble.
+        // In trouble reads go on, and writes are refused; but not what was written
+        // before this turn learnt of the trouble: by the turn itself, or by one
+        // before, where the reply waited for others of its connection until now.
         let uncommitted = |e: &Event| matches!(e, Event::Uncommitted);
-        let lost = tells && self.durable.events.iter().any(uncommitted);
+        let lost = self.durable.events.iter().any(uncommitted);
         let waits = self.committed() < told && (lost || !self.is_in_trouble());
         waits.then_some(told)
     }
