@@ -147,7 +147,13 @@ impl Client {
 
 /// Errors that say that a command did not run.
 const REFUSALS: [&str; 7] = [
-    "MISCONF", "OOM", "LOADING", "EXECABORT", "BUSY", "TRYAGAIN", "UNBLOCKED",
+    "MISCONF",
+    "OOM",
+    "LOADING",
+    "EXECABORT",
+    "BUSY",
+    "TRYAGAIN",
+    "UNBLOCKED",
 ];
 
 /// Why a command did not run, where the reply says so.

@@ -20,7 +20,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 10] = [
+    pub const ALL: [(Fault, &'static str); 14] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -37,6 +37,13 @@ impl Fault {
             "snapshot-loses-chunk",
         ),
         (Fault::Kernel(Planted::DroppedEffect), "dropped-effect"),
+        (Fault::Kernel(Planted::ForgottenCommit), "forgotten-commit"),
+        (Fault::Kernel(Planted::QuietNotRun), "quiet-not-run"),
+        (
+            Fault::Kernel(Planted::GrowthLosesChange),
+            "growth-loses-change",
+        ),
+        (Fault::Kernel(Planted::LogLosesChunk), "log-loses-chunk"),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

@@ -138,21 +138,12 @@ impl Plan {
     pub fn new(seed: u64, limits: &Limits) -> Self {
         let mut r = Random::new(seed, "plan");
         let workers = r.between(1, 4) as usize;
-        let mode = r.weighted(&[
-            (1, Mode::Off),
-            (3, Mode::No),
-            (6, Mode::Everysec),
-            (10, Mode::Always),
-        ]);
+        let mode = Self::mode(&mut r);
         let mode = limits.mode.unwrap_or(mode);
         let clients = r.between(2, 8) as usize;
         let commands_per_client = 240 / clients as u64;
         let total = commands_per_client * clients as u64;
-        let crashes = r.weighted(&[(2, 0), (4, 1), (2, 2), (1, 3)]);
-        let flips = r.chance(0.1);
-        let crashes = (0..crashes)
-            .map(|n| Self::crash(&mut r, total * n / crashes, total / crashes, workers, flips))
-            .collect();
+        let crashes = Self::crashes(&mut r, total, workers);
         let (maxmemory, policy) = Self::memory(&mut r);
         let ballast = match maxmemory {
             None => r.weighted(&[(3, 0), (1, 100), (1, 300)]),
@@ -284,6 +275,23 @@ impl Plan {
         } else {
             workers
         }
+    }
+
+    fn mode(r: &mut Random) -> Mode {
+        r.weighted(&[
+            (1, Mode::Off),
+            (3, Mode::No),
+            (6, Mode::Everysec),
+            (10, Mode::Always),
+        ])
+    }
+
+    fn crashes(r: &mut Random, total: u64, workers: usize) -> Vec<Crash> {
+        let crashes = r.weighted(&[(2, 0), (4, 1), (2, 2), (1, 3)]);
+        let flips = r.chance(0.1);
+        (0..crashes)
+            .map(|n| Self::crash(r, total * n / crashes, total / crashes, workers, flips))
+            .collect()
     }
 
     fn crash(r: &mut Random, from: u64, span: u64, workers: usize, flips: bool) -> Crash {

@@ -73,7 +73,11 @@ impl Unique {
         Self {
             last: 0,
             // Where memory is limited, one command must not be a multiple of it.
-            long: if plan.maxmemory.is_some() { 50 } else { plan.long },
+            long: if plan.maxmemory.is_some() {
+                50
+            } else {
+                plan.long
+            },
             quiet: plan.quiet,
         }
     }

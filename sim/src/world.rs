@@ -7,12 +7,14 @@
 //! - `network`: bytes and messages on their way
 //! - `users`: what clients do
 //! - `end`: the last look at everything
+//! - `shapes`: packed and large collections, over restarts
 
 mod end;
 mod life;
 mod network;
 mod queues;
 mod saves;
+mod shapes;
 mod users;
 
 use crate::client::Client;
@@ -168,6 +170,8 @@ pub struct World {
     /// The workload is over: faults stop.
     calm: bool,
     flipped: bool,
+    /// Collections that were large when the node ended, by unit and key.
+    large: Vec<(usize, usize)>,
     /// When the disk became full for the first time.
     full_since_us: Option<u64>,
     failure: Option<String>,
@@ -216,6 +220,7 @@ impl World {
             ballast_of: 0,
             calm: false,
             flipped: false,
+            large: Vec::new(),
             full_since_us: None,
             failure: None,
             plan,
@@ -224,7 +229,9 @@ impl World {
 
     /// Runs to the end, and judges.
     pub fn run(mut self) -> Report {
+        self.take_marks(false);
         self.script();
+        self.take_marks(true);
         if self.failure.is_none() {
             self.judge();
         }

@@ -2,19 +2,39 @@
 //! within a stated number of seeds. A seed that fails anyway proves nothing.
 
 use rufous_sim::faults::Fault;
+use rufous_sim::history::Kind;
 use rufous_sim::plan::Limits;
 use rufous_sim::runs;
 
 /// Looks for a seed below `within` that fails with the fault alone.
 #[track_caller]
 fn caught(fault: &str, within: u64) {
+    caught_saying(fault, &Limits::default(), "", within);
+}
+
+/// Likewise, where the failure says this.
+#[track_caller]
+fn caught_saying(fault: &str, limits: &Limits, what: &str, within: u64) {
     runs::keep_panics_quiet();
     let fault = Fault::named(fault).expect("a known fault");
-    let limits = Limits::default();
-    let fails = |seed, fault| runs::run(seed, &limits, fault, false).failure.is_some();
-    let found = (0..within).find(|&seed| fails(seed, fault) && !fails(seed, Fault::None));
+    let failure = |seed, fault| runs::run(seed, limits, fault, false).failure;
+    let found = (0..within).find(|&seed| {
+        let says = failure(seed, fault).is_some_and(|text| text.contains(what));
+        says && failure(seed, Fault::None).is_none()
+    });
     assert!(found.is_some(), "{fault:?} is not caught by {within} seeds");
 }
+
+/// No units but of this type.
+fn only(kind: Kind) -> Limits {
+    Limits {
+        only: Some(kind),
+        ..Limits::default()
+    }
+}
+
+/// What the search for an order of the commands says.
+const NO_ORDER: &str = "no order of the commands";
 
 #[test]
 fn a_reply_before_its_sync() {
@@ -64,4 +84,50 @@ fn a_snapshot_that_loses_a_part_of_a_collection() {
 #[test]
 fn a_change_that_an_owner_is_not_told_of() {
     caught("dropped-effect", 200);
+}
+
+#[test]
+fn clients_served_out_of_their_order_while_all_else_goes_on() {
+    let what = "began to wait before it";
+    for share in [0.0, 1.0] {
+        let limits = Limits {
+            sorted_queues: Some(share),
+            ..Limits::default()
+        };
+        caught_saying("later-first", &limits, what, 100);
+    }
+}
+
+#[test]
+fn clients_of_sorted_sets_that_are_not_woken() {
+    let limits = Limits {
+        sorted_queues: Some(1.0),
+        ..Limits::default()
+    };
+    caught_saying("lost-wake-up", &limits, "which has something", 100);
+}
+
+#[test]
+fn operations_that_are_answered_and_not_done_on_each_type() {
+    for kind in Kind::COLLECTIONS {
+        caught_saying("forgotten-commit", &only(kind), NO_ORDER, 50);
+    }
+}
+
+#[test]
+fn quiet_commands_that_do_not_run() {
+    caught_saying("quiet-not-run", &Limits::default(), NO_ORDER, 100);
+    for kind in [Kind::Counter, Kind::Bag, Kind::Bounded] {
+        caught_saying("quiet-not-run", &only(kind), NO_ORDER, 100);
+    }
+}
+
+#[test]
+fn the_change_that_makes_a_collection_large() {
+    caught_saying("growth-loses-change", &Limits::default(), NO_ORDER, 100);
+}
+
+#[test]
+fn a_log_that_gets_but_the_first_chunk() {
+    caught_saying("log-loses-chunk", &Limits::default(), NO_ORDER, 400);
 }

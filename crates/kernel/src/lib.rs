@@ -17,6 +17,7 @@
 //! - [`evict`]: the memory limit, and which keys go at it
 //! - [`durable`]: what is written to disk, and how it is read again
 //! - [`stats`]: what is counted
+//! - [`marks`]: places that simulated runs have come by
 //! - [`planted`]: faults on purpose, for the tests of the simulator
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod batch;
 pub mod durable;
 pub mod evict;
 pub mod lock;
+pub mod marks;
 pub mod multi;
 pub mod placement;
 pub mod planted;

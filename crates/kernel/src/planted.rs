@@ -18,6 +18,14 @@ pub enum Planted {
     SnapshotLosesChunk,
     /// Now and then an owner is not told what a command over workers changed.
     DroppedEffect,
+    /// Now and then an operation on a collection is answered, and not done.
+    ForgottenCommit,
+    /// Now and then a quiet command is answered, and not run.
+    QuietNotRun,
+    /// The change that makes a packed collection a large one is lost.
+    GrowthLosesChange,
+    /// Of a value of several chunks the log gets the first one.
+    LogLosesChunk,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -27,16 +35,23 @@ mod on {
 
     thread_local! {
         static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
+        static TURN: Cell<u32> = const { Cell::new(0) };
     }
 
     /// Plants a fault in all nodes of this thread, or takes it away.
     pub fn plant(fault: Option<Planted>) {
         PLANTED.with(|p| p.set(fault));
+        TURN.with(|turn| turn.set(0));
     }
 
     #[inline]
     pub(crate) fn is(fault: Planted) -> bool {
         PLANTED.with(|p| p.get() == Some(fault))
+    }
+
+    /// One time in eight, for faults that have no lot of their own.
+    pub(crate) fn now_and_then() -> bool {
+        TURN.with(|turn| turn.replace(turn.get() + 1) % 8 == 7)
     }
 }
 
@@ -44,10 +59,16 @@ mod on {
 pub use on::plant;
 
 #[cfg(feature = "planted-faults")]
-pub(crate) use on::is;
+pub(crate) use on::{is, now_and_then};
 
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
 pub(crate) fn is(_fault: Planted) -> bool {
+    false
+}
+
+#[cfg(not(feature = "planted-faults"))]
+#[inline(always)]
+pub(crate) fn now_and_then() -> bool {
     false
 }

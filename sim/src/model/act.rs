@@ -1,9 +1,7 @@
 //! Commands on collections, on plain ones of the standard library.
 
 use super::claret::{Special, type_name};
-use super::held::{
-    Ran, Wrong, hash, hash_mut, list, list_mut, set, set_mut, sorted, sorted_mut,
-};
+use super::held::{Ran, Wrong, hash, hash_mut, list, list_mut, set, set_mut, sorted, sorted_mut};
 use super::pops::Pop;
 use super::value::{Name, Value, names, written};
 use super::{Entry, Expect, State, integer};
@@ -93,11 +91,9 @@ impl Act {
 
     pub fn writes(&self) -> bool {
         match self {
-            Act::HGetAll(_)
-            | Act::LRange(_)
-            | Act::SMembers(_)
-            | Act::ZRange(_)
-            | Act::Type(_) => false,
+            Act::HGetAll(_) | Act::LRange(_) | Act::SMembers(_) | Act::ZRange(_) | Act::Type(_) => {
+                false
+            }
             Act::Special(_, special) => special.writes(),
             _ => true,
         }

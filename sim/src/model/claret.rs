@@ -195,9 +195,7 @@ impl Special {
                 Expect::Elements(pairs.collect())
             }
             Special::RankMax => match ranked.first() {
-                Some((score, member)) => {
-                    Expect::Elements(vec![(*member).clone(), number(*score)])
-                }
+                Some((score, member)) => Expect::Elements(vec![(*member).clone(), number(*score)]),
                 None => Expect::Exactly(Reply::NullArray),
             },
             Special::RankScore(member) => {

@@ -81,7 +81,9 @@ impl Pop {
             let taken = match self.how {
                 How::One(end) | How::Some(end, _) => {
                     let all = list_mut(state, key)?;
-                    (0..self.how.most()).map_while(|_| Some(vec![end.pop(all)?])).collect()
+                    (0..self.how.most())
+                        .map_while(|_| Some(vec![end.pop(all)?]))
+                        .collect()
                 }
                 How::Ranked(top) | How::RankedSome(top, _) => ranked(state, key, top, self.how)?,
             };

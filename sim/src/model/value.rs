@@ -50,7 +50,11 @@ pub struct Ranking {
 impl Ranking {
     /// The least `k` that was given holds.
     pub fn add(&mut self, k: u32, score: i64, member: &Name) {
-        self.k = if self.members.is_empty() { k } else { self.k.min(k) };
+        self.k = if self.members.is_empty() {
+            k
+        } else {
+            self.k.min(k)
+        };
         let held = self.members.entry(member.clone()).or_insert(score);
         *held = score.max(*held);
         let low = self.highest_first().into_iter().skip(self.k as usize);

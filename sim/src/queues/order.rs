@@ -62,10 +62,16 @@ impl Order {
         for &at in &new {
             let key = self.waits[at].key;
             let earlier = |w: &&Wait| w.is_taken && w.worker == worker && w.key == key;
-            self.waits[at].before = self.waits.iter().filter(earlier).map(|w| w.number).collect();
+            self.waits[at].before = self
+                .waits
+                .iter()
+                .filter(earlier)
+                .map(|w| w.number)
+                .collect();
         }
         // Of those of one turn nobody is before the other.
-        new.into_iter().for_each(|at| self.waits[at].is_taken = true);
+        new.into_iter()
+            .for_each(|at| self.waits[at].is_taken = true);
     }
 
     /// What leaves a worker at once: links, and whether they get elements. Tells

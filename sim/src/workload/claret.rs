@@ -67,9 +67,7 @@ fn bounded(r: &mut Random) -> Special {
     let by = |r: &mut Random| r.below(9) as i64 - 4;
     match r.below(16) {
         0..3 => {
-            let bound = |r: &mut Random, low: i64| {
-                r.chance(0.5).then(|| low + r.below(10) as i64)
-            };
+            let bound = |r: &mut Random, low: i64| r.chance(0.5).then(|| low + r.below(10) as i64);
             // Now and then out of its bounds, which is refused.
             let value = r.below(16) as i64 - 2;
             Special::CounterSet(value, bound(r, -8), bound(r, 8))

@@ -110,6 +110,7 @@ impl World {
             sync_us: self.disk.slowest_sync_us,
             failing_since_us: self.disk.failing_since_us,
         };
+        self.note_shapes();
         for seat in &self.seats {
             if seat.front.kernel.is_snapshotting() {
                 self.probes.hit(Probe::CrashDuringSnapshot);

@@ -124,6 +124,7 @@ impl World {
         if left.inputs.len() > 2 {
             self.probes.hit(Probe::TurnWithManyInputs);
         }
+        self.compare_shapes();
         self.carry_out(worker, left);
         if worker < self.seats.len() {
             self.schedule(worker);

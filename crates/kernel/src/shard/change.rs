@@ -7,9 +7,11 @@
 
 use super::Shard;
 use super::db::{Db, Found};
+use super::snapshot::note_length;
 use super::types::{Entry, ExpirySetting, Key, NewValue, Value};
 use super::{Env, record};
 use crate::durable::effect::Effect;
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use std::ops::Range;
 
@@ -285,6 +287,7 @@ impl Shard {
         let mut next = None;
         if !self.env.brief {
             next = any.chunk(0, PUT_CHUNK, &mut chunk);
+            note_length(&chunk);
         }
         let effect = Effect::Put {
             db,
@@ -294,7 +297,9 @@ impl Shard {
             expire_at,
         };
         self.env.tell(key, db, &effect);
-        while let Some(at) = next {
+        while let Some(at) = next
+            && !planted::is(Planted::LogLosesChunk)
+        {
             chunk.clear();
             next = any.chunk(at, PUT_CHUNK, &mut chunk);
             let effect = Effect::More {

@@ -6,6 +6,8 @@ use super::record::{Head, OBJECT, PACKED};
 use super::types::{Key, WrongType, fits_packed};
 use super::{Env, Shard};
 use crate::durable::effect::{Effect, NotAnEffect};
+use crate::marks::{self, Mark};
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::{Object, Registered, Tag};
@@ -22,6 +24,9 @@ pub struct Editor<'a, T: Registered> {
 impl<T: Registered> Editor<'_, T> {
     #[inline]
     pub fn apply(&mut self, op: &T::Op<'_>) -> T::Reply {
+        if planted::is(Planted::ForgottenCommit) && planted::now_and_then() {
+            return T::execute(T::view(self.state), op);
+        }
         let applied = T::apply(self.state, op, self.tuning);
         if applied.changed {
             self.changes += 1;
@@ -244,7 +249,10 @@ impl Db {
                 match T::packed(&state).filter(|bytes| fits_packed(bytes)) {
                     Some(bytes) => self.replace_packed(found, key, T::TAG as u8, bytes),
                     None => {
-                        self.replace_object(found, key, T::wrap(state), env);
+                        marks::hit(Mark::Grew);
+                        if !planted::is(Planted::GrowthLosesChange) {
+                            self.replace_object(found, key, T::wrap(state), env);
+                        }
                         return (changes, result);
                     }
                 }

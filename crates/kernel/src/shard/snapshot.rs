@@ -20,6 +20,7 @@ use super::db::Db;
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
 use crate::durable::effect::Effect;
+use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
 use rufous_base::Garbage;
 use rufous_datatype::object::Object;
@@ -59,11 +60,20 @@ struct Rest {
     at: u64,
 }
 
+/// Chunks end with the element that makes them so long.
+pub(super) fn note_length(chunk: &[u8]) {
+    if chunk.len() >= PUT_CHUNK {
+        marks::hit(Mark::FullChunk);
+    }
+}
+
 impl Rest {
     /// Returns whether it is done.
     fn write_on(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
         let mut chunk = Vec::new();
         let next = self.object.chunk(self.at, budget, &mut chunk);
+        marks::hit(Mark::SavedOn);
+        note_length(&chunk);
         if !planted::is(Planted::SnapshotLosesChunk) {
             Effect::More {
                 db: self.db,

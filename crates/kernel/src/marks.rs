@@ -1,0 +1,46 @@
+//! Places that a simulated run has come by, and that nothing outside tells of.
+//! Without the feature `planted-faults` nothing is counted.
+
+/// Such a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A packed collection became one beside its record.
+    Grew,
+    /// A snapshot wrote a collection on that it had begun before.
+    SavedOn,
+    /// A chunk was as long as chunks are.
+    FullChunk,
+}
+
+impl Mark {
+    pub const ALL: [Mark; 3] = [Mark::Grew, Mark::SavedOn, Mark::FullChunk];
+}
+
+#[cfg(feature = "planted-faults")]
+mod on {
+    use super::Mark;
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNTS: [Cell<u64>; Mark::ALL.len()] = const { [const { Cell::new(0) }; Mark::ALL.len()] };
+    }
+
+    pub(crate) fn hit(mark: Mark) {
+        COUNTS.with(|counts| counts[mark as usize].update(|count| count + 1));
+    }
+
+    /// How often this thread came by since it was asked last.
+    pub fn take(mark: Mark) -> u64 {
+        COUNTS.with(|counts| counts[mark as usize].take())
+    }
+}
+
+#[cfg(feature = "planted-faults")]
+pub use on::take;
+
+#[cfg(feature = "planted-faults")]
+pub(crate) use on::hit;
+
+#[cfg(not(feature = "planted-faults"))]
+#[inline(always)]
+pub(crate) fn hit(_mark: Mark) {}
