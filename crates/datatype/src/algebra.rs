@@ -265,6 +265,14 @@ pub trait DataType: Algebra {
         let _ = state;
         None
     }
+    /// Goes on with what operations on a state that is not packed have left to
+    /// be done later; it changes nothing that a view shows. It takes about a
+    /// microsecond for each unit of the budget, which it reduces, and answers
+    /// whether more is left.
+    fn sweep(state: &mut Self::State, budget: &mut usize) -> bool {
+        let _ = (state, budget);
+        false
+    }
     /// What `OBJECT ENCODING` answers: how Redis would keep it.
     fn encoding(view: Self::View<'_>, tuning: &Tuning) -> &'static str;
 

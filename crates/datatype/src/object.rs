@@ -146,6 +146,13 @@ macro_rules! register {
                 }
             }
 
+            /// See [`DataType::sweep`].
+            pub fn sweep(&mut self, budget: &mut usize) -> bool {
+                match self {
+                    $(Object::$name(state) => <$ty>::sweep(state, budget),)+
+                }
+            }
+
             /// Its bytes, if it is packed.
             pub fn packed(&self) -> Option<&[u8]> {
                 match self {

@@ -2,14 +2,18 @@
 //! equal scores, of bytes.
 //!
 //! Map, in reading order: `order` (scores as bytes, places in the order),
-//! `state` (both shapes, changing them), `view` (reading them), `step` (what one
-//! operation does to one member), `rules` and `combine` (the algebra), `stored`
-//! (encodings), `sample` (what the checker tries).
+//! `state` (both shapes, changing them), `large` (the tree and the table of large
+//! ones), `view` (reading either shape), `step` (what one operation does to one
+//! member), `rules` and `combine` (the algebra), `stored` (encodings), `sample`
+//! (what the checker tries).
 
 mod combine;
+mod large;
 mod order;
 mod rules;
 mod sample;
+#[cfg(test)]
+mod shadow_tests;
 mod state;
 mod step;
 mod stored;

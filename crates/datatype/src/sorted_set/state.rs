@@ -1,12 +1,12 @@
 //! Both shapes of a sorted set, and changing them.
 //!
-//! Packed: the items in order in one buffer. Large: the items in a counted
-//! tree, and a table from members to scores.
+//! Packed: the items in order in one buffer. Large: see `large`.
 
-use super::order::{Item, SCORE, item_rank, member_of, rank_of, score_of};
+use super::Reply;
+use super::large::Large;
+use super::order::{Item, SCORE, item_rank, rank_of, score_of};
 use super::step::Step;
 use super::view::{View, find, place, place_from};
-use super::{Outcome, Reply};
 use crate::algebra::{Applied, MAX_PACKED, Tuning};
 use crate::dict::Dict;
 use crate::pack::{self, Pack};
@@ -21,15 +21,6 @@ pub enum State {
     /// A set that has lost all its elements at once: it looks empty and drops
     /// what was in it wherever it is dropped itself.
     Emptied(Box<Large>),
-}
-
-/// Each element is in both.
-#[derive(Clone, Debug)]
-pub struct Large {
-    /// From members to the ranks of their scores.
-    pub(super) scores: Dict,
-    /// Items in order.
-    pub(super) order: Seq,
 }
 
 impl Default for State {
@@ -51,18 +42,14 @@ impl State {
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             State::Packed(_) => 0,
-            State::Large(large) | State::Emptied(large) => {
-                size_of::<Large>() + large.scores.bytes() + large.order.bytes()
-            }
+            State::Large(large) | State::Emptied(large) => size_of::<Large>() + large.heap_bytes(),
         }
     }
 
     pub(super) fn own_bytes(&self) -> usize {
         match self {
             State::Packed(_) => 0,
-            State::Large(large) | State::Emptied(large) => {
-                size_of::<Large>() + large.scores.own_bytes() + large.order.own_bytes()
-            }
+            State::Large(large) | State::Emptied(large) => size_of::<Large>() + large.own_bytes(),
         }
     }
 
@@ -156,12 +143,15 @@ impl State {
     /// Makes it large.
     fn grow(&mut self, tuning: &Tuning) {
         if let State::Packed(items) = self {
-            let mut scores = Dict::new(tuning.seed);
-            for item in Pack(items) {
-                scores.insert(member_of(item), &item[..SCORE]);
-            }
-            let order = Seq::from_pack(Pack(items));
-            *self = State::Large(Box::new(Large { scores, order }));
+            *self = State::Large(Box::new(Large::of_pack(Pack(items), tuning)));
+        }
+    }
+
+    /// See `DataType::sweep`.
+    pub(super) fn sweep(&mut self, budget: &mut usize) -> bool {
+        match self {
+            State::Large(large) => large.sweep(budget),
+            State::Packed(_) | State::Emptied(_) => false,
         }
     }
 
@@ -185,75 +175,6 @@ impl State {
             State::Emptied(_) => {}
         }
         count
-    }
-}
-
-impl Large {
-    /// Gives a member its score, whether it is there or not.
-    #[inline]
-    fn set(&mut self, member: &[u8], rank: u64) -> Applied<Reply> {
-        let bytes = rank.to_be_bytes();
-        let old = self.scores.get(member).map(item_rank);
-        let outcome = match old {
-            None => {
-                self.scores.insert(member, &bytes);
-                Outcome::Added
-            }
-            Some(old) if old == rank => Outcome::Kept,
-            Some(old) => {
-                self.scores
-                    .overwrite(member, |value| value.copy_from_slice(&bytes));
-                self.order.remove_sorted(&Item::new(old, member));
-                Outcome::Updated
-            }
-        };
-        let changed = outcome != Outcome::Kept;
-        if changed {
-            self.order.insert_sorted(&Item::new(rank, member));
-        }
-        Applied {
-            reply: Reply::Add(outcome),
-            changed,
-        }
-    }
-
-    fn remove(&mut self, member: &[u8]) {
-        let mut rank = 0;
-        if self
-            .scores
-            .remove_with(member, |value| rank = item_rank(value))
-        {
-            self.order.remove_sorted(&Item::new(rank, member));
-        }
-    }
-
-    fn remove_span(&mut self, span: Range<usize>) {
-        let view = View::Large(self);
-        let mut members = Vec::new();
-        if span.len() <= Self::FEW {
-            view.items(span.clone(), |item| pack::push(&mut members, item));
-            for item in Pack(&members) {
-                self.scores.remove(member_of(item));
-            }
-            self.order.remove_range(span);
-            return;
-        }
-        let removed = self.order.remove_range(span);
-        for item in &removed {
-            self.scores.remove(member_of(item));
-        }
-    }
-
-    /// So many elements are removed from a copy of their items; the tree hands
-    /// back more than a few.
-    const FEW: usize = 8;
-
-    /// Adds an item that comes after all others; false if its member is there,
-    /// and then the set is spoilt.
-    pub(super) fn push(&mut self, item: &[u8]) -> bool {
-        let is_new = self.scores.insert(member_of(item), &item[..SCORE]);
-        self.order.push_back(item);
-        is_new
     }
 }
 
@@ -328,6 +249,6 @@ impl Builder {
             order.push_back(&Item::new(rank, member));
         }
         let scores = self.scores;
-        State::Large(Box::new(Large { scores, order }))
+        State::Large(Box::new(Large::new(scores, order)))
     }
 }

@@ -59,6 +59,10 @@ impl DataType for SortedSet {
         state.own_bytes()
     }
 
+    fn sweep(state: &mut State, budget: &mut usize) -> bool {
+        state.sweep(budget)
+    }
+
     fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view {
             View::Packed(_) => "listpack",

@@ -187,8 +187,6 @@ fn same(state: &mut State, model: &mut Model, score: f64) {
     model.0.retain(|_, of| !within(*of));
     assert_eq!(state.view().len(), model.0.len());
     if let State::Large(large) = state {
-        large.scores.check();
-        large.order.check();
-        assert_eq!(large.scores.len(), large.order.len());
+        large.check();
     }
 }

@@ -1,8 +1,8 @@
 //! Reading a sorted set, in either shape.
 
 use super::Element;
+use super::large::Large;
 use super::order::{Cut, Item, SCORE, Zone, item_rank, parts, rank_of, score_of};
-use super::state::Large;
 use crate::algebra::MAX_PACKED;
 use crate::pack::{self, Pack};
 use rufous_base::rng::Rng;
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
     pub(super) fn rank_of_member(self, member: &[u8]) -> Option<u64> {
         match self {
             View::Packed(items) => find(items, member).ok().map(|found| found.rank),
-            View::Large(large) => large.scores.get(member).map(item_rank),
+            View::Large(large) => large.rank_of(member),
         }
     }
 
@@ -264,8 +264,8 @@ impl<'a> View<'a> {
             View::Packed([]) => None,
             View::Packed(_) => self.at(rng.below(self.len() as u64) as usize),
             View::Large(large) => {
-                let (member, rank) = large.scores.random(rng)?;
-                Some((member, score_of(item_rank(rank))))
+                let (score, member) = parts(large.random(rng)?);
+                Some((member, score))
             }
         }
     }
@@ -278,8 +278,8 @@ impl<'a> View<'a> {
                 self.each(0..self.len(), false, see);
                 0
             }
-            View::Large(large) => large.scores.scan(cursor, count, &mut |member, rank| {
-                see(member, score_of(item_rank(rank)))
+            View::Large(large) => large.scan(cursor, count, &mut |member, rank| {
+                see(member, score_of(rank))
             }),
         }
     }

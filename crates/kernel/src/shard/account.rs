@@ -108,6 +108,10 @@ impl Db {
         pairs.sort_unstable();
         pairs.dedup();
         assert_eq!(pairs.len(), self.expiry.len());
+        for (number, object) in self.objects.numbered() {
+            let unswept = self.unswept.contains(&number);
+            assert!(unswept || !object.clone().sweep(&mut 0), "forgotten work");
+        }
         let slabs = (self.bigs.len(), self.long_keys.len(), self.objects.len());
         assert_eq!((big, long, objects), slabs);
         assert_eq!((expiring, sum), (self.expiring, self.expiry_sum));

@@ -315,6 +315,7 @@ impl Db {
     ) {
         self.outside = self.outside + after - before;
         debug_assert_eq!(self.objects.get(number).heap_bytes(), after);
+        self.note_unswept(number);
         if is_empty {
             self.remove(found, hash, env);
         }

@@ -19,6 +19,7 @@ use super::types::{Any, Entry, Item, Key, Value};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_datatype::object::{Object, Tag};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -35,6 +36,8 @@ pub(super) struct Db {
     pub(super) arena: Arena,
     pub(super) bigs: Slab<Arc<Vec<u8>>>,
     pub(super) objects: Slab<Object>,
+    /// Those of the objects that have work left.
+    pub(super) unswept: BTreeSet<u32>,
     pub(super) long_keys: Slab<Box<[u8]>>,
     pub(super) expiry: Expiry,
     /// Records that expire, and the sum of their times.
@@ -309,6 +312,7 @@ impl Db {
     pub(super) fn remove_outside(&mut self, kind: u8, number: u32) -> Outside {
         if kind == OBJECT {
             let object = self.objects.remove(number);
+            self.unswept.remove(&number);
             self.outside -= object.heap_bytes();
             return Outside::Object(object);
         }

@@ -20,6 +20,7 @@
 //! - [`watch`](WatchId): who wants to know whether a key was touched
 //! - `awaited`: keys that somebody waits for
 //! - `snapshot`: all data as of an instant, while commands go on
+//! - `sweep`: work that changes of large collections have left
 //! - `replay`: doing again what a journal says
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
@@ -48,6 +49,7 @@ mod sample;
 mod segment;
 mod slab;
 mod snapshot;
+mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -68,6 +68,11 @@ impl<T> Slab<T> {
         self.items.iter().flatten()
     }
 
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u32, &T)> {
+        let all = (0..).zip(self.items.iter());
+        all.filter_map(|(number, item)| Some((number, item.as_ref()?)))
+    }
+
     /// Bytes of the slab itself, without what its items own.
     pub(super) fn bytes(&self) -> usize {
         self.items.bytes() + self.free.capacity() * 4

@@ -256,6 +256,7 @@ impl Db {
                 }
                 self.outside += object.heap_bytes();
                 let number = self.objects.insert(object);
+                self.note_unswept(number);
                 Placed::Outside(OBJECT, number.to_le_bytes())
             }
         }

@@ -15,6 +15,10 @@ const TIDY_PERIOD_US: u64 = 1_000;
 /// expiry take turns and a million keys are gone within a second or so.
 const EXPIRE_BUDGET: usize = 128;
 
+/// What one step spends on work that commands on large collections have left,
+/// in microseconds or so.
+const SWEEP_BUDGET: usize = 128;
+
 /// Records that one step of compaction may move.
 const MAINTAIN_BUDGET: usize = 128;
 
@@ -59,9 +63,10 @@ impl Front {
         let evicting = may_change && self.kernel.evict_step(now);
         // Both make the holes that tidying fills: one after the other.
         let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);
+        let sweeping = self.kernel.shard.sweep_step(SWEEP_BUDGET);
         self.drop_idle_clients(now);
         self.sample(now);
-        let period = match (expiring || evicting, tidying) {
+        let period = match (expiring || evicting, tidying || sweeping) {
             (true, _) => 0,
             (false, true) => TIDY_PERIOD_US,
             (false, false) => PERIOD_US,

@@ -9,6 +9,7 @@ use rufous_base::rng::Rng;
 use rufous_datatype::algebra::{Packing, Tuning};
 use rufous_datatype::object::{Registered, Tag, Visitor, visit_types};
 use rufous_datatype::set::{Op as SetOp, Set};
+use rufous_datatype::sorted_set::{Only, Op as SortedSetOp, SortedSet, Zone};
 use std::collections::BTreeMap;
 
 const NOW: Now = Now {
@@ -93,12 +94,34 @@ fn fill(shard: &mut Shard, (db, key): (usize, Key<'_>), rng: &mut Rng) {
     });
 }
 
+/// Far more members than are removed from one at once.
+fn fill_sorted(shard: &mut Shard, (db, key): (usize, Key<'_>), rng: &mut Rng) {
+    let from = rng.below(2000) as u32;
+    let _ = shard.update::<SortedSet, _>(db, key, NOW, |editor| {
+        for n in from..from + 1000 {
+            editor.apply(&SortedSetOp::Add {
+                member: &n.to_le_bytes(),
+                score: f64::from(n),
+                only: Only::default(),
+            });
+        }
+    });
+}
+
+fn remove_range(shard: &mut Shard, (db, key): (usize, Key<'_>), rng: &mut Rng) {
+    let low = rng.below(2000) as f64;
+    let zone = Zone::scores(low, false, low + 600.0, false);
+    let _ = shard.update::<SortedSet, _>(db, key, NOW, |editor| {
+        editor.apply(&SortedSetOp::RemoveRange { zone });
+    });
+}
+
 fn step(shard: &mut Shard, rng: &mut Rng) {
     let name = |rng: &mut Rng| [b'k', b'0' + rng.below(5) as u8];
     let (one, other) = (name(rng), name(rng));
     let (a, b) = (shard.key(&one), shard.key(&other));
     let (db, other_db) = (rng.below(2) as usize, rng.below(2) as usize);
-    match rng.below(24) {
+    match rng.below(32) {
         0 => {
             shard.rename((db, a), (other_db, b), NOW);
         }
@@ -119,6 +142,12 @@ fn step(shard: &mut Shard, rng: &mut Rng) {
             if let Some(entry) = shard.take(db, a, NOW) {
                 shard.insert_entry(other_db, b, entry, NOW);
             }
+        }
+        8 | 9 => fill_sorted(shard, (db, a), rng),
+        10 | 11 => remove_range(shard, (db, a), rng),
+        12 => {
+            let budget = rng.below(300) as usize;
+            shard.sweep_step(budget);
         }
         _ => {
             let pick = rng.below(Tag::ALL.len() as u64);
@@ -290,4 +319,40 @@ fn a_snapshot_keeps_of_a_large_collection_what_changes() {
         garbage.len() == 1 && garbage[0].bytes < 8 << 10,
         "it shares all"
     );
+}
+
+#[test]
+fn what_is_left_of_removing_a_range_is_done_in_steps_also_in_copies() {
+    let mut shard = Shard::new(3);
+    let (one, two) = (shard.key(b"one"), shard.key(b"two"));
+    let _ = shard.update::<SortedSet, _>(0, one, NOW, |editor| {
+        for n in 0..20_000_u32 {
+            editor.apply(&SortedSetOp::Add {
+                member: &n.to_be_bytes(),
+                score: f64::from(n),
+                only: Only::default(),
+            });
+        }
+    });
+    let full = shard.memory().total();
+    let zone = Zone::scores(1000.0, false, 30_000.0, false);
+    let _ = shard.update::<SortedSet, _>(0, one, NOW, |editor| {
+        editor.apply(&SortedSetOp::RemoveRange { zone });
+    });
+    assert!(shard.copy((0, one), (1, two), NOW));
+    shard.check();
+    let before = contents(&mut shard);
+    let mut steps = 0;
+    while shard.sweep_step(100) {
+        steps += 1;
+    }
+    shard.check();
+    assert!(steps >= 370, "{steps} steps for 2 times 19000 members");
+    assert!(contents(&mut shard) == before);
+    assert!(shard.memory().total() < full / 5);
+    // What goes takes its work with it.
+    for key in [one, two] {
+        shard.remove(usize::from(key.bytes == b"two"), key, NOW);
+    }
+    assert!(!shard.sweep_step(100));
 }
