@@ -14,6 +14,7 @@
 pub mod check;
 pub mod pages;
 
+use crate::replicated::{Replicas, Replicate};
 use rufous_base::rng::Rng;
 use std::fmt::Debug;
 
@@ -285,6 +286,11 @@ pub trait DataType: Algebra {
     /// `budget` bytes of them and at least one; returns the position after
     /// them, `None` at the end. Positions hold while the state is the same.
     fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64>;
+    /// How the type is replicated, where all replicas take writes.
+    const REPLICATE: Option<Replicate<Self>> = None;
+    /// What the type has beyond others, if it is such a replicated one.
+    const REPLICAS: Option<Replicas<Self>> = None;
+
     /// Adds the elements of a chunk, which may come from a file.
     fn extend(state: &mut Self::State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt>;
 }

@@ -13,6 +13,7 @@
 //! | [`text`] | the algebra of strings |
 //! | [`hash`] | hashes |
 //! | [`set`] | sets |
+//! | [`replicated`] | types whose replicas all take writes, and merge |
 //! | [`table`] | elements found by name, packed or large: sets and hashes |
 //! | [`top_k`] | rankings of the highest members |
 //! | [`bag`] | summary bags, with exact sums |
@@ -58,6 +59,7 @@ pub mod object;
 pub mod pack;
 pub mod range;
 pub mod rdb;
+pub mod replicated;
 pub mod seq;
 pub mod set;
 pub mod sorted_set;

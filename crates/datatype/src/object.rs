@@ -2,6 +2,8 @@
 //! is registered.
 
 use crate::algebra::{Algebra, Corrupt, DataType, Tuning};
+use crate::replicated::{Forgotten, Writer};
+use rufous_lattice::Stamp;
 
 /// A [`DataType`] that is registered here.
 pub trait Registered: DataType {
@@ -76,6 +78,26 @@ macro_rules! register {
             pub fn unpack(self, bytes: Vec<u8>) -> Object {
                 match self {
                     $(Tag::$name => Object::$name(<$ty>::from_packed(bytes)),)+
+                }
+            }
+
+            /// Whether replicas of its values all take writes.
+            pub fn is_replicated(self) -> bool {
+                match self {
+                    $(Tag::$name => <$ty>::REPLICAS.is_some(),)+
+                }
+            }
+
+            /// See [`Object::is_hidden`].
+            pub fn packed_is_hidden(self, bytes: &[u8]) -> bool {
+                match self {
+                    $(Tag::$name => {
+                        let view = <$ty>::packed_view(bytes);
+                        match <$ty>::REPLICAS {
+                            Some(replicas) => (replicas.is_hidden)(view),
+                            None => <$ty>::is_empty(view),
+                        }
+                    })+
                 }
             }
 
@@ -198,6 +220,54 @@ macro_rules! register {
                 Ok(())
             }
 
+            /// Whether its replicas all take writes; see [`crate::replicated`].
+            pub fn is_replicated(&self) -> bool {
+                self.tag().is_replicated()
+            }
+
+            /// Whether there is nothing to read; of types that are not
+            /// replicated, whether it is empty.
+            pub fn is_hidden(&self) -> bool {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.is_hidden)(<$ty>::view(state)),
+                        None => self.is_empty(),
+                    },)+
+                }
+            }
+
+            /// No stamp in it is newer than this one; zero for types that are
+            /// not replicated.
+            pub fn newest(&self) -> Stamp {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.newest)(state),
+                        None => Stamp::ZERO,
+                    },)+
+                }
+            }
+
+            /// Drops about `budget` tombstones whose times are not after the
+            /// horizon, inclusive.
+            pub fn forget(&mut self, horizon: u64, budget: usize) -> Forgotten {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.forget)(state, horizon, budget),
+                        None => Forgotten::Kept,
+                    },)+
+                }
+            }
+
+            /// Appends encoded operations that delete what is shown, if it is
+            /// replicated.
+            pub fn encode_delete(&self, writer: &Writer, ops: &mut Vec<u8>) {
+                match self {
+                    $(Object::$name(state) => if let Some(replicas) = <$ty>::REPLICAS {
+                        (replicas.delete)(state, writer, ops);
+                    },)+
+                }
+            }
+
             /// What tells values of one type apart, whatever their shape.
             pub fn canonical(&self) -> Vec<u8> {
                 match self {
@@ -236,6 +306,8 @@ register! {
     Bounded = 7 => crate::bounded::Bounded;
     /// Unique identifiers.
     Uid = 8 => crate::uid::Uid;
+    /// Replicated strings.
+    Register = 9 => crate::replicated::register::Register;
 }
 
 impl PartialEq for Object {

@@ -238,6 +238,18 @@ pub fn push(buf: &mut Vec<u8>, bytes: &[u8]) {
     splice(buf, buf.len(), 0, bytes);
 }
 
+/// Appends an entry that consists of two parts.
+#[inline]
+pub fn push_parts(buf: &mut Vec<u8>, head: &[u8], tail: &[u8]) {
+    let length = head.len() + tail.len();
+    assert!(length <= MAX_ENTRY, "an entry of {length} bytes");
+    let mut header = [0; MAX_HEADER];
+    let size = put_header(&mut header, length);
+    buf.extend_from_slice(&header[..size]);
+    buf.extend_from_slice(head);
+    buf.extend_from_slice(tail);
+}
+
 /// Inserts an entry before the one that begins at `offset`.
 pub fn insert(buf: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     splice(buf, offset, 0, bytes);

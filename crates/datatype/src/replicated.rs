@@ -1,0 +1,115 @@
+//! Replicated types: values of which several replicas take writes at once and
+//! merge to the same.
+//!
+//! # The contract
+//!
+//! A replicated type is an ordinary registered type whose states are a
+//! join-semilattice and whose one operation merges a *delta*, a part of a
+//! state, into it. Any two of these are independent, so that logs, snapshots,
+//! copies and replay need nothing else: doing it again is harmless. Chunks are
+//! parts of a state, and [`DataType::extend`] merges them.
+//!
+//! - A state *hides* its value where there is nothing to read: it was deleted,
+//!   has expired, or has lost all its elements. What is left are tombstones,
+//!   which keep writes that are on their way from coming back.
+//!   [`Object::is_hidden`] tells; [`Object::is_empty`] is true of the bottom
+//!   alone, which has not even these.
+//! - [`Object::newest`] is the newest stamp of a state, none if the type is not
+//!   replicated. [`Object::forget`] drops the tombstones that are not newer
+//!   than a time which all replicas have passed.
+//! - A plain type says by [`DataType::REPLICATE`] which type replicates it, and
+//!   what its operations are there: [`apply`] does one. What cannot be done
+//!   without asking other replicas is [`Refused`].
+//! - A write takes its stamp from a [`Writer`], whose stamp steps with every
+//!   operation. Whoever made the writer shows its last stamp to the clock
+//!   ([`rufous_lattice::Clock::observe`]).
+//!
+//! Map: [`register`] (strings; the last write wins).
+
+pub mod register;
+
+use crate::algebra::{Algebra, DataType, Tuning};
+use crate::object::{Object, Tag};
+use rufous_lattice::Stamp;
+
+/// Who writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer {
+    /// Of the next write: its replica is the writer's.
+    pub stamp: Stamp,
+}
+
+/// Something that cannot be done without asking other replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Goes on after "cannot be coordination-free: ".
+    pub why: &'static str,
+    /// What else to do, as a sentence without its end.
+    pub instead: &'static str,
+}
+
+/// What was left when tombstones had been dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// Nothing at all: the value may go.
+    Empty,
+    /// What is to be kept.
+    Kept,
+    /// Also more tombstones to be dropped: the budget was spent.
+    More,
+}
+
+/// What a replicated type has beyond others.
+pub struct Replicas<T: Algebra + ?Sized> {
+    /// At least the stamp of everything in it.
+    pub newest: fn(&T::State) -> Stamp,
+    /// Whether there is nothing to read.
+    pub is_hidden: for<'s> fn(T::View<'s>) -> bool,
+    /// Drops about `budget` of the tombstones up to the horizon, a
+    /// [`Stamp::time`], inclusive.
+    pub forget: fn(&mut T::State, horizon: u64, budget: usize) -> Forgotten,
+    /// Appends encoded operations that delete what the state shows.
+    pub delete: fn(&T::State, &Writer, &mut Vec<u8>),
+}
+
+/// How a plain type is replicated.
+pub struct Replicate<T: Algebra + ?Sized> {
+    /// By values of which type.
+    pub tag: Tag,
+    /// The plain value inside of one.
+    pub inside: for<'s> fn(&'s Object) -> Option<T::View<'s>>,
+    /// Appends encoded operations of the replicated type that do to the value
+    /// what this one does to the plain value inside, and answers as it would.
+    pub translate: Translate<T>,
+}
+
+pub type Translate<T> = for<'o> fn(
+    &Object,
+    &<T as Algebra>::Op<'o>,
+    &Writer,
+    &mut Vec<u8>,
+) -> Result<<T as Algebra>::Reply, Refused>;
+
+/// Does an operation of a plain type to a value of the type that replicates
+/// it, and appends what it was there, for the log and for other replicas.
+pub fn apply<T: DataType>(
+    object: &mut Object,
+    op: &T::Op<'_>,
+    writer: &mut Writer,
+    tuning: &Tuning,
+    ops: &mut Vec<u8>,
+) -> Result<T::Reply, Refused> {
+    const PLAIN: Refused = Refused {
+        why: "values of this type do not merge",
+        instead: "use a keyspace of regime strict for them",
+    };
+    let link = T::REPLICATE.ok_or(PLAIN)?;
+    let start = ops.len();
+    let reply = (link.translate)(object, op, writer, ops)?;
+    if ops.len() > start {
+        writer.stamp = writer.stamp.next();
+        let done = object.commit_encoded(&ops[start..], tuning);
+        debug_assert!(done.is_ok(), "operations are as their type encodes them");
+    }
+    Ok(reply)
+}

@@ -1,0 +1,270 @@
+//! Replicated strings: the write with the highest stamp wins, and what is
+//! added to one write adds up. See [`rufous_lattice::Register`].
+//!
+//! Packed, a register is its encoding there, so that a plain write may
+//! overwrite another in its record ([`overwrite_in_place`]); one that was
+//! counted has before its encoding the text that is read:
+//!
+//! ```text
+//! form  stamp  then
+//! 00    12     the value
+//! 01    12     (deleted)
+//! 02    12     deadline; the value
+//! 04    12     length of the text; the text; what follows the stamp of a counted register
+//! ```
+//!
+//! No bytes are a register that was never written. What does not fit a record
+//! is kept by reference.
+//!
+//! Map: `state` (shapes), `write` (what commands do to strings), this file the
+//! algebra.
+
+mod state;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use state::{
+    Large, State, View, overwrite_in_place, packed_deadline, packed_stamp, packed_text,
+};
+pub use write::{delete, expire, expire_at, increment, increment_float, set};
+
+use super::{Forgotten, Replicas};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+use crate::integer::is_canonical_integer;
+use crate::{pack, table};
+use rufous_base::rng::Rng;
+use rufous_lattice::{Coded, Stamp};
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Register;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Op<'a> {
+    /// `delta` is an encoded [`rufous_lattice::Register`].
+    Merge { delta: &'a [u8] },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Merge,
+}
+
+impl Algebra for Register {
+    type State = State;
+    type View<'a> = View<'a>;
+    type Op<'a> = Op<'a>;
+    type Kind = Kind;
+    type Reply = ();
+
+    const NAME: &'static str = "registers";
+    const ABOUT: &'static str = "Strings of keyspaces whose replicas all take writes. Of two \
+        writes at the same time the one with the higher stamp stays, at every replica; a deletion \
+        is a write. Increments belong to the write that they have seen and add up, whichever \
+        replicas they are made at; a write replaces the increments that it has seen and those that \
+        are made at the same time.";
+    const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
+    const MERGE: Option<Merge<Self>> =
+        Some(|into, from, _| from.delta().is_some_and(|delta| into.merge(&delta)));
+
+    fn empty() -> State {
+        State::default()
+    }
+
+    #[inline]
+    fn view(state: &State) -> View<'_> {
+        state.view()
+    }
+
+    fn kind(_: &Op<'_>) -> Kind {
+        Kind::Merge
+    }
+
+    fn execute(_: View<'_>, _: &Op<'_>) {}
+
+    #[inline]
+    fn commit(state: &mut State, Op::Merge { delta }: &Op<'_>, _: &Tuning) {
+        state.merge(delta);
+    }
+
+    #[inline]
+    fn apply(state: &mut State, Op::Merge { delta }: &Op<'_>, _: &Tuning) -> Applied<()> {
+        Applied {
+            reply: (),
+            changed: state.merge(delta),
+        }
+    }
+
+    fn is_read(_: Kind) -> bool {
+        false
+    }
+
+    fn rules() -> &'static [Rule<Self>] {
+        &[Rule {
+            pair: (Kind::Merge, Kind::Merge),
+            when: When::Always,
+        }]
+    }
+
+    fn phase(_: &Op<'_>) -> Phase {
+        Phase::Add
+    }
+
+    /// The later of two writes is all there is to both.
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
+        let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
+        match packed_stamp(a).cmp(&packed_stamp(b)) {
+            std::cmp::Ordering::Less => Some(*new),
+            std::cmp::Ordering::Greater => Some(*pending),
+            std::cmp::Ordering::Equal => (a == b).then_some(*new),
+        }
+    }
+
+    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
+        ((), ())
+    }
+
+    fn sample_state(rng: &mut Rng) -> State {
+        let mut state = State::default();
+        for _ in 0..rng.below(3) {
+            state.merge(sample(rng));
+        }
+        state
+    }
+
+    fn sample_op(rng: &mut Rng) -> Op<'static> {
+        Op::Merge { delta: sample(rng) }
+    }
+
+    fn canonical(view: View<'_>) -> Vec<u8> {
+        view.delta().unwrap_or_default().into_owned()
+    }
+}
+
+/// An encoded register of few stamps and all forms.
+fn sample(rng: &mut Rng) -> &'static [u8] {
+    use std::sync::LazyLock;
+    static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let stamp = |time, replica| Stamp {
+            time,
+            replica,
+            step: 0,
+        };
+        let mut all = Vec::new();
+        for (time, replica) in [(0, 0), (1, 1), (1, 2), (2, 1)] {
+            let stamp = stamp(time, replica);
+            let mut registers = vec![rufous_lattice::Register::deleted(stamp)];
+            if stamp > Stamp::ZERO {
+                let value: &[u8] = match time {
+                    1 if replica == 1 => b"7",
+                    1 => b"-2.5",
+                    _ => b"a text",
+                };
+                registers.push(rufous_lattice::Register::written(stamp, value.into(), 0));
+                registers.push(rufous_lattice::Register::written(stamp, value.into(), 99));
+                let large = vec![b'x'; 5000];
+                registers.push(rufous_lattice::Register::written(stamp, large, 0));
+                registers.push(rufous_lattice::Register::deleted(stamp.expired()));
+            }
+            let mut counted = registers[registers.len() / 3].clone();
+            // invariant: so little fits
+            counted.counter.add(1, 5).expect("fits");
+            registers.push(counted.clone());
+            counted.counter.add(2, -300).expect("fits");
+            registers.push(counted.clone());
+            counted.floats.set(1, 0.25);
+            registers.push(counted.clone());
+            counted.floats.set(1, -1e300);
+            registers.push(counted);
+            all.extend(registers.iter().map(Coded::encoded));
+        }
+        all
+    });
+    &SAMPLES[rng.below(SAMPLES.len() as u64) as usize]
+}
+
+impl DataType for Register {
+    const REDIS_NAME: &'static str = "string";
+    const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
+        newest: |state| state.view().stamp(),
+        is_hidden: |view| view.text().is_none(),
+        forget: |state, horizon, _| {
+            let view = state.view();
+            if view.text().is_some() || view.stamp().time > horizon {
+                return Forgotten::Kept;
+            }
+            *state = State::default();
+            Forgotten::Empty
+        },
+        delete: |_, writer, ops| delete(writer, ops),
+    });
+
+    fn packed_view(bytes: &[u8]) -> View<'_> {
+        View::Packed(bytes)
+    }
+
+    fn from_packed(bytes: Vec<u8>) -> State {
+        State::Packed(bytes)
+    }
+
+    fn packed(state: &State) -> Option<&[u8]> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
+    }
+
+    fn into_buffer(state: State) -> Option<Vec<u8>> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
+    }
+
+    fn is_empty(view: View<'_>) -> bool {
+        matches!(view, View::Packed([]))
+    }
+
+    fn len(view: View<'_>) -> usize {
+        usize::from(view.text().is_some())
+    }
+
+    fn heap_bytes(state: &State) -> usize {
+        match state {
+            State::Packed(_) => 0,
+            State::Large(large) => large.heap_bytes(),
+        }
+    }
+
+    fn encoding(view: View<'_>) -> &'static str {
+        match view.text() {
+            Some(text) if is_canonical_integer(text) => "int",
+            Some(text) if text.len() > 44 => "raw",
+            _ => "embstr",
+        }
+    }
+
+    fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
+        pack::push(out, delta);
+    }
+
+    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
+        let mut rest = *from;
+        let delta = table::take(&mut rest)?;
+        state::check(delta)?;
+        *from = rest;
+        Ok(Op::Merge { delta })
+    }
+
+    fn chunk(view: View<'_>, _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {
+        out.extend_from_slice(&view.delta().unwrap_or_default());
+        None
+    }
+
+    fn extend(state: &mut State, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {
+        state::check(chunk)?;
+        state.merge(chunk);
+        Ok(())
+    }
+}

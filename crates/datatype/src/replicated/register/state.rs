@@ -1,0 +1,294 @@
+//! Both shapes of a register, and merging into them.
+
+use crate::algebra::{Corrupt, MAX_PACKED};
+use crate::float::LongDouble;
+use crate::integer::parse_i64;
+use rufous_lattice::code::{Reader, put_varint};
+use rufous_lattice::register::form;
+use rufous_lattice::{Coded, Lattice, Register, Stamp};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The form of packed bytes that have the text of a counted register.
+const SHOWN: u8 = 4;
+/// Form and stamp.
+const HEAD: usize = 1 + Stamp::SIZE;
+const DEADLINE: usize = 8;
+
+/// See the description of [`super`].
+#[derive(Clone, Debug)]
+pub enum State {
+    Packed(Vec<u8>),
+    Large(Box<Large>),
+}
+
+/// A register that fits no record. Copies share its text.
+#[derive(Clone, Debug)]
+pub struct Large {
+    stamp: Stamp,
+    deadline: u64,
+    text: Arc<Vec<u8>>,
+    /// All of it, if it was counted.
+    counted: Option<Arc<Register>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum View<'a> {
+    Packed(&'a [u8]),
+    Large(&'a Large),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State::Packed(Vec::new())
+    }
+}
+
+/// The stamp of a packed register, also of an encoded one.
+#[inline]
+pub fn packed_stamp(bytes: &[u8]) -> Stamp {
+    let stamp = bytes.get(1..).and_then(<[u8]>::first_chunk);
+    stamp.map_or(Stamp::ZERO, |&stamp| Stamp::from_bytes(stamp))
+}
+
+/// Unix milliseconds from which on a packed register is as if deleted; 0 for
+/// none.
+#[inline]
+pub fn packed_deadline(bytes: &[u8]) -> u64 {
+    let at = match bytes.first() {
+        Some(&form::TIMED) => bytes.get(HEAD..),
+        Some(&SHOWN) => shown(bytes).map(|(_, rest)| rest),
+        _ => None,
+    };
+    let deadline = at.and_then(<[u8]>::first_chunk);
+    deadline.map_or(0, |&deadline| u64::from_be_bytes(deadline))
+}
+
+/// What is read of a packed register.
+#[inline]
+pub fn packed_text(bytes: &[u8]) -> Option<&[u8]> {
+    match *bytes.first()? {
+        form::PLAIN => bytes.get(HEAD..),
+        form::TIMED => bytes.get(HEAD + DEADLINE..),
+        SHOWN => shown(bytes).map(|(text, _)| text),
+        _ => None,
+    }
+}
+
+/// Puts a later plain write in place of a plain write of the same length:
+/// nothing else of the bytes changes. Otherwise changes nothing and says no.
+#[inline]
+pub fn overwrite_in_place(bytes: &mut [u8], stamp: Stamp, value: &[u8]) -> bool {
+    let fits =
+        bytes.len() == HEAD + value.len() && bytes[0] == form::PLAIN && packed_stamp(bytes) < stamp;
+    if fits {
+        bytes[1..HEAD].copy_from_slice(&stamp.to_bytes());
+        bytes[HEAD..].copy_from_slice(value);
+    }
+    fits
+}
+
+/// The text of a counted register, and what follows it.
+fn shown(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut reader = Reader(bytes.get(HEAD..)?);
+    let len = reader.varint().ok()?;
+    let text = reader.bytes(len).ok()?;
+    Some((text, reader.rest()))
+}
+
+/// Whether these bytes are an encoded register.
+pub(super) fn check(delta: &[u8]) -> Result<(), Corrupt> {
+    let is_written = packed_stamp(delta) > Stamp::ZERO;
+    let is_sound = match delta.first() {
+        Some(&form::PLAIN) => delta.len() >= HEAD && is_written,
+        Some(&form::GONE) => delta.len() == HEAD,
+        Some(&form::TIMED) => {
+            delta.len() >= HEAD + DEADLINE && is_written && packed_deadline(delta) > 0
+        }
+        _ => Register::decode(delta).is_ok(),
+    };
+    is_sound.then_some(()).ok_or(Corrupt)
+}
+
+/// What is read of a register: what was written and what was added to it.
+/// A sum that does not fit 64 bits stays at their end; what is no number, or
+/// makes none, is as it was written.
+pub(in crate::replicated) fn text_of(register: &Register) -> Option<Cow<'_, [u8]>> {
+    let written = register.value();
+    if !register.is_counted() {
+        return written.map(Cow::Borrowed);
+    }
+    let base = written.unwrap_or(b"0");
+    let sum = register.counter.sum();
+    if register.floats.is_empty()
+        && let Some(base) = parse_i64(base)
+    {
+        let sum = (i128::from(base) + sum).clamp(i64::MIN.into(), i64::MAX.into());
+        return Some(sum.to_string().into_bytes().into());
+    }
+    let text = real_sum(base, sum, register.floats.totals());
+    Some(text.map_or(Cow::Borrowed(base), |sum| sum.to_text().into()))
+}
+
+fn real_sum(base: &[u8], sum: i128, totals: impl Iterator<Item = f64>) -> Option<LongDouble> {
+    let base = LongDouble::parse(base)?;
+    let mut all = base.checked_add(LongDouble::parse(sum.to_string().as_bytes())?)?;
+    for total in totals {
+        all = all.checked_add(long(total)?)?;
+    }
+    Some(all)
+}
+
+/// The number that a double is written as: 0.1 rather than what is nearest to it.
+pub(in crate::replicated) fn long(number: f64) -> Option<LongDouble> {
+    let mut buffer = ryu::Buffer::new();
+    LongDouble::parse(buffer.format(number).as_bytes())
+}
+
+impl Large {
+    pub(super) fn heap_bytes(&self) -> usize {
+        let counted = self.counted.as_ref().map_or(0, |register| {
+            let entries = register.counter.entries().count() + register.floats.totals().count();
+            let value = register.value().map_or(0, <[u8]>::len);
+            size_of::<Register>() + value + 24 * entries
+        });
+        size_of::<Large>() + size_of::<Vec<u8>>() + self.text.len() + counted
+    }
+}
+
+impl<'a> View<'a> {
+    /// What is read, if there is anything.
+    #[inline]
+    pub fn text(self) -> Option<&'a [u8]> {
+        match self {
+            View::Packed(bytes) => packed_text(bytes),
+            View::Large(large) => Some(&large.text),
+        }
+    }
+
+    /// The text, where it is kept by reference.
+    pub fn shared_text(self) -> Option<&'a Arc<Vec<u8>>> {
+        match self {
+            View::Packed(_) => None,
+            View::Large(large) => Some(&large.text),
+        }
+    }
+
+    /// Of the last write.
+    #[inline]
+    pub fn stamp(self) -> Stamp {
+        match self {
+            View::Packed(bytes) => packed_stamp(bytes),
+            View::Large(large) => large.stamp,
+        }
+    }
+
+    /// See [`packed_deadline`].
+    pub fn deadline(self) -> u64 {
+        match self {
+            View::Packed(bytes) => packed_deadline(bytes),
+            View::Large(large) => large.deadline,
+        }
+    }
+
+    /// The whole state, encoded; nothing of a register that was never written.
+    pub fn delta(self) -> Option<Cow<'a, [u8]>> {
+        match self {
+            View::Packed([]) => None,
+            View::Packed(bytes) if bytes[0] == SHOWN => {
+                let (_, rest) = shown(bytes)?;
+                Some([&[form::COUNTED], &bytes[1..HEAD], rest].concat().into())
+            }
+            View::Packed(bytes) => Some(bytes.into()),
+            View::Large(_) => Some(self.register().encoded().into()),
+        }
+    }
+
+    pub(super) fn register(self) -> Register {
+        if let View::Large(large) = self {
+            return match &large.counted {
+                Some(register) => Register::clone(register),
+                None => Register::written(large.stamp, large.text.to_vec(), large.deadline),
+            };
+        }
+        let delta = self.delta().unwrap_or_default();
+        // What is kept was encoded here; no bytes are one that was never written.
+        Register::decode(&delta).unwrap_or_default()
+    }
+}
+
+impl State {
+    #[inline]
+    pub(super) fn view(&self) -> View<'_> {
+        match self {
+            State::Packed(bytes) => View::Packed(bytes),
+            State::Large(large) => View::Large(large),
+        }
+    }
+
+    /// Merges an encoded register; returns whether that changed anything.
+    #[inline]
+    pub(super) fn merge(&mut self, delta: &[u8]) -> bool {
+        let (mine, theirs) = (self.view().stamp(), packed_stamp(delta));
+        if theirs < mine {
+            return false;
+        }
+        if theirs == mine || delta.first() == Some(&form::COUNTED) || delta.len() > MAX_PACKED {
+            return self.join(delta);
+        }
+        match self {
+            State::Packed(bytes) => {
+                bytes.clear();
+                bytes.extend_from_slice(delta);
+            }
+            State::Large(_) => *self = State::Packed(delta.to_vec()),
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn join(&mut self, delta: &[u8]) -> bool {
+        if let State::Packed(bytes) = self
+            && bytes == delta
+        {
+            return false;
+        }
+        let Ok(theirs) = Register::decode(delta) else {
+            return false;
+        };
+        let mut register = self.view().register();
+        let changed = register.merge(&theirs);
+        if changed {
+            *self = State::of(register);
+        }
+        changed
+    }
+
+    fn of(register: Register) -> State {
+        if register == Register::default() {
+            return State::default();
+        }
+        let text = text_of(&register);
+        let bytes = match (&text, register.is_counted()) {
+            (Some(text), true) => {
+                let encoded = register.encoded();
+                let mut bytes = vec![SHOWN];
+                bytes.extend_from_slice(&encoded[1..HEAD]);
+                put_varint(&mut bytes, text.len() as u64);
+                bytes.extend_from_slice(text);
+                bytes.extend_from_slice(&encoded[HEAD..]);
+                bytes
+            }
+            _ => register.encoded(),
+        };
+        match text {
+            Some(text) if bytes.len() > MAX_PACKED => State::Large(Box::new(Large {
+                stamp: register.stamp(),
+                deadline: register.deadline(),
+                text: Arc::new(text.into_owned()),
+                counted: register.is_counted().then(|| Arc::new(register)),
+            })),
+            _ => State::Packed(bytes),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What commands do to replicated strings. Each appends an encoded operation.
+
+use super::state::long;
+use super::{Op, Register, View};
+use crate::algebra::DataType;
+use crate::float::LongDouble;
+use crate::replicated::Writer;
+use crate::{ValueError, hash, integer, pack};
+use rufous_lattice::register::form;
+use rufous_lattice::{Coded, Register as Lattice, Stamp};
+
+/// Writes a value, with a deadline in Unix milliseconds or 0 for none.
+#[inline]
+pub fn set(writer: &Writer, value: &[u8], deadline: u64, ops: &mut Vec<u8>) {
+    if deadline > 0 {
+        return tell(
+            &Lattice::written(writer.stamp, value.to_vec(), deadline),
+            ops,
+        );
+    }
+    // As a written register is encoded, without making one.
+    let mut head = [form::PLAIN; 1 + Stamp::SIZE];
+    head[1..].copy_from_slice(&writer.stamp.to_bytes());
+    pack::push_parts(ops, &head, value);
+}
+
+pub fn delete(writer: &Writer, ops: &mut Vec<u8>) {
+    tell(&Lattice::deleted(writer.stamp), ops);
+}
+
+/// Adds to a number, and answers what there is then. A text that is no number
+/// is left alone.
+pub fn increment(
+    view: View<'_>,
+    by: i64,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) -> Result<i64, ValueError> {
+    let sum = integer::increment(view.text(), by)?;
+    let mut register = view.register();
+    let added = register.counter.add(writer.stamp.replica, by);
+    added.map_err(|_| ValueError::Overflow)?;
+    tell(&register, ops);
+    Ok(sum)
+}
+
+/// Likewise of a floating-point number; `by` is a finite number as text.
+pub fn increment_float(
+    view: View<'_>,
+    by: &[u8],
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) -> Result<Vec<u8>, ValueError> {
+    let by = hash::finite(by)?;
+    let text = view.text().unwrap_or(b"0");
+    let current = LongDouble::parse(text).ok_or(ValueError::NotFloat)?;
+    let sum = current.checked_add(by).ok_or(ValueError::NanOrInfinity)?;
+    let mut register = view.register();
+    add_float(&mut register, by, writer)?;
+    tell(&register, ops);
+    Ok(sum.to_text())
+}
+
+/// Adds to the total of the writer's replica.
+pub(in crate::replicated) fn add_float(
+    register: &mut Lattice,
+    by: LongDouble,
+    writer: &Writer,
+) -> Result<(), ValueError> {
+    let replica = writer.stamp.replica;
+    let total = long(register.floats.total(replica)).and_then(|total| total.checked_add(by));
+    let text = total.map(LongDouble::to_text).unwrap_or_default();
+    let total = str::from_utf8(&text).map_or(Ok(f64::NAN), str::parse::<f64>);
+    match total {
+        Ok(total) if total.is_finite() => register.floats.set(replica, total),
+        _ => return Err(ValueError::NanOrInfinity),
+    }
+    Ok(())
+}
+
+/// Writes again what is read, with another deadline; says whether there was
+/// anything.
+pub fn expire_at(view: View<'_>, deadline: u64, writer: &Writer, ops: &mut Vec<u8>) -> bool {
+    let text = view.text();
+    if let Some(text) = text {
+        set(writer, text, deadline, ops);
+    }
+    text.is_some()
+}
+
+/// What every replica does when the time has come; see [`Stamp::expired`].
+pub fn expire(view: View<'_>, ops: &mut Vec<u8>) {
+    tell(&Lattice::deleted(view.stamp().expired()), ops);
+}
+
+fn tell(register: &Lattice, ops: &mut Vec<u8>) {
+    let delta = &register.encoded();
+    Register::encode(&Op::Merge { delta }, ops);
+}

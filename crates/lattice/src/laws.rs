@@ -1,0 +1,210 @@
+//! Tries whether a lattice is one, on all triples of generated states.
+
+use crate::{Coded, Lattice};
+use std::fmt::Debug;
+
+/// Numbers from a seed, for generators of states (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Draw(u64);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number in `0..bound`; `bound` must not be zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// Tries the laws on the bottom and `count` states, and on all pairs and
+/// triples of them. The error shows the states that break one.
+///
+/// States should be few in kind, so that the interesting cases meet: equal
+/// stamps, entries of the same replicas.
+pub fn check<L: Lattice + PartialEq + Debug>(
+    count: usize,
+    seed: u64,
+    mut state: impl FnMut(&mut Draw) -> L,
+) -> Result<(), String> {
+    let mut draw = Draw::new(seed);
+    let mut states = vec![L::default()];
+    states.extend((0..count).map(|_| state(&mut draw)));
+    for a in &states {
+        expect("merge is not idempotent", &[a], &of(a, a)?, a)?;
+        let above = of(&L::default(), a)?;
+        expect("the default is not the bottom", &[a], &above, a)?;
+        let same = of(a, &L::default())?;
+        expect("the default is not the bottom", &[a], &same, a)?;
+    }
+    let mut joins = Vec::with_capacity(states.len() * states.len());
+    for a in &states {
+        for b in &states {
+            joins.push(of(a, b)?);
+        }
+    }
+    let join = |a: usize, b: usize| &joins[a * states.len() + b];
+    for (x, a) in states.iter().enumerate() {
+        for (y, b) in states.iter().enumerate() {
+            expect("merge is not commutative", &[a, b], join(x, y), join(y, x))?;
+            let again = of(join(x, y), b)?;
+            expect(
+                "a join is not above what it joins",
+                &[a, b],
+                &again,
+                join(x, y),
+            )?;
+            for (z, c) in states.iter().enumerate() {
+                let (left, right) = (of(join(x, y), c)?, of(a, join(y, z))?);
+                expect("merge is not associative", &[a, b, c], &left, &right)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The join, if `merge` is right about whether it changed anything.
+fn of<L: Lattice + PartialEq + Debug>(a: &L, b: &L) -> Result<L, String> {
+    let mut joined = a.clone();
+    let changed = joined.merge(b);
+    if changed != (joined != *a) {
+        return Err(format!(
+            "merge says {changed} where it is not\n  into {a:?}\n  from {b:?}\n  gives {joined:?}"
+        ));
+    }
+    Ok(joined)
+}
+
+fn expect<L: PartialEq + Debug>(what: &str, of: &[&L], is: &L, to_be: &L) -> Result<(), String> {
+    if is == to_be {
+        return Ok(());
+    }
+    Err(format!(
+        "{what}\n  of {of:?}\n  one   {is:?}\n  other {to_be:?}"
+    ))
+}
+
+/// Tries encodings: a state comes back, equal states have equal bytes, and
+/// whatever else the bytes are made, there is an error or a state that these
+/// very bytes stand for.
+pub fn check_code<L: Coded + PartialEq + Debug>(
+    count: usize,
+    seed: u64,
+    mut state: impl FnMut(&mut Draw) -> L,
+) -> Result<(), String> {
+    let mut draw = Draw::new(seed);
+    for _ in 0..count {
+        let state = state(&mut draw);
+        let bytes = state.encoded();
+        if L::decode(&bytes).as_ref() != Ok(&state) {
+            return Err(format!(
+                "decode does not give back {state:?}\n  bytes {bytes:?}"
+            ));
+        }
+        for _ in 0..20 {
+            let spoilt = spoil(&bytes, &mut draw);
+            if let Ok(other) = L::decode(&spoilt)
+                && other.encoded() != spoilt
+            {
+                return Err(format!("{other:?} has two encodings\n  one {spoilt:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn spoil(bytes: &[u8], draw: &mut Draw) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    match draw.below(4) {
+        0 => bytes.truncate(draw.below(bytes.len() as u64 + 1) as usize),
+        1 => bytes = (0..draw.below(24)).map(|_| draw.next_u64() as u8).collect(),
+        2 => bytes.insert(
+            draw.below(bytes.len() as u64 + 1) as usize,
+            draw.below(4) as u8,
+        ),
+        _ => {
+            let at = draw.below(bytes.len().max(1) as u64) as usize;
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = [draw.next_u64() as u8, *byte ^ 1][draw.below(2) as usize];
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers, merged by whatever is tried.
+    macro_rules! planted {
+        ($name:ident, $merge:expr) => {
+            #[derive(Clone, Debug, Default, PartialEq)]
+            struct $name(u64);
+            impl Lattice for $name {
+                fn merge(&mut self, other: &Self) -> bool {
+                    let merge: fn(&mut u64, u64) -> bool = $merge;
+                    merge(&mut self.0, other.0)
+                }
+            }
+            impl $name {
+                fn verdict() -> String {
+                    check(20, 1, |draw| $name(draw.below(5))).map_or_else(|e| e, |()| "ok".into())
+                }
+            }
+        };
+    }
+
+    planted!(Max, |mine, theirs| {
+        let changed = theirs > *mine;
+        *mine = theirs.max(*mine);
+        changed
+    });
+    planted!(Last, |mine, theirs| std::mem::replace(mine, theirs)
+        != theirs);
+    planted!(Sum, |mine, theirs| {
+        *mine += theirs;
+        theirs != 0
+    });
+    planted!(Silent, |mine, theirs| {
+        *mine = theirs.max(*mine);
+        false
+    });
+    planted!(Min, |mine, theirs| {
+        let changed = theirs < *mine;
+        *mine = theirs.min(*mine);
+        changed
+    });
+    // Ties between unequal numbers are broken by rounding: not associative.
+    planted!(Mean, |mine, theirs| {
+        let old = *mine;
+        if old != 0 && theirs != 0 {
+            *mine = old.midpoint(theirs);
+        } else {
+            *mine |= theirs;
+        }
+        *mine != old
+    });
+
+    #[test]
+    fn what_is_no_lattice_is_found() {
+        assert_eq!(Max::verdict(), "ok");
+        for (verdict, law) in [
+            (Last::verdict(), "bottom"),
+            (Sum::verdict(), "idempotent"),
+            (Silent::verdict(), "merge says false"),
+            (Min::verdict(), "bottom"),
+            (Mean::verdict(), "associative"),
+        ] {
+            assert!(verdict.contains(law), "{law}: {verdict}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Join-semilattices: states that merge to the same in any order, grouped in
+//! any way, however often [Anna §V].
+//!
+//! Pure mathematics: no clock, randomness or I/O, no knowledge of keys,
+//! commands or the protocol, and nothing of ours below. Every lattice is one
+//! file, and every one is tried by [`laws`]. Encoded states may come from a
+//! file or a peer: decoding answers a state or [`Malformed`], never panics,
+//! and a state has one encoding only, so that equal bytes are equal states.
+//!
+//! | module | lattice |
+//! |---|---|
+//! | [`stamp`] | no lattice: what orders writes, and the clock that gives it |
+//! | [`counter`] | counters that many replicas add to at once |
+//! | [`register`] | the last write wins, increments of it add up |
+//! | [`code`] | how states are written |
+//! | [`laws`] | tries whether a lattice is one |
+#![forbid(unsafe_code)]
+
+pub mod code;
+pub mod counter;
+pub mod laws;
+pub mod register;
+pub mod stamp;
+
+pub use code::{Coded, Malformed};
+pub use counter::{Counter, FloatCounter};
+pub use register::Register;
+pub use stamp::{Clock, Stamp};
+
+/// States of which any two have a least one above both.
+///
+/// [`Default::default`] is the bottom: merging it changes nothing.
+pub trait Lattice: Clone + Default {
+    /// Makes this state the least one above both; returns whether it changed.
+    fn merge(&mut self, other: &Self) -> bool;
+}

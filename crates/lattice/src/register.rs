@@ -1,0 +1,247 @@
+//! A register whose last write wins, and whose increments add up.
+//!
+//! A lexicographic pair [Anna §V]: first the stamp of the write, then what was
+//! written and what was added to it since, by replica. A write with a higher
+//! stamp replaces value and additions, those that it has seen and those that
+//! happen at the same time; additions to one write add up.
+//!
+//! ```text
+//! form  stamp  then
+//! 00    12     the value                            a plain write
+//! 01    12                                          deleted, or never written
+//! 02    12     deadline, 8 bytes; the value         a write that expires
+//! 03    12     deadline, 8 bytes, 0 for none; length of the value and one, or 0 where there is
+//!              none, as a varint; the value; counter; float counter      counted since
+//! ```
+
+use crate::code::{Coded, Malformed, Reader, put_varint};
+use crate::{Counter, FloatCounter, Lattice, Stamp};
+
+/// See the module's description. A register that was never written has no
+/// value and no deadline, but may have been counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Register {
+    stamp: Stamp,
+    value: Option<Vec<u8>>,
+    deadline: u64,
+    pub counter: Counter,
+    pub floats: FloatCounter,
+}
+
+/// The byte before the stamp.
+pub mod form {
+    pub const PLAIN: u8 = 0;
+    pub const GONE: u8 = 1;
+    pub const TIMED: u8 = 2;
+    pub const COUNTED: u8 = 3;
+}
+
+impl Register {
+    /// A write. The stamp must not be [`Stamp::ZERO`]; a deadline is in Unix
+    /// milliseconds, 0 for none.
+    pub fn written(stamp: Stamp, value: Vec<u8>, deadline: u64) -> Self {
+        debug_assert!(stamp > Stamp::ZERO);
+        Self {
+            stamp,
+            value: Some(value),
+            deadline,
+            ..Self::default()
+        }
+    }
+
+    pub fn deleted(stamp: Stamp) -> Self {
+        Self {
+            stamp,
+            ..Self::default()
+        }
+    }
+
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// What was written, without what was added since.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.value.as_deref()
+    }
+
+    /// Unix milliseconds from which on it is as if deleted by
+    /// [`Stamp::expired`]; 0 for none.
+    pub fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// What each replica makes of it when its time has come.
+    pub fn expired(&self) -> Self {
+        Self::deleted(self.stamp.expired())
+    }
+
+    /// Whether there is something to read: a value, or additions to nothing.
+    pub fn is_there(&self) -> bool {
+        self.value.is_some() || self.is_counted()
+    }
+
+    pub fn is_counted(&self) -> bool {
+        !(self.counter.is_empty() && self.floats.is_empty())
+    }
+}
+
+impl Lattice for Register {
+    fn merge(&mut self, other: &Self) -> bool {
+        if self.stamp != other.stamp {
+            let later = other.stamp > self.stamp;
+            if later {
+                self.clone_from(other);
+            }
+            return later;
+        }
+        // Two values of one stamp do not happen; the order is total all the same.
+        let is_less = (&self.value, self.deadline) < (&other.value, other.deadline);
+        if is_less {
+            self.value.clone_from(&other.value);
+            self.deadline = other.deadline;
+        }
+        let counted = self.counter.merge(&other.counter);
+        self.floats.merge(&other.floats) || counted || is_less
+    }
+}
+
+impl Coded for Register {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let form = match (&self.value, self.deadline) {
+            _ if self.is_counted() => form::COUNTED,
+            (None, _) => form::GONE,
+            (Some(_), 0) => form::PLAIN,
+            (Some(_), _) => form::TIMED,
+        };
+        out.push(form);
+        out.extend_from_slice(&self.stamp.to_bytes());
+        if matches!(form, form::TIMED | form::COUNTED) {
+            out.extend_from_slice(&self.deadline.to_be_bytes());
+        }
+        let value = self.value.as_deref();
+        if form == form::COUNTED {
+            put_varint(out, value.map_or(0, |value| value.len() as u64 + 1));
+        }
+        out.extend_from_slice(value.unwrap_or_default());
+        if form == form::COUNTED {
+            self.counter.encode(out);
+            self.floats.encode(out);
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(bytes);
+        let form = reader.byte()?;
+        let mut register = Register::deleted(Stamp::read(&mut reader)?);
+        if matches!(form, form::TIMED | form::COUNTED) {
+            register.deadline = reader.u64()?;
+        }
+        match form {
+            form::PLAIN => register.value = Some(reader.rest().to_vec()),
+            form::GONE => {}
+            form::TIMED if register.deadline > 0 => register.value = Some(reader.rest().to_vec()),
+            form::COUNTED => {
+                if let Some(len) = reader.varint()?.checked_sub(1) {
+                    register.value = Some(reader.bytes(len)?.to_vec());
+                }
+                register.counter = Counter::read(&mut reader)?;
+                register.floats = FloatCounter::read(&mut reader)?;
+                if !register.is_counted() {
+                    return Err(Malformed);
+                }
+            }
+            _ => return Err(Malformed),
+        }
+        reader.end()?;
+        let is_written = register.stamp > Stamp::ZERO;
+        let is_sound = match register.value {
+            Some(_) => is_written,
+            None => register.deadline == 0,
+        };
+        is_sound.then_some(register).ok_or(Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::tests::{counter, floats};
+    use crate::laws::{self, Draw};
+
+    fn stamp(time: u64) -> Stamp {
+        Stamp {
+            time,
+            replica: 1,
+            step: 0,
+        }
+    }
+
+    fn register(draw: &mut Draw) -> Register {
+        let time = draw.below(4);
+        let value = draw.below(3).checked_sub(1).map(|n| vec![b'0' + n as u8]);
+        let mut register = match (value, time) {
+            (Some(value), 1..) => Register::written(stamp(time), value, draw.below(2) * 5),
+            (_, 0) => Register::default(),
+            _ => Register::deleted(stamp(time)),
+        };
+        if draw.below(2) == 0 {
+            register.counter = counter(draw);
+            register.floats = floats(draw);
+        }
+        register
+    }
+
+    #[test]
+    fn the_laws_hold() {
+        laws::check(60, 1, register).unwrap();
+        laws::check_code(600, 1, register).unwrap();
+    }
+
+    #[test]
+    fn a_write_replaces_what_was_counted_and_counts_of_one_write_add_up() {
+        let mut a = Register::written(stamp(1), b"10".to_vec(), 0);
+        let mut b = a.clone();
+        a.counter.add(1, 2).unwrap();
+        b.counter.add(2, 3).unwrap();
+        assert!(a.merge(&b));
+        assert_eq!(a.counter.sum(), 5);
+        let later = Register::written(stamp(2), b"1".to_vec(), 0);
+        assert!(a.merge(&later) && !a.is_counted());
+        assert!(!a.merge(&b));
+        assert_eq!(a.value(), Some(&b"1"[..]));
+    }
+
+    #[test]
+    fn expiry_is_above_the_write_and_below_the_next() {
+        let write = Register::written(stamp(1), b"x".to_vec(), 5);
+        let mut late = write.clone();
+        late.counter.add(1, 1).unwrap();
+        let mut gone = write.expired();
+        assert!(!gone.merge(&late) && !gone.is_there());
+        assert!(gone.merge(&Register::written(stamp(2), b"y".to_vec(), 0)));
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let head = |form| [&[form][..], &stamp(7).to_bytes()].concat();
+        let mut all = Register::written(stamp(7), b"ab".to_vec(), 0);
+        assert_eq!(all.encoded(), [&head(0)[..], b"ab"].concat());
+        assert_eq!(Register::deleted(stamp(7)).encoded(), head(1));
+        let timed = Register::written(stamp(7), b"ab".to_vec(), 9);
+        let deadline = 9u64.to_be_bytes();
+        assert_eq!(timed.encoded(), [&head(2)[..], &deadline, b"ab"].concat());
+        all.counter.add(1, 5).unwrap();
+        let counted = [&head(3)[..], &[0; 8], b"\x03ab\x01\0\x01\x05\0\0"].concat();
+        assert_eq!(all.encoded(), counted);
+        let mut never = Register::default();
+        never.floats.set(2, 1.5);
+        let counted = [
+            &[3][..],
+            &[0; 20],
+            b"\0\0\x01\0\x02\x01\x3f\xf8\0\0\0\0\0\0",
+        ]
+        .concat();
+        assert_eq!(never.encoded(), counted);
+    }
+}

@@ -1,0 +1,208 @@
+//! What orders writes: stamps of hybrid logical clocks.
+//!
+//! ```text
+//! 12 bytes, big endian, ordered as stamps are
+//! 00 04 00 00 00 00 10 01   00 02     00 04
+//! time: µs << 12 | counter  replica   step
+//! ```
+//!
+//! A stamp is given to one write of a key only, and so is a *dot* too: it
+//! names that write. All writes of a transaction have one time and replica and
+//! count steps, so that any two transactions are ordered alike at all keys
+//! [Anna §VI-C].
+//!
+//! Steps of writes are even. The odd step after one is the stamp of that
+//! write's expiry, which every replica finds by itself: above what expires,
+//! below whatever is written after it.
+
+use crate::code::{Malformed, Reader};
+
+/// See the module's description. The default is [`Stamp::ZERO`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp {
+    /// Microseconds of Unix time, shifted left by 12, and a counter.
+    pub time: u64,
+    /// Whose clock it is.
+    pub replica: u16,
+    /// Of the transaction; see the module's description.
+    pub step: u16,
+}
+
+/// Bits of [`Stamp::time`] below the microseconds.
+pub const COUNTER_BITS: u32 = 12;
+
+impl Stamp {
+    /// Below every stamp that a clock gives.
+    pub const ZERO: Stamp = Stamp {
+        time: 0,
+        replica: 0,
+        step: 0,
+    };
+    /// Encoded bytes.
+    pub const SIZE: usize = 12;
+
+    #[inline]
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&self.time.to_be_bytes());
+        bytes[8..10].copy_from_slice(&self.replica.to_be_bytes());
+        bytes[10..].copy_from_slice(&self.step.to_be_bytes());
+        bytes
+    }
+
+    #[inline]
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Stamp {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
+        Stamp {
+            time: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            replica: u16::from_be_bytes([i, j]),
+            step: u16::from_be_bytes([k, l]),
+        }
+    }
+
+    pub fn read(from: &mut Reader<'_>) -> Result<Stamp, Malformed> {
+        from.array().map(Stamp::from_bytes)
+    }
+
+    /// That of the next write of the same transaction. After very many steps it
+    /// takes the next time: whoever steps tells the clock the last stamp by
+    /// [`Clock::observe`].
+    #[inline]
+    #[must_use]
+    pub fn next(self) -> Stamp {
+        let step = self.step & !1;
+        match step.checked_add(2) {
+            Some(step) => Stamp { step, ..self },
+            None => Stamp {
+                time: self.time.saturating_add(1),
+                step: 0,
+                ..self
+            },
+        }
+    }
+
+    /// The stamp that a value has when its time has come; see the module's
+    /// description.
+    #[inline]
+    #[must_use]
+    pub fn expired(self) -> Stamp {
+        Stamp {
+            step: self.step | 1,
+            ..self
+        }
+    }
+
+    /// Microseconds of Unix time.
+    pub fn unix_us(self) -> u64 {
+        self.time >> COUNTER_BITS
+    }
+}
+
+/// Gives stamps, each above all that it has given or been shown.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    replica: u16,
+    last: u64,
+}
+
+impl Clock {
+    pub fn new(replica: u16) -> Self {
+        Self { replica, last: 0 }
+    }
+
+    pub fn replica(&self) -> u16 {
+        self.replica
+    }
+
+    /// The stamp of a transaction's first write. Follows real time, unless
+    /// that went back or others are ahead of it.
+    #[inline]
+    pub fn tick(&mut self, now_unix_us: u64) -> Stamp {
+        let real = now_unix_us.min(u64::MAX >> COUNTER_BITS) << COUNTER_BITS;
+        self.last = real.max(self.last.saturating_add(1));
+        Stamp {
+            time: self.last,
+            replica: self.replica,
+            step: 0,
+        }
+    }
+
+    /// Stamps from now on are above this one.
+    #[inline]
+    pub fn observe(&mut self, stamp: Stamp) {
+        self.last = self.last.max(stamp.time);
+    }
+
+    /// The time of the last stamp given or shown.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: Stamp = Stamp {
+        time: 0x0004_0000_0000_1001,
+        replica: 2,
+        step: 4,
+    };
+
+    #[test]
+    fn golden_bytes() {
+        let bytes = [0, 4, 0, 0, 0, 0, 0x10, 1, 0, 2, 0, 4];
+        assert_eq!(SOME.to_bytes(), bytes);
+        assert_eq!(Stamp::from_bytes(bytes), SOME);
+    }
+
+    #[test]
+    fn bytes_are_ordered_as_stamps() {
+        let some = [
+            Stamp::ZERO,
+            SOME,
+            SOME.expired(),
+            SOME.next(),
+            Stamp { replica: 3, ..SOME },
+            Stamp {
+                time: SOME.time + 1,
+                replica: 0,
+                step: 0,
+            },
+        ];
+        assert!(some.is_sorted());
+        for a in some {
+            for b in some {
+                assert_eq!(a.cmp(&b), a.to_bytes().cmp(&b.to_bytes()));
+            }
+        }
+    }
+
+    #[test]
+    fn expiry_lies_between_a_write_and_the_next() {
+        assert!(SOME < SOME.expired() && SOME.expired() < SOME.next());
+        assert_eq!(SOME.expired().expired(), SOME.expired());
+        assert_eq!(SOME.expired().next(), SOME.next());
+        let last = Stamp {
+            step: u16::MAX - 1,
+            ..SOME
+        };
+        assert!(last.expired() < last.next() && last.next().step == 0);
+    }
+
+    #[test]
+    fn clocks_rise_whatever_real_time_does() {
+        let mut clock = Clock::new(7);
+        let mut last = Stamp::ZERO;
+        for now in [5, 5, 5, 9, 1, 0, u64::MAX, 3] {
+            let stamp = clock.tick(now);
+            assert!(stamp > last && stamp.replica == 7);
+            last = stamp;
+        }
+        let mut other = Clock::new(1);
+        assert_eq!(other.tick(5).unix_us(), 5);
+        other.observe(SOME);
+        assert!(other.tick(5) > SOME);
+        assert_eq!(other.last(), SOME.time + 1);
+    }
+}
