@@ -240,6 +240,10 @@ impl std::error::Error for Corrupt {}
 pub trait DataType: Algebra {
     /// What `TYPE` answers.
     const REDIS_NAME: &'static str;
+    /// How the type is replicated, where all replicas take writes.
+    const REPLICATE: Option<Replicate<Self>> = None;
+    /// What the type has beyond others, if it is such a replicated one.
+    const REPLICAS: Option<Replicas<Self>> = None;
 
     /// A view of packed bytes that [`DataType::packed`] gave.
     fn packed_view(bytes: &[u8]) -> Self::View<'_>;
@@ -286,11 +290,6 @@ pub trait DataType: Algebra {
     /// `budget` bytes of them and at least one; returns the position after
     /// them, `None` at the end. Positions hold while the state is the same.
     fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64>;
-    /// How the type is replicated, where all replicas take writes.
-    const REPLICATE: Option<Replicate<Self>> = None;
-    /// What the type has beyond others, if it is such a replicated one.
-    const REPLICAS: Option<Replicas<Self>> = None;
-
     /// Adds the elements of a chunk, which may come from a file.
     fn extend(state: &mut Self::State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt>;
 }

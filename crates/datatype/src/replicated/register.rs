@@ -237,7 +237,7 @@ impl DataType for Register {
         }
     }
 
-    fn encoding(view: View<'_>) -> &'static str {
+    fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view.text() {
             Some(text) if is_canonical_integer(text) => "int",
             Some(text) if text.len() > 44 => "raw",
