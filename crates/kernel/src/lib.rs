@@ -7,11 +7,13 @@
 //!
 //! Map, in reading order:
 //! - [`program`]: what the kernel needs to know of commands
-//! - [`placement`]: which worker owns a key
+//! - [`keyspace`]: what holds for keys by their prefixes
+//! - [`placement`]: which worker answers for a key
 //! - [`shard`]: the data of one worker
 //! - [`batch`]: requests on their way to another worker, and their replies
 //! - [`lock`]: keys held by commands that span workers, and who waits for them
 //! - [`multi`]: the coordinator's side of such a command
+//! - [`replicate`]: how replicas of lattice keyspaces converge
 //! - [`wait`]: clients whose commands wait for data
 //! - [`worker`]: all of it together, one per thread
 //! - [`evict`]: the memory limit, and which keys go at it
@@ -24,12 +26,14 @@
 pub mod batch;
 pub mod durable;
 pub mod evict;
+pub mod keyspace;
 pub mod lock;
 pub mod marks;
 pub mod multi;
 pub mod placement;
 pub mod planted;
 pub mod program;
+pub mod replicate;
 pub mod shard;
 pub mod stats;
 pub mod wait;

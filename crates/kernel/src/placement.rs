@@ -1,30 +1,162 @@
-//! Which worker of this node owns a key.
+//! Which worker of this node answers for a key.
+//!
+//! A strict key has one owner, the worker of its slot. A key of a lattice
+//! keyspace has replicas on that worker, its *primary*, and on those after it,
+//! as many as the keyspace says. A worker that has a replica serves the key
+//! itself; any other sends its requests always to the same one, so that a
+//! connection never changes from one replica of a key to another.
 
+use crate::keyspace::{Keyspace, Keyspaces};
 use rufous_base::WorkerId;
 use rufous_base::slot::{slot_of, worker_of_slot};
+use std::sync::Arc;
 
-/// The spread of slots over the workers of one node.
-#[derive(Clone, Copy, Debug)]
+/// The spread of keys over the workers of one node, as one of them sees it.
+#[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
+    own: WorkerId,
+    /// Only where there is a lattice keyspace in it: the one thing that the
+    /// common path asks.
+    keyspaces: Option<Arc<Keyspaces>>,
 }
 
 impl Placement {
     pub fn new(workers: usize) -> Self {
         assert!(workers > 0, "a node has at least one worker");
-        Self { workers }
+        Self {
+            workers,
+            own: WorkerId(0),
+            keyspaces: None,
+        }
+    }
+
+    /// As this worker sees it.
+    pub fn seen_by(self, own: WorkerId) -> Self {
+        Self { own, ..self }
+    }
+
+    pub fn set_keyspaces(&mut self, keyspaces: &Arc<Keyspaces>) {
+        let wanted = keyspaces.has_lattice().then_some(keyspaces);
+        self.keyspaces = wanted.cloned();
     }
 
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// The owner of `key`. A node with one worker computes no slot.
+    /// Whether any key may have replicas.
+    #[inline]
+    pub fn has_lattice(&self) -> bool {
+        self.keyspaces.is_some()
+    }
+
+    /// The keyspace of a key, where it is one of regime lattice.
+    #[inline]
+    pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
+        self.keyspaces.as_ref()?.lattice(key)
+    }
+
+    /// Who runs this worker's commands on `key`. A node with one worker
+    /// computes no slot.
     #[inline]
     pub fn owner(&self, key: &[u8]) -> WorkerId {
         if self.workers == 1 {
             return WorkerId(0);
         }
+        match self.lattice(key) {
+            None => self.primary(key),
+            Some(keyspace) => self.serving(key, keyspace),
+        }
+    }
+
+    /// The owner of a strict key; of others, the first replica.
+    #[inline]
+    pub fn primary(&self, key: &[u8]) -> WorkerId {
         worker_of_slot(slot_of(key), self.workers)
+    }
+
+    fn serving(&self, key: &[u8], keyspace: &Keyspace) -> WorkerId {
+        let spread = keyspace.spread(self.workers);
+        if spread == self.workers {
+            return self.own;
+        }
+        let first = self.primary(key).index();
+        let away = (self.own.index() + self.workers - first) % self.workers;
+        if away < spread {
+            return self.own;
+        }
+        let replica = self.own.index() % spread;
+        WorkerId(((first + replica) % self.workers) as u16)
+    }
+
+    /// Everybody who has a replica of `key`, its primary first.
+    pub fn owners(&self, key: &[u8]) -> impl Iterator<Item = WorkerId> + use<> {
+        let spread = self
+            .lattice(key)
+            .map_or(1, |keyspace| keyspace.spread(self.workers));
+        let (first, workers) = (self.primary(key).index(), self.workers);
+        (0..spread).map(move |replica| WorkerId(((first + replica) % workers) as u16))
+    }
+
+    /// Whether this worker is the one that counts and lists `key`.
+    #[inline]
+    pub fn is_primary(&self, key: &[u8]) -> bool {
+        self.workers == 1 || self.primary(key) == self.own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::Regime;
+
+    fn view(workers: usize, own: u16, threads: u16) -> Placement {
+        let keyspace = Keyspace {
+            regime: Regime::Lattice,
+            threads,
+            ..Keyspace::new("shared", b"s:")
+        };
+        let table = Keyspaces::default().with(keyspace).unwrap();
+        let mut placement = Placement::new(workers).seen_by(WorkerId(own));
+        placement.set_keyspaces(&Arc::new(table));
+        placement
+    }
+
+    #[test]
+    fn strict_keys_have_one_owner_for_everybody() {
+        for n in 0..200 {
+            let key = format!("strict:{n}").into_bytes();
+            let owner = Placement::new(4).owner(&key);
+            for own in 0..4 {
+                let view = view(4, own, 0);
+                assert_eq!(view.owner(&key), owner);
+                assert_eq!(view.owners(&key).collect::<Vec<_>>(), [owner]);
+                assert_eq!(view.is_primary(&key), owner == WorkerId(own));
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_a_replica_serves_it_and_others_always_ask_the_same() {
+        for threads in [0, 1, 2, 3, 9] {
+            let mut served = [0; 4];
+            for n in 0..400 {
+                let key = format!("s:{n}").into_bytes();
+                let owners: Vec<_> = view(4, 0, threads).owners(&key).collect();
+                assert_eq!(owners[0], view(4, 0, threads).primary(&key));
+                let primaries = (0..4).filter(|&own| view(4, own, threads).is_primary(&key));
+                assert_eq!(primaries.count(), 1);
+                for own in 0..4 {
+                    let view = view(4, own, threads);
+                    assert!(view.owners(&key).eq(owners.iter().copied()));
+                    let serving = view.owner(&key);
+                    assert!(owners.contains(&serving));
+                    assert!(serving == WorkerId(own) || !owners.contains(&WorkerId(own)));
+                    served[serving.index()] += 1;
+                }
+            }
+            assert!(served.iter().all(|&n| n > 200), "{threads}: {served:?}");
+        }
     }
 }

@@ -186,7 +186,6 @@ impl<P: Program> Worker<P> {
     pub fn new(id: WorkerId, placement: Placement, commands: usize, hash_seed: u64) -> Self {
         Self {
             id,
-            placement,
             shard: Shard::new(hash_seed),
             scratch: Shard::new(hash_seed),
             execs: exec::Execs::new(hash_seed),
@@ -208,6 +207,7 @@ impl<P: Program> Worker<P> {
                 id.index(),
                 hash_seed,
             ),
+            placement: placement.seen_by(id),
             program: PhantomData,
         }
     }
@@ -216,8 +216,8 @@ impl<P: Program> Worker<P> {
         self.id
     }
 
-    pub fn placement(&self) -> Placement {
-        self.placement
+    pub fn placement(&self) -> &Placement {
+        &self.placement
     }
 
     /// For what the embedder draws by lot.

@@ -169,7 +169,7 @@ impl World {
         let ids = || (0..workers).map(|w| WorkerId(w as u16));
         Self {
             workers: ids()
-                .map(|id| Worker::new(id, placement, COMMANDS, SEED))
+                .map(|id| Worker::new(id, placement.clone(), COMMANDS, SEED))
                 .collect(),
             conns: ids()
                 .map(|_| (0..conns).map(|_| Conn::default()).collect())

@@ -344,7 +344,7 @@ fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[
 }
 
 /// Seven bits a byte, low bits first.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -352,7 +352,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-pub(super) fn varint(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
+pub(crate) fn varint(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
     let mut n = 0u64;
     for shift in (0..64).step_by(7) {
         let next = byte(from)?;
@@ -368,7 +368,7 @@ pub(super) fn varint(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
     Err(NotAnEffect)
 }
 
-pub(super) fn byte(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
+pub(crate) fn byte(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
     let (&first, rest) = from.split_first().ok_or(NotAnEffect)?;
     *from = rest;
     Ok(first)
@@ -382,7 +382,7 @@ fn database(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
     Err(NotAnEffect)
 }
 
-pub(super) fn slice<'a>(from: &mut &'a [u8], len: u64) -> Result<&'a [u8], NotAnEffect> {
+pub(crate) fn slice<'a>(from: &mut &'a [u8], len: u64) -> Result<&'a [u8], NotAnEffect> {
     let len = usize::try_from(len).map_err(|_| NotAnEffect)?;
     let (head, rest) = from.split_at_checked(len).ok_or(NotAnEffect)?;
     *from = rest;

@@ -214,7 +214,7 @@ impl World {
         let ids = || (0..workers).map(|w| WorkerId(w as u16));
         Self {
             workers: ids()
-                .map(|id| Worker::new(id, placement, COMMANDS, 99))
+                .map(|id| Worker::new(id, placement.clone(), COMMANDS, 99))
                 .collect(),
             conns: ids()
                 .map(|_| (0..conns).map(|_| Conn::default()).collect())

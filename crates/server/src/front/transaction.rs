@@ -311,7 +311,7 @@ impl Session<'_> {
     ) -> Result<(), Failure> {
         let limit = self.front.config.client_query_buffer_limit;
         let (here, now) = (self.front.id(), self.now);
-        let placement = self.front.kernel.placement();
+        let placement = self.front.kernel.placement().clone();
         let connection = self.connection()?;
         if connection.transaction.open {
             return Err("ERR WATCH inside MULTI is not allowed".into());

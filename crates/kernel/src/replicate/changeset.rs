@@ -1,0 +1,258 @@
+//! What a worker has changed on its replicas since it last told the others:
+//! each key once, however often it was written. This is where updates are
+//! merged at the sender [Anna §V]: a key that was written a thousand times in
+//! an epoch is sent once.
+//!
+//! The shard calls it for every own change of a replicated value, and for
+//! nothing that came from elsewhere: who merges a batch does not send it on.
+//! Small types ([`Changeset::touch`]) are sent as they are when the epoch ends;
+//! of collections only what was done to them ([`Changeset::add`]), merged into
+//! a value of the same type.
+//!
+//! Nothing is allocated for a key that is in it already, and little for another:
+//! names lie one after the other in a buffer that is used again.
+
+use crate::shard::Key;
+use rufous_datatype::algebra::{Corrupt, Tuning};
+use rufous_datatype::object::{Object, Tag};
+use std::ops::Range;
+
+/// Buffers that grew beyond this are not kept for the next epoch.
+const KEEP_BYTES: usize = 1 << 20;
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Changeset {
+    entries: Vec<Entry>,
+    /// Numbers of entries plus one at the places of their hashes; 0 is free.
+    /// Its length is a power of two, and at most half of it is used.
+    places: Vec<u32>,
+    names: Vec<u8>,
+    /// What the deltas take on the heap, about.
+    delta_bytes: usize,
+    updates: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    db: u8,
+    hash: u32,
+    name: (usize, usize),
+    delta: Option<Object>,
+}
+
+/// A key that has changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'a> {
+    pub db: u8,
+    pub key: Key<'a>,
+    /// What was done to it; `None`: all of it is to be sent.
+    pub delta: Option<&'a Object>,
+}
+
+impl Changeset {
+    /// The key has changed: its whole state is to be sent.
+    #[inline]
+    pub fn touch(&mut self, db: u8, key: Key<'_>) {
+        self.updates += 1;
+        let at = self.entry(db, key, || None);
+        if let Some(delta) = self.entries[at].delta.take() {
+            self.delta_bytes = self.delta_bytes.saturating_sub(delta.heap_bytes());
+        }
+    }
+
+    /// These encoded operations of type `tag` were committed to the key.
+    pub fn add(
+        &mut self,
+        db: u8,
+        key: Key<'_>,
+        tag: Tag,
+        ops: &[u8],
+        tuning: &Tuning,
+    ) -> Result<(), Corrupt> {
+        self.updates += 1;
+        let at = self.entry(db, key, || Some(tag.empty()));
+        // Without a delta all of it is sent, these operations included.
+        let Some(delta) = &mut self.entries[at].delta else {
+            return Ok(());
+        };
+        if delta.tag() != tag {
+            // It has become another value: that is sent whole.
+            self.touch(db, key);
+            self.updates -= 1;
+            return Ok(());
+        }
+        let before = delta.heap_bytes();
+        let done = delta.commit_encoded(ops, tuning);
+        self.delta_bytes = (self.delta_bytes + delta.heap_bytes()).saturating_sub(before);
+        done
+    }
+
+    /// The entry of a key; a new one gets the delta that `delta` makes.
+    #[inline]
+    fn entry(&mut self, db: u8, key: Key<'_>, delta: impl FnOnce() -> Option<Object>) -> usize {
+        if self.entries.len() * 2 >= self.places.len() {
+            self.grow();
+        }
+        let mask = self.places.len() - 1;
+        let mut place = key.hash as usize & mask;
+        loop {
+            let Some(at) = self.places[place].checked_sub(1) else {
+                break;
+            };
+            let entry = &self.entries[at as usize];
+            let same = entry.hash == key.hash && entry.db == db;
+            if same && self.names[entry.name.0..entry.name.1] == *key.bytes {
+                return at as usize;
+            }
+            place = (place + 1) & mask;
+        }
+        let start = self.names.len();
+        self.names.extend_from_slice(key.bytes);
+        self.entries.push(Entry {
+            db,
+            hash: key.hash,
+            name: (start, self.names.len()),
+            delta: delta(),
+        });
+        self.places[place] = self.entries.len() as u32;
+        self.entries.len() - 1
+    }
+
+    fn grow(&mut self) {
+        let len = (self.places.len() * 2).max(16);
+        self.places.clear();
+        self.places.resize(len, 0);
+        for (at, entry) in self.entries.iter().enumerate() {
+            let mut place = entry.hash as usize & (len - 1);
+            while self.places[place] != 0 {
+                place = (place + 1) & (len - 1);
+            }
+            self.places[place] = at as u32 + 1;
+        }
+    }
+
+    /// Keys that have changed.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How often keys were changed; never fewer than [`Changeset::len`].
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// What it takes, about.
+    pub fn bytes(&self) -> usize {
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        self.names.capacity() + entries + self.places.capacity() * 4 + self.delta_bytes
+    }
+
+    /// In the order of their first change.
+    pub fn get(&self, at: usize) -> Option<Changed<'_>> {
+        let entry = self.entries.get(at)?;
+        let name: Range<usize> = entry.name.0..entry.name.1;
+        Some(Changed {
+            db: entry.db,
+            key: Key {
+                bytes: &self.names[name],
+                hash: entry.hash,
+            },
+            delta: entry.delta.as_ref(),
+        })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Changed<'_>> {
+        (0..self.entries.len()).filter_map(|at| self.get(at))
+    }
+
+    /// Forgets what has changed, and keeps the room for the next epoch.
+    pub fn clear(&mut self) {
+        if self.bytes() > KEEP_BYTES {
+            *self = Self::default();
+            return;
+        }
+        self.entries.clear();
+        self.names.clear();
+        self.places.fill(0);
+        self.delta_bytes = 0;
+        self.updates = 0;
+    }
+
+    /// Forgets what has changed in one database.
+    pub fn forget_db(&mut self, db: u8) {
+        let old = std::mem::take(self);
+        let kept = old.entries.into_iter().filter(|entry| entry.db != db);
+        for entry in kept {
+            let (start, end) = entry.name;
+            let key = Key {
+                bytes: &old.names[start..end],
+                hash: entry.hash,
+            };
+            self.delta_bytes += entry.delta.as_ref().map_or(0, Object::heap_bytes);
+            self.entry(entry.db, key, || entry.delta);
+            self.updates += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::Shard;
+    use rufous_base::rng::Rng;
+    use std::collections::BTreeMap;
+
+    fn key(shard: &Shard, n: u64) -> Vec<u8> {
+        let name = format!("key:{n}").into_bytes();
+        debug_assert_eq!(shard.key(&name).bytes, name);
+        name
+    }
+
+    #[test]
+    fn every_key_is_there_once_however_often_it_changes() {
+        let shard = Shard::new(5);
+        let (mut changes, mut rng) = (Changeset::default(), Rng::new(3));
+        for round in 0..3 {
+            let mut model = BTreeMap::new();
+            for _ in 0..5000 {
+                let (db, n) = (rng.below(3) as u8, rng.below(700 * (round + 1)));
+                let name = key(&shard, n);
+                changes.touch(db, shard.key(&name));
+                *model.entry((db, name)).or_insert(0) += 1;
+            }
+            assert_eq!(changes.updates(), 5000);
+            assert_eq!(changes.len(), model.len());
+            let seen: BTreeMap<_, _> = changes
+                .iter()
+                .map(|c| ((c.db, c.key.bytes.to_vec()), c.key.hash))
+                .collect();
+            assert!(seen.keys().eq(model.keys()));
+            for ((_, name), hash) in seen {
+                assert_eq!(shard.key(&name).hash, hash);
+            }
+            changes.forget_db(1);
+            assert!(changes.iter().all(|c| c.db != 1));
+            assert_eq!(changes.len(), model.keys().filter(|k| k.0 != 1).count());
+            changes.clear();
+            assert!(changes.is_empty() && changes.updates() == 0);
+        }
+    }
+
+    #[test]
+    fn a_key_in_it_costs_no_memory_again() {
+        let shard = Shard::new(5);
+        let mut changes = Changeset::default();
+        changes.touch(0, shard.key(b"hot"));
+        let bytes = changes.bytes();
+        for _ in 0..10_000 {
+            changes.touch(0, shard.key(b"hot"));
+        }
+        assert_eq!((changes.len(), changes.bytes()), (1, bytes));
+        assert_eq!(changes.updates(), 10_001);
+    }
+}

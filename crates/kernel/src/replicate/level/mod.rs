@@ -1,0 +1,177 @@
+//! Consistency levels that need no coordination. Each is a composition of
+//! lattices and of what a session keeps, in a file of its own; the kernel knows
+//! none of them, and asks a [`Level`] only what it consists of.
+
+pub mod causal;
+pub mod eventual;
+pub mod item_cut;
+pub mod monotonic_reads;
+pub mod monotonic_writes;
+pub mod pram;
+pub mod read_committed;
+pub mod read_uncommitted;
+pub mod read_your_writes;
+pub mod writes_follow_reads;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A level as its file states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    pub name: &'static str,
+    /// What it consists of; of those that are made of others, theirs.
+    pub parts: u16,
+    /// Whether it may be combined with others.
+    pub joins: bool,
+}
+
+/// Every level.
+pub const ALL: &[Spec] = &[
+    eventual::LEVEL,
+    causal::LEVEL,
+    read_uncommitted::LEVEL,
+    read_committed::LEVEL,
+    item_cut::LEVEL,
+    pram::LEVEL,
+    monotonic_reads::LEVEL,
+    monotonic_writes::LEVEL,
+    writes_follow_reads::LEVEL,
+    read_your_writes::LEVEL,
+];
+
+/// One level, or several session guarantees together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level(u16);
+
+impl Level {
+    pub const EVENTUAL: Level = Level(eventual::LEVEL.parts);
+
+    /// Whether it has all that `spec` has.
+    #[inline]
+    pub fn has(self, spec: &Spec) -> bool {
+        self.0 & spec.parts == spec.parts
+    }
+
+    /// Whether others must see a replica's writes in the order in which they
+    /// were made, whatever keys they are on.
+    pub fn is_ordered(self) -> bool {
+        self.has(&monotonic_writes::LEVEL) || self.has(&writes_follow_reads::LEVEL)
+    }
+
+    /// Whether concurrent values are kept beside one another.
+    pub fn keeps_siblings(self) -> bool {
+        self.has(&causal::LEVEL)
+    }
+}
+
+/// No level, or levels that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotALevel {
+    Unknown(Box<str>),
+    Alone(&'static str),
+}
+
+impl fmt::Display for NotALevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotALevel::Unknown(text) => {
+                write!(f, "'{text}' is no level; there are ")?;
+                for (at, spec) in ALL.iter().enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    write!(f, "{comma}{}", spec.name)?;
+                }
+                Ok(())
+            }
+            NotALevel::Alone(name) => {
+                write!(f, "'{name}' cannot be combined: + joins session guarantees")
+            }
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = NotALevel;
+
+    fn from_str(text: &str) -> Result<Self, NotALevel> {
+        let several = text.contains('+');
+        let mut parts = 0;
+        for name in text.split('+') {
+            let same = |spec: &&Spec| spec.name.eq_ignore_ascii_case(name.trim());
+            let found = ALL.iter().find(same);
+            let spec = found.ok_or_else(|| NotALevel::Unknown(name.trim().into()))?;
+            if several && !spec.joins {
+                return Err(NotALevel::Alone(spec.name));
+            }
+            parts |= spec.parts;
+        }
+        Ok(Level(parts))
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = self.0;
+        if left == 0 {
+            return f.write_str(eventual::LEVEL.name);
+        }
+        for spec in ALL.iter().filter(|spec| spec.parts != 0) {
+            if left & spec.parts != spec.parts {
+                continue;
+            }
+            let plus = if left == self.0 { "" } else { "+" };
+            write!(f, "{plus}{}", spec.name)?;
+            left &= !spec.parts;
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_which_level_it_is() {
+        for spec in ALL {
+            let level: Level = spec.name.parse().unwrap();
+            assert_eq!(level.to_string(), spec.name);
+            assert!(level.has(spec));
+        }
+        let all: Level = "Read-Your-Writes + monotonic-reads+monotonic-writes"
+            .parse()
+            .unwrap();
+        assert_eq!(all.to_string(), "pram");
+        let most: Level = "pram+writes-follow-reads".parse().unwrap();
+        assert_eq!(most.to_string(), "pram+writes-follow-reads");
+        assert_eq!(
+            "causal+pram".parse::<Level>(),
+            Err(NotALevel::Alone("causal"))
+        );
+        let unknown = "strict".parse::<Level>().unwrap_err().to_string();
+        assert!(
+            unknown.contains("'strict'") && unknown.contains("item-cut"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn every_combination_of_session_guarantees_keeps_its_name() {
+        let parts: Vec<_> = ALL.iter().filter(|s| s.joins && s.name != "pram").collect();
+        for chosen in 1..1u16 << parts.len() {
+            let names = (0..parts.len()).filter(|i| chosen & 1 << i != 0);
+            let text = names.map(|i| parts[i].name).collect::<Vec<_>>().join("+");
+            let level: Level = text.parse().unwrap();
+            assert_eq!(level.to_string().parse(), Ok(level), "{text}");
+            assert_eq!(
+                level.is_ordered(),
+                text.contains("ites-")
+                    || text.contains("-writes+")
+                    || text.contains("monotonic-writes")
+            );
+        }
+    }
+}

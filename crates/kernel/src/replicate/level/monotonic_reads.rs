@@ -1,0 +1,16 @@
+//! Monotonic reads: what a session reads of a key never is older than what it
+//! has read of it. The session keeps what it reads, and merges it into the
+//! replica it asks next.
+
+use super::Spec;
+use crate::replicate::session::{Known, Seen};
+
+pub const LEVEL: Spec = Spec {
+    name: "monotonic-reads",
+    parts: 1 << 1,
+    joins: true,
+};
+
+pub(crate) fn after_read(known: &mut Known, seen: Seen<'_>) {
+    known.keep(seen);
+}

@@ -1,0 +1,12 @@
+//! PRAM: everybody sees each session's operations in its order. It is monotonic
+//! reads, monotonic writes and read your writes together [HAT §5.1.3].
+
+use super::{Spec, monotonic_reads, monotonic_writes, read_your_writes};
+
+pub const LEVEL: Spec = Spec {
+    name: "pram",
+    parts: monotonic_reads::LEVEL.parts
+        | monotonic_writes::LEVEL.parts
+        | read_your_writes::LEVEL.parts,
+    joins: true,
+};

@@ -1,0 +1,15 @@
+//! Read your writes: a session sees what it has written, whichever replica it
+//! asks. It keeps what its writes made of the keys.
+
+use super::Spec;
+use crate::replicate::session::{Known, Seen};
+
+pub const LEVEL: Spec = Spec {
+    name: "read-your-writes",
+    parts: 1 << 2,
+    joins: true,
+};
+
+pub(crate) fn after_write(known: &mut Known, seen: Seen<'_>) {
+    known.keep(seen);
+}

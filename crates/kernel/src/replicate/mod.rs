@@ -1,0 +1,22 @@
+//! How replicas of lattice keyspaces converge [Anna §V].
+//!
+//! Each worker changes its own replicas. What it changed it sends to the
+//! others of each key once an epoch, merged, and they merge it with theirs.
+//! Who merges a batch does not send it on: everybody hears from everybody.
+//!
+//! Pure: states and bytes in, states and bytes out; `worker::replicating`
+//! connects it with the shard, the log and the other workers.
+//!
+//! Map, in reading order:
+//! - [`changeset`]: what an epoch has changed
+//! - [`batch`]: what is sent
+//! - [`heard`]: how far workers have heard of one another, and what can be
+//!   forgotten
+//! - [`level`]: consistency levels, one a file
+//! - [`session`]: what a client's session keeps for them
+
+pub mod batch;
+pub mod changeset;
+pub mod heard;
+pub mod level;
+pub mod session;
