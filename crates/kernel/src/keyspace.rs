@@ -302,6 +302,15 @@ fn take_flag(from: &mut &[u8]) -> Result<bool, NotAnEffect> {
     }
 }
 
+fn take_level(from: &mut &[u8]) -> Result<Level, NotAnEffect> {
+    let text = take_text(from)?;
+    let level: Level = text.parse().map_err(|_| NotAnEffect)?;
+    // As it was written, and no other name for it.
+    (level.to_string() == text)
+        .then_some(level)
+        .ok_or(NotAnEffect)
+}
+
 fn take_number<T: TryFrom<u64>>(from: &mut &[u8]) -> Result<T, NotAnEffect> {
     T::try_from(varint(from)?).map_err(|_| NotAnEffect)
 }
@@ -317,7 +326,7 @@ fn decode_one(from: &mut &[u8]) -> Result<Keyspace, NotAnEffect> {
         name,
         prefix,
         regime,
-        level: take_text(from)?.parse().map_err(|_| NotAnEffect)?,
+        level: take_level(from)?,
         threads: take_number(from)?,
         replicas: take_number(from)?,
         resolve: match take_flag(from)? {
