@@ -38,7 +38,12 @@ pub const OUTPUT_HIGH_WATER: usize = 1024 * 1024;
 /// connection before it is dropped.
 pub const OUTPUT_HARD_LIMIT: usize = 1024 * 1024 * 1024;
 
-/// The same two before a client has authenticated: it has asked for next to nothing.
+/// The same for all connections of a worker: who has asked for most of it is
+/// dropped when its next reply goes beyond. It bounds what many readers of
+/// large replies can hold that never read.
+pub const OUTPUT_TOTAL_LIMIT: usize = 2 * OUTPUT_HARD_LIMIT;
+
+/// The first two before a client has authenticated: it has asked for next to nothing.
 pub const STRANGER_HIGH_WATER: usize = 16 * 1024;
 pub const STRANGER_HARD_LIMIT: usize = 256 * 1024;
 
@@ -50,6 +55,7 @@ const _: () = {
     assert!(MAX_WORKERS <= SLOTS);
     assert!(MAX_BULK < u32::MAX as u64, "spans count in 32 bits");
     assert!(OUTPUT_HIGH_WATER < OUTPUT_HARD_LIMIT);
+    assert!(OUTPUT_HARD_LIMIT <= OUTPUT_TOTAL_LIMIT);
     assert!(STRANGER_HIGH_WATER < STRANGER_HARD_LIMIT);
     assert!(STRANGER_HARD_LIMIT <= OUTPUT_HARD_LIMIT);
     assert!(OUTPUT_HIGH_WATER < FEED_HARD_LIMIT && FEED_HARD_LIMIT <= OUTPUT_HARD_LIMIT);

@@ -1,6 +1,8 @@
 //! What a node's runtime is told at start.
 
-use rufous_base::limits::{OUTPUT_HARD_LIMIT, OUTPUT_HIGH_WATER, RING_MESSAGES};
+use rufous_base::limits::{
+    OUTPUT_HARD_LIMIT, OUTPUT_HIGH_WATER, OUTPUT_TOTAL_LIMIT, RING_MESSAGES,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +39,9 @@ pub struct Config {
     pub output_high_water: usize,
     /// A connection with more reply bytes waiting is dropped.
     pub output_hard_limit: usize,
+    /// Likewise for all connections of a worker together: the one whose reply
+    /// goes beyond is dropped, if it has more than its high water waiting.
+    pub output_total_limit: usize,
     /// Where the files lie that actors ask for; without it every request to
     /// the disk fails. The caller holds a [`crate::DirLock`] of it until
     /// [`crate::Runtime::join`] has returned.
@@ -59,6 +64,7 @@ impl Default for Config {
             ring_messages: RING_MESSAGES,
             output_high_water: OUTPUT_HIGH_WATER,
             output_hard_limit: OUTPUT_HARD_LIMIT,
+            output_total_limit: OUTPUT_TOTAL_LIMIT,
             data_dir: None,
             drain: Duration::from_secs(10),
         }

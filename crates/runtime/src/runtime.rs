@@ -143,6 +143,7 @@ where
         read_bytes: config.read_bytes.max(1),
         output_high_water: config.output_high_water,
         output_hard_limit: config.output_hard_limit,
+        output_total_limit: config.output_total_limit,
     };
     for (n, post) in posts.into_iter().enumerate() {
         let tokio = current_thread_runtime()?;

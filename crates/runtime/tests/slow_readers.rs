@@ -102,6 +102,43 @@ fn over_the_hard_limit_one_connection_is_dropped_alone() {
 }
 
 #[test]
+fn over_the_limit_of_all_only_who_asks_for_much_is_dropped() {
+    const EACH: usize = 32;
+    let mut bounds = config(1);
+    bounds.output_total_limit = 3 * EACH * REPLY - 1;
+    let seen = Arc::new(Seen::default());
+    let node = node(bounds, EACH, &seen);
+    let mut other = client(&node);
+    let mut patient: Vec<_> = (0..2).map(|_| client(&node)).collect();
+    for client in &mut patient {
+        client.write_all(&[b'C'; LINE]).expect("sent");
+    }
+    wait_until(&node, |_| seen.big.load(SeqCst) == 2);
+    let mut got = vec![0; EACH * REPLY];
+    // More ask than there is room for; whoever is dropped, the first are not.
+    let mut late: Vec<_> = (0..3).map(|_| client(&node)).collect();
+    for client in &mut late {
+        client.write_all(&[b'C'; LINE]).expect("sent");
+    }
+    wait_until(&node, |s| s.sum(|w| w.dropped_for_output) >= 1);
+    assert_eq!(ask(&mut other, b"after\n"), b"after\n");
+    for client in &mut patient {
+        client.read_exact(&mut got).expect("all of them");
+    }
+    // What was read makes room again.
+    drop(late);
+    wait_until(&node, |s| s.sum(|w| w.connections) == 3);
+    let dropped = node.stats().sum(|w| w.dropped_for_output);
+    for client in &mut patient {
+        client.write_all(&[b'C'; LINE]).expect("sent");
+    }
+    for client in &mut patient {
+        client.read_exact(&mut got).expect("all of them");
+    }
+    assert_eq!(node.stats().sum(|w| w.dropped_for_output), dropped);
+}
+
+#[test]
 fn what_is_held_elsewhere_counts_for_nothing() {
     let mut bounds = config(1);
     bounds.output_hard_limit = REPLY;

@@ -45,6 +45,8 @@ pub(crate) struct Bounds {
     pub(crate) read_bytes: usize,
     pub(crate) output_high_water: usize,
     pub(crate) output_hard_limit: usize,
+    /// Of all connections together.
+    pub(crate) output_total_limit: usize,
 }
 
 impl Bounds {
@@ -74,6 +76,8 @@ pub(crate) struct Sockets {
     parked: Vec<u32>,
     events: Vec<Event>,
     bounds: Bounds,
+    /// What the connections have `counted`.
+    copied: usize,
     inbox: Arc<Inbox>,
     stats: Arc<WorkerStats>,
     scratch: send::Scratch,
@@ -90,6 +94,8 @@ struct Slot {
 struct Conn {
     stream: Stream,
     pending: Pending,
+    /// Of what waits, the bytes that were last counted for all connections.
+    counted: usize,
     /// In the ready queue.
     queued: bool,
     /// Among those to be read when reading goes on.
@@ -122,6 +128,7 @@ impl Sockets {
             parked: Vec::new(),
             events: Vec::new(),
             bounds,
+            copied: 0,
             inbox,
             stats,
             scratch: send::Scratch::default(),
@@ -151,6 +158,7 @@ impl Sockets {
         place.conn = Some(Conn {
             stream,
             pending: Pending::default(),
+            counted: 0,
             queued: false,
             parked: false,
             held: false,
@@ -362,6 +370,8 @@ impl Sockets {
             }
             Ok(flushed) => flushed == Flushed::More,
         };
+        self.copied += conn.pending.copied();
+        self.copied -= std::mem::replace(&mut conn.counted, conn.pending.copied());
         // Half-way down, so that a connection at the mark does not flutter.
         if conn.over && conn.pending.len() <= self.bounds.high_water(conn.backlog) / 2 {
             conn.over = false;
@@ -382,6 +392,7 @@ impl Sockets {
     fn finish(&mut self, slot: u32) {
         let place = &mut self.slots[slot as usize];
         if let Some(conn) = place.conn.take() {
+            self.copied -= conn.counted;
             conn.stream.finish(&mut Context::from_waker(&place.waker));
             self.gone(slot);
         }
@@ -389,7 +400,8 @@ impl Sockets {
 
     /// Closes a connection with whatever waits for it.
     fn drop_now(&mut self, slot: u32) {
-        if self.slots[slot as usize].conn.take().is_some() {
+        if let Some(conn) = self.slots[slot as usize].conn.take() {
+            self.copied -= conn.counted;
             self.gone(slot);
         }
     }

@@ -83,16 +83,21 @@ impl Sockets {
             return;
         };
         let (waiting, copied) = (conn.pending.len(), conn.pending.copied());
-        if copied > self.bounds.hard_limit(conn.backlog) {
+        self.copied += copied;
+        self.copied -= std::mem::replace(&mut conn.counted, copied);
+        let is_over = waiting > self.bounds.high_water(conn.backlog);
+        let crowded = is_over && self.copied > self.bounds.output_total_limit;
+        if crowded || copied > self.bounds.hard_limit(conn.backlog) {
             tracing::warn!(
                 waiting,
                 copied,
+                copied_for_all = self.copied,
                 kind = ?conn.backlog,
                 "dropped a connection that does not read its replies"
             );
             self.stats.dropped_for_output.add(1);
             self.drop_now(slot);
-        } else if waiting > self.bounds.high_water(conn.backlog) {
+        } else if is_over {
             conn.over = true;
         }
     }
