@@ -157,7 +157,10 @@ impl Shard {
         if at.is_packed(found.handle) {
             let slot = at.arena.get(found.handle);
             let (_, bytes) = packed(Head::of(slot).value_part(slot));
-            let mut object = tag.unpack(bytes.to_vec());
+            let mut buffer = std::mem::take(&mut self.env.packed);
+            buffer.clear();
+            buffer.extend_from_slice(bytes);
+            let mut object = tag.unpack(buffer);
             change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
             at.put_back(found, key, object, &mut self.env);
             return Ok(());
@@ -328,7 +331,10 @@ impl Db {
         }
         match object.packed().filter(|bytes| fits_packed(bytes)) {
             Some(bytes) => self.replace_packed(found, key, object.tag() as u8, bytes),
-            None => self.replace_object(found, key, object, env),
+            None => return self.replace_object(found, key, object, env),
+        }
+        if let Some(buffer) = object.into_buffer() {
+            env.packed = buffer;
         }
     }
 }
