@@ -167,3 +167,68 @@ fn strangers_have_hardly_any_room_for_replies() {
     server.wait_for_clients(Witness::CLIENTS);
     witness.finish();
 }
+
+/// A reply of a million elements is built whole. Who never reads has one of
+/// them waiting, however many it asks for; and not even those add up without end.
+#[test]
+fn replies_of_a_million_elements_to_many_who_never_read() {
+    const ELEMENTS: usize = 1_000_000;
+    const READERS: usize = 20;
+    const EACH: usize = 4;
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    let keys = [0, 1, 0, 1].map(|worker| key_of(worker, worker));
+    let [list, set, hash, zset] = [0, 1, 2, 3].map(|n| format!("{}:{n}", keys[n]));
+    let mut writer = server.client();
+    for from in (0..ELEMENTS).step_by(10_000) {
+        let names = (from..from + 10_000).map(|n| format!("{n:012}"));
+        let (mut once, mut twice) = (vec![String::new(); 2], vec![String::new(); 2]);
+        for name in names {
+            once.push(name.clone());
+            twice.extend([name.clone(), name]);
+        }
+        for (command, key, words) in [
+            ("RPUSH", &list, &once),
+            ("SADD", &set, &once),
+            ("HSET", &hash, &twice),
+            ("ZADD", &zset, &twice),
+        ] {
+            let mut words = words.clone();
+            words[0] = command.to_owned();
+            words[1].clone_from(key);
+            assert!(writer.run(&words).int() >= 10_000);
+        }
+    }
+    let asks = [
+        (request(&["LRANGE", &list, "0", "-1"]), ELEMENTS),
+        (request(&["SMEMBERS", &set]), ELEMENTS),
+        (request(&["HGETALL", &hash]), 2 * ELEMENTS),
+        (
+            request(&["ZRANGE", &zset, "0", "-1", "WITHSCORES"]),
+            2 * ELEMENTS,
+        ),
+    ];
+    let before = server.peak();
+    let mut readers: Vec<Client> = (0..READERS).map(|_| server.client()).collect();
+    // Each asks for what its own worker has: the next is only run when it has read.
+    let mut asked = Vec::new();
+    for (n, reader) in readers.iter_mut().enumerate() {
+        let ask = reader.worker(2) + n / 2 % 2 * 2;
+        reader.send(&asks[ask].0.repeat(EACH));
+        asked.push(asks[ask].1);
+    }
+    // Two of them read in the end, when all that may wait for the others does.
+    for (reader, elements) in readers.iter_mut().zip(asked).take(2) {
+        for _ in 0..EACH {
+            assert_eq!(reader.read().array().len(), elements);
+        }
+    }
+    witness.goes_on();
+    let grew = server.peak().saturating_sub(before);
+    println!("{READERS} readers: memory grew by {} MiB", grew / MIB);
+    // 19 to 38 MB each, by capacity at most twice that while it is built.
+    server.assert_grew_less(before, READERS as u64 * 80 * MIB);
+    drop(readers);
+    server.wait_for_clients(Witness::CLIENTS + 1);
+    witness.finish();
+}
