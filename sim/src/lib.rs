@@ -10,7 +10,7 @@
 //! - [`seat`]: one worker, driven as the contract of actors has it
 //! - [`disk`], [`clock`]: what outlives a crash, and the time of day
 //! - [`client`], [`workload`]: who asks for what
-//! - [`queues`]: clients of lists that wait for what comes
+//! - [`queues`]: clients of lists and sorted sets that wait for what comes
 //! - [`history`], [`model`], [`oracle`]: what was seen, and whether it is right
 //! - [`probes`], [`trace`]: rare states that were reached, and what happened
 //! - [`faults`]: what is made wrong on purpose

@@ -46,12 +46,14 @@ pub enum Probe {
     CollectionShrank,
     CollectionSavedInParts,
     ChunkOf64K,
+    WrongType,
+    QuietUpdate,
 }
 
 use Probe::*;
 
 impl Probe {
-    pub const ALL: [Probe; 42] = [
+    pub const ALL: [Probe; 44] = [
         TurnWithManyInputs,
         RequestSplit,
         ReadHeld,
@@ -94,6 +96,8 @@ impl Probe {
         CollectionShrank,
         CollectionSavedInParts,
         ChunkOf64K,
+        WrongType,
+        QuietUpdate,
     ];
 }
 

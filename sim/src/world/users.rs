@@ -298,6 +298,11 @@ impl World {
             Some("EXECABORT") => self.probes.hit(Probe::ExecAborted),
             _ => {}
         }
+        if matches!(&reply, Reply::Error(text) if text.starts_with(b"WRONGTYPE")) {
+            self.probes.hit(Probe::WrongType);
+        } else if refused.is_none() && matches!(awaited.record.op, Op::One(Step::Quiet(_))) {
+            self.probes.hit(Probe::QuietUpdate);
+        }
         if refused.is_some() || self.was_aborted(&awaited, &reply) {
             awaited.record.outcome = Outcome::Refused;
         }
