@@ -300,7 +300,10 @@ impl World {
         }
         if matches!(&reply, Reply::Error(text) if text.starts_with(b"WRONGTYPE")) {
             self.probes.hit(Probe::WrongType);
-        } else if refused.is_none() && matches!(awaited.record.op, Op::One(Step::Quiet(_))) {
+        } else if matches!(
+            (&awaited.record.op, &reply),
+            (Op::One(Step::Quiet(_)), Reply::Simple(_))
+        ) {
             self.probes.hit(Probe::QuietUpdate);
         }
         if refused.is_some() || self.was_aborted(&awaited, &reply) {
