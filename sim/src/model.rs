@@ -6,6 +6,7 @@ pub mod claret;
 mod expect;
 mod held;
 mod keys;
+mod pipeline;
 pub mod pops;
 mod quiet;
 mod text;
@@ -129,23 +130,6 @@ impl Op {
         self.steps().iter().any(Step::writes)
     }
 
-    /// Whether a request that its connection sends next may run before it.
-    /// Requests of a pipeline on one key each may run side by side, where the
-    /// keys differ: their workers may (docs/adr/0005).
-    pub fn may_be_overtaken_by(&self, next: &Op) -> bool {
-        match (self.only_key(), next.only_key()) {
-            (Some(key), Some(other)) => key != other,
-            _ => false,
-        }
-    }
-
-    fn only_key(&self) -> Option<usize> {
-        match self {
-            Op::One(step) => step.only_key(),
-            Op::Transaction { .. } => None,
-        }
-    }
-
     /// All states that may follow from `state` where the client saw `reply`
     /// (`None`: it never saw any).
     pub fn outcomes(
@@ -265,33 +249,6 @@ fn plain(value: &[u8]) -> Option<Entry> {
 }
 
 impl Step {
-    fn only_key(&self) -> Option<usize> {
-        match self {
-            Step::Get(key)
-            | Step::Set { key, .. }
-            | Step::SetNx(key, _)
-            | Step::GetSet(key, _)
-            | Step::GetDel(key)
-            | Step::Append(key, _)
-            | Step::SetRange(key, ..)
-            | Step::Strlen(key)
-            | Step::IncrBy(key, _)
-            | Step::Exists(key)
-            | Step::Expire(key, _)
-            | Step::Persist(key)
-            | Step::Pttl(key) => Some(*key),
-            Step::Act(act) => act.only_key(),
-            Step::Quiet(step) => step.only_key(),
-            Step::Del(keys) => match keys[..] {
-                [key] => Some(key),
-                _ => None,
-            },
-            Step::SetAll(_) | Step::GetAll | Step::Rename(..) | Step::Copy(..) | Step::Flush => {
-                None
-            }
-        }
-    }
-
     pub fn writes(&self) -> bool {
         match self {
             Step::Act(act) => return act.writes(),
