@@ -10,9 +10,10 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::durable::{LOGGED, PAGE, order};
-use super::{Context, command};
+use super::{Context, command, type_memory};
+use crate::loadgen::calls::{Caller, Calls};
 use crate::loadgen::template::{Command, Shape};
-use crate::measure::preload;
+use crate::measure::{exhaust, preload};
 use crate::options::RUFOUS;
 use crate::procfs;
 use crate::progress::Progress;
@@ -24,11 +25,59 @@ use crate::table::Table;
 const KEY_BYTES: usize = 16;
 /// Each for a quarter of the keys.
 const VALUE_BYTES: [usize; 4] = [32, 43, 53, 64];
-/// Million keys per second of one processor.
+/// Million strings per second of one processor.
 const RATE: Target = Target::AtLeast(1.0);
 /// Of Rufous's rate to the better peer's.
 const AHEAD: Target = Target::AtLeast(1.0);
 const STOP: Duration = Duration::from_secs(60);
+
+/// Elements of a collection: packed ones, to which commands add ten at a time.
+const COLLECTION: u64 = 100;
+const PIPELINE: usize = 16;
+
+/// What is loaded: strings, or elements of collections.
+#[derive(Clone, Copy)]
+struct Kind {
+    label: &'static str,
+    caller: Option<Caller>,
+}
+
+impl Kind {
+    fn all() -> Vec<Self> {
+        let strings = Self {
+            label: "string",
+            caller: None,
+        };
+        let collections = type_memory::KINDS.map(|(label, caller)| Self {
+            label,
+            caller: Some(caller),
+        });
+        [&[strings][..], &collections].concat()
+    }
+
+    /// Keys for so many values.
+    fn keys(self, values: u64) -> u64 {
+        self.caller.map_or(values, |_| values / COLLECTION)
+    }
+
+    fn write(self, server: &Server, values: u64) -> Result<()> {
+        if let Some(caller) = self.caller {
+            let (calls, collections) = (values / type_memory::STEP, values / COLLECTION);
+            let calls = Calls::new(caller, 0..calls, PIPELINE);
+            return exhaust(server, &mut calls.over(collections, COLLECTION));
+        }
+        let quarters = VALUE_BYTES.len() as u64;
+        for (i, value_bytes) in (0..).zip(VALUE_BYTES) {
+            let shape = Shape {
+                key_bytes: KEY_BYTES,
+                value_bytes,
+            };
+            let range = values * i / quarters..values * (i + 1) / quarters;
+            preload(server, Command::Set, shape, range)?;
+        }
+        Ok(())
+    }
+}
 
 /// What the data comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +95,10 @@ impl From {
             Self::Snapshot => "snapshot",
             Self::Log => "log alone",
         }
+    }
+
+    fn of(self, kind: &str) -> String {
+        format!("{}: {kind}", self.label())
     }
 
     /// The server as it is started, both to write the data and to read it. Peers neither compress
@@ -66,6 +119,7 @@ impl From {
 struct Prepared {
     spec: ServerSpec,
     from: From,
+    kind: Kind,
     folder: Arc<TempDir>,
     starts: Vec<Start>,
 }
@@ -82,34 +136,41 @@ struct Start {
 struct Outcome {
     server: String,
     from: From,
+    kind: &'static str,
     bytes: u64,
     starts: Vec<Start>,
-    /// Million keys per second: of processor time, and of time.
+    /// Million strings per second: of processor time, and of time.
     per_cpu: Summary,
     per_wall: Summary,
 }
 
 pub fn run(context: &mut Context) -> Result<Report> {
     let specs = context.options.durable_contestants()?;
-    let keys = context.options.durable_keys();
+    // Whole collections.
+    let keys = context.options.durable_keys().next_multiple_of(COLLECTION);
+    let kinds = Kind::all();
     let runs = if context.options.quick { 1 } else { 3 };
-    let steps = From::ALL.len() * specs.len() * (1 + runs);
+    let steps = From::ALL.len() * kinds.len() * specs.len() * (1 + runs);
     let progress = Progress::new("load", steps as u64);
     let mut prepared = Vec::new();
-    for from in From::ALL {
+    for (from, kind) in From::ALL
+        .iter()
+        .flat_map(|from| kinds.iter().map(move |k| (*from, *k)))
+    {
         for spec in &specs {
-            progress.doing(&format!("{}: writing its {}", spec.name, from.label()));
-            prepared.push(prepare(context, spec, from, keys)?);
+            let (name, what) = (&spec.name, from.of(kind.label));
+            progress.doing(&format!("{name}: writing its {what}"));
+            prepared.push(prepare(context, spec, from, kind, keys)?);
             progress.advance(1);
         }
     }
     for _ in 0..runs {
         for data in &mut prepared {
-            let (name, from) = (data.spec.name.clone(), data.from.label());
+            let (name, from) = (data.spec.name.clone(), data.from.of(data.kind.label));
             progress.doing(&format!("{name}: starting from its {from}"));
             let start = start(data, keys)?;
             progress.say(&format!(
-                "{name}, {from}: {keys} keys in {:.2} s, {:.2} s of CPU time",
+                "{name}, {from}: {keys} values in {:.2} s, {:.2} s of CPU time",
                 start.wall_s, start.cpu_s
             ));
             data.starts.push(start);
@@ -123,20 +184,18 @@ pub fn run(context: &mut Context) -> Result<Report> {
     Ok(report(&outcomes?, keys, runs))
 }
 
-fn prepare(context: &mut Context, spec: &ServerSpec, from: From, keys: u64) -> Result<Prepared> {
+fn prepare(
+    context: &mut Context,
+    spec: &ServerSpec,
+    from: From,
+    kind: Kind,
+    keys: u64,
+) -> Result<Prepared> {
     let spec = from.spec(spec);
     let folder = spec.folder()?;
     let mut server = Server::start_in(&spec, Arc::clone(&folder))?;
     context.note_version(&server)?;
-    let quarters = VALUE_BYTES.len() as u64;
-    for (i, value_bytes) in (0..).zip(VALUE_BYTES) {
-        let shape = Shape {
-            key_bytes: KEY_BYTES,
-            value_bytes,
-        };
-        let range = keys * i / quarters..keys * (i + 1) / quarters;
-        preload(&server, Command::Set, shape, range)?;
-    }
+    kind.write(&server, keys)?;
     if from == From::Snapshot {
         order(&mut server.client()?, &["SAVE"])?;
     }
@@ -144,6 +203,7 @@ fn prepare(context: &mut Context, spec: &ServerSpec, from: From, keys: u64) -> R
     Ok(Prepared {
         spec,
         from,
+        kind,
         folder,
         starts: Vec::new(),
     })
@@ -155,6 +215,7 @@ fn start(data: &Prepared, keys: u64) -> Result<Start> {
     let wall = begin.elapsed();
     let cpu = procfs::cpu_time_of_all(server.pid())?;
     let found = server.client()?.call(&["DBSIZE"])?.integer()?;
+    let keys = data.kind.keys(keys);
     if u64::try_from(found) != Ok(keys) {
         let name = &data.spec.name;
         bail!("{name} has {found} of {keys} keys after its start");
@@ -174,6 +235,7 @@ fn outcome(data: Prepared, keys: u64) -> Result<Outcome> {
     Ok(Outcome {
         server: data.spec.name.clone(),
         from: data.from,
+        kind: data.kind.label,
         bytes: size(data.folder.path())?,
         per_cpu: rate(|start| start.cpu_s),
         per_wall: rate(|start| start.wall_s),
@@ -204,8 +266,8 @@ fn report(outcomes: &[Outcome], keys: u64, runs: usize) -> Report {
         "MB on disk",
         "seconds",
         "CPU seconds",
-        "M keys/s",
-        "M keys/s of CPU time",
+        "M values/s",
+        "M values/s of CPU time",
         "target",
         "",
         "to the better peer",
@@ -213,12 +275,14 @@ fn report(outcomes: &[Outcome], keys: u64, runs: usize) -> Report {
         "",
     ];
     let mut table = Table::new(2, headers);
-    for from in From::ALL {
-        let of: Vec<&Outcome> = outcomes.iter().filter(|o| o.from == from).collect();
+    for of in outcomes.chunk_by(|a, b| (a.from, a.kind) == (b.from, b.kind)) {
         let peers = of.iter().filter(|o| o.server != RUFOUS);
         let best = peers.map(|o| o.per_cpu.median).fold(0.0, f64::max);
         for (i, outcome) in of.iter().enumerate() {
-            let label = if i == 0 { from.label() } else { "" };
+            let label = match i {
+                0 => outcome.from.of(outcome.kind),
+                _ => String::new(),
+            };
             table.row(cells(outcome, label, best));
         }
     }
@@ -228,10 +292,12 @@ fn report(outcomes: &[Outcome], keys: u64, runs: usize) -> Report {
         title: "Start from a snapshot and from a log".into(),
         command: command("load"),
         method: vec![format!(
-            "{keys} keys of 16 B with values of 32 to 64 B, each written once. From the start of the \
+            "{keys} keys of 16 B with values of 32 to 64 B, each written once; and \
+             as many elements in collections of {COLLECTION}, ten written at a time (9 B, values of 16 B, \
+             integers as scores). From the start of the \
              process until it answers PING, with one worker, everything on one processor and the files \
              in the page cache; {runs} starts each, in turns, medians shown. The log alone is what \
-             the SETs wrote (peers: aof-use-rdb-preamble no); snapshots of the peers are not \
+             the commands wrote (peers: aof-use-rdb-preamble no); snapshots of the peers are not \
              compressed, as Rufous's are not. Every start is checked to have all keys.",
         )],
         table,
@@ -241,10 +307,10 @@ fn report(outcomes: &[Outcome], keys: u64, runs: usize) -> Report {
     }
 }
 
-fn cells(outcome: &Outcome, label: &str, best_peer: f64) -> Vec<String> {
+fn cells(outcome: &Outcome, label: String, best_peer: f64) -> Vec<String> {
     let median = |field: fn(&Start) -> f64| Summary::of(outcome.starts.iter().map(field)).median;
     let mut cells = vec![
-        label.to_owned(),
+        label,
         outcome.server.clone(),
         format!("{:.0}", outcome.bytes as f64 / 1e6),
         format!("{:.2}", median(|start| start.wall_s)),
@@ -255,7 +321,10 @@ fn cells(outcome: &Outcome, label: &str, best_peer: f64) -> Vec<String> {
     if outcome.server == RUFOUS {
         let rate = outcome.per_cpu.median;
         let ahead = rate / best_peer;
-        cells.extend([RATE.show(), RATE.verdict(rate).to_owned()]);
+        cells.extend(match outcome.kind {
+            "string" => [RATE.show(), RATE.verdict(rate).to_owned()],
+            _ => [String::new(), String::new()],
+        });
         cells.extend([format!("{ahead:.2}"), AHEAD.show()]);
         cells.push(AHEAD.verdict(ahead).to_owned());
     }

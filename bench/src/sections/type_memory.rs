@@ -23,11 +23,11 @@ const TARGET: Target = Target::AtMost(0.9);
 /// Time for background rehashing and the allocator to come to rest.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Elements per command; sizes are multiples of it.
-const STEP: u64 = 10;
+pub(super) const STEP: u64 = 10;
 const SIZES: [u64; 3] = [10, 100, 1_000_000];
 const PIPELINE: usize = 16;
 
-const KINDS: [(&str, Caller); 3] = [
+pub(super) const KINDS: [(&str, Caller); 3] = [
     ("hash", |call, number| {
         ten(call, number, "HSET", |call, i| {
             call.name(b'f', i).word(b"sixteen bytes...");
