@@ -9,6 +9,7 @@ mod independence;
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, independent};
 use crate::float::LongDouble;
 use crate::pack::{self, Pack};
+use crate::replicated::{Replicate, shared_hash};
 use crate::table::{self, Put, Shape, Table};
 use crate::{ValueError, integer};
 use rufous_base::rng::Rng;
@@ -346,6 +347,7 @@ const FLOATS: [&[u8]; 4] = [b"0", b"0.1", b"-2.5", b"1e300"];
 
 impl DataType for Hash {
     const REDIS_NAME: &'static str = "hash";
+    const REPLICATE: Option<Replicate<Self>> = Some(shared_hash::REPLICATE);
 
     fn packed_view(bytes: &[u8]) -> View<'_> {
         View::Packed(Pack(bytes))

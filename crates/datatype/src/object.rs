@@ -308,6 +308,12 @@ register! {
     Uid = 8 => crate::uid::Uid;
     /// Replicated strings.
     Register = 9 => crate::replicated::register::Register;
+    /// Replicated sets.
+    SharedSet = 11 => crate::replicated::shared_set::SharedSet;
+    /// Replicated hashes.
+    SharedHash = 12 => crate::replicated::shared_hash::SharedHash;
+    /// Replicated sorted sets.
+    SharedSortedSet = 13 => crate::replicated::shared_sorted_set::SharedSortedSet;
 }
 
 impl PartialEq for Object {

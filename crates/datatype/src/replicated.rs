@@ -24,9 +24,15 @@
 //!   operation. Whoever made the writer shows its last stamp to the clock
 //!   ([`rufous_lattice::Clock::observe`]).
 //!
-//! Map: [`register`] (strings; the last write wins).
+//! Map: [`register`] (strings; the last write wins), [`elements`] (collections),
+//! [`shared_set`], [`shared_hash`], [`shared_sorted_set`] (what their elements
+//! are).
 
+pub mod elements;
 pub mod register;
+pub mod shared_hash;
+pub mod shared_set;
+pub mod shared_sorted_set;
 
 use crate::algebra::{Algebra, DataType, Tuning};
 use crate::object::{Object, Tag};
@@ -46,6 +52,19 @@ pub struct Refused {
     pub why: &'static str,
     /// What else to do, as a sentence without its end.
     pub instead: &'static str,
+}
+
+impl Refused {
+    /// The value is not of the type that replicates this one.
+    pub const OTHER_TYPE: Refused = Refused {
+        why: "the value is of another type",
+        instead: "delete it first",
+    };
+    /// The type has no replicated one.
+    pub const NO_MERGE: Refused = Refused {
+        why: "values of this type do not merge",
+        instead: "use a keyspace of regime strict for them",
+    };
 }
 
 /// What was left when tombstones had been dropped.
@@ -99,11 +118,7 @@ pub fn apply<T: DataType>(
     tuning: &Tuning,
     ops: &mut Vec<u8>,
 ) -> Result<T::Reply, Refused> {
-    const PLAIN: Refused = Refused {
-        why: "values of this type do not merge",
-        instead: "use a keyspace of regime strict for them",
-    };
-    let link = T::REPLICATE.ok_or(PLAIN)?;
+    let link = T::REPLICATE.ok_or(Refused::NO_MERGE)?;
     let start = ops.len();
     let reply = (link.translate)(object, op, writer, ops)?;
     if ops.len() > start {

@@ -7,6 +7,7 @@
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When};
 use crate::integer::is_canonical_integer;
 use crate::pack::{self, Pack};
+use crate::replicated::{Replicate, shared_set};
 use crate::table::{self, Put, Shape, Table};
 use rufous_base::rng::Rng;
 use std::collections::BTreeSet;
@@ -329,6 +330,7 @@ fn merge(into: &mut State, from: View<'_>, tuning: &Tuning) -> bool {
 
 impl DataType for Set {
     const REDIS_NAME: &'static str = "set";
+    const REPLICATE: Option<Replicate<Self>> = Some(shared_set::REPLICATE);
 
     fn packed_view(bytes: &[u8]) -> View<'_> {
         View::Packed(Pack(bytes))

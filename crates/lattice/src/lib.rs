@@ -12,6 +12,8 @@
 //! | [`stamp`] | no lattice: what orders writes, and the clock that gives it |
 //! | [`counter`] | counters that many replicas add to at once |
 //! | [`register`] | the last write wins, increments of it add up |
+//! | [`presence`] | whether a member is there; additions beat removals |
+//! | [`score`] | a number that is written and added to |
 //! | [`code`] | how states are written |
 //! | [`laws`] | tries whether a lattice is one |
 #![forbid(unsafe_code)]
@@ -19,12 +21,16 @@
 pub mod code;
 pub mod counter;
 pub mod laws;
+pub mod presence;
 pub mod register;
+pub mod score;
 pub mod stamp;
 
 pub use code::{Coded, Malformed};
 pub use counter::{Counter, FloatCounter};
+pub use presence::Presence;
 pub use register::Register;
+pub use score::Score;
 pub use stamp::{Clock, Stamp};
 
 /// States of which any two have a least one above both.

@@ -24,9 +24,11 @@ mod state;
 mod tests;
 mod write;
 
+pub(super) use state::text_of;
 pub use state::{
     Large, State, View, overwrite_in_place, packed_deadline, packed_stamp, packed_text,
 };
+pub(super) use write::add_float;
 pub use write::{delete, expire, expire_at, increment, increment_float, set};
 
 use super::{Forgotten, Replicas};
@@ -35,6 +37,7 @@ use crate::integer::is_canonical_integer;
 use crate::{pack, table};
 use rufous_base::rng::Rng;
 use rufous_lattice::{Coded, Stamp};
+use std::sync::LazyLock;
 
 /// See the module's description.
 #[derive(Debug)]
@@ -142,44 +145,51 @@ impl Algebra for Register {
     }
 }
 
-/// An encoded register of few stamps and all forms.
+/// Registers of few stamps and all forms.
+pub(super) fn samples() -> Vec<rufous_lattice::Register> {
+    use rufous_lattice::Register as Lattice;
+    let stamp = |time, replica| Stamp {
+        time,
+        replica,
+        step: 0,
+    };
+    let mut all = Vec::new();
+    for (time, replica) in [(0, 0), (1, 1), (1, 2), (2, 1)] {
+        let stamp = stamp(time, replica);
+        let mut counted = Lattice::deleted(stamp);
+        all.push(counted.clone());
+        if stamp > Stamp::ZERO {
+            let value = [&b"7"[..], b"-2.5", b"a text"][usize::from(replica) + time as usize - 2];
+            counted = Lattice::written(stamp, value.into(), 0);
+            all.push(counted.clone());
+            all.push(Lattice::written(stamp, value.into(), 99));
+            all.push(Lattice::deleted(stamp.expired()));
+        }
+        for (replica, by) in [(1, 5), (2, -300)] {
+            // invariant: so little fits
+            counted.counter.add(replica, by).expect("fits");
+            all.push(counted.clone());
+        }
+        for total in [0.25, -1e300] {
+            counted.floats.set(1, total);
+            all.push(counted.clone());
+        }
+    }
+    all
+}
+
+/// Encoded ones, and one that fits no record.
 fn sample(rng: &mut Rng) -> &'static [u8] {
-    use std::sync::LazyLock;
     static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-        let stamp = |time, replica| Stamp {
-            time,
-            replica,
+        let mut all = samples();
+        let stamp = Stamp {
+            time: 3,
+            replica: 1,
             step: 0,
         };
-        let mut all = Vec::new();
-        for (time, replica) in [(0, 0), (1, 1), (1, 2), (2, 1)] {
-            let stamp = stamp(time, replica);
-            let mut registers = vec![rufous_lattice::Register::deleted(stamp)];
-            if stamp > Stamp::ZERO {
-                let value: &[u8] = match time {
-                    1 if replica == 1 => b"7",
-                    1 => b"-2.5",
-                    _ => b"a text",
-                };
-                registers.push(rufous_lattice::Register::written(stamp, value.into(), 0));
-                registers.push(rufous_lattice::Register::written(stamp, value.into(), 99));
-                let large = vec![b'x'; 5000];
-                registers.push(rufous_lattice::Register::written(stamp, large, 0));
-                registers.push(rufous_lattice::Register::deleted(stamp.expired()));
-            }
-            let mut counted = registers[registers.len() / 3].clone();
-            // invariant: so little fits
-            counted.counter.add(1, 5).expect("fits");
-            registers.push(counted.clone());
-            counted.counter.add(2, -300).expect("fits");
-            registers.push(counted.clone());
-            counted.floats.set(1, 0.25);
-            registers.push(counted.clone());
-            counted.floats.set(1, -1e300);
-            registers.push(counted);
-            all.extend(registers.iter().map(Coded::encoded));
-        }
-        all
+        let large = vec![b'x'; 5000];
+        all.push(rufous_lattice::Register::written(stamp, large, 0));
+        all.iter().map(Coded::encoded).collect()
     });
     &SAMPLES[rng.below(SAMPLES.len() as u64) as usize]
 }

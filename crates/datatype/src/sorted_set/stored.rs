@@ -7,6 +7,7 @@ use super::view::View;
 use super::{Only, Op, SortedSet};
 use crate::algebra::{Corrupt, DataType, Tuning};
 use crate::pack::{self, Pack};
+use crate::replicated::{Replicate, shared_sorted_set};
 
 const ADD: u8 = 1;
 const INCREMENT: u8 = 2;
@@ -15,6 +16,7 @@ const REMOVE_RANGE: u8 = 4;
 
 impl DataType for SortedSet {
     const REDIS_NAME: &'static str = "zset";
+    const REPLICATE: Option<Replicate<Self>> = Some(shared_sorted_set::REPLICATE);
 
     #[inline]
     fn packed_view(bytes: &[u8]) -> View<'_> {

@@ -1,0 +1,278 @@
+//! What replicated collections do, in cases that people meet, and at random.
+
+use super::*;
+use crate::algebra::DataType;
+use crate::hash::{self, Hash};
+use crate::object::{Object, Tag};
+use crate::replicated::shared_hash::SharedHash;
+use crate::replicated::shared_set::SharedSet;
+use crate::replicated::shared_sorted_set::SharedSortedSet;
+use crate::replicated::{Forgotten, Refused, apply};
+use crate::set::{self, Set};
+use crate::sorted_set::{self, Only, SortedSet, Zone};
+
+/// A replica: what it does is told to others as it is.
+struct Replica {
+    object: Object,
+    writer: Writer,
+}
+
+impl Replica {
+    fn two(tag: Tag) -> [Replica; 2] {
+        [1, 2].map(|replica| Replica {
+            object: tag.empty(),
+            writer: Writer {
+                stamp: Stamp {
+                    time: 1,
+                    replica,
+                    step: 0,
+                },
+            },
+        })
+    }
+
+    fn run<T: DataType>(&mut self, op: &T::Op<'_>) -> (Result<T::Reply, Refused>, Vec<u8>) {
+        let mut ops = Vec::new();
+        let (object, writer) = (&mut self.object, &mut self.writer);
+        let reply = apply::<T>(object, op, writer, &Tuning::default(), &mut ops);
+        (reply, ops)
+    }
+
+    fn hear(&mut self, ops: &[u8]) {
+        let heard = self.object.commit_encoded(ops, &Tuning::default());
+        heard.unwrap();
+    }
+
+    fn delete(&mut self) -> Vec<u8> {
+        let mut ops = Vec::new();
+        self.writer.stamp.time += 10;
+        self.object.encode_delete(&self.writer, &mut ops);
+        self.hear(&ops);
+        ops
+    }
+}
+
+/// Both do something at the same time; then they hear of each other.
+fn both<T: DataType>(replicas: &mut [Replica; 2], ops: [T::Op<'_>; 2]) {
+    let [a, b] = replicas;
+    let (at_a, at_b) = (a.run::<T>(&ops[0]), b.run::<T>(&ops[1]));
+    assert!(at_a.0.is_ok() && at_b.0.is_ok());
+    a.hear(&at_b.1);
+    b.hear(&at_a.1);
+    b.hear(&at_a.1);
+    assert_eq!(a.object, b.object);
+}
+
+fn members(replica: &Replica) -> set::Reply {
+    let inside = Set::REPLICATE.unwrap().inside;
+    Set::execute(inside(&replica.object).unwrap(), &set::Op::Members)
+}
+
+#[test]
+fn sets_keep_what_is_added_while_it_is_removed() {
+    use set::Op::{Add, Remove};
+    let mut replicas = Replica::two(Tag::SharedSet);
+    let (x, y) = (&b"x"[..], &b"y"[..]);
+    both::<Set>(&mut replicas, [Add { member: x }, Add { member: y }]);
+    assert_eq!(replicas[0].object.len(), 2);
+    both::<Set>(&mut replicas, [Add { member: x }, Remove { member: x }]);
+    assert_eq!(replicas[0].object.len(), 2);
+    both::<Set>(&mut replicas, [Add { member: y }, Remove { member: x }]);
+    let all = set::Reply::Members([y.to_vec()].into());
+    assert_eq!(members(&replicas[0]), all);
+    assert_eq!(members(&replicas[1]), all);
+    let [a, _] = &mut replicas;
+    assert_eq!(
+        a.run::<Set>(&Add { member: y }).0,
+        Ok(set::Reply::Bool(false))
+    );
+    assert_eq!(
+        a.run::<Set>(&Remove { member: x }),
+        (Ok(set::Reply::Bool(false)), vec![])
+    );
+}
+
+#[test]
+fn hashes_add_up_increments_and_refuse_conditions() {
+    use hash::Op::{Get, Increment, IncrementFloat, Set as Write, SetNew};
+    let mut replicas = Replica::two(Tag::SharedHash);
+    let field = &b"f"[..];
+    both::<Hash>(
+        &mut replicas,
+        [Increment { field, by: 5 }, Increment { field, by: -2 }],
+    );
+    let (reply, _) = replicas[0].run::<Hash>(&Increment { field, by: 1 });
+    assert_eq!(reply, Ok(hash::Reply::Integer(Ok(4))));
+    let mut replicas = Replica::two(Tag::SharedHash);
+    both::<Hash>(
+        &mut replicas,
+        [
+            Write { field, value: b"1" },
+            Write {
+                field,
+                value: b"10.5",
+            },
+        ],
+    );
+    let float = |by| IncrementFloat { field, by };
+    both::<Hash>(&mut replicas, [float(b"0.1"), float(b"1")]);
+    for replica in &mut replicas {
+        let get = replica.run::<Hash>(&Get { field });
+        let value = Some(b"11.6".to_vec());
+        assert_eq!(get, (Ok(hash::Reply::Value(value)), vec![]));
+        let refused = replica.run::<Hash>(&SetNew { field, value: b"" });
+        assert!(refused.0.is_err() && refused.1.is_empty());
+        let wrong = replica.run::<Hash>(&Increment { field, by: 1 });
+        assert!(matches!(wrong.0, Ok(hash::Reply::Integer(Err(_)))) && wrong.1.is_empty());
+    }
+}
+
+#[test]
+fn two_writes_of_one_field_in_one_command_are_in_order() {
+    let mut replicas = Replica::two(Tag::SharedHash);
+    let [a, b] = &mut replicas;
+    let write = |value| hash::Op::Set { field: b"f", value };
+    let (_, first) = a.run::<Hash>(&write(b"9"));
+    let (_, second) = a.run::<Hash>(&write(b"1"));
+    b.hear(&second);
+    b.hear(&first);
+    assert_eq!(a.object, b.object);
+    let reply = b.run::<Hash>(&hash::Op::Get { field: b"f" }).0;
+    assert_eq!(reply, Ok(hash::Reply::Value(Some(b"1".to_vec()))));
+}
+
+#[test]
+fn sorted_sets_add_up_increments_and_remove_ranges() {
+    use sorted_set::Op::{Add, Increment, RemoveRange};
+    let mut replicas = Replica::two(Tag::SharedSortedSet);
+    let (member, only) = (&b"m"[..], Only::default());
+    let add = |score| Add {
+        member,
+        score,
+        only,
+    };
+    let by = |by| Increment { member, by, only };
+    both::<SortedSet>(&mut replicas, [add(1.0), add(2.0)]);
+    both::<SortedSet>(&mut replicas, [by(0.5), by(4.0)]);
+    let score = |replica: &Replica| {
+        let inside = SortedSet::REPLICATE.unwrap().inside;
+        inside(&replica.object).unwrap().score(member)
+    };
+    assert_eq!(score(&replicas[0]), Some(6.5));
+    let refused = replicas[0].run::<SortedSet>(&Add {
+        member,
+        score: 9.0,
+        only: Only {
+            greater: true,
+            ..only
+        },
+    });
+    assert!(refused.0.is_err() && refused.1.is_empty());
+    for replica in &mut replicas {
+        replica.writer.stamp.time = 5;
+    }
+    both::<SortedSet>(
+        &mut replicas,
+        [RemoveRange { zone: Zone::ALL }, by(f64::INFINITY)],
+    );
+    assert_eq!(score(&replicas[1]), None);
+    assert!(replicas[0].object.is_hidden());
+}
+
+#[test]
+fn tombstones_go_when_all_are_past_them_and_not_before() {
+    for tag in [Tag::SharedSet, Tag::SharedHash, Tag::SharedSortedSet] {
+        let [mut a, mut b] = Replica::two(tag);
+        let mut told = Vec::new();
+        for number in 0..300u32 {
+            let name = &number.to_be_bytes()[..];
+            let (_, ops) = match tag {
+                Tag::SharedSet => {
+                    let ran = a.run::<Set>(&set::Op::Add { member: name });
+                    (ran.0.is_ok(), ran.1)
+                }
+                Tag::SharedHash => {
+                    let ran = a.run::<Hash>(&hash::Op::Increment { field: name, by: 1 });
+                    (ran.0.is_ok(), ran.1)
+                }
+                _ => {
+                    let (score, only) = (1.0, Only::default());
+                    let ran = a.run::<SortedSet>(&sorted_set::Op::Add {
+                        member: name,
+                        score,
+                        only,
+                    });
+                    (ran.0.is_ok(), ran.1)
+                }
+            };
+            told.extend(ops);
+        }
+        b.hear(&told);
+        assert_eq!((b.object.len(), b.object.is_hidden()), (300, false));
+        assert_eq!(b.object.forget(u64::MAX, 1000), Forgotten::Kept);
+        let empty = tag.empty().heap_bytes();
+        let gone = b.delete();
+        a.hear(&gone);
+        assert_eq!(a.object, b.object);
+        a.hear(&told);
+        assert!(a.object.is_hidden() && !a.object.is_empty());
+        let newest = a.object.newest();
+        assert_eq!(newest.time, b.writer.stamp.time);
+        assert_eq!(a.object.forget(newest.time - 1, 1000), Forgotten::Kept);
+        assert_eq!(a.object.forget(newest.time, 200), Forgotten::More);
+        assert_eq!(a.object.forget(newest.time, 200), Forgotten::Empty);
+        assert!(a.object.is_empty());
+        assert!(
+            a.object.heap_bytes() < empty + 16_384,
+            "{}",
+            a.object.heap_bytes()
+        );
+    }
+}
+
+/// Meta, view and tombstones say the same whatever is merged, forgotten, and
+/// merged again.
+fn parts_agree<E: Element>() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut state = Elements::<E>::empty();
+        for _ in 0..60 {
+            let op = Elements::<E>::sample_op(&mut rng);
+            Elements::<E>::commit(&mut state, &op, &Tuning::default());
+            state.check::<E>();
+            if rng.below(8) == 0 {
+                let left = state.forget(rng.below(4), rng.below(4) as usize);
+                state.check::<E>();
+                let is_empty = Elements::<E>::is_empty(Some(&state));
+                assert_eq!(
+                    left == Forgotten::Empty,
+                    is_empty && left != Forgotten::More
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_collections_agree() {
+    parts_agree::<crate::replicated::shared_set::Member>();
+    parts_agree::<crate::replicated::shared_hash::Field>();
+    parts_agree::<crate::replicated::shared_sorted_set::Ranked>();
+}
+
+#[test]
+fn what_came_from_elsewhere_is_looked_at() {
+    let ops: [&[u8]; 4] = [
+        b"\x01a",
+        b"\x01a\x01\x07",
+        b"\x01a\x00",
+        b"\x01a\x02\x00\x00",
+    ];
+    for bytes in ops {
+        assert_eq!(SharedSet::decode(&mut &*bytes).err(), Some(Corrupt));
+        assert_eq!(SharedHash::decode(&mut &*bytes).err(), Some(Corrupt));
+        assert_eq!(SharedSortedSet::decode(&mut &*bytes).err(), Some(Corrupt));
+        let mut state = SharedSet::empty();
+        assert!(SharedSet::extend(&mut state, bytes, &Tuning::default()).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Replicated hashes: the last write of a field wins, and increments of it add
+//! up.
+
+use super::elements::{Element, Elements, tell};
+use super::register::{add_float, samples, text_of};
+use super::{Refused, Replicate, Writer};
+use crate::ValueError;
+use crate::algebra::{Algebra, Tuning};
+use crate::hash::{self, Hash, Op, Reply};
+use crate::object::{Object, Registered, Tag};
+use rufous_lattice::{Coded, Register, Stamp};
+use std::sync::LazyLock;
+
+/// Fields are registers.
+#[derive(Debug)]
+pub struct Field;
+
+pub type SharedHash = Elements<Field>;
+
+impl Element for Field {
+    type Plain = Hash;
+    type Value = Register;
+
+    const NAME: &'static str = "replicated hashes";
+    const ABOUT: &'static str = "Hashes of keyspaces whose replicas all take writes. Writes of \
+        different fields never meet. Of two writes of one field at the same time, of which a \
+        deletion is one, the one with the higher stamp stays. Increments belong to the write that \
+        they have seen and add up; a write replaces them, also those that are made at the same \
+        time.";
+
+    fn is_there(value: &Register) -> bool {
+        value.is_there()
+    }
+
+    fn newest(value: &Register) -> Stamp {
+        value.stamp()
+    }
+
+    fn removal(_: &Register, stamp: Stamp) -> Register {
+        Register::deleted(stamp)
+    }
+
+    fn show(view: &mut hash::State, field: &[u8], value: &Register, tuning: &Tuning) {
+        match &text_of(value) {
+            Some(value) => Hash::commit(view, &Op::Set { field, value }, tuning),
+            None => Hash::commit(view, &Op::Delete { field }, tuning),
+        }
+    }
+
+    fn samples() -> &'static [Vec<u8>] {
+        static ALL: LazyLock<Vec<Vec<u8>>> =
+            LazyLock::new(|| samples().iter().map(Coded::encoded).collect());
+        &ALL
+    }
+}
+
+pub(crate) const REPLICATE: Replicate<Hash> = Replicate {
+    tag: Tag::SharedHash,
+    inside: |object| SharedHash::of(object).map(|state| Hash::view(state.view())),
+    translate,
+};
+
+const SET_NEW: Refused = Refused {
+    why: "whether a field is new is known only to all replicas together",
+    instead: "use HSET, whose last write wins, or a keyspace of regime strict",
+};
+
+fn translate(
+    object: &Object,
+    op: &Op<'_>,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) -> Result<Reply, Refused> {
+    let state = SharedHash::of(object).ok_or(Refused::OTHER_TYPE)?;
+    let value = |field| SharedHash::value(Some(state), field);
+    let reply = Hash::execute(Hash::view(state.view()), op);
+    match (*op, &reply) {
+        (Op::Set { field, value }, _) => {
+            tell(
+                field,
+                &Register::written(writer.stamp, value.to_vec(), 0),
+                ops,
+            );
+        }
+        (Op::SetNew { .. }, _) => return Err(SET_NEW),
+        (Op::Delete { field }, _) => SharedHash::remove(Some(state), field, writer, ops),
+        (Op::Increment { field, by }, Reply::Integer(Ok(_))) => {
+            let mut register = value(field);
+            if register.counter.add(writer.stamp.replica, by).is_err() {
+                return Ok(Reply::Integer(Err(ValueError::Overflow)));
+            }
+            tell(field, &register, ops);
+        }
+        (Op::IncrementFloat { field, by }, Reply::Float(Ok(_))) => {
+            let mut register = value(field);
+            let added = hash::finite(by).and_then(|by| add_float(&mut register, by, writer));
+            if let Err(error) = added {
+                return Ok(Reply::Float(Err(error)));
+            }
+            tell(field, &register, ops);
+        }
+        _ => {}
+    }
+    Ok(reply)
+}

@@ -1,0 +1,92 @@
+//! Replicated sets: an addition beats a removal that has not seen it.
+
+use super::elements::{Element, Elements, tell};
+use super::{Refused, Replicate, Writer};
+use crate::algebra::{Algebra, Tuning};
+use crate::object::{Object, Registered, Tag};
+use crate::set::{self, Op, Set};
+use rufous_lattice::{Coded, Lattice, Presence, Stamp};
+use std::sync::LazyLock;
+
+/// Members are there or not; see [`Presence`].
+#[derive(Debug)]
+pub struct Member;
+
+pub type SharedSet = Elements<Member>;
+
+impl Element for Member {
+    type Plain = Set;
+    type Value = Presence;
+
+    const NAME: &'static str = "replicated sets";
+    const ABOUT: &'static str = "Sets of keyspaces whose replicas all take writes. Additions and \
+        removals of different members never meet. Of an addition and a removal of one member at \
+        the same time the addition stays: a removal takes away only what it has seen.";
+
+    fn is_there(value: &Presence) -> bool {
+        value.is_there()
+    }
+
+    fn newest(value: &Presence) -> Stamp {
+        value.newest()
+    }
+
+    fn removal(value: &Presence, stamp: Stamp) -> Presence {
+        value.removal(stamp)
+    }
+
+    fn show(view: &mut set::State, member: &[u8], value: &Presence, tuning: &Tuning) {
+        let op = match value.is_there() {
+            true => Op::Add { member },
+            false => Op::Remove { member },
+        };
+        Set::commit(view, &op, tuning);
+    }
+
+    fn samples() -> &'static [Vec<u8>] {
+        static ALL: LazyLock<Vec<Vec<u8>>> =
+            LazyLock::new(|| deltas().iter().map(Coded::encoded).collect());
+        &ALL
+    }
+}
+
+/// Deltas of few stamps.
+fn deltas() -> Vec<Presence> {
+    let stamp = |time, replica| Stamp {
+        time,
+        replica,
+        step: 0,
+    };
+    let mut all = Vec::new();
+    for (time, replica) in [(1, 1), (1, 2), (2, 1), (3, 3)] {
+        let mut added = Presence::added(stamp(time, replica));
+        let removal = added.removal(stamp(time + 1, 2));
+        all.extend([added.clone(), removal]);
+        added.merge(&Presence::added(stamp(1, 2)));
+        all.push(added);
+    }
+    all
+}
+
+pub(crate) const REPLICATE: Replicate<Set> = Replicate {
+    tag: Tag::SharedSet,
+    inside: |object| SharedSet::of(object).map(|state| Set::view(state.view())),
+    translate,
+};
+
+fn translate(
+    object: &Object,
+    op: &Op<'_>,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) -> Result<set::Reply, Refused> {
+    let state = SharedSet::of(object).ok_or(Refused::OTHER_TYPE)?;
+    match *op {
+        // Also of a member that is there: a removal that has not seen this addition
+        // is not to take it away.
+        Op::Add { member } => tell(member, &Presence::added(writer.stamp), ops),
+        Op::Remove { member } => SharedSet::remove(Some(state), member, writer, ops),
+        Op::Contains { .. } | Op::Size | Op::Members => {}
+    }
+    Ok(Set::execute(Set::view(state.view()), op))
+}

@@ -1,0 +1,186 @@
+//! A score whose last write wins, and whose increments add up: a
+//! [`crate::Register`] of a number.
+//!
+//! ```text
+//! form  stamp  then
+//! 00    12     score, 8 bytes                    a plain write
+//! 01    12                                       removed, or never written
+//! 02    12     float counter                     counted from nothing
+//! 03    12     score, 8 bytes; float counter     counted since the write
+//! ```
+
+use crate::code::{Coded, Malformed, Reader};
+use crate::counter::read_float;
+use crate::{FloatCounter, Lattice, Stamp};
+
+/// See the module's description.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Score {
+    stamp: Stamp,
+    /// Neither NaN nor the negative zero.
+    written: Option<f64>,
+    pub floats: FloatCounter,
+}
+
+impl Score {
+    /// A write. The stamp must not be [`Stamp::ZERO`], the score not NaN.
+    pub fn written(stamp: Stamp, score: f64) -> Self {
+        debug_assert!(stamp > Stamp::ZERO && !score.is_nan());
+        Self {
+            stamp,
+            written: Some(score + 0.0),
+            ..Self::default()
+        }
+    }
+
+    pub fn removed(stamp: Stamp) -> Self {
+        Self {
+            stamp,
+            ..Self::default()
+        }
+    }
+
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// What was written and what was added to it since. Infinities of both
+    /// signs make zero: a score is never NaN.
+    pub fn score(&self) -> Option<f64> {
+        if self.written.is_none() && self.floats.is_empty() {
+            return None;
+        }
+        let sum = self
+            .floats
+            .totals()
+            .fold(self.written.unwrap_or(0.0), |sum, total| sum + total);
+        Some(if sum.is_nan() { 0.0 } else { sum + 0.0 })
+    }
+}
+
+impl Lattice for Score {
+    fn merge(&mut self, other: &Self) -> bool {
+        if self.stamp != other.stamp {
+            let later = other.stamp > self.stamp;
+            if later {
+                self.clone_from(other);
+            }
+            return later;
+        }
+        // Two scores of one stamp do not happen; the order is total all the same.
+        let is_less = match (self.written, other.written) {
+            (mine, Some(theirs)) => mine.is_none_or(|mine| mine < theirs),
+            (_, None) => false,
+        };
+        if is_less {
+            self.written = other.written;
+        }
+        self.floats.merge(&other.floats) || is_less
+    }
+}
+
+const WRITTEN: u8 = 0;
+const NOTHING: u8 = 1;
+const COUNTED: u8 = 2;
+const BOTH: u8 = 3;
+
+impl Coded for Score {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match (self.written, self.floats.is_empty()) {
+            (Some(_), true) => WRITTEN,
+            (None, true) => NOTHING,
+            (None, false) => COUNTED,
+            (Some(_), false) => BOTH,
+        });
+        out.extend_from_slice(&self.stamp.to_bytes());
+        if let Some(score) = self.written {
+            out.extend_from_slice(&score.to_bits().to_be_bytes());
+        }
+        if !self.floats.is_empty() {
+            self.floats.encode(out);
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(bytes);
+        let form = reader.byte()?;
+        let mut score = Score::removed(Stamp::read(&mut reader)?);
+        if form == WRITTEN || form == BOTH {
+            score.written = Some(read_float(&mut reader)?);
+        }
+        if form == COUNTED || form == BOTH {
+            score.floats = FloatCounter::read(&mut reader)?;
+            if score.floats.is_empty() {
+                return Err(Malformed);
+            }
+        }
+        reader.end()?;
+        let is_sound = score.written.is_none() || score.stamp > Stamp::ZERO;
+        (form <= BOTH && is_sound).then_some(score).ok_or(Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::tests::floats;
+    use crate::laws::{self, Draw};
+
+    fn stamp(time: u64) -> Stamp {
+        Stamp {
+            time,
+            replica: 1,
+            step: 0,
+        }
+    }
+
+    fn score(draw: &mut Draw) -> Score {
+        let time = draw.below(4);
+        let mut score = match draw.below(3) {
+            0 => Score::removed(stamp(time)),
+            n if time > 0 => Score::written(stamp(time), n as f64 - 2.5),
+            _ => Score::default(),
+        };
+        if draw.below(2) == 0 {
+            score.floats = floats(draw);
+        }
+        score
+    }
+
+    #[test]
+    fn the_laws_hold() {
+        laws::check(60, 1, score).unwrap();
+        laws::check_code(600, 1, score).unwrap();
+    }
+
+    #[test]
+    fn increments_add_up_and_are_never_nan() {
+        let mut a = Score::written(stamp(1), 1.0);
+        let mut b = a.clone();
+        a.floats.set(1, 0.5);
+        b.floats.set(2, 2.0);
+        a.merge(&b);
+        assert_eq!(a.score(), Some(3.5));
+        a.floats.set(1, f64::INFINITY);
+        a.floats.set(2, f64::NEG_INFINITY);
+        assert_eq!(a.score(), Some(0.0));
+        a.merge(&Score::removed(stamp(2)));
+        assert_eq!(a.score(), None);
+        assert_eq!(Score::default().score(), None);
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let head = |form| [&[form][..], &stamp(7).to_bytes()].concat();
+        let mut score = Score::written(stamp(7), 1.5);
+        let number = [0x3f, 0xf8, 0, 0, 0, 0, 0, 0];
+        assert_eq!(score.encoded(), [&head(0)[..], &number].concat());
+        assert_eq!(Score::removed(stamp(7)).encoded(), head(1));
+        score.floats.set(2, 1.5);
+        let floats = [&[1, 0, 2, 1][..], &number].concat();
+        assert_eq!(score.encoded(), [&head(3)[..], &number, &floats].concat());
+        let mut counted = Score::removed(stamp(7));
+        counted.floats.set(2, 1.5);
+        assert_eq!(counted.encoded(), [&head(2)[..], &floats].concat());
+    }
+}
