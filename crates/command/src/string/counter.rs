@@ -7,7 +7,8 @@ use rufous_kernel::shard::{ExpirySetting, NewValue, Value};
 /// Adds `by` to the number at `key`, a missing one counting as 0, and replies
 /// the sum. The key's expiry stays. Nothing is allocated: the digits are made
 /// on the stack, and where their number stays the same they overwrite the old
-/// ones in place.
+/// ones in place. At a replicated key, additions at all replicas add up, and
+/// the sum is that of those known here.
 #[inline]
 pub(super) fn add(
     ctx: &mut Ctx<'_>,
@@ -16,6 +17,10 @@ pub(super) fn add(
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
     let key = ctx.first_key(key);
+    if let Some(sum) = ctx.shard.increment(ctx.db, key, by, ctx.now) {
+        reply.integer(sum?);
+        return Ok(());
+    }
     let old = ctx.shard.peek(ctx.db, key, ctx.now)?.map(Value::bytes);
     let sum = integer::increment(old, by)?;
     let mut buffer = itoa::Buffer::new();

@@ -22,6 +22,11 @@ pub static INCRBYFLOAT: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
+    let added = ctx.shard.increment_float(ctx.db, key, args.get(2), ctx.now);
+    if let Some(sum) = added {
+        reply.bulk(&sum?);
+        return Ok(());
+    }
     let old = ctx.shard.peek(ctx.db, key, ctx.now)?.map(Value::bytes);
     let sum = float::increment(old, args.get(2))?;
     reply.bulk(&sum);

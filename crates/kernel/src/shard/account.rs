@@ -16,6 +16,8 @@ impl Db {
             record_bytes: self.arena.used_bytes(),
             big_bytes: self.outside_bytes(),
             expiry_bytes: self.expiry.bytes(),
+            graves: self.graves.len(),
+            grave_bytes: self.graves.bytes(),
         }
     }
 
@@ -23,9 +25,9 @@ impl Db {
     #[inline]
     pub(super) fn charged(&self) -> usize {
         if self.len() == 0 {
-            return 0;
+            return self.graves.bytes();
         }
-        let outside = self.outside_bytes();
+        let outside = self.outside_bytes() + self.graves.bytes();
         self.index.bytes() + self.arena.used_bytes() + outside + self.expiry.bytes()
     }
 
@@ -60,6 +62,8 @@ impl Db {
         self.index.check();
         self.arena.check();
         self.expiry.check();
+        self.graves.check();
+        assert!(self.graves.walk.is_some() || self.graves.all_have(self.parity));
         assert_eq!(self.index.len(), self.arena.records());
         let (mut big, mut long, mut objects) = (0, 0, 0);
         let values = self.bigs.iter().map(big_bytes);
@@ -78,6 +82,7 @@ impl Db {
             let head = Head::of(slot);
             let key = self.key_of(head, slot);
             assert_eq!(hash_of(key), hash);
+            assert!(self.graves.tag_of(key).is_none(), "a record and a grave");
             assert_eq!(head.has_long_key(), key.len() > record::MAX_INLINE_KEY);
             if head.has_long_key() {
                 long += 1;

@@ -26,7 +26,7 @@ impl Env {
     }
 
     /// Tells everybody but the journal.
-    fn touch(&mut self, key: Key<'_>, db: u8) {
+    pub(super) fn touch(&mut self, key: Key<'_>, db: u8) {
         if !self.watches.is_empty() {
             self.watches.touch((db, key.hash), key.bytes);
         }
@@ -35,7 +35,7 @@ impl Env {
         }
     }
 
-    fn write(&mut self, effect: &Effect<'_>) {
+    pub(super) fn write(&mut self, effect: &Effect<'_>) {
         if self.journaling {
             effect.encode(&mut self.journal);
         }
@@ -45,6 +45,7 @@ impl Env {
     pub(super) fn update_observed(&mut self) {
         self.observed = self.journaling
             || self.snapshot.capturing
+            || self.writing.is_some()
             || !self.watches.is_empty()
             || !self.awaited.is_empty();
     }
@@ -100,6 +101,7 @@ impl Shard {
                     self.env.journal.extend_from_slice(bytes);
                 }
             }
+            self.note_carried(&effect);
             let done = self.perform(&effect);
             debug_assert!(done.is_ok(), "it was possible on a copy");
         }
@@ -135,6 +137,9 @@ impl Shard {
     ) -> bool {
         self.env.counters.changes += 1;
         if self.env.observed {
+            if let Some(keyed) = self.replicated(key) {
+                return self.write_string(db, key, keyed, &value, expiry, now);
+            }
             self.tell_set(db, key, value.bytes(), expiry, now);
         }
         self.dbs[db].set(key, value, expiry, now, &mut self.env)
@@ -190,6 +195,9 @@ impl Shard {
         if !self.env.observed {
             return change(self.dbs[db].grow(key, min_len, now, &mut self.env));
         }
+        if self.replicated(key).is_some() {
+            return self.refuse_edit((db, key), min_len, now, change);
+        }
         let old_len = self
             .prepare(db, key, now)
             .map(|found| self.dbs[db].string_len(found.handle));
@@ -221,6 +229,9 @@ impl Shard {
     pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
         self.env.counters.changes += 1;
         if self.env.observed {
+            if self.replicated(key).is_some() {
+                return self.refuse_append();
+            }
             self.prepare(db, key, now);
             let (number, bytes) = (db as u8, key.bytes);
             let effect = Effect::Append {
@@ -235,6 +246,11 @@ impl Shard {
 
     /// Returns whether the key was there.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        if self.env.observed
+            && let Some(keyed) = self.replicated(key)
+        {
+            return self.remove_replica(db, key, keyed, now);
+        }
         let Some(found) = self.find_to_remove(db, key, now) else {
             return false;
         };
@@ -261,7 +277,16 @@ impl Shard {
     }
 
     /// Gives the key this value, expiry and access stamp, whatever it had before.
+    /// A replicated value is merged with what is known of the key.
     pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
+        if entry.value.is_replicated() {
+            return self.merge_entry(db, key, &entry, now);
+        }
+        if self.env.observed
+            && let Some(keyed) = self.replicated(key)
+        {
+            return self.insert_replica(db, key, keyed, entry, now);
+        }
         self.env.counters.changes += 1;
         if self.env.observed {
             self.prepare(db, key, now);
@@ -270,7 +295,7 @@ impl Shard {
         self.dbs[db].put(key, entry, now, &mut self.env);
     }
 
-    fn tell_entry(&mut self, db: u8, key: Key<'_>, entry: &Entry) {
+    pub(super) fn tell_entry(&mut self, db: u8, key: Key<'_>, entry: &Entry) {
         let bytes = key.bytes;
         let expire_at = entry.expire_at;
         let any = entry.value.any();
@@ -397,6 +422,11 @@ impl Shard {
         unix_ms: Option<u64>,
         now: Now,
     ) -> bool {
+        if self.env.observed
+            && let Some(keyed) = self.replicated(key)
+        {
+            return self.set_deadline(db, key, keyed, unix_ms, now);
+        }
         let Some(found) = self.prepare(db, key, now) else {
             return false;
         };
@@ -428,16 +458,17 @@ impl Shard {
     pub fn flush(&mut self, db: usize) {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;
-        if len > 0 {
+        if !self.dbs[db].is_void() {
             self.env.write(&Effect::FlushDb { db: db as u8 });
             self.touch_all(db, db, db);
+            self.env.changes.forget_db(db as u8);
         }
         self.empty(db);
     }
 
     pub fn swap(&mut self, a: usize, b: usize) {
         self.env.counters.changes += 1;
-        if a != b && self.dbs[a].len() + self.dbs[b].len() > 0 {
+        if a != b && !(self.dbs[a].is_void() && self.dbs[b].is_void()) {
             self.env.write(&Effect::SwapDb {
                 a: a as u8,
                 b: b as u8,

@@ -3,7 +3,7 @@
 
 use super::db::{Db, Found, Outside, number, packed};
 use super::record::{Head, OBJECT, PACKED};
-use super::types::{Key, WrongType, fits_packed};
+use super::types::{Key, WrongType, fits_packed, inside};
 use super::{Env, Shard};
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::marks::{self, Mark};
@@ -11,23 +11,68 @@ use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::replicated::{self, Refused, Writer};
 
 /// A value being changed.
 pub struct Editor<'a, T: Registered> {
-    state: &'a mut T::State,
+    target: Target<'a, T>,
     tuning: &'a Tuning,
     /// Encoded operations; `None` where nobody is to be told.
     ops: Option<&'a mut Vec<u8>>,
     changes: u64,
 }
 
+/// What is changed by operations of `T`.
+enum Target<'a, T: Registered> {
+    Plain(&'a mut T::State),
+    /// A value of the type that replicates `T`.
+    Replica {
+        object: &'a mut Object,
+        writer: &'a mut Writer,
+        refused: &'a mut Option<Refused>,
+    },
+}
+
+impl<'a, T: Registered> Editor<'a, T> {
+    fn of_state(state: &'a mut T::State, tuning: &'a Tuning, ops: Option<&'a mut Vec<u8>>) -> Self {
+        Self {
+            target: Target::Plain(state),
+            tuning,
+            ops,
+            changes: 0,
+        }
+    }
+
+    pub(super) fn of_replica(
+        object: &'a mut Object,
+        writer: &'a mut Writer,
+        refused: &'a mut Option<Refused>,
+        tuning: &'a Tuning,
+        ops: &'a mut Vec<u8>,
+    ) -> Self {
+        Self {
+            target: Target::Replica {
+                object,
+                writer,
+                refused,
+            },
+            tuning,
+            ops: Some(ops),
+            changes: 0,
+        }
+    }
+}
+
 impl<T: Registered> Editor<'_, T> {
     #[inline]
     pub fn apply(&mut self, op: &T::Op<'_>) -> T::Reply {
+        let Target::Plain(state) = &mut self.target else {
+            return self.apply_to_replica(op);
+        };
         if planted::is(Planted::ForgottenCommit) && planted::now_and_then() {
-            return T::execute(T::view(self.state), op);
+            return T::execute(T::view(state), op);
         }
-        let applied = T::apply(self.state, op, self.tuning);
+        let applied = T::apply(state, op, self.tuning);
         if applied.changed {
             self.changes += 1;
             if let Some(ops) = &mut self.ops {
@@ -41,7 +86,11 @@ impl<T: Registered> Editor<'_, T> {
     /// nobody needs.
     #[inline]
     pub fn commit(&mut self, op: &T::Op<'_>) {
-        T::commit(self.state, op, self.tuning);
+        let Target::Plain(state) = &mut self.target else {
+            self.apply_to_replica(op);
+            return;
+        };
+        T::commit(state, op, self.tuning);
         self.changes += 1;
         if let Some(ops) = &mut self.ops {
             T::encode(op, ops);
@@ -51,7 +100,39 @@ impl<T: Registered> Editor<'_, T> {
     /// The value as the operations so far have left it.
     #[inline]
     pub fn view(&self) -> T::View<'_> {
-        T::view(self.state)
+        match &self.target {
+            Target::Plain(state) => T::view(state),
+            Target::Replica { object, .. } => inside::<T>(object)
+                // invariant: an editor of a replica is made for the type inside
+                .expect("a replica has the plain value inside"),
+        }
+    }
+
+    /// What is refused answers as if it were done, and changes nothing: the
+    /// command's reply is the refusal.
+    #[inline(never)]
+    fn apply_to_replica(&mut self, op: &T::Op<'_>) -> T::Reply {
+        if let (
+            Target::Replica {
+                object,
+                writer,
+                refused,
+            },
+            Some(ops),
+        ) = (&mut self.target, &mut self.ops)
+        {
+            let before = ops.len();
+            match replicated::apply::<T>(object, op, writer, self.tuning, ops) {
+                Ok(reply) => {
+                    self.changes += u64::from(ops.len() > before);
+                    return reply;
+                }
+                Err(why) => {
+                    refused.get_or_insert(why);
+                }
+            }
+        }
+        T::execute(self.view(), op)
     }
 
     /// Whether anything has changed.
@@ -72,6 +153,11 @@ impl Shard {
         now: Now,
         change: impl FnOnce(&mut Editor<'_, T>) -> R,
     ) -> Result<R, WrongType> {
+        if self.env.observed
+            && let Some(keyed) = self.replicated(key)
+        {
+            return self.update_replica(db, key, keyed, now, change);
+        }
         let found = self.dbs[db].live(key, now, &mut self.env);
         if let Some(found) = found {
             let at = &self.dbs[db];
@@ -181,7 +267,7 @@ impl Shard {
 }
 
 impl Db {
-    fn tag_of(&self, handle: u32) -> Option<Tag> {
+    pub(super) fn tag_of(&self, handle: u32) -> Option<Tag> {
         let slot = self.arena.get(handle);
         let head = Head::of(slot);
         match head.kind() {
@@ -191,7 +277,7 @@ impl Db {
         }
     }
 
-    fn is_packed(&self, handle: u32) -> bool {
+    pub(super) fn is_packed(&self, handle: u32) -> bool {
         Head::of(self.arena.get(handle)).kind() == PACKED
     }
 
@@ -205,12 +291,7 @@ impl Db {
         env: &mut Env,
     ) -> (u64, R) {
         let mut state = T::empty();
-        let mut editor = Editor {
-            state: &mut state,
-            tuning: &env.tuning,
-            ops,
-            changes: 0,
-        };
+        let mut editor = Editor::of_state(&mut state, &env.tuning, ops);
         let result = change(&mut editor);
         let changes = editor.changes;
         if !T::is_empty(T::view(&state)) {
@@ -237,12 +318,7 @@ impl Db {
         buffer.clear();
         buffer.extend_from_slice(bytes);
         let mut state = T::from_packed(buffer);
-        let mut editor = Editor {
-            state: &mut state,
-            tuning: &env.tuning,
-            ops,
-            changes: 0,
-        };
+        let mut editor = Editor::of_state(&mut state, &env.tuning, ops);
         let result = change(&mut editor);
         let changes = editor.changes;
         if changes > 0 {
@@ -281,12 +357,7 @@ impl Db {
         let (number, object) = self.object_mut(found.handle);
         let state = T::of_mut(object).ok_or(WrongType)?;
         let before = T::heap_bytes(state);
-        let mut editor = Editor {
-            state,
-            tuning: &env.tuning,
-            ops,
-            changes: 0,
-        };
+        let mut editor = Editor::of_state(state, &env.tuning, ops);
         let result = change(&mut editor);
         let changes = editor.changes;
         let after = T::heap_bytes(state);
@@ -300,7 +371,7 @@ impl Db {
         Ok((changes, result))
     }
 
-    fn object_mut(&mut self, handle: u32) -> (u32, &mut Object) {
+    pub(super) fn object_mut(&mut self, handle: u32) -> (u32, &mut Object) {
         let slot = self.arena.get(handle);
         let number = number(Head::of(slot).value_part(slot));
         (number, self.objects.get_mut(number))

@@ -7,11 +7,13 @@
 //! 2. Each number in a record is in use in its slab, by that record alone.
 //! 3. Records have the database's parity, but for those that a walk of a
 //!    snapshot has yet to come to.
-//! 4. `expiry` has exactly the (time, hash) pairs of the records that expire.
+//! 4. A key that has a record has no grave.
+//! 5. `expiry` has exactly the (time, hash) pairs of the records that expire.
 
 use super::Env;
 use super::arena::Arena;
 use super::expiry::Expiry;
+use super::graves::Graves;
 use super::index::{Index, Position, Probe};
 use super::record::{self, BIG, Head, INLINE, OBJECT, equal};
 use super::slab::Slab;
@@ -40,6 +42,8 @@ pub(super) struct Db {
     pub(super) unswept: BTreeSet<u32>,
     pub(super) long_keys: Slab<Box<[u8]>>,
     pub(super) expiry: Expiry,
+    /// Of replicated values that show nothing.
+    pub(super) graves: Graves,
     /// Records that expire, and the sum of their times.
     pub(super) expiring: usize,
     pub(super) expiry_sum: u128,
@@ -110,6 +114,11 @@ impl Db {
 
     pub(super) fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// Whether there is nothing at all.
+    pub(super) fn is_void(&self) -> bool {
+        self.index.len() == 0 && self.graves.len() == 0
     }
 
     pub(super) fn expiring(&self) -> usize {
@@ -223,7 +232,7 @@ impl Db {
         if head.kind() == INLINE {
             return Some(Any::String(Value::Small(head.value_part(slot))));
         }
-        Some(self.value_of(head, slot))
+        Some(self.value_of(head, slot).shown())
     }
 
     #[inline]
@@ -350,6 +359,9 @@ impl Db {
 
     #[cold]
     pub(super) fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
+        if self.is_replicated(found.handle) {
+            return self.expire_replica(found, hash, env);
+        }
         if env.observed {
             let before = env.journal.len();
             self.tell_removal(found.handle, hash, env);

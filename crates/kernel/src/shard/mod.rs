@@ -22,6 +22,8 @@
 //! - `snapshot`: all data as of an instant, while commands go on
 //! - `sweep`: work that changes of large collections have left
 //! - `replay`: doing again what a journal says
+//! - `lattice`: writes to keys whose replicas all take writes; `merging`: what
+//!   other replicas send; `replica`, `graves`: how this worker's replica lies
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
 //!   pages are emptied
@@ -41,10 +43,14 @@ mod collection;
 mod compact;
 mod db;
 mod expiry;
+mod graves;
 mod index;
+mod lattice;
+mod merging;
 pub mod policy;
 mod record;
 mod replay;
+mod replica;
 mod sample;
 mod segment;
 mod slab;
@@ -59,6 +65,8 @@ mod watch;
 mod write;
 
 pub use collection::Editor;
+pub use lattice::{Ended, Keyed, Keying};
+pub use merging::Replica;
 pub use policy::Policy;
 pub use sample::{Drawn, Eviction};
 pub use snapshot::SnapshotProgress;
@@ -68,10 +76,12 @@ pub use types::{
 };
 pub use watch::WatchId;
 
+use crate::replicate::changeset::Changeset;
 use awaited::Awaited;
 use db::{Db, Outside};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
+use lattice::Writing;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
@@ -118,6 +128,14 @@ struct Env {
     /// Reused: a packed value being changed, and the operations that did.
     packed: Vec<u8>,
     ops: Vec<u8>,
+    /// Which keys are replicated, if any are.
+    keying: Option<Arc<dyn Keying>>,
+    /// Of the command that runs, if it may write to such keys.
+    writing: Option<Writing>,
+    /// What was changed here, for other replicas.
+    changes: Changeset,
+    /// See `Shard::set_horizon`.
+    horizon: u64,
 }
 
 impl Env {
@@ -195,6 +213,10 @@ impl Shard {
                 entries: Vec::new(),
                 packed: Vec::new(),
                 ops: Vec::new(),
+                keying: None,
+                writing: None,
+                changes: Changeset::default(),
+                horizon: 0,
             },
             next_expire: 0,
             next_maintain: 0,

@@ -102,6 +102,10 @@ impl Shard {
         match *effect {
             Effect::Update { db, key, tag, ops } => {
                 let key = self.key(key);
+                if tag.is_replicated() {
+                    self.merge_ops(usize::from(db), key, tag, ops, now)?;
+                    return Ok(());
+                }
                 self.commit_encoded(usize::from(db), key, tag, ops, now)?;
             }
             Effect::Put {
@@ -112,6 +116,10 @@ impl Shard {
                 expire_at,
             } => {
                 let (key, db) = (self.key(key), usize::from(db));
+                if tag.is_replicated() {
+                    self.merge_chunk(db, key, tag, chunk, now)?;
+                    return Ok(());
+                }
                 if let Some(found) = self.dbs[db].find(key) {
                     self.dbs[db].remove(found, key.hash, &mut self.env);
                 }
@@ -128,6 +136,10 @@ impl Shard {
                 chunk,
             } => {
                 let key = self.key(key);
+                if tag.is_replicated() {
+                    self.merge_chunk(usize::from(db), key, tag, chunk, now)?;
+                    return Ok(());
+                }
                 self.extend(usize::from(db), key, tag, chunk, now)?;
             }
             Effect::Move { db, key, to_db, to } => {
@@ -150,8 +162,9 @@ impl Shard {
     /// Refuses what only strings can have had done to them.
     fn string_or_nothing(&self, db: u8, key: Key<'_>) -> Result<(), NotAnEffect> {
         let db = &self.dbs[usize::from(db)];
-        let tag = db.find(key).and_then(|found| db.value(found.handle).tag());
-        tag.map_or(Ok(()), |_| Err(NotAnEffect))
+        let value = db.find(key).map(|found| db.value(found.handle));
+        let is_string = value.is_none_or(|value| value.string().is_ok());
+        is_string.then_some(()).ok_or(NotAnEffect)
     }
 
     /// Nobody is waiting while data is loaded, and a long log must not pile up

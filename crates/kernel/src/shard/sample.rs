@@ -110,6 +110,10 @@ impl Shard {
             db.expire_one(found, drawn.hash, &mut self.env);
             return Eviction::Expired;
         }
+        // It would have to leave a grave, here and at every other replica.
+        if db.is_replicated(handle) {
+            return Eviction::Kept;
+        }
         self.env.counters.changes += 1;
         if self.env.observed {
             db.tell_removal(handle, drawn.hash, &mut self.env);

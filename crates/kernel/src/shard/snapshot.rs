@@ -88,6 +88,35 @@ impl Rest {
     }
 }
 
+/// Writes the first of a value of a type; what is large comes later.
+fn put(
+    (db, key): (u8, &[u8]),
+    value: Any<'_>,
+    expire_at: Option<u64>,
+    out: &mut Vec<u8>,
+    rest: &mut Vec<Rest>,
+) {
+    let Some(tag) = value.tag() else { return };
+    let mut chunk = Vec::new();
+    let next = value.chunk(0, FIRST_CHUNK, &mut chunk);
+    Effect::Put {
+        db,
+        key,
+        tag,
+        chunk: &chunk,
+        expire_at,
+    }
+    .encode(out);
+    if let (Some(at), Any::Object(object)) = (next, value) {
+        rest.push(Rest {
+            db,
+            key: key.into(),
+            object: object.clone(),
+            at,
+        });
+    }
+}
+
 /// How far a snapshot is, in keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotProgress {
@@ -136,35 +165,72 @@ impl Db {
                 expire_at,
             }
             .encode(out),
-            Some(tag) => {
-                let mut chunk = Vec::new();
-                let next = item.value.chunk(0, FIRST_CHUNK, &mut chunk);
-                Effect::Put {
-                    db,
-                    key: item.key,
-                    tag,
-                    chunk: &chunk,
-                    expire_at,
-                }
-                .encode(out);
-                if let (Some(at), Any::Object(object)) = (next, item.value) {
-                    rest.push(Rest {
-                        db,
-                        key: item.key.into(),
-                        object: object.clone(),
-                        at,
-                    });
-                }
-            }
+            Some(_) => put((db, item.key), item.value, expire_at, out, rest),
         }
         record::put_parity(self.arena.get_mut(handle), self.parity);
+    }
+
+    /// Likewise before a grave changes or goes.
+    pub(super) fn capture_grave(&mut self, key: &[u8], snapshot: &mut Snapshot) {
+        if !snapshot.capturing {
+            return;
+        }
+        if self.graves.parity_of(key).is_some_and(|p| p != self.parity) {
+            self.write_grave(key, &mut snapshot.pending, &mut snapshot.rest);
+            snapshot.written += 1;
+        }
+    }
+
+    fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
+        if let Some(object) = self.graves.get(key) {
+            put((self.cut, key), Any::of_object(&object), None, out, rest);
+        }
+        self.graves.put_parity(key, self.parity);
+    }
+
+    /// Whether a walk has still to come here.
+    pub(super) fn is_walked(&self) -> bool {
+        self.walk.is_some() || self.graves.walk.is_some()
+    }
+
+    fn walk_graves(&mut self, sink: &mut Sink<'_>) {
+        let Some(from) = self.graves.walk.take() else {
+            return;
+        };
+        let count = (sink.left / LOOK).clamp(1, BATCH);
+        let (keys, next) = self.graves.keys_from(&from, count);
+        sink.spend(COLLECT);
+        self.graves.walk = next;
+        let mut written = 0;
+        for key in keys {
+            sink.spend(LOOK);
+            if self.graves.parity_of(&key) == Some(self.parity) {
+                continue;
+            }
+            // One at least, or there would be no end.
+            if written > 0 && sink.left == 0 {
+                self.graves.walk = Some(Box::from(&*key));
+                break;
+            }
+            written += 1;
+            match &mut sink.out {
+                Some(out) => {
+                    let before = out.len();
+                    self.write_grave(&key, out, &mut sink.rest);
+                    let bytes = out.len() - before;
+                    sink.spend(bytes);
+                }
+                None => self.graves.put_parity(&key, self.parity),
+            }
+        }
+        sink.written += written;
     }
 
     /// Walks over the next few records. Where the budget ends it among them,
     /// it comes to all of them again: what is done has the new parity.
     fn walk_on(&mut self, sink: &mut Sink<'_>) {
         let Some(cursor) = self.walk else {
-            return;
+            return self.walk_graves(sink);
         };
         let count = (sink.left / LOOK).clamp(1, BATCH);
         let mut entries = std::mem::take(&mut sink.entries);
@@ -214,10 +280,15 @@ impl Shard {
             db.parity ^= PARITY;
             db.cut = db.number;
             db.walk = (db.len() > 0).then_some(0);
+            db.graves.walk = (db.graves.len() > 0).then(Box::default);
         }
+        let keys = self
+            .dbs
+            .iter()
+            .map(|db| (db.len() + db.graves.len()) as u64);
         self.env.snapshot = Snapshot {
             capturing: true,
-            expected: self.dbs.iter().map(|db| db.len() as u64).sum(),
+            expected: keys.sum(),
             ..Snapshot::default()
         };
         self.env.update_observed();
@@ -283,14 +354,14 @@ impl Shard {
         }
         if let Some(mut db) = self.env.snapshot.frozen.pop() {
             db.walk_on(sink);
-            if db.walk.is_some() {
+            if db.is_walked() {
                 self.env.snapshot.frozen.push(db);
             } else {
                 self.env.throw_db(db);
             }
             return true;
         }
-        match self.dbs.iter_mut().find(|db| db.walk.is_some()) {
+        match self.dbs.iter_mut().find(|db| db.is_walked()) {
             Some(db) => {
                 db.walk_on(sink);
                 true
@@ -307,7 +378,7 @@ impl Shard {
     /// Whether a snapshot was given up and [`Shard::snapshot_step`] still has
     /// to go over what it left.
     pub fn is_unwinding(&self) -> bool {
-        !self.env.snapshot.capturing && self.dbs.iter().any(|db| db.walk.is_some())
+        !self.env.snapshot.capturing && self.dbs.iter().any(Db::is_walked)
     }
 
     /// Gives the snapshot up, if there is one.
@@ -353,7 +424,7 @@ impl Shard {
     pub(super) fn empty(&mut self, db: usize) {
         let new = Db::new(db as u8, self.dbs[db].parity);
         let old = std::mem::replace(&mut self.dbs[db], new);
-        if self.env.snapshot.capturing && old.walk.is_some() {
+        if self.env.snapshot.capturing && old.is_walked() {
             self.env.snapshot.frozen.push(old);
         } else {
             self.env.throw_db(old);
@@ -372,7 +443,7 @@ impl super::Env {
     }
 
     fn throw_db(&mut self, db: Db) {
-        if db.len() > 0 {
+        if !db.is_void() {
             self.garbage.push(Garbage {
                 bytes: db.memory().total(),
                 what: Box::new(db),

@@ -1,7 +1,9 @@
 //! What goes into a shard and comes out of it.
 
-use rufous_datatype::algebra::{MAX_PACKED, Tuning};
+use rufous_datatype::algebra::{Algebra, DataType, MAX_PACKED, Tuning};
 use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::replicated::register::Register;
+use rufous_lattice::Stamp;
 use std::sync::Arc;
 
 /// A key with its hash, made by `Shard::key`.
@@ -24,10 +26,20 @@ pub enum Any<'a> {
 }
 
 impl<'a> Any<'a> {
+    pub(super) fn of_object(object: &'a Object) -> Self {
+        match object.packed() {
+            Some(bytes) => Any::Packed(object.tag(), bytes),
+            None => Any::Object(object),
+        }
+    }
+
     pub fn string(self) -> Result<Value<'a>, WrongType> {
         match self {
             Any::String(value) => Ok(value),
-            Any::Packed(..) | Any::Object(_) => Err(WrongType),
+            Any::Packed(..) | Any::Object(_) => match self.shown() {
+                Any::String(value) => Ok(value),
+                _ => Err(WrongType),
+            },
         }
     }
 
@@ -36,7 +48,10 @@ impl<'a> Any<'a> {
     pub fn of<T: Registered>(self) -> Result<T::View<'a>, WrongType> {
         match self {
             Any::Packed(tag, bytes) if tag == T::TAG => Ok(T::packed_view(bytes)),
-            Any::Object(object) => T::of(object).map(T::view).ok_or(WrongType),
+            Any::Object(object) => match T::of(object) {
+                Some(state) => Ok(T::view(state)),
+                None => inside::<T>(object).ok_or(WrongType),
+            },
             _ => Err(WrongType),
         }
     }
@@ -47,6 +62,29 @@ impl<'a> Any<'a> {
             Any::String(_) => None,
             Any::Packed(tag, _) => Some(tag),
             Any::Object(object) => Some(object.tag()),
+        }
+    }
+
+    /// See `Object::newest`.
+    pub(super) fn newest(self) -> Stamp {
+        match self {
+            Any::String(_) => Stamp::ZERO,
+            Any::Packed(tag, bytes) => tag.unpack(bytes.to_vec()).newest(),
+            Any::Object(object) => object.newest(),
+        }
+    }
+
+    /// As commands see it: a replicated string is a string.
+    #[inline]
+    pub(super) fn shown(self) -> Self {
+        let view = match self {
+            Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes),
+            Any::Object(Object::Register(state)) => Register::view(state),
+            _ => return self,
+        };
+        match (view.shared_text(), view.text()) {
+            (Some(text), _) => Any::String(Value::Big(text)),
+            (None, text) => Any::String(Value::Small(text.unwrap_or_default())),
         }
     }
 
@@ -95,6 +133,11 @@ impl<'a> Any<'a> {
             Any::Object(object) => OwnedValue::Object(object.clone()),
         }
     }
+}
+
+/// The plain value of type `T` inside of one that replicates it.
+pub(super) fn inside<T: Registered>(object: &Object) -> Option<T::View<'_>> {
+    T::REPLICATE.and_then(|link| (link.inside)(object))
 }
 
 /// A string as it lies in the store.
@@ -167,14 +210,16 @@ pub enum OwnedValue {
 }
 
 impl OwnedValue {
+    /// Whether replicas of it all take writes.
+    pub(super) fn is_replicated(&self) -> bool {
+        matches!(self, OwnedValue::Object(object) if object.is_replicated())
+    }
+
     pub fn any(&self) -> Any<'_> {
         match self {
             OwnedValue::Small(bytes) => Any::String(Value::Small(bytes)),
             OwnedValue::Big(value) => Any::String(Value::Big(value)),
-            OwnedValue::Object(object) => match object.packed() {
-                Some(bytes) => Any::Packed(object.tag(), bytes),
-                None => Any::Object(object),
-            },
+            OwnedValue::Object(object) => Any::of_object(object),
         }
     }
 }
@@ -224,11 +269,14 @@ pub struct Memory {
     /// several keys share counts for each of them.
     pub big_bytes: usize,
     pub expiry_bytes: usize,
+    /// Replicated values that show nothing, until everybody knows of it.
+    pub graves: usize,
+    pub grave_bytes: usize,
 }
 
 impl Memory {
     pub fn total(&self) -> usize {
-        self.index_bytes + self.arena_bytes + self.big_bytes + self.expiry_bytes
+        self.index_bytes + self.arena_bytes + self.big_bytes + self.expiry_bytes + self.grave_bytes
     }
 
     pub(super) fn add(&mut self, other: Memory) {
@@ -238,6 +286,8 @@ impl Memory {
         self.record_bytes += other.record_bytes;
         self.big_bytes += other.big_bytes;
         self.expiry_bytes += other.expiry_bytes;
+        self.graves += other.graves;
+        self.grave_bytes += other.grave_bytes;
     }
 }
 

@@ -194,6 +194,9 @@ impl Db {
         let handle = self.arena.alloc(parts.size());
         parts.write(self.arena.get_mut(handle));
         self.index.insert(key.hash, handle);
+        if self.graves.len() > 0 {
+            self.graves.take(key.bytes);
+        }
         self.change_expiry(key.hash, handle, None, expiry);
         handle
     }
@@ -321,6 +324,7 @@ impl Db {
         let handle = match self.live(key, now, env) {
             Some(found) => {
                 self.touch(found.handle, now, env);
+                let found = self.as_string(found, key, env);
                 let len = self.string_len(found.handle);
                 self.extend(found, key, len.max(min_len), env)
             }
@@ -332,6 +336,27 @@ impl Db {
         self.value_mut(handle)
     }
 
+    /// A string that was replicated is none to whoever changes its bytes.
+    #[inline]
+    fn as_string(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
+        let head = Head::of(self.arena.get(found.handle));
+        match head.kind() {
+            INLINE | BIG => found,
+            _ => self.flatten(found, key, env),
+        }
+    }
+
+    #[cold]
+    fn flatten(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
+        let text = self.value(found.handle).string();
+        let text = text.map_or(Vec::new(), |value| value.bytes().to_vec());
+        let slot = self.arena.get(found.handle);
+        let (expiry, stamp) = (Head::of(slot).expiry(slot), record::stamp(slot));
+        let value = New::String(NewValue::Own(text));
+        self.replace(found, key, value, expiry, stamp, env);
+        self.find(key).unwrap_or(found)
+    }
+
     /// Returns the new length.
     pub(super) fn append(&mut self, key: Key<'_>, tail: &[u8], now: Now, env: &mut Env) -> usize {
         let Some(found) = self.live(key, now, env) else {
@@ -340,6 +365,7 @@ impl Db {
             return tail.len();
         };
         self.touch(found.handle, now, env);
+        let found = self.as_string(found, key, env);
         let slot = self.arena.get(found.handle);
         let head = Head::of(slot);
         if head.kind() == BIG {

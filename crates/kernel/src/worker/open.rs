@@ -61,7 +61,7 @@ impl HeldExec {
         self.scratch.set_brief_journaling(false);
         for (db, name) in self.borrowed.names.drain(..) {
             let key = self.scratch.key(&name);
-            let _ = self.scratch.take(usize::from(db), key, now);
+            let _ = self.scratch.take_entry(usize::from(db), key, now);
         }
         self.scratch.set_brief_journaling(true);
     }

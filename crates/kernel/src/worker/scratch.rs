@@ -35,7 +35,7 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
     let mut writes = Writes::new();
     for Gathered { owner, key, .. } in gathered {
         let name = scratch.key(&key.1);
-        let after = scratch.take(usize::from(key.0), name, now);
+        let after = scratch.take_entry(usize::from(key.0), name, now);
         let change = match changes.remove(&key) {
             _ if all => Change::Whole(after),
             Some(None) => Change::Whole(after),
@@ -63,7 +63,7 @@ pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> W
     scratch.journal().clear();
     for Gathered { key, .. } in gathered {
         let name = scratch.key(&key.1);
-        let _ = scratch.take(usize::from(key.0), name, now);
+        let _ = scratch.take_entry(usize::from(key.0), name, now);
     }
     tidy(scratch);
     Writes::new()
@@ -107,6 +107,9 @@ fn tidy(scratch: &mut Shard) {
         (0..DATABASES).all(|db| scratch.is_empty(db)),
         "a command wrote to a key it did not name"
     );
+    // Whoever has the replicas notes what becomes of them.
+    scratch.changeset().clear();
+    debug_assert_eq!(scratch.graves_len(), 0);
     // References only: the owners still have the values themselves.
     drop(scratch.take_garbage());
 }

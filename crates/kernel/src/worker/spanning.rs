@@ -56,7 +56,7 @@ pub(super) fn gather(
         let db = usize::from(key.0);
         // Only the access counts here; the entry is copied whole.
         let _ = shard.get(db, name, now);
-        let entry = shard.clone_entry(db, name, now);
+        let entry = shard.gather_entry(db, name, now);
         Gathered {
             owner,
             key: key.clone(),

@@ -3,7 +3,9 @@
 mod collections;
 mod guarantees;
 mod journal;
+mod lattice;
 mod model;
+mod replicas;
 mod single;
 mod snapshot;
 mod watch;

@@ -1,0 +1,226 @@
+//! Replicated values that show nothing: deleted, expired, or without members.
+//! What others may still send about such a key has to meet what is known of
+//! it, or the key would come back.
+//!
+//! A key is a record or has a grave, never both. A grave goes when everybody
+//! has heard of all that is in it: when the horizon, a time before which no
+//! update is under way anywhere, has passed its newest stamp [Anna §VII-A].
+
+use super::record;
+use super::types::Key;
+use rufous_datatype::object::{Object, Tag};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A time, and a key with its hash.
+type Due = (u64, u32, Arc<[u8]>);
+
+/// Of the map and the queue, per grave; their nodes by an estimate of their fill.
+const OVERHEAD: usize =
+    (size_of::<Arc<[u8]>>() + size_of::<Grave>()) * 3 / 2 + size_of::<Due>() * 3 / 2 + 16;
+
+/// Likewise of a key that is only in the queue.
+const FADING: usize = size_of::<Arc<[u8]>>() * 3 / 2 + size_of::<Due>() * 3 / 2 + 16;
+
+/// What lies in a grave, kept as small as it can be.
+#[derive(Debug)]
+enum Body {
+    Packed(Tag, Box<[u8]>),
+    Object(Box<Object>),
+}
+
+impl Body {
+    fn new(object: Object) -> Self {
+        match object.packed() {
+            Some(bytes) => Body::Packed(object.tag(), bytes.into()),
+            None => Body::Object(Box::new(object)),
+        }
+    }
+
+    fn into_object(self) -> Object {
+        match self {
+            Body::Packed(tag, bytes) => tag.unpack(bytes.into()),
+            Body::Object(object) => *object,
+        }
+    }
+
+    fn to_object(&self) -> Object {
+        match self {
+            Body::Packed(tag, bytes) => tag.unpack(bytes.to_vec()),
+            Body::Object(object) => (**object).clone(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Body::Packed(_, bytes) => bytes.len(),
+            Body::Object(object) => size_of::<Object>() + object.heap_bytes(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Grave {
+    body: Body,
+    /// Of the key.
+    hash: u32,
+    /// See `snapshot.rs`; as that of records.
+    parity: u8,
+}
+
+/// The graves of a database.
+#[derive(Debug, Default)]
+pub(super) struct Graves {
+    by_key: BTreeMap<Arc<[u8]>, Grave>,
+    /// Every grave at least once, and every key that is fading, with a time up
+    /// to which it surely stays; about in the order of these times.
+    queue: VecDeque<Due>,
+    /// Keys without a grave that are in the queue.
+    fading: BTreeMap<Arc<[u8]>, u32>,
+    bytes: usize,
+    /// The key from which on there may be graves of the other parity.
+    pub(super) walk: Option<Box<[u8]>>,
+}
+
+impl Graves {
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What is known of a key that shows nothing.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Object> {
+        Some(self.by_key.get(key)?.body.to_object())
+    }
+
+    pub(super) fn tag_of(&self, key: &[u8]) -> Option<Tag> {
+        Some(match &self.by_key.get(key)?.body {
+            Body::Packed(tag, _) => *tag,
+            Body::Object(object) => object.tag(),
+        })
+    }
+
+    pub(super) fn parity_of(&self, key: &[u8]) -> Option<u8> {
+        Some(self.by_key.get(key)?.parity)
+    }
+
+    pub(super) fn put_parity(&mut self, key: &[u8], parity: u8) {
+        if let Some(grave) = self.by_key.get_mut(key) {
+            grave.parity = parity & record::PARITY;
+        }
+    }
+
+    /// Takes the key's object out, to be changed or to be a record again.
+    pub(super) fn take(&mut self, key: &[u8]) -> Option<Object> {
+        let (key, grave) = self.by_key.remove_entry(key)?;
+        self.bytes -= OVERHEAD + key.len() + grave.body.bytes();
+        Some(grave.body.into_object())
+    }
+
+    pub(super) fn put(&mut self, key: Key<'_>, object: Object, parity: u8) {
+        let newest = object.newest().time;
+        let (body, hash) = (Body::new(object), key.hash);
+        drop(self.take(key.bytes));
+        let key: Arc<[u8]> = key.bytes.into();
+        self.bytes += OVERHEAD + key.len() + body.bytes();
+        self.queue.push_back((newest, hash, Arc::clone(&key)));
+        self.by_key.insert(key, Grave { body, hash, parity });
+        // A key that is deleted and made again leaves stale places behind.
+        if self.queue.len() > 64 + 2 * (self.by_key.len() + self.fading.len()) {
+            self.rebuild_queue();
+        }
+    }
+
+    fn rebuild_queue(&mut self) {
+        let mut all: Vec<_> = self
+            .by_key
+            .iter()
+            .map(|(key, grave)| {
+                (
+                    grave.body.to_object().newest().time,
+                    grave.hash,
+                    Arc::clone(key),
+                )
+            })
+            .collect();
+        // Those that fade may be looked at sooner than they have to be.
+        all.extend(
+            self.fading
+                .iter()
+                .map(|(key, hash)| (0, *hash, Arc::clone(key))),
+        );
+        all.sort();
+        self.queue = all.into();
+    }
+
+    /// Has a key that is no grave looked at when the horizon has passed this
+    /// time: some of what it holds may be forgotten then.
+    pub(super) fn enroll(&mut self, key: Key<'_>, time: u64) {
+        if self.fading.contains_key(key.bytes) {
+            return;
+        }
+        let (hash, key): (_, Arc<[u8]>) = (key.hash, key.bytes.into());
+        self.bytes += FADING + key.len();
+        self.fading.insert(Arc::clone(&key), hash);
+        self.queue.push_back((time, hash, key));
+    }
+
+    /// Whether a key may have something that everybody has heard of.
+    pub(super) fn is_due(&self, horizon: u64) -> bool {
+        self.queue
+            .front()
+            .is_some_and(|(time, ..)| *time <= horizon)
+    }
+
+    /// The next such key.
+    pub(super) fn take_due(&mut self) -> Option<(u32, Arc<[u8]>)> {
+        let (_, hash, key) = self.queue.pop_front()?;
+        if self.fading.remove(&key).is_some() {
+            self.bytes -= FADING + key.len();
+        }
+        Some((hash, key))
+    }
+
+    /// A few keys from `from` on, and where to go on.
+    pub(super) fn keys_from(
+        &self,
+        from: &[u8],
+        count: usize,
+    ) -> (Vec<Arc<[u8]>>, Option<Box<[u8]>>) {
+        let range = (Bound::Included(from), Bound::Unbounded);
+        let mut range = self.by_key.range::<[u8], _>(range);
+        let keys: Vec<_> = range
+            .by_ref()
+            .take(count)
+            .map(|(key, _)| Arc::clone(key))
+            .collect();
+        let next = range.next().map(|(key, _)| Box::from(&**key));
+        (keys, next)
+    }
+
+    /// Asserts the account.
+    pub(super) fn check(&self) {
+        let bytes = |(key, grave): (&Arc<[u8]>, &Grave)| OVERHEAD + key.len() + grave.body.bytes();
+        let graves = self.by_key.iter().map(bytes).sum::<usize>();
+        let fading = self
+            .fading
+            .keys()
+            .map(|key| FADING + key.len())
+            .sum::<usize>();
+        assert_eq!(graves + fading, self.bytes);
+        let queued: BTreeSet<_> = self.queue.iter().map(|(.., key)| key).collect();
+        for (key, grave) in &self.by_key {
+            assert!(grave.body.to_object().is_hidden(), "a grave shows nothing");
+            assert!(queued.contains(key), "a grave that nobody would forget");
+        }
+    }
+
+    /// Whether all have this parity.
+    pub(super) fn all_have(&self, parity: u8) -> bool {
+        self.by_key.values().all(|grave| grave.parity == parity)
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes to replicated keys, and what other replicas send, one by one.
+
+use super::replicas::All;
+use crate::shard::{Entry, ExpirySetting, Key, NewValue, OwnedValue, Shard, WatchId, WrongType};
+use rufous_base::Now;
+use rufous_datatype::list::List;
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::Writer;
+use rufous_lattice::Clock;
+use std::sync::Arc;
+
+const NOW: Now = Now {
+    mono_us: 5_000_000,
+    unix_us: 5_000_000,
+};
+
+fn writer(step: u64) -> Writer {
+    let stamp = Clock::new(1).tick(NOW.unix_us + step);
+    Writer { stamp }
+}
+
+fn shard() -> Shard {
+    let mut shard = Shard::new(1);
+    shard.set_keying(Some(Arc::new(All)));
+    shard
+}
+
+#[test]
+fn what_needs_other_replicas_is_refused_and_changes_nothing() {
+    let mut shard = shard();
+    let key = shard.key(b"k");
+    shard.begin_lattice(writer(0));
+    shard.set(0, key, NewValue::Copy(b"abc"), ExpirySetting::Clear, NOW);
+    assert_eq!(shard.end_lattice().and_then(|e| e.refused), None);
+    type Try = fn(&mut Shard, Key<'_>);
+    let tries: [Try; 4] = [
+        |shard, key| {
+            shard.append(0, key, b"d", NOW);
+        },
+        |shard, key| shard.edit((0, key), 5, Some(4..5), NOW, |bytes| bytes[4] = b'e'),
+        |shard, key| {
+            let pushed = shard.update::<List, _>(0, key, NOW, |_| ());
+            assert_eq!(pushed, Err(WrongType));
+        },
+        |shard, key| {
+            let value = OwnedValue::Object(Tag::Set.empty());
+            let entry = Entry {
+                value,
+                expire_at: None,
+                access: 0,
+            };
+            shard.insert_entry(0, key, entry, NOW);
+        },
+    ];
+    for (step, attempt) in tries.into_iter().enumerate() {
+        shard.begin_lattice(writer(1 + step as u64));
+        attempt(&mut shard, key);
+        let ended = shard.end_lattice().expect("it had begun");
+        assert!(ended.refused.is_some(), "number {step}");
+        let value = shard.peek(0, key, NOW).expect("a string");
+        assert_eq!(value.map(|v| v.bytes().to_vec()), Some(b"abc".to_vec()));
+        shard.check();
+    }
+    assert!(shard.is_unobserved());
+}
+
+#[test]
+fn a_write_in_place_is_told_like_any_other() {
+    let (mut quick, mut slow) = (shard(), shard());
+    for shard in [&mut quick, &mut slow] {
+        shard.set_journaling(true);
+    }
+    for n in 0..20u64 {
+        // Of two lengths, so that some are in place; some come late.
+        let stamp = writer(if n % 5 == 4 { n - 2 } else { n }).stamp;
+        let value = vec![b'a' + n as u8; 8 + (n as usize / 4 % 2)];
+        let key = quick.key(b"k");
+        quick.put_register(0, key, stamp, &value, NOW);
+        slow.begin_lattice(Writer { stamp });
+        slow.set(0, key, NewValue::Copy(&value), ExpirySetting::Clear, NOW);
+        slow.end_lattice();
+    }
+    assert_eq!(quick.journal(), slow.journal());
+    assert_eq!(quick.changeset().len(), 1);
+    let key = quick.key(b"k");
+    let mut states = Vec::new();
+    for shard in [&mut quick, &mut slow] {
+        shard.show_replica(0, key, NOW, &mut |tag, chunk| {
+            states.push((tag, chunk.to_vec()))
+        });
+        shard.check();
+    }
+    assert_eq!(states[0], states[1]);
+    assert!(states[0].1.ends_with(b"tttttttt") || states[0].1.ends_with(b"ssssssss"));
+}
+
+#[test]
+fn hostile_chunks_are_errors_and_change_nothing() {
+    let mut shard = shard();
+    let key = shard.key(b"k");
+    shard.put_register(0, key, writer(0).stamp, b"value", NOW);
+    let mut good = Vec::new();
+    shard.show_replica(0, key, NOW, &mut |_, chunk| good = chunk.to_vec());
+    assert_eq!(shard.merge(0, key, Tag::Register, &good, NOW), Ok(false));
+    for cut in 0..13 {
+        assert!(
+            shard
+                .merge(0, key, Tag::Register, &good[..cut], NOW)
+                .is_err()
+        );
+    }
+    assert!(
+        shard.merge(0, key, Tag::Set, b"\x01a", NOW).is_err(),
+        "no replicated type"
+    );
+    let value = shard.peek(0, key, NOW).expect("a string");
+    assert_eq!(value.map(|v| v.bytes().to_vec()), Some(b"value".to_vec()));
+    shard.check();
+}
+
+#[test]
+fn who_watches_or_waits_hears_of_what_others_wrote() {
+    let (mut here, mut there) = (shard(), shard());
+    let key = there.key(b"k");
+    there.put_register(0, key, writer(0).stamp, b"value", NOW);
+    let mut chunk = Vec::new();
+    there.show_replica(0, key, NOW, &mut |_, bytes| chunk = bytes.to_vec());
+    here.watch(0, key, WatchId(1), NOW);
+    here.await_key(0, key);
+    assert_eq!(here.merge(0, key, Tag::Register, &chunk, NOW), Ok(true));
+    assert!(here.is_dirty(WatchId(1)) && here.has_touched());
+}
+
+#[test]
+fn a_strict_change_of_bytes_makes_a_plain_string() {
+    let mut shard = shard();
+    for long in [3, 5000] {
+        let key = shard.key(b"k");
+        let value = vec![b'x'; long];
+        shard.put_register(0, key, writer(long as u64).stamp, &value, NOW);
+        assert_eq!(shard.append(0, key, b"yz", NOW), long + 2);
+        let bytes = shard.peek(0, key, NOW).expect("a string");
+        assert_eq!(bytes.map(|v| v.bytes().len()), Some(long + 2));
+        shard.check();
+        assert!(shard.remove(0, key, NOW));
+    }
+}
