@@ -199,6 +199,39 @@ impl<'a> Sketch<'a> {
         self.encoding == Encoding::Dense && dense::get(self.body(), seen.index) < seen.rank
     }
 
+    /// The rank of a register, found by a search in a sparse sketch.
+    pub fn rank(self, index: usize) -> u8 {
+        if self.encoding == Encoding::Dense {
+            return dense::get(self.body(), index);
+        }
+        let mut at = 0;
+        for run in sparse::runs(self.body()) {
+            at += run.len;
+            if index < at {
+                return run.rank;
+            }
+        }
+        0
+    }
+
+    /// What has to be observed to get these registers from none, in their order.
+    pub fn observations(self) -> Result<impl Iterator<Item = Observation>, HllError> {
+        let (dense, sparse) = match self.encoding {
+            Encoding::Dense => (Some(dense::ranks(self.body())), None),
+            Encoding::Sparse => (None, Some(sparse::checked_runs(self.body())?)),
+        };
+        let one = |(index, rank)| Observation { index, rank };
+        let dense = dense.into_iter().flatten().enumerate().map(one);
+        let mut at = 0;
+        let sparse = sparse.into_iter().flatten().flat_map(move |run| {
+            let first = at;
+            at += run.len;
+            let len = if run.rank > 0 { run.len } else { 0 };
+            (first..first + len).map(move |index| one((index, run.rank)))
+        });
+        Ok(dense.chain(sparse).filter(|seen| seen.rank > 0))
+    }
+
     /// The runs of a sparse sketch as `PFDEBUG DECODE` shows them; `None` for a dense one.
     pub fn describe_runs(self) -> Result<Option<String>, HllError> {
         match self.encoding {

@@ -308,12 +308,16 @@ register! {
     Uid = 8 => crate::uid::Uid;
     /// Replicated strings.
     Register = 9 => crate::replicated::register::Register;
+    /// Replicated strings with causal order.
+    Siblings = 10 => crate::replicated::siblings::Siblings;
     /// Replicated sets.
     SharedSet = 11 => crate::replicated::shared_set::SharedSet;
     /// Replicated hashes.
     SharedHash = 12 => crate::replicated::shared_hash::SharedHash;
     /// Replicated sorted sets.
     SharedSortedSet = 13 => crate::replicated::shared_sorted_set::SharedSortedSet;
+    /// Replicated HyperLogLogs.
+    Sketch = 14 => crate::replicated::sketch::Sketch;
 }
 
 impl PartialEq for Object {

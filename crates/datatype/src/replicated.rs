@@ -24,7 +24,8 @@
 //!   operation. Whoever made the writer shows its last stamp to the clock
 //!   ([`rufous_lattice::Clock::observe`]).
 //!
-//! Map: [`register`] (strings; the last write wins), [`elements`] (collections),
+//! Map: [`register`] (strings; the last write wins), [`siblings`] (strings with
+//! causal order), [`sketch`] (HyperLogLogs), [`elements`] (collections),
 //! [`shared_set`], [`shared_hash`], [`shared_sorted_set`] (what their elements
 //! are).
 
@@ -33,6 +34,8 @@ pub mod register;
 pub mod shared_hash;
 pub mod shared_set;
 pub mod shared_sorted_set;
+pub mod siblings;
+pub mod sketch;
 
 use crate::algebra::{Algebra, DataType, Tuning};
 use crate::object::{Object, Tag};

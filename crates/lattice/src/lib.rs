@@ -14,6 +14,8 @@
 //! | [`register`] | the last write wins, increments of it add up |
 //! | [`presence`] | whether a member is there; additions beat removals |
 //! | [`score`] | a number that is written and added to |
+//! | [`version`] | what has been seen of each replica's writes |
+//! | [`siblings`] | values of which none has seen the other |
 //! | [`code`] | how states are written |
 //! | [`laws`] | tries whether a lattice is one |
 #![forbid(unsafe_code)]
@@ -24,14 +26,18 @@ pub mod laws;
 pub mod presence;
 pub mod register;
 pub mod score;
+pub mod siblings;
 pub mod stamp;
+pub mod version;
 
 pub use code::{Coded, Malformed};
 pub use counter::{Counter, FloatCounter};
 pub use presence::Presence;
 pub use register::Register;
 pub use score::Score;
+pub use siblings::Siblings;
 pub use stamp::{Clock, Stamp};
+pub use version::VersionVector;
 
 /// States of which any two have a least one above both.
 ///

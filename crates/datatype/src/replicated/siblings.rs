@@ -1,0 +1,309 @@
+//! Replicated strings with causal order: a write replaces what its writer has
+//! seen, and stays beside what it has not. See [`rufous_lattice::Siblings`].
+//!
+//! A state is its encoding there, packed or, where it does not fit a record,
+//! kept by reference; no bytes are one that was never written. Operations have
+//! whole states, so that what a state has seen is all that it says.
+
+#[cfg(test)]
+mod tests;
+
+use super::{Forgotten, Replicas, Writer};
+use crate::algebra::{
+    Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Phase, Rule, Tuning, When,
+};
+use crate::{pack, table};
+use rufous_base::rng::Rng;
+use rufous_lattice::code::Reader;
+use rufous_lattice::{Coded, Lattice, Siblings as Values, Stamp, VersionVector};
+use std::sync::{Arc, LazyLock};
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Siblings;
+
+#[derive(Clone, Debug)]
+pub enum State {
+    Packed(Vec<u8>),
+    /// Copies share it.
+    Large(Arc<Vec<u8>>),
+}
+
+/// An encoded [`Values`], or nothing.
+pub type View<'a> = &'a [u8];
+
+#[derive(Clone, Copy, Debug)]
+pub enum Op<'a> {
+    /// `delta` is an encoded [`Values`].
+    Merge { delta: &'a [u8] },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Merge,
+}
+
+/// What is read where one value is asked for: the latest. Nothing is decoded.
+#[inline]
+pub fn latest(view: View<'_>) -> Option<&[u8]> {
+    let mut reader = Reader(view);
+    if reader.varint().ok()? == 0 {
+        return None;
+    }
+    Stamp::read(&mut reader).ok()?;
+    let len = reader.varint().ok()?;
+    reader.bytes(len).ok()
+}
+
+/// All values, and what was seen.
+pub fn values(view: View<'_>) -> Values {
+    // What is kept was encoded here; no bytes are a state that was never written.
+    Values::decode(view).unwrap_or_default()
+}
+
+/// Writes a value in the place of what `context` has seen, or of all that this
+/// replica shows.
+pub fn set(
+    view: View<'_>,
+    value: &[u8],
+    context: Option<&VersionVector>,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) {
+    write(view, Some(value.to_vec()), context, writer, ops);
+}
+
+/// Deletes what `context` has seen, or all that this replica shows.
+pub fn delete(view: View<'_>, context: Option<&VersionVector>, writer: &Writer, ops: &mut Vec<u8>) {
+    write(view, None, context, writer, ops);
+}
+
+fn write(
+    view: View<'_>,
+    value: Option<Vec<u8>>,
+    context: Option<&VersionVector>,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) {
+    let mut values = values(view);
+    values.write(writer.stamp, value, context);
+    let delta = &values.encoded();
+    Siblings::encode(&Op::Merge { delta }, ops);
+}
+
+impl State {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            State::Packed(bytes) => bytes,
+            State::Large(bytes) => bytes,
+        }
+    }
+
+    fn merge(&mut self, delta: &[u8]) -> bool {
+        let Ok(theirs) = Values::decode(delta) else {
+            return false;
+        };
+        let mut values = values(self.bytes());
+        let changed = values.merge(&theirs);
+        if changed {
+            let bytes = values.encoded();
+            *self = match bytes.len() <= MAX_PACKED {
+                true => State::Packed(bytes),
+                false => State::Large(Arc::new(bytes)),
+            };
+        }
+        changed
+    }
+}
+
+impl Algebra for Siblings {
+    type State = State;
+    type View<'a> = View<'a>;
+    type Op<'a> = Op<'a>;
+    type Kind = Kind;
+    type Reply = ();
+
+    const NAME: &'static str = "siblings";
+    const ABOUT: &'static str = "Strings of causal keyspaces. A write replaces the values that its \
+        writer has seen; values whose writers have not seen each other stay beside each other, \
+        until a write that has seen them all replaces them. Where one value is asked for, the \
+        latest answers.";
+    const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
+    const MERGE: Option<Merge<Self>> = Some(|into, from, _| !from.is_empty() && into.merge(from));
+
+    fn empty() -> State {
+        State::Packed(Vec::new())
+    }
+
+    #[inline]
+    fn view(state: &State) -> View<'_> {
+        state.bytes()
+    }
+
+    fn kind(_: &Op<'_>) -> Kind {
+        Kind::Merge
+    }
+
+    fn execute(_: View<'_>, _: &Op<'_>) {}
+
+    fn commit(state: &mut State, Op::Merge { delta }: &Op<'_>, _: &Tuning) {
+        state.merge(delta);
+    }
+
+    fn apply(state: &mut State, Op::Merge { delta }: &Op<'_>, _: &Tuning) -> Applied<()> {
+        Applied {
+            reply: (),
+            changed: state.merge(delta),
+        }
+    }
+
+    fn is_read(_: Kind) -> bool {
+        false
+    }
+
+    fn rules() -> &'static [Rule<Self>] {
+        &[Rule {
+            pair: (Kind::Merge, Kind::Merge),
+            when: When::Always,
+        }]
+    }
+
+    fn phase(_: &Op<'_>) -> Phase {
+        Phase::Add
+    }
+
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
+        let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
+        (a == b).then_some(*new)
+    }
+
+    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
+        ((), ())
+    }
+
+    fn sample_state(rng: &mut Rng) -> State {
+        let mut state = Self::empty();
+        for _ in 0..rng.below(4) {
+            state.merge(sample(rng));
+        }
+        state
+    }
+
+    fn sample_op(rng: &mut Rng) -> Op<'static> {
+        Op::Merge { delta: sample(rng) }
+    }
+
+    fn canonical(view: View<'_>) -> Vec<u8> {
+        view.to_vec()
+    }
+}
+
+/// An encoded state of few stamps; one fits no record.
+fn sample(rng: &mut Rng) -> &'static [u8] {
+    static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let nothing = VersionVector::default();
+        let mut all = Vec::new();
+        for replica in 1..4u16 {
+            let mut values = Values::default();
+            for time in 1..4 {
+                let stamp = Stamp {
+                    time,
+                    replica,
+                    step: 0,
+                };
+                let len = if (replica, time) == (3, 3) { 4000 } else { 2 };
+                let value = (time != 2).then(|| vec![b'0' + time as u8; len]);
+                values.write(stamp, value, (replica == 1).then_some(&nothing));
+                all.push(values.encoded());
+            }
+        }
+        all
+    });
+    &SAMPLES[rng.below(SAMPLES.len() as u64) as usize]
+}
+
+impl DataType for Siblings {
+    const REDIS_NAME: &'static str = "string";
+    const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
+        newest: |state| values(state.bytes()).seen().newest(),
+        is_hidden: |view| latest(view).is_none(),
+        forget: |state, horizon, _| {
+            let values = values(state.bytes());
+            if values.live().len() > 0 || values.seen().newest().time > horizon {
+                return Forgotten::Kept;
+            }
+            *state = Self::empty();
+            Forgotten::Empty
+        },
+        delete: |state, writer, ops| delete(state.bytes(), None, writer, ops),
+    });
+
+    fn packed_view(bytes: &[u8]) -> View<'_> {
+        bytes
+    }
+
+    fn from_packed(bytes: Vec<u8>) -> State {
+        State::Packed(bytes)
+    }
+
+    fn packed(state: &State) -> Option<&[u8]> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
+    }
+
+    fn into_buffer(state: State) -> Option<Vec<u8>> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
+    }
+
+    fn is_empty(view: View<'_>) -> bool {
+        view.is_empty()
+    }
+
+    /// One string is read, whatever is beside it.
+    fn len(view: View<'_>) -> usize {
+        usize::from(latest(view).is_some())
+    }
+
+    fn heap_bytes(state: &State) -> usize {
+        match state {
+            State::Packed(_) => 0,
+            State::Large(bytes) => size_of::<Vec<u8>>() + bytes.len(),
+        }
+    }
+
+    fn encoding(_: View<'_>, _: &Tuning) -> &'static str {
+        "raw"
+    }
+
+    fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
+        pack::push(out, delta);
+    }
+
+    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
+        let mut rest = *from;
+        let delta = table::take(&mut rest)?;
+        Values::decode(delta).map_err(|_| Corrupt)?;
+        *from = rest;
+        Ok(Op::Merge { delta })
+    }
+
+    fn chunk(view: View<'_>, _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {
+        out.extend_from_slice(view);
+        None
+    }
+
+    fn extend(state: &mut State, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {
+        let theirs = Values::decode(chunk).map_err(|_| Corrupt)?;
+        // Nothing seen is a missing key.
+        if theirs.seen().is_empty() {
+            return Err(Corrupt);
+        }
+        state.merge(chunk);
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! Replicated HyperLogLogs: of each register the higher rank stays. A deletion
+//! is a write: what was added to the sketch that it has seen goes with it.
+//!
+//! A lexicographic pair of the stamp of the last deletion and, added since, the
+//! registers. What is read is the string that Redis would have.
+//!
+//! ```text
+//! a delta or chunk:
+//! stamp  there?  register  rank  …
+//! 12     01      00 2a     03
+//! ```
+//!
+//! Packed, a sketch is the stamp and the string; no bytes are one that was
+//! never there.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use state::{Large, State, View};
+
+use super::{Forgotten, Replicas, Writer};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+use crate::hll::{Observation, Registers};
+use crate::{pack, table};
+use rufous_base::rng::Rng;
+use rufous_lattice::Stamp;
+use state::Delta;
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Sketch;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Op<'a> {
+    /// See the module's description.
+    Merge { delta: &'a [u8] },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Merge,
+}
+
+/// Adds elements, and answers whether that changed what there is. None at all
+/// make an empty sketch, where there is none.
+pub fn add<'a>(
+    view: View<'_>,
+    elements: impl Iterator<Item = &'a [u8]>,
+    ops: &mut Vec<u8>,
+) -> bool {
+    raise(view, elements.map(Observation::of), ops)
+}
+
+/// Adds all that another sketch has, likewise.
+pub fn merge(view: View<'_>, other: &Registers, ops: &mut Vec<u8>) -> bool {
+    raise(view, other.observations(), ops)
+}
+
+fn raise(view: View<'_>, seen: impl Iterator<Item = Observation>, ops: &mut Vec<u8>) -> bool {
+    let sketch = view.sketch();
+    let mut all: Vec<_> = seen
+        .filter(|seen| sketch.is_none_or(|sketch| sketch.rank(seen.index) < seen.rank))
+        .collect();
+    all.sort_unstable_by_key(|seen| (seen.index, std::cmp::Reverse(seen.rank)));
+    all.dedup_by_key(|seen| seen.index);
+    let changed = !all.is_empty() || view.text().is_none();
+    if changed {
+        let mut delta = Vec::new();
+        Delta::put_head(&mut delta, view.stamp(), true);
+        all.iter().for_each(|seen| Delta::put(&mut delta, *seen));
+        pack::push(ops, &delta);
+    }
+    changed
+}
+
+pub fn delete(writer: &Writer, ops: &mut Vec<u8>) {
+    let mut delta = Vec::new();
+    Delta::put_head(&mut delta, writer.stamp, false);
+    pack::push(ops, &delta);
+}
+
+impl Algebra for Sketch {
+    type State = State;
+    type View<'a> = View<'a>;
+    type Op<'a> = Op<'a>;
+    type Kind = Kind;
+    type Reply = ();
+
+    const NAME: &'static str = "replicated HyperLogLogs";
+    const ABOUT: &'static str = "HyperLogLogs of keyspaces whose replicas all take writes. What \
+        replicas add at the same time is counted as if one had added it all. A deletion takes \
+        away what it has seen, and what is added at the same time to what it deletes.";
+    const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
+    const MERGE: Option<Merge<Self>> = Some(|into, from, tuning| {
+        let mut delta = Vec::new();
+        from.chunk(0, usize::MAX, &mut delta);
+        !from.is_bottom() && into.merge(&delta, tuning)
+    });
+
+    fn empty() -> State {
+        State::default()
+    }
+
+    #[inline]
+    fn view(state: &State) -> View<'_> {
+        state.view()
+    }
+
+    fn kind(_: &Op<'_>) -> Kind {
+        Kind::Merge
+    }
+
+    fn execute(_: View<'_>, _: &Op<'_>) {}
+
+    fn commit(state: &mut State, Op::Merge { delta }: &Op<'_>, tuning: &Tuning) {
+        state.merge(delta, tuning);
+    }
+
+    fn apply(state: &mut State, Op::Merge { delta }: &Op<'_>, tuning: &Tuning) -> Applied<()> {
+        Applied {
+            reply: (),
+            changed: state.merge(delta, tuning),
+        }
+    }
+
+    fn is_read(_: Kind) -> bool {
+        false
+    }
+
+    fn rules() -> &'static [Rule<Self>] {
+        &[Rule {
+            pair: (Kind::Merge, Kind::Merge),
+            when: When::Always,
+        }]
+    }
+
+    fn phase(_: &Op<'_>) -> Phase {
+        Phase::Add
+    }
+
+    fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
+        let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
+        (a == b).then_some(*new)
+    }
+
+    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
+        ((), ())
+    }
+
+    fn sample_state(rng: &mut Rng) -> State {
+        let mut state = State::default();
+        for _ in 0..rng.below(4) {
+            Self::commit(&mut state, &Self::sample_op(rng), &Tuning::default());
+        }
+        state
+    }
+
+    fn sample_op(rng: &mut Rng) -> Op<'static> {
+        let delta = state::samples();
+        let delta = &delta[rng.below(delta.len() as u64) as usize];
+        Op::Merge { delta }
+    }
+
+    fn canonical(view: View<'_>) -> Vec<u8> {
+        let mut all = Vec::new();
+        if !view.is_bottom() {
+            view.chunk(0, usize::MAX, &mut all);
+        }
+        all
+    }
+}
+
+impl DataType for Sketch {
+    const REDIS_NAME: &'static str = "string";
+    const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
+        newest: |state| state.view().stamp(),
+        is_hidden: |view| view.text().is_none(),
+        forget: |state, horizon, _| {
+            let view = state.view();
+            if view.text().is_some() || view.stamp().time > horizon {
+                return Forgotten::Kept;
+            }
+            *state = State::default();
+            Forgotten::Empty
+        },
+        delete: |_, writer, ops| delete(writer, ops),
+    });
+
+    fn packed_view(bytes: &[u8]) -> View<'_> {
+        View::Packed(bytes)
+    }
+
+    fn from_packed(bytes: Vec<u8>) -> State {
+        State::Packed(bytes)
+    }
+
+    fn packed(state: &State) -> Option<&[u8]> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
+    }
+
+    fn into_buffer(state: State) -> Option<Vec<u8>> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
+    }
+
+    fn is_empty(view: View<'_>) -> bool {
+        view.is_bottom()
+    }
+
+    fn len(view: View<'_>) -> usize {
+        usize::from(view.text().is_some())
+    }
+
+    fn heap_bytes(state: &State) -> usize {
+        match state {
+            State::Packed(_) => 0,
+            State::Large(large) => large.heap_bytes(),
+        }
+    }
+
+    fn encoding(_: View<'_>, _: &Tuning) -> &'static str {
+        "raw"
+    }
+
+    fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
+        pack::push(out, delta);
+    }
+
+    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
+        let mut rest = *from;
+        let delta = table::take(&mut rest)?;
+        Delta::read(delta)?;
+        *from = rest;
+        Ok(Op::Merge { delta })
+    }
+
+    fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+        view.chunk(at, budget, out)
+    }
+
+    fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+        let delta = Delta::read(chunk)?;
+        // A state that says nothing is a missing key.
+        if delta.stamp == Stamp::ZERO && !delta.is_there {
+            return Err(Corrupt);
+        }
+        state.merge(chunk, tuning);
+        Ok(())
+    }
+}

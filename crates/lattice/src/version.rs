@@ -1,0 +1,163 @@
+//! What has been seen of each replica's writes: version vectors [Anna §V-B].
+//!
+//! ```text
+//! entries  replica time step  …
+//! 01       00 02   8    2
+//! ```
+
+use crate::code::{Coded, Malformed, Reader, put_varint};
+use crate::counter::{ascending, merge_entries};
+use crate::{Lattice, Stamp};
+
+/// By replica, the greatest stamp of which it and all below it were seen. It
+/// grows with replicas, never with clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionVector {
+    /// By replica, ascending; of stamps above zero.
+    entries: Vec<(u16, (u64, u16))>,
+}
+
+impl VersionVector {
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether the write of this stamp was seen.
+    pub fn covers(&self, stamp: Stamp) -> bool {
+        let at = self
+            .entries
+            .binary_search_by_key(&stamp.replica, |entry| entry.0);
+        at.is_ok_and(|at| self.entries[at].1 >= (stamp.time, stamp.step))
+    }
+
+    /// Has the write of this stamp seen, and all of its replica before it.
+    pub fn raise(&mut self, stamp: Stamp) {
+        let mark = (stamp.time, stamp.step);
+        if mark == (0, 0) {
+            return;
+        }
+        match self
+            .entries
+            .binary_search_by_key(&stamp.replica, |entry| entry.0)
+        {
+            Ok(at) => self.entries[at].1 = self.entries[at].1.max(mark),
+            Err(at) => self.entries.insert(at, (stamp.replica, mark)),
+        }
+    }
+
+    /// Without the entries that are not below a stamp: nobody has seen these
+    /// who writes with it.
+    pub fn below(&self, stamp: Stamp) -> Self {
+        let is_below = |entry: &&(u16, (u64, u16))| entry.1 < (stamp.time, stamp.step);
+        Self {
+            entries: self.entries.iter().filter(is_below).copied().collect(),
+        }
+    }
+
+    /// The newest stamp that was seen.
+    pub fn newest(&self) -> Stamp {
+        self.stamps().fold(Stamp::ZERO, Stamp::max)
+    }
+
+    /// The stamp of each replica.
+    pub fn stamps(&self) -> impl Iterator<Item = Stamp> {
+        self.entries.iter().map(|&(replica, (time, step))| Stamp {
+            time,
+            replica,
+            step,
+        })
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut entries: Vec<(u16, (u64, u16))> = Vec::new();
+        for _ in 0..from.varint()? {
+            let entry = (from.u16()?, (from.u64()?, from.u16()?));
+            ascending(entries.last().map(|last| last.0), entry.0)?;
+            if entry.1 == (0, 0) {
+                return Err(Malformed);
+            }
+            entries.push(entry);
+        }
+        Ok(Self { entries })
+    }
+}
+
+impl Lattice for VersionVector {
+    fn merge(&mut self, other: &Self) -> bool {
+        merge_entries(
+            &mut self.entries,
+            &other.entries,
+            |entry| entry.0,
+            |mine, theirs| {
+                let later = theirs.1 > mine.1;
+                mine.1 = mine.1.max(theirs.1);
+                later
+            },
+        )
+    }
+}
+
+impl Coded for VersionVector {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.entries.len() as u64);
+        for (replica, (time, step)) in &self.entries {
+            out.extend_from_slice(&replica.to_be_bytes());
+            out.extend_from_slice(&time.to_be_bytes());
+            out.extend_from_slice(&step.to_be_bytes());
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(bytes);
+        let vector = Self::read(&mut reader)?;
+        reader.end()?;
+        Ok(vector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::{self, Draw};
+
+    fn vector(draw: &mut Draw) -> VersionVector {
+        let mut vector = VersionVector::default();
+        for _ in 0..draw.below(4) {
+            vector.raise(Stamp {
+                time: draw.below(4),
+                replica: draw.below(3) as u16,
+                step: draw.below(2) as u16,
+            });
+        }
+        vector
+    }
+
+    #[test]
+    fn the_laws_hold() {
+        laws::check(60, 1, vector).unwrap();
+        laws::check_code(600, 1, vector).unwrap();
+    }
+
+    #[test]
+    fn a_write_is_seen_with_all_before_it() {
+        let stamp = |time, step| Stamp {
+            time,
+            replica: 2,
+            step,
+        };
+        let mut vector = VersionVector::default();
+        vector.raise(stamp(7, 2));
+        vector.raise(stamp(6, 0));
+        assert!(vector.covers(stamp(7, 2)) && vector.covers(stamp(6, 9)));
+        assert!(!vector.covers(stamp(7, 3)));
+        assert!(!vector.covers(Stamp {
+            replica: 1,
+            ..stamp(1, 0)
+        }));
+        assert_eq!(vector.newest(), stamp(7, 2));
+        assert!(vector.below(stamp(7, 2)).is_empty());
+        assert_eq!(vector.below(stamp(8, 0)), vector);
+        let golden = [1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0, 2];
+        assert_eq!(vector.encoded(), golden);
+    }
+}
