@@ -84,7 +84,7 @@ impl Lattice for Siblings {
             .kept(self)
             .filter(|(stamp, _)| self.value(*stamp).is_none());
         let mut live: Vec<_> = kept.chain(new).map(|(s, v)| (s, v.clone())).collect();
-        live.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        live.sort_unstable_by_key(|dot| std::cmp::Reverse(dot.0));
         let changed = live != self.live;
         self.live = live;
         self.seen.merge(&other.seen) || changed
