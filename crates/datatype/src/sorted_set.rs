@@ -12,6 +12,7 @@ mod large;
 mod order;
 mod rules;
 mod sample;
+mod score;
 #[cfg(test)]
 mod shadow_tests;
 mod state;
@@ -21,7 +22,9 @@ mod stored;
 mod tests;
 mod view;
 
+pub(crate) use order::Item;
 pub use order::{Cut, Zone};
+pub(crate) use score::{parts, rank_of};
 pub use state::{Builder, State};
 pub use view::View;
 

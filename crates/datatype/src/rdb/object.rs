@@ -5,6 +5,7 @@ use super::{DumpWriter, Items, RdbError, RdbValue};
 use crate::algebra::Tuning;
 use crate::object::{Object, Tag};
 use crate::pack::{self, Pack};
+use crate::sorted_set::{Item, parts, rank_of};
 
 /// What is asked of a type at once.
 const CHUNK: usize = 64 << 10;
@@ -49,8 +50,8 @@ pub fn dump(
             HASH | LIST | SET => Pack(&bytes).iter().for_each(|item| writer.item(item)),
             SORTED_SET => {
                 for item in Pack(&bytes).iter() {
-                    let (rank, member) = item.split_first_chunk().unwrap_or((&[0; 8], &[]));
-                    writer.member(member, score_of(u64::from_be_bytes(*rank)));
+                    let (score, member) = parts(item);
+                    writer.member(member, score);
                 }
             }
             _ => writer.item(&bytes),
@@ -103,27 +104,14 @@ fn own(tag: Tag, chunks: &Items, tuning: &Tuning) -> Result<Restored, RdbError> 
 
 /// Elements as sorted sets have them, in their order, in which they are added fastest.
 fn in_order(members: &Items, scores: &[f64]) -> Items {
-    let ranks = scores.iter().map(|&score| rank_of(score).to_be_bytes());
+    let ranks = scores.iter().map(|&score| rank_of(score));
     let mut all: Vec<_> = ranks.zip(members.iter()).collect();
     all.sort_unstable();
-    let (mut items, mut item) = (Items::default(), Vec::new());
+    let mut items = Items::default();
     for (rank, member) in all {
-        item.clear();
-        item.extend_from_slice(&rank);
-        item.extend_from_slice(member);
-        items.push(&item);
+        items.push(&Item::new(rank, member));
     }
     items
-}
-
-/// A number that is less where the score is; the two zeros are one.
-fn rank_of(score: f64) -> u64 {
-    let bits = (score + 0.0).to_bits();
-    bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
-}
-
-fn score_of(rank: u64) -> f64 {
-    f64::from_bits(rank ^ if rank >> 63 == 1 { 1 << 63 } else { u64::MAX })
 }
 
 #[cfg(test)]
@@ -219,29 +207,5 @@ mod tests {
         }
         let nothing = seal(vec![types::OWN, types::OWN_VERSION, uid]);
         assert_eq!(back(&nothing).unwrap_err(), RdbError::Malformed);
-    }
-
-    #[test]
-    fn ranks_are_ordered_as_scores() {
-        let scores = [
-            f64::NEG_INFINITY,
-            -1.5,
-            -1e-300,
-            0.0,
-            1e-300,
-            2.0,
-            f64::INFINITY,
-        ];
-        assert!(
-            scores
-                .windows(2)
-                .all(|pair| rank_of(pair[0]) < rank_of(pair[1]))
-        );
-        assert!(
-            scores
-                .iter()
-                .all(|&score| score_of(rank_of(score)) == score)
-        );
-        assert_eq!(rank_of(-0.0), rank_of(0.0));
     }
 }

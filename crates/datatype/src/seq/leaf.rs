@@ -229,7 +229,7 @@ fn fitted(bytes: &[u8]) -> Vec<u8> {
     buf
 }
 
-/// The order of bytes; the first eight, a score where items begin with one, are compared at once.
+/// The order of bytes; the first eight are compared at once.
 #[inline]
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     if let (Some(first), Some(second)) = (left.first_chunk::<8>(), right.first_chunk::<8>())

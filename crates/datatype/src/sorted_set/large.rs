@@ -17,7 +17,8 @@
 //! There are as many shadows as the table has more entries than the tree. Where
 //! there are none, nobody looks twice.
 
-use super::order::{Item, SCORE, item_rank, member_of};
+use super::order::Item;
+use super::score::{item_rank, member_of, whole, whole_rank};
 use super::{Outcome, Reply};
 use crate::algebra::{Applied, Tuning};
 use crate::dict::Dict;
@@ -54,7 +55,7 @@ impl Large {
     pub(super) fn of_pack(items: Pack<'_>, tuning: &Tuning) -> Self {
         let mut scores = Dict::new(tuning.seed);
         for item in items {
-            scores.insert(member_of(item), &item[..SCORE]);
+            scores.insert(member_of(item), &whole(item_rank(item)));
         }
         Self::new(scores, Seq::from_pack(items))
     }
@@ -71,7 +72,7 @@ impl Large {
     /// The rank of a member's score.
     #[inline]
     pub(super) fn rank_of(&self, member: &[u8]) -> Option<u64> {
-        let rank = item_rank(self.scores.get(member)?);
+        let rank = whole_rank(self.scores.get(member)?);
         self.is_real(rank, member).then_some(rank)
     }
 
@@ -90,7 +91,7 @@ impl Large {
     /// Gives a member its score, whether it is there or not.
     #[inline]
     pub(super) fn set(&mut self, member: &[u8], rank: u64) -> Applied<Reply> {
-        let bytes = rank.to_be_bytes();
+        let bytes = whole(rank);
         let outcome = match self.rank_of(member) {
             None => {
                 self.scores.insert(member, &bytes);
@@ -122,7 +123,7 @@ impl Large {
         let mut rank = 0;
         if self
             .scores
-            .remove_with(member, |value| rank = item_rank(value))
+            .remove_with(member, |value| rank = whole_rank(value))
         {
             self.order.remove_sorted(&Item::new(rank, member));
         }
@@ -156,7 +157,7 @@ impl Large {
             *budget -= 1;
             cut.pop_back_with(|item| {
                 let member = member_of(item);
-                let listed = scores.get(member) == Some(&item[..SCORE]);
+                let listed = scores.get(member) == Some(&whole(item_rank(item)));
                 // Who has come back with this very score stays.
                 if listed && order.rank(item).is_err() {
                     scores.remove(member);
@@ -174,7 +175,7 @@ impl Large {
     /// Shows members and ranks of scores; see [`Dict::scan`].
     pub(super) fn scan(&self, cursor: u64, count: usize, see: &mut dyn FnMut(&[u8], u64)) -> u64 {
         self.scores.scan(cursor, count, &mut |member, rank| {
-            let rank = item_rank(rank);
+            let rank = whole_rank(rank);
             if self.is_real(rank, member) {
                 see(member, rank);
             }
@@ -185,7 +186,7 @@ impl Large {
     pub(super) fn push(&mut self, item: &[u8]) -> bool {
         let member = member_of(item);
         let is_shadow = self.shadows() > 0 && self.rank_of(member).is_none();
-        let is_new = self.scores.insert(member, &item[..SCORE]);
+        let is_new = self.scores.insert(member, &whole(item_rank(item)));
         self.order.push_back(item);
         is_new || is_shadow
     }
@@ -197,11 +198,14 @@ impl Large {
         self.order.check();
         self.cut.check();
         for item in &self.order {
-            assert_eq!(self.scores.get(member_of(item)), Some(&item[..SCORE]));
+            assert_eq!(
+                self.scores.get(member_of(item)),
+                Some(&whole(item_rank(item))[..])
+            );
         }
         let cut: std::collections::BTreeSet<&[u8]> = self.cut.iter().collect();
         for (member, rank) in self.scores.iter() {
-            let item = Item::new(item_rank(rank), member);
+            let item = Item::new(whole_rank(rank), member);
             let shadow = self.order.rank(&item).is_err();
             assert!(!shadow || cut.contains(&item[..]), "a shadow nobody sweeps");
         }

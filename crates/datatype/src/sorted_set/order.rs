@@ -1,66 +1,18 @@
-//! Scores as bytes, and places in the order of a sorted set.
+//! Places in the order of a sorted set.
 //!
-//! An item is eight bytes of score and the member. Scores are written so that
-//! comparing bytes compares scores, and so comparing items compares elements:
+//! An item is a score and the member. Scores are written ([`super::score`]) so that comparing bytes compares scores,
+//! and so comparing items compares elements:
 //!
 //! ```text
-//! score -1.5                      member "ab"
-//! 40 07 ff ff ff ff ff ff         61 62
+//! score 1.5    member "ab"
+//! bf 80 00     61 62
 //! ```
 
+use super::score::{SHORT_BYTES, rank_of, write_score};
 use std::ops::Deref;
 
-/// Bytes of a score.
-pub(super) const SCORE: usize = 8;
-
-/// A number that is less where the score is. The two zeros are one.
-#[inline]
-pub(super) fn rank_of(score: f64) -> u64 {
-    // Makes -0.0 a positive zero and leaves all others as they are.
-    let bits = (score + 0.0).to_bits();
-    if bits >> 63 == 1 {
-        !bits
-    } else {
-        bits | 1 << 63
-    }
-}
-
-/// The score of a number that [`rank_of`] gave.
-#[inline]
-pub(super) fn score_of(rank: u64) -> f64 {
-    f64::from_bits(if rank >> 63 == 1 {
-        rank & !(1 << 63)
-    } else {
-        !rank
-    })
-}
-
-/// Whether [`rank_of`] gives this number for some score.
-pub(super) fn is_rank(rank: u64) -> bool {
-    let score = score_of(rank);
-    !score.is_nan() && rank_of(score) == rank
-}
-
-/// The number at the beginning of an item; that of the least where there are
-/// fewer bytes.
-#[inline]
-pub(super) fn item_rank(item: &[u8]) -> u64 {
-    item.first_chunk().map_or(0, |&b| u64::from_be_bytes(b))
-}
-
-/// Score and member of an item.
-#[inline]
-pub(super) fn parts(item: &[u8]) -> (f64, &[u8]) {
-    (score_of(item_rank(item)), member_of(item))
-}
-
-#[inline]
-pub(super) fn member_of(item: &[u8]) -> &[u8] {
-    item.get(SCORE..).unwrap_or_default()
-}
-
 /// An item being made: on the stack unless the member is long.
-pub(super) struct Item {
+pub(crate) struct Item {
     short: [u8; Item::SHORT],
     long: Vec<u8>,
     len: usize,
@@ -70,24 +22,26 @@ impl Item {
     const SHORT: usize = 120;
 
     #[inline]
-    pub(super) fn new(rank: u64, member: &[u8]) -> Self {
+    pub(crate) fn new(rank: u64, member: &[u8]) -> Self {
         Self::with_tail(rank, member, &[])
     }
 
     #[inline]
     fn with_tail(rank: u64, member: &[u8], tail: &[u8]) -> Self {
-        let len = SCORE + member.len() + tail.len();
         let mut item = Self {
             short: [0; Self::SHORT],
             long: Vec::new(),
-            len,
+            len: 0,
         };
-        if len <= Self::SHORT {
-            item.short[..SCORE].copy_from_slice(&rank.to_be_bytes());
-            item.short[SCORE..SCORE + member.len()].copy_from_slice(member);
-            item.short[SCORE + member.len()..len].copy_from_slice(tail);
+        // What is written behind the score is written over.
+        let (score, len) = write_score(rank);
+        item.len = len + member.len() + tail.len();
+        if item.len <= Self::SHORT {
+            item.short[..SHORT_BYTES].copy_from_slice(&score);
+            item.short[len..len + member.len()].copy_from_slice(member);
+            item.short[len + member.len()..item.len].copy_from_slice(tail);
         } else {
-            item.long = [&rank.to_be_bytes(), member, tail].concat();
+            item.long = [&score[..len], member, tail].concat();
         }
         item
     }

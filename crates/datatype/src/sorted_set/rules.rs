@@ -5,7 +5,8 @@
 //! scores that were looked at; what moves elsewhere never enters a zone that
 //! somebody watches.
 
-use super::order::{Cut, Zone, rank_of};
+use super::order::{Cut, Zone};
+use super::score::rank_of;
 use super::step::Step;
 use super::view::View;
 use super::{Kind, Only, Op, SortedSet};

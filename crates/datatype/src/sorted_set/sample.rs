@@ -1,6 +1,7 @@
 //! States and operations of few members and scores, so that they meet.
 
-use super::order::{Cut, Zone, rank_of};
+use super::order::{Cut, Zone};
+use super::score::rank_of;
 use super::step::Step;
 use super::{Only, Op, State};
 use crate::algebra::Tuning;

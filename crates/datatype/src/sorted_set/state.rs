@@ -4,7 +4,8 @@
 
 use super::Reply;
 use super::large::Large;
-use super::order::{Item, SCORE, item_rank, rank_of, score_of};
+use super::order::Item;
+use super::score::{rank_of, score_of, whole, whole_rank};
 use super::step::Step;
 use super::view::{View, find, place, place_from};
 use crate::algebra::{Applied, MAX_PACKED, Tuning};
@@ -74,7 +75,7 @@ impl State {
         let changed = new != old;
         match (place, new) {
             _ if !changed => {}
-            (Some(Ok(found)), Some(new)) => self.move_packed(found.offset, member, new),
+            (Some(Ok(found)), Some(new)) => self.move_packed(found.offset, member, new, tuning),
             (Some(Ok(found)), None) => {
                 if let State::Packed(items) = self {
                     pack::remove(items, found.offset, 1);
@@ -100,15 +101,28 @@ impl State {
     }
 
     /// Gives a packed item another score.
-    fn move_packed(&mut self, offset: usize, member: &[u8], rank: u64) {
+    fn move_packed(&mut self, offset: usize, member: &[u8], rank: u64, tuning: &Tuning) {
         let State::Packed(items) = self else {
             return;
         };
-        let size = pack::entry_size(member.len() + SCORE);
         let item = Item::new(rank, member);
-        let rises = Pack(items).entry_at(offset) < Some(&item[..]);
+        let old = Pack(items).entry_at(offset).unwrap_or_default();
+        let rises = old < &item[..];
+        let (old, size) = (pack::entry_size(old.len()), pack::entry_size(item.len()));
+        if items.len() - old + size > MAX_PACKED {
+            self.grow(tuning);
+            if let State::Large(large) = self {
+                large.set(member, rank);
+            }
+            return;
+        }
         // Its old item stands before the place or at it, and leaves with it.
         let (_, to) = place_from(items, if rises { offset } else { 0 }, &item);
+        if size != old {
+            pack::remove(items, offset, 1);
+            let to = if to > offset { to - old } else { to };
+            return pack::insert(items, to, &item);
+        }
         let at = if to > offset {
             items[offset..to].rotate_left(size);
             to - size
@@ -116,8 +130,7 @@ impl State {
             items[to..offset + size].rotate_right(size);
             to
         };
-        let score = at + size - member.len() - SCORE;
-        items[score..score + SCORE].copy_from_slice(&rank.to_be_bytes());
+        items[at + size - item.len()..at + size].copy_from_slice(&item);
     }
 
     /// Adds a member to `count` packed items.
@@ -128,9 +141,9 @@ impl State {
         if let State::Packed(items) = self
             && count < tuning.sorted_set.entries
             && member.len() <= tuning.sorted_set.bytes
-            && items.len() + pack::entry_size(member.len() + SCORE) <= MAX_PACKED
+            && let item = Item::new(rank, member)
+            && items.len() + pack::entry_size(item.len()) <= MAX_PACKED
         {
-            let item = Item::new(rank, member);
             let (_, offset) = place(items, &item);
             return pack::insert(items, offset, &item);
         }
@@ -195,12 +208,12 @@ impl Builder {
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         self.scores
             .get(member)
-            .map(|rank| score_of(item_rank(rank)))
+            .map(|rank| score_of(whole_rank(rank)))
     }
 
     /// Gives a member its score, in place of the one that it had.
     pub fn set(&mut self, member: &[u8], score: f64) {
-        self.scores.insert(member, &rank_of(score).to_be_bytes());
+        self.scores.insert(member, &whole(rank_of(score)));
     }
 
     /// Gives a member the score that `change` makes of the one that it has.
@@ -226,12 +239,12 @@ impl Builder {
         let mut all: Vec<(u64, &[u8])> = self
             .scores
             .iter()
-            .map(|(member, rank)| (item_rank(rank), member))
+            .map(|(member, rank)| (whole_rank(rank), member))
             .collect();
         all.sort_unstable();
         let bytes: usize = all
             .iter()
-            .map(|(_, member)| pack::entry_size(member.len() + SCORE))
+            .map(|&(rank, member)| pack::entry_size(Item::new(rank, member).len()))
             .sum();
         let packing = tuning.sorted_set;
         if all.len() <= packing.entries

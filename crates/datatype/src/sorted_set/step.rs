@@ -1,6 +1,6 @@
 //! What an operation on one member does to that member's score.
 
-use super::order::rank_of;
+use super::score::rank_of;
 use super::{Only, Op, Outcome, Reply};
 
 /// An operation on one member, without the member.

@@ -1,6 +1,7 @@
 //! How sorted sets and their operations are stored.
 
-use super::order::{Cut, SCORE, Zone, is_rank, item_rank, member_of, rank_of, score_of};
+use super::order::{Cut, Zone};
+use super::score::{is_item, is_rank, item_rank, member_of, rank_of, score_of};
 use super::state::State;
 use super::step::Step;
 use super::view::View;
@@ -144,7 +145,7 @@ impl DataType for SortedSet {
         let chunk = Pack::checked(chunk).ok_or(Corrupt)?;
         let mut last = state.view().last().map(<[u8]>::to_vec);
         for item in chunk {
-            if item.len() < SCORE || !is_rank(item_rank(item)) {
+            if !is_item(item) {
                 return Err(Corrupt);
             }
             let behind = last.as_deref().is_none_or(|last| last < item);

@@ -1,6 +1,6 @@
 //! What the checker does not know: the order, shapes and sizes.
 
-use super::order::{rank_of, score_of};
+use super::score::{rank_of, score_of};
 use super::*;
 use crate::algebra::{Algebra, DataType};
 use std::collections::BTreeMap;

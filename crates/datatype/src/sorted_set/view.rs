@@ -2,8 +2,8 @@
 
 use super::Element;
 use super::large::Large;
-use super::order::{Cut, Item, SCORE, Zone, item_rank, parts, rank_of, score_of};
-use crate::algebra::MAX_PACKED;
+use super::order::{Cut, Item, Zone};
+use super::score::{item_rank, parts, rank_of, score_len, score_of, word_of};
 use crate::pack::{self, Pack};
 use rufous_base::rng::Rng;
 use std::ops::Range;
@@ -16,8 +16,8 @@ pub enum View<'a> {
     Large(&'a Large),
 }
 
-/// The most items that a packed set can have.
-const MOST_PACKED: usize = MAX_PACKED / (SCORE + 1) + 1;
+/// As many items as packed sets have by default.
+const FEW_PACKED: usize = 128;
 
 /// Where a member's item is in packed items, and its score's rank.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,6 @@ pub(super) struct Found {
 /// The member's item, or how many items there are.
 #[inline]
 pub(super) fn find(items: &[u8], member: &[u8]) -> Result<Found, usize> {
-    let len = member.len() + SCORE;
     let (mut at, mut index) = (0, 0);
     while let Some(&first) = items.get(at) {
         // Nearly all lengths are a single byte.
@@ -44,14 +43,15 @@ pub(super) fn find(items: &[u8], member: &[u8]) -> Result<Found, usize> {
             (end - item.len(), end)
         };
         // Most members of one length differ at their ends.
-        if end - start == len
+        if end - start > member.len()
             && (member.is_empty() || items.get(end - 1) == member.last())
-            && items.get(start + SCORE..end) == Some(member)
+            && items.get(end - member.len()..end) == Some(member)
+            && score_len(items.get(start..end).unwrap_or_default()) == end - start - member.len()
         {
             return Ok(Found {
                 index,
                 offset: at,
-                rank: items.get(start..).map_or(0, item_rank),
+                rank: items.get(start..end).map_or(0, item_rank),
             });
         }
         at = end;
@@ -69,11 +69,11 @@ pub(super) fn place(items: &[u8], bytes: &[u8]) -> (usize, usize) {
 /// The same among the items from an offset on.
 #[inline]
 pub(super) fn place_from(items: &[u8], offset: usize, bytes: &[u8]) -> (usize, usize) {
-    let rank = item_rank(bytes);
+    let word = word_of(bytes);
     let mut index = 0;
     for (offset, item) in Pack(items).entries_from(offset) {
-        let other = item_rank(item);
-        if other > rank || other == rank && item >= bytes {
+        let other = word_of(item);
+        if other > word || other == word && item >= bytes {
             return (index, offset);
         }
         index += 1;
@@ -169,7 +169,13 @@ impl<'a> View<'a> {
         }
         match self {
             View::Packed(items) => {
-                let mut offsets = [0_u16; MOST_PACKED];
+                let (mut few, mut many) = ([0_u16; FEW_PACKED], Vec::new());
+                let offsets = if span.end <= FEW_PACKED {
+                    &mut few[..]
+                } else {
+                    many.resize(span.end.min(items.len()), 0_u16);
+                    &mut many[..]
+                };
                 let entries = Pack(items).entries().take(span.end);
                 let mut len = 0;
                 for (slot, (offset, _)) in offsets.iter_mut().zip(entries) {

@@ -1,9 +1,14 @@
-//! Sizes of slots: steps of 8 bytes to 256, then eight steps for each doubling
-//! up to the largest record, so that no more than an eighth is wasted.
+//! Sizes of slots: steps of 8 bytes to 256, of 16 to 512, of 32 to 1 KiB, and
+//! of 64 up to the largest record, so that no more than a sixteenth is wasted.
 
 use super::record::MAX_RECORD;
 
-pub(super) const CLASSES: usize = 32 + 8 * 4;
+/// Records of more bytes than this are packed collections or values that
+/// differ in length, which nearly fill their slots only where steps are small.
+const LONG: usize = 1024;
+const STEP: usize = 64;
+const LONG_CLASSES: usize = (MAX_RECORD - LONG) / STEP;
+pub(super) const CLASSES: usize = 32 + 16 * 2 + LONG_CLASSES;
 
 /// The class for records of `size` bytes.
 #[inline]
@@ -12,10 +17,13 @@ pub(super) fn class_of(size: usize) -> usize {
     if size <= 256 {
         return size.max(1).div_ceil(8) - 1;
     }
-    // Eight steps for each doubling: the three bits below the highest one.
+    if size > LONG {
+        return 64 + (size - LONG).div_ceil(STEP) - 1;
+    }
+    // 16 steps for each doubling: the four bits below the highest one.
     let last = size - 1;
     let doubling = last.ilog2() as usize;
-    32 + (doubling - 8) * 8 + ((last >> (doubling - 3)) & 7)
+    32 + (doubling - 8) * 16 + ((last >> (doubling - 4)) & 15)
 }
 
 /// The slot size of a class.
@@ -23,8 +31,11 @@ pub(super) fn class_size(class: usize) -> usize {
     if class < 32 {
         return (class + 1) * 8;
     }
-    let (doubling, step) = ((class - 32) / 8 + 8, (class - 32) % 8);
-    (8 + step + 1) << (doubling - 3)
+    if class >= 64 {
+        return LONG + (class - 63) * STEP;
+    }
+    let (doubling, step) = ((class - 32) / 16 + 8, (class - 32) % 16);
+    (16 + step + 1) << (doubling - 4)
 }
 
 /// Bytes that a record of `size` bytes takes.
@@ -44,7 +55,7 @@ mod tests {
         for size in 1..=MAX_RECORD {
             let slot = slot_size(size);
             assert!(
-                slot >= size && slot - size < 8.max(size / 8 + 1),
+                slot >= size && slot - size < 8.max(size / 16 + 1),
                 "{size} in {slot}"
             );
             assert!(class_of(size) < CLASSES);
