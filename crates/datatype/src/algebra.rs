@@ -254,6 +254,23 @@ pub trait DataType: Algebra {
     /// The buffer of a state that is packed, to be used again.
     fn into_buffer(state: Self::State) -> Option<Vec<u8>>;
 
+    /// Whether packed values of this type grow and shrink so often that room
+    /// is left around them.
+    const KEEPS_ROOM: bool = false;
+    /// Commits an operation to packed bytes where they lie: the first `len` of
+    /// `room`. Returns how many they are then, or does nothing: not every
+    /// operation can be done so, nor with every room.
+    #[inline]
+    fn commit_packed(
+        room: &mut [u8],
+        len: usize,
+        op: &Self::Op<'_>,
+        tuning: &Tuning,
+    ) -> Option<usize> {
+        let _ = (room, len, op, tuning);
+        None
+    }
+
     fn is_empty(view: Self::View<'_>) -> bool;
     /// Elements.
     fn len(view: Self::View<'_>) -> usize;

@@ -4,11 +4,13 @@
 //! did, so that a log is told `trim(0, 99)` and not a million elements.
 //!
 //! - [`state`]: both shapes, and views of them
+//! - [`counted`]: the packed shape
 //! - [`coding`]: operations as bytes
 //! - [`rules`]: which operations are independent
 //! - [`sharing`]: which operations can stand for others
 
 mod coding;
+mod counted;
 mod rules;
 mod sample;
 mod sharing;
@@ -20,6 +22,7 @@ pub use state::{Iter, IterBack, State, View, places};
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning};
 use crate::pack::{self, Pack};
+use counted::Counted;
 use rufous_base::rng::Rng;
 
 /// See the module's description.
@@ -178,12 +181,8 @@ fn change(state: &mut State, op: &Op<'_>, tuning: &Tuning) -> bool {
     match *op {
         Op::PushFront { element } => state.push(true, element, tuning),
         Op::PushBack { element } => state.push(false, element, tuning),
-        Op::PopFront { count } => {
-            let some = count > 0 && !state.view().is_empty();
-            state.remove(0..clamp(count));
-            return some;
-        }
-        Op::PopBack { count } => return state.cut_back(clamp(count)),
+        Op::PopFront { count } => return state.pop(true, clamp(count)),
+        Op::PopBack { count } => return state.pop(false, clamp(count)),
         Op::Set { index, element } => {
             let place = state.view().place(index);
             return place.is_some_and(|place| state.replace(place, element, tuning));
@@ -377,7 +376,7 @@ impl DataType for List {
 
     #[inline]
     fn packed_view(bytes: &[u8]) -> View<'_> {
-        View::Packed(Pack(bytes))
+        View::Packed(Counted::of(bytes))
     }
 
     #[inline]
@@ -426,6 +425,24 @@ impl DataType for List {
 
     fn take_waste(state: &mut State) -> Option<State> {
         state.take_waste()
+    }
+
+    const KEEPS_ROOM: bool = true;
+
+    #[inline]
+    fn commit_packed(room: &mut [u8], len: usize, op: &Op<'_>, tuning: &Tuning) -> Option<usize> {
+        let packed = &room[..len];
+        match *op {
+            Op::PushFront { element } if state::fits(packed, 0, element.len(), tuning) => {
+                counted::push(room, len, true, element)
+            }
+            Op::PushBack { element } if state::fits(packed, 0, element.len(), tuning) => {
+                counted::push(room, len, false, element)
+            }
+            Op::PopFront { count } => Some(counted::pop(room, len, true, clamp(count))),
+            Op::PopBack { count } => Some(counted::pop(room, len, false, clamp(count))),
+            _ => None,
+        }
     }
 
     fn encoding(view: View<'_>, _: &Tuning) -> &'static str {

@@ -101,6 +101,14 @@ macro_rules! register {
                 }
             }
 
+            /// See [`DataType::KEEPS_ROOM`].
+            #[inline]
+            pub fn keeps_room(self) -> bool {
+                match self {
+                    $(Tag::$name => <$ty>::KEEPS_ROOM,)+
+                }
+            }
+
             /// Elements of a packed value.
             pub fn packed_len(self, bytes: &[u8]) -> usize {
                 match self {

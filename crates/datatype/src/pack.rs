@@ -286,8 +286,14 @@ fn splice(buf: &mut Vec<u8>, offset: usize, old: usize, bytes: &[u8]) {
         buf.copy_within(offset + old.., offset + new);
         buf.truncate(length - (old - new));
     }
-    let start = offset + put_header(&mut buf[offset..], bytes.len());
-    buf[start..start + bytes.len()].copy_from_slice(bytes);
+    write(&mut buf[offset..], bytes);
+}
+
+/// Writes an entry to the start of `to`, which has room for it.
+#[inline]
+pub(crate) fn write(to: &mut [u8], bytes: &[u8]) {
+    let start = put_header(to, bytes.len());
+    to[start..start + bytes.len()].copy_from_slice(bytes);
 }
 
 #[inline]

@@ -1,7 +1,7 @@
 //! Lists and operations that the algebra is tried with.
 
 use super::{Op, Search, State};
-use crate::pack;
+use crate::pack::{self, Pack};
 use rufous_base::rng::Rng;
 
 pub(super) fn state(rng: &mut Rng) -> State {
@@ -9,7 +9,7 @@ pub(super) fn state(rng: &mut Rng) -> State {
     for _ in 0..rng.below(9) {
         pack::push(&mut buf, some(rng));
     }
-    State::Packed(buf)
+    State::packed(Pack(&buf))
 }
 
 pub(super) fn op(rng: &mut Rng) -> Op<'static> {

@@ -1,5 +1,6 @@
 //! Lists as they lie in memory: packed, or a sequence of shared pieces.
 
+use super::counted::{self, Counted, START};
 use crate::algebra::{MAX_PACKED, Tuning};
 use crate::pack::{self, Pack};
 use crate::seq::{self, Seq};
@@ -11,6 +12,7 @@ const WASTE_BYTES: usize = 64 << 10;
 /// A list that is owned.
 #[derive(Debug)]
 pub enum State {
+    /// As [`counted`] says.
     Packed(Vec<u8>),
     Large {
         seq: Seq,
@@ -31,7 +33,7 @@ impl Clone for State {
 /// A list to be read.
 #[derive(Clone, Copy, Debug)]
 pub enum View<'a> {
-    Packed(Pack<'a>),
+    Packed(Counted<'a>),
     Large(&'a Seq),
 }
 
@@ -40,7 +42,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn len(self) -> usize {
         match self {
-            View::Packed(pack) => pack.count(),
+            View::Packed(list) => list.len(),
             View::Large(seq) => seq.len(),
         }
     }
@@ -48,7 +50,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn is_empty(self) -> bool {
         match self {
-            View::Packed(pack) => pack.is_empty(),
+            View::Packed(list) => list.is_empty(),
             View::Large(seq) => seq.is_empty(),
         }
     }
@@ -57,7 +59,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
         match self {
-            View::Packed(pack) => pack.get(index),
+            View::Packed(list) => list.pack().get(index),
             View::Large(seq) => seq.get(index),
         }
     }
@@ -66,7 +68,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn last(self) -> Option<&'a [u8]> {
         match self {
-            View::Packed(pack) => pack.iter().last(),
+            View::Packed(list) => list.last(),
             View::Large(seq) => seq.get(seq.len().checked_sub(1)?),
         }
     }
@@ -105,7 +107,8 @@ impl<'a> View<'a> {
     #[inline]
     pub fn iter_from(self, index: usize) -> Iter<'a> {
         match self {
-            View::Packed(pack) => {
+            View::Packed(list) => {
+                let pack = list.pack();
                 let offset = pack.offset_of(index).unwrap_or(pack.0.len());
                 Iter::Packed(Pack(&pack.0[offset..]).iter())
             }
@@ -116,7 +119,9 @@ impl<'a> View<'a> {
     /// The elements from the last to the first.
     pub fn iter_back(self) -> IterBack<'a> {
         match self {
-            View::Packed(pack) => IterBack::Packed(pack.iter().collect::<Vec<_>>().into_iter()),
+            View::Packed(list) => {
+                IterBack::Packed(list.pack().iter().collect::<Vec<_>>().into_iter())
+            }
             View::Large(seq) => IterBack::Large(Box::new(seq.iter_back_from(usize::MAX))),
         }
     }
@@ -185,32 +190,69 @@ impl State {
         State::Large { seq, waste: None }
     }
 
+    /// The elements of a valid pack, packed.
+    pub(super) fn packed(elements: Pack<'_>) -> Self {
+        let mut buf = vec![0];
+        buf.extend_from_slice(elements.0);
+        counted::set_count(&mut buf, elements.count());
+        State::Packed(buf)
+    }
+
     #[inline]
     pub fn view(&self) -> View<'_> {
         match self {
-            State::Packed(buf) => View::Packed(Pack(buf)),
+            State::Packed(buf) => View::Packed(Counted::of(buf)),
             State::Large { seq, .. } => View::Large(seq),
         }
     }
 
     /// Puts an element at the front or the back.
+    #[inline]
     pub(super) fn push(&mut self, front: bool, element: &[u8], tuning: &Tuning) {
         match self {
             State::Packed(buf) if fits(buf, 0, element.len(), tuning) => {
-                let at = if front { 0 } else { buf.len() };
-                pack::insert(buf, at, element);
+                let len = buf.len().max(START);
+                let extra = len + pack::entry_size(element.len()) - buf.len();
+                pack::grow(buf, extra);
+                buf.resize(buf.len() + extra, 0);
+                let pushed = counted::push(buf, len, front, element);
+                debug_assert_eq!(pushed, Some(buf.len()));
             }
             _ if front => self.turn_large().push_front(element),
             _ => self.turn_large().push_back(element),
         }
     }
 
+    /// Takes `count` elements, or as many as there are, off the front or the back; says whether there was one.
+    #[inline]
+    pub(super) fn pop(&mut self, front: bool, count: usize) -> bool {
+        if count == 0 || self.view().is_empty() {
+            return false;
+        }
+        match self {
+            State::Packed(buf) => {
+                let len = buf.len();
+                let left = counted::pop(buf, len, front, count);
+                buf.truncate(left);
+            }
+            State::Large { seq, .. } => {
+                let len = seq.len();
+                let left = len.saturating_sub(count);
+                let places = if front { 0..len - left } else { left..len };
+                self.remove(places);
+            }
+        }
+        true
+    }
+
     /// Puts an element before place `index`, which is at most the length.
     pub(super) fn insert(&mut self, index: usize, element: &[u8], tuning: &Tuning) {
         match self {
             State::Packed(buf) if fits(buf, 0, element.len(), tuning) => {
-                let at = Pack(buf).offset_of(index).unwrap_or(buf.len());
+                let list = Counted::of(buf);
+                let (len, at) = (list.len(), list.offset_of(index).unwrap_or(buf.len()));
                 pack::insert(buf, at, element);
+                counted::set_count(buf, len + 1);
             }
             _ => {
                 self.turn_large().insert(index, element);
@@ -229,7 +271,7 @@ impl State {
         let old = pack::entry_size(old.len());
         match self {
             State::Packed(buf) if fits(buf, old, element.len(), tuning) => {
-                let at = Pack(buf).offset_of(index).unwrap_or(buf.len());
+                let at = Counted::of(buf).offset_of(index).unwrap_or(buf.len());
                 pack::replace(buf, at, element);
             }
             _ => {
@@ -239,12 +281,15 @@ impl State {
         true
     }
 
-    /// Takes the elements at these places out.
-    pub(super) fn remove(&mut self, places: Range<usize>) {
+    /// Takes the elements at these places, which are there, out.
+    fn remove(&mut self, places: Range<usize>) {
         match self {
             State::Packed(buf) => {
-                if let Some(at) = Pack(buf).offset_of(places.start) {
+                let list = Counted::of(buf);
+                let len = list.len();
+                if let Some(at) = list.offset_of(places.start) {
                     pack::remove(buf, at, places.len());
+                    counted::set_count(buf, len - places.len());
                 }
             }
             State::Large { seq, waste } => {
@@ -252,13 +297,6 @@ impl State {
                 discard(waste, removed);
             }
         }
-    }
-
-    /// Takes `count` elements, or as many as there are, off the back; says whether there was one.
-    pub(super) fn cut_back(&mut self, count: usize) -> bool {
-        let len = self.view().len();
-        self.remove(len - len.min(count)..len);
-        len.min(count) > 0
     }
 
     /// Takes all elements out but those at these places; says whether there was one.
@@ -286,11 +324,9 @@ impl State {
     pub(super) fn remove_all(&mut self, places: &[usize]) {
         match self {
             // Places that still are to come stay where they are.
-            State::Packed(buf) => {
+            State::Packed(_) => {
                 for &place in places.iter().rev() {
-                    if let Some(at) = Pack(buf).offset_of(place) {
-                        pack::remove(buf, at, 1);
-                    }
+                    self.remove(place..place + 1);
                 }
             }
             State::Large { seq, .. } if places.len() > seq.len() / 4 => {
@@ -315,12 +351,12 @@ impl State {
     pub(super) fn extend(&mut self, more: Pack<'_>, tuning: &Tuning) {
         if let State::Packed(buf) = self {
             let longest = more.iter().map(<[u8]>::len).max().unwrap_or(0);
-            let (bytes, limit) = (buf.len() + more.0.len(), tuning.list);
-            if bytes <= MAX_PACKED
-                && longest <= limit.bytes
-                && Pack(buf).count() + more.count() <= limit.entries
-            {
-                return buf.extend_from_slice(more.0);
+            let (bytes, limit) = (buf.len().max(START) + more.0.len(), tuning.list);
+            let count = Counted::of(buf).len() + more.count();
+            if bytes <= MAX_PACKED && longest <= limit.bytes && count <= limit.entries {
+                buf.resize(buf.len().max(START), 0);
+                buf.extend_from_slice(more.0);
+                return counted::set_count(buf, count);
             }
         }
         self.turn_large().extend_pack(more);
@@ -338,7 +374,7 @@ impl State {
         loop {
             match self {
                 State::Large { seq, .. } => return seq,
-                State::Packed(buf) => *self = State::large(Seq::from_pack(Pack(buf))),
+                State::Packed(buf) => *self = State::large(Seq::from_pack(Counted::of(buf).pack())),
             }
         }
     }
@@ -352,10 +388,9 @@ fn discard(waste: &mut Option<Box<Seq>>, removed: Seq) {
 
 /// Whether a packed list stays packed with an element of `new` bytes more, and `old` bytes of one that it replaces less.
 #[inline]
-fn fits(buf: &[u8], old: usize, new: usize, tuning: &Tuning) -> bool {
+pub(super) fn fits(buf: &[u8], old: usize, new: usize, tuning: &Tuning) -> bool {
     let limit = tuning.list;
-    // An entry takes a byte at least, so that few bytes need not be counted.
     new <= limit.bytes
-        && buf.len() - old + pack::entry_size(new) <= MAX_PACKED
-        && (old > 0 || buf.len() < limit.entries || Pack(buf).count() < limit.entries)
+        && buf.len().max(START) - old + pack::entry_size(new) <= MAX_PACKED
+        && (old > 0 || Counted::of(buf).len() < limit.entries)
 }

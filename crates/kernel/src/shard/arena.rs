@@ -26,6 +26,10 @@ const LARGEST_PAGE: usize = 256 << 10;
 /// last for the memory of any machine.
 const LAST_PAGE: usize = 4 << 20;
 
+/// Bytes of a cache line, and how many of a slot are loaded ahead.
+const LINE: usize = 64;
+const WARM_LINES: usize = 4;
+
 /// Lists of a class by how full their pages are, in eighths.
 const LISTS: usize = 8;
 const IN_NO_LIST: u8 = u8::MAX;
@@ -123,8 +127,8 @@ impl Arena {
         &mut page.bytes[slot_of(handle) * size..][..size]
     }
 
-    /// Loads the first bytes of a slot and those a cache line later. Any
-    /// handle will do, also one that names nothing.
+    /// Loads the first cache lines of a slot: packed collections are read and
+    /// moved whole. Any handle will do, also one that names nothing.
     #[inline]
     pub(super) fn warm(&self, handle: u32) -> u64 {
         let Some(page) = self.pages.get(page_of(handle)) else {
@@ -132,11 +136,11 @@ impl Arena {
         };
         let size = page.slot_size as usize;
         let start = slot_of(handle) * size;
-        let end = start + size.min(65) - usize::from(size > 0);
-        match (page.bytes.get(start), page.bytes.get(end)) {
-            (Some(&a), Some(&b)) => u64::from(a) + u64::from(b),
-            _ => 0,
-        }
+        let Some(slot) = page.bytes.get(start..start + size) else {
+            return 0;
+        };
+        let lines = slot.iter().step_by(LINE).take(WARM_LINES);
+        lines.map(|&byte| u64::from(byte)).sum()
     }
 
     /// A slot for a record of `size` bytes. The caller must write a record

@@ -44,6 +44,21 @@ pub(super) fn slot_size(size: usize) -> usize {
     class_size(class_of(size))
 }
 
+/// The size to ask for where a record of `size` bytes will grow or shrink.
+#[inline]
+pub(super) fn roomy(size: usize) -> usize {
+    (size + size / 6).min(MAX_RECORD)
+}
+
+/// Whether a record of `size` bytes may stay in a slot of `slot` bytes; what
+/// grows and shrinks may leave a quarter of it unused.
+#[inline]
+pub(super) fn suits(slot: usize, size: usize, keeps_room: bool) -> bool {
+    size <= slot
+        && (slot == slot_size(size)
+            || keeps_room && slot <= slot_size((size + size / 3).min(MAX_RECORD)))
+}
+
 const _: () = assert!(MAX_RECORD == 4096, "the last class's size");
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! are what the journal is told.
 
 use super::db::{Db, Found, Outside, number, packed};
-use super::record::{Head, OBJECT, PACKED};
+use super::record::{self, Head, OBJECT, PACKED};
 use super::types::{Key, WrongType, fits_packed, inside};
-use super::{Env, Shard};
+use super::{Env, Shard, classes};
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
@@ -15,16 +15,26 @@ use rufous_datatype::replicated::{self, Refused, Writer};
 
 /// A value being changed.
 pub struct Editor<'a, T: Registered> {
-    target: Target<'a, T>,
+    value: Place<'a, T>,
     tuning: &'a Tuning,
     /// Encoded operations; `None` where nobody is to be told.
     ops: Option<&'a mut Vec<u8>>,
     changes: u64,
 }
 
-/// What is changed by operations of `T`.
-enum Target<'a, T: Registered> {
-    Plain(&'a mut T::State),
+/// Where the value is while it is being changed.
+enum Place<'a, T: Registered> {
+    /// The first `len` bytes of what its record has room for. The record does
+    /// not say yet that they are so many.
+    Record {
+        room: &'a mut [u8],
+        len: usize,
+        /// Where the bytes are copied to, where changes cannot be made here.
+        buffer: &'a mut Vec<u8>,
+    },
+    /// A copy of what was in the record.
+    Copy(T::State),
+    State(&'a mut T::State),
     /// A value of the type that replicates `T`.
     Replica {
         object: &'a mut Object,
@@ -33,10 +43,29 @@ enum Target<'a, T: Registered> {
     },
 }
 
+impl<'a, T: Registered> Place<'a, T> {
+    /// The value as a state: out of its record, if it is there yet.
+    #[inline]
+    fn state(&mut self) -> &mut T::State {
+        if let Place::Record { room, len, buffer } = self {
+            let mut bytes = std::mem::take(*buffer);
+            bytes.clear();
+            bytes.extend_from_slice(&room[..*len]);
+            *self = Place::Copy(T::from_packed(bytes));
+        }
+        match self {
+            Place::Copy(state) => state,
+            Place::State(state) => state,
+            // invariant: it has just been copied, and replicas are changed by `apply_to_replica`
+            Place::Record { .. } | Place::Replica { .. } => unreachable!("no state of its own"),
+        }
+    }
+}
+
 impl<'a, T: Registered> Editor<'a, T> {
-    fn of_state(state: &'a mut T::State, tuning: &'a Tuning, ops: Option<&'a mut Vec<u8>>) -> Self {
+    fn of(value: Place<'a, T>, tuning: &'a Tuning, ops: Option<&'a mut Vec<u8>>) -> Self {
         Self {
-            target: Target::Plain(state),
+            value,
             tuning,
             ops,
             changes: 0,
@@ -51,7 +80,7 @@ impl<'a, T: Registered> Editor<'a, T> {
         ops: &'a mut Vec<u8>,
     ) -> Self {
         Self {
-            target: Target::Replica {
+            value: Place::Replica {
                 object,
                 writer,
                 refused,
@@ -66,18 +95,15 @@ impl<'a, T: Registered> Editor<'a, T> {
 impl<T: Registered> Editor<'_, T> {
     #[inline]
     pub fn apply(&mut self, op: &T::Op<'_>) -> T::Reply {
-        let Target::Plain(state) = &mut self.target else {
+        if let Place::Replica { .. } = self.value {
             return self.apply_to_replica(op);
-        };
-        if planted::is(Planted::ForgottenCommit) && planted::now_and_then() {
-            return T::execute(T::view(state), op);
         }
-        let applied = T::apply(state, op, self.tuning);
+        if planted::is(Planted::ForgottenCommit) && planted::now_and_then() {
+            return T::execute(self.view(), op);
+        }
+        let applied = T::apply(self.value.state(), op, self.tuning);
         if applied.changed {
-            self.changes += 1;
-            if let Some(ops) = &mut self.ops {
-                T::encode(op, ops);
-            }
+            self.note(op);
         }
         applied.reply
     }
@@ -86,11 +112,22 @@ impl<T: Registered> Editor<'_, T> {
     /// nobody needs.
     #[inline]
     pub fn commit(&mut self, op: &T::Op<'_>) {
-        let Target::Plain(state) = &mut self.target else {
+        if let Place::Replica { .. } = self.value {
             self.apply_to_replica(op);
             return;
-        };
-        T::commit(state, op, self.tuning);
+        }
+        self.note(op);
+        if let Place::Record { room, len, .. } = &mut self.value
+            && let Some(new) = T::commit_packed(room, *len, op, self.tuning)
+        {
+            *len = new;
+            return;
+        }
+        T::commit(self.value.state(), op, self.tuning);
+    }
+
+    #[inline]
+    fn note(&mut self, op: &T::Op<'_>) {
         self.changes += 1;
         if let Some(ops) = &mut self.ops {
             T::encode(op, ops);
@@ -100,9 +137,11 @@ impl<T: Registered> Editor<'_, T> {
     /// The value as the operations so far have left it.
     #[inline]
     pub fn view(&self) -> T::View<'_> {
-        match &self.target {
-            Target::Plain(state) => T::view(state),
-            Target::Replica { object, .. } => inside::<T>(object)
+        match &self.value {
+            Place::Record { room, len, .. } => T::packed_view(&room[..*len]),
+            Place::Copy(state) => T::view(state),
+            Place::State(state) => T::view(state),
+            Place::Replica { object, .. } => inside::<T>(object)
                 // invariant: an editor of a replica is made for the type inside
                 .expect("a replica has the plain value inside"),
         }
@@ -113,13 +152,13 @@ impl<T: Registered> Editor<'_, T> {
     #[inline(never)]
     fn apply_to_replica(&mut self, op: &T::Op<'_>) -> T::Reply {
         if let (
-            Target::Replica {
+            Place::Replica {
                 object,
                 writer,
                 refused,
             },
             Some(ops),
-        ) = (&mut self.target, &mut self.ops)
+        ) = (&mut self.value, &mut self.ops)
         {
             let before = ops.len();
             match replicated::apply::<T>(object, op, writer, self.tuning, ops) {
@@ -159,11 +198,14 @@ impl Shard {
             return self.update_replica(db, key, keyed, now, change);
         }
         let found = self.dbs[db].live(key, now, &mut self.env);
+        let mut in_record = false;
         if let Some(found) = found {
             let at = &self.dbs[db];
-            if at.tag_of(found.handle) != Some(T::TAG) {
+            let (tag, packed) = at.shape_of(found.handle);
+            if tag != Some(T::TAG) {
                 return Err(WrongType);
             }
+            in_record = packed;
             if self.env.observed {
                 self.dbs[db].capture(found.handle, &mut self.env.snapshot);
             }
@@ -173,7 +215,7 @@ impl Shard {
         let at = &mut self.dbs[db];
         let (changes, result) = match found {
             None => at.build::<T, R>(key, now, wanted, change, &mut self.env),
-            Some(found) if at.is_packed(found.handle) => {
+            Some(found) if in_record => {
                 at.repack::<T, R>(found, key, now, wanted, change, &mut self.env)
             }
             Some(found) => at.revise::<T, R>(found, key, now, wanted, change, &mut self.env)?,
@@ -237,10 +279,11 @@ impl Shard {
             }
             return Ok(());
         };
-        if at.tag_of(found.handle) != Some(tag) {
+        let (its_tag, is_packed) = at.shape_of(found.handle);
+        if its_tag != Some(tag) {
             return Err(NotAnEffect);
         }
-        if at.is_packed(found.handle) {
+        if is_packed {
             let slot = at.arena.get(found.handle);
             let (_, bytes) = packed(Head::of(slot).value_part(slot));
             let mut buffer = std::mem::take(&mut self.env.packed);
@@ -267,18 +310,19 @@ impl Shard {
 }
 
 impl Db {
-    pub(super) fn tag_of(&self, handle: u32) -> Option<Tag> {
+    /// A value's type, if it is no string, and whether it is packed.
+    #[inline]
+    pub(super) fn shape_of(&self, handle: u32) -> (Option<Tag>, bool) {
         let slot = self.arena.get(handle);
         let head = Head::of(slot);
         match head.kind() {
-            PACKED => Some(packed(head.value_part(slot)).0),
-            OBJECT => Some(self.objects.get(number(head.value_part(slot))).tag()),
-            _ => None,
+            PACKED => (Some(packed(head.value_part(slot)).0), true),
+            OBJECT => {
+                let object = self.objects.get(number(head.value_part(slot)));
+                (Some(object.tag()), false)
+            }
+            _ => (None, false),
         }
-    }
-
-    pub(super) fn is_packed(&self, handle: u32) -> bool {
-        Head::of(self.arena.get(handle)).kind() == PACKED
     }
 
     /// A key that is not there yet.
@@ -291,7 +335,7 @@ impl Db {
         env: &mut Env,
     ) -> (u64, R) {
         let mut state = T::empty();
-        let mut editor = Editor::of_state(&mut state, &env.tuning, ops);
+        let mut editor = Editor::of(Place::State(&mut state), &env.tuning, ops);
         let result = change(&mut editor);
         let changes = editor.changes;
         if !T::is_empty(T::view(&state)) {
@@ -300,7 +344,8 @@ impl Db {
         (changes, result)
     }
 
-    /// A packed value: changed outside of its record.
+    /// A packed value: changed in its record where its type can do that and
+    /// there is room, and otherwise on a copy.
     #[inline]
     fn repack<T: Registered, R>(
         &mut self,
@@ -311,36 +356,71 @@ impl Db {
         change: impl FnOnce(&mut Editor<'_, T>) -> R,
         env: &mut Env,
     ) -> (u64, R) {
-        self.touch(found.handle, now, env);
-        let slot = self.arena.get(found.handle);
-        let (_, bytes) = packed(Head::of(slot).value_part(slot));
+        let slot = self.arena.get_mut(found.handle);
+        record::put_stamp(slot, env.next_stamp(record::stamp(slot), now));
+        let head = Head::of(slot);
+        let start = head.value_at() + 1;
+        let end = head.room_end(slot);
+        let place = Place::Record {
+            room: &mut slot[start..end],
+            len: head.value_len() - 1,
+            buffer: &mut env.packed,
+        };
+        let mut editor = Editor::of(place, &env.tuning, ops);
+        let result = change(&mut editor);
+        let changes = editor.changes;
+        match editor.value {
+            Place::Record { .. } if changes == 0 => {}
+            Place::Record { len, .. } => self.settle_packed::<T>((found, head), key, len, env),
+            Place::Copy(state) => {
+                if changes > 0 && T::is_empty(T::view(&state)) {
+                    self.remove(found, key.hash, env);
+                } else if changes > 0 {
+                    match T::packed(&state).filter(|bytes| fits_packed(bytes)) {
+                        Some(bytes) => self.replace_packed(found, key, T::TAG, bytes),
+                        None => {
+                            marks::hit(Mark::Grew);
+                            if !planted::is(Planted::GrowthLosesChange) {
+                                self.replace_object(found, key, T::wrap(state), env);
+                            }
+                            return (changes, result);
+                        }
+                    }
+                }
+                if let Some(buffer) = T::into_buffer(state) {
+                    env.packed = buffer;
+                }
+            }
+            // invariant: nobody makes this of the others
+            Place::State(_) | Place::Replica { .. } => unreachable!("neither is in a record"),
+        }
+        (changes, result)
+    }
+
+    /// A packed value was changed in its record and has `len` bytes there.
+    #[inline]
+    fn settle_packed<T: Registered>(
+        &mut self,
+        (found, head): (Found, Head),
+        key: Key<'_>,
+        len: usize,
+        env: &mut Env,
+    ) {
+        let slot = self.arena.get_mut(found.handle);
+        let start = head.value_at() + 1;
+        let bytes = &slot[start..start + len];
+        if T::is_empty(T::packed_view(bytes)) {
+            return self.remove(found, key.hash, env);
+        }
+        let size = head.size_with(len + 1);
+        if head.stays_with(len + 1) && classes::suits(slot.len(), size, T::KEEPS_ROOM) {
+            return head.put_value_len(slot, len + 1);
+        }
         let mut buffer = std::mem::take(&mut env.packed);
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        let mut state = T::from_packed(buffer);
-        let mut editor = Editor::of_state(&mut state, &env.tuning, ops);
-        let result = change(&mut editor);
-        let changes = editor.changes;
-        if changes > 0 {
-            if T::is_empty(T::view(&state)) {
-                self.remove(found, key.hash, env);
-            } else {
-                match T::packed(&state).filter(|bytes| fits_packed(bytes)) {
-                    Some(bytes) => self.replace_packed(found, key, T::TAG as u8, bytes),
-                    None => {
-                        marks::hit(Mark::Grew);
-                        if !planted::is(Planted::GrowthLosesChange) {
-                            self.replace_object(found, key, T::wrap(state), env);
-                        }
-                        return (changes, result);
-                    }
-                }
-            }
-        }
-        if let Some(buffer) = T::into_buffer(state) {
-            env.packed = buffer;
-        }
-        (changes, result)
+        self.replace_packed(found, key, T::TAG, &buffer);
+        env.packed = buffer;
     }
 
     /// An object: changed where it is.
@@ -357,7 +437,7 @@ impl Db {
         let (number, object) = self.object_mut(found.handle);
         let state = T::of_mut(object).ok_or(WrongType)?;
         let before = T::heap_bytes(state);
-        let mut editor = Editor::of_state(state, &env.tuning, ops);
+        let mut editor = Editor::of(Place::State(&mut *state), &env.tuning, ops);
         let result = change(&mut editor);
         let changes = editor.changes;
         let after = T::heap_bytes(state);
@@ -401,7 +481,7 @@ impl Db {
             return self.remove(found, key.hash, env);
         }
         match object.packed().filter(|bytes| fits_packed(bytes)) {
-            Some(bytes) => self.replace_packed(found, key, object.tag() as u8, bytes),
+            Some(bytes) => self.replace_packed(found, key, object.tag(), bytes),
             None => return self.replace_object(found, key, object, env),
         }
         if let Some(buffer) = object.into_buffer() {

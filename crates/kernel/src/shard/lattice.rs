@@ -383,7 +383,7 @@ impl Shard {
     /// The type of what the key shows.
     fn tag_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Tag> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
-        let tag = self.dbs[db].tag_of(found.handle);
+        let tag = self.dbs[db].shape_of(found.handle).0;
         // What is not replicated is refused as of another type.
         Some(tag.unwrap_or(Tag::Register))
     }

@@ -58,13 +58,17 @@ impl Head {
         // Every slot has eight bytes; in nearly every record they hold all.
         if let Some(&first) = slot.first_chunk() {
             let word = u64::from_le_bytes(first);
-            if word & 0x8080_0000_0000 == 0 {
+            if word & 0x0080_0080_0000_0000 == 0 || word & 0x8080_0000_0000 == 0 {
+                // One byte of length, or two where the first says so.
+                let low = (word >> 40) as u32 & 0x7F;
+                let is_long = (word >> 47) as u32 & 1;
+                let high = ((word >> 48) as u32 & 0x7F) << 7;
                 return Self {
                     flags: word as u8,
                     value_varint: 5,
-                    key_at: 6 + (u32::from(word as u8 & HAS_EXPIRY) >> 1),
+                    key_at: 6 + is_long + (u32::from(word as u8 & HAS_EXPIRY) >> 1),
                     key_len: (word >> 32) as u32 & 0x7F,
-                    value_len: (word >> 40) as u32 & 0x7F,
+                    value_len: low | high & is_long.wrapping_neg(),
                 };
             }
         }
@@ -141,6 +145,42 @@ impl Head {
     pub(super) fn put_expiry(self, slot: &mut [u8], unix_ms: u64) {
         let at = self.key_at as usize;
         slot[at - 8..at].copy_from_slice(&unix_ms.to_le_bytes());
+    }
+
+    /// The end of the longest value for which nothing has to move: the head
+    /// keeps its size and the slot is large enough.
+    #[inline]
+    pub(super) fn room_end(self, slot: &[u8]) -> usize {
+        let longest = if self.value_len < 0x80 { 0x7F } else { 0x3FFF };
+        let longest = longest.max(self.value_len as usize);
+        slot.len()
+            .min((self.key_at + self.key_len) as usize + longest)
+    }
+
+    /// Whether the head keeps its size with a value of so many bytes.
+    #[inline]
+    pub(super) fn stays_with(self, value_len: usize) -> bool {
+        varint_len(value_len) == varint_len(self.value_len as usize)
+    }
+
+    /// Says how long a value is that was changed where it lies. The head
+    /// stays with that.
+    #[inline]
+    pub(super) fn put_value_len(self, slot: &mut [u8], len: usize) {
+        debug_assert!(self.stays_with(len));
+        put_varint(slot, self.value_varint as usize, len);
+    }
+
+    /// Bytes of the record with a value of so many bytes.
+    #[inline]
+    pub(super) fn size_with(self, value_len: usize) -> usize {
+        size(self.key_len as usize, value_len, self.has_expiry())
+    }
+
+    /// Where the value part begins.
+    #[inline]
+    pub(super) fn value_at(self) -> usize {
+        (self.key_at + self.key_len) as usize
     }
 
     /// Changes the value's length where nothing has to move for it: the head

@@ -55,14 +55,14 @@ impl Db {
             self.put_replica(None, key, object, now, env);
             return Ok(result);
         };
-        match self.tag_of(found.handle) {
+        match self.shape_of(found.handle).0 {
             Some(other) if other == tag => {}
             Some(other) if other.is_replicated() => return Err(Other::Replicated(other)),
             _ => return Err(Other::Plain),
         }
         self.capture(found.handle, &mut env.snapshot);
         self.touch(found.handle, now, env);
-        if self.is_packed(found.handle) {
+        if self.shape_of(found.handle).1 {
             let mut object = self.unpacked(found.handle);
             let result = change(&mut object, env);
             self.put_replica(Some(found), key, object, now, env);
@@ -136,8 +136,8 @@ impl Db {
         match found {
             None => self.create_object(key, object, now, env),
             Some(found) => match object.packed().filter(|bytes| fits_packed(bytes)) {
-                Some(bytes) if self.is_packed(found.handle) => {
-                    self.replace_packed(found, key, object.tag() as u8, bytes);
+                Some(bytes) if self.shape_of(found.handle).1 => {
+                    self.replace_packed(found, key, object.tag(), bytes);
                 }
                 _ => self.replace_object(found, key, object, env),
             },
@@ -229,7 +229,7 @@ impl Db {
     /// What shows something may have lost elements, too.
     fn forget_tombstones(&mut self, key: Key<'_>, horizon: u64, env: &mut Env) {
         let Some(found) = self.find(key) else { return };
-        if !self.is_replicated(found.handle) || self.is_packed(found.handle) {
+        if !self.is_replicated(found.handle) || self.shape_of(found.handle).1 {
             return;
         }
         self.capture(found.handle, &mut env.snapshot);
@@ -247,6 +247,6 @@ impl Db {
 
     #[inline]
     pub(super) fn is_replicated(&self, handle: u32) -> bool {
-        self.tag_of(handle).is_some_and(Tag::is_replicated)
+        self.shape_of(handle).0.is_some_and(Tag::is_replicated)
     }
 }

@@ -10,7 +10,7 @@ use super::record::{
 };
 use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, fits_packed};
 use rufous_base::Now;
-use rufous_datatype::object::Object;
+use rufous_datatype::object::{Object, Tag};
 use std::sync::Arc;
 
 impl Db {
@@ -137,20 +137,16 @@ impl Db {
 
     /// Gives a packed record other bytes: in place, where they fit there.
     #[inline]
-    pub(super) fn replace_packed(&mut self, found: Found, key: Key<'_>, tag: u8, packed: &[u8]) {
+    pub(super) fn replace_packed(&mut self, found: Found, key: Key<'_>, tag: Tag, packed: &[u8]) {
         let slot = self.arena.get_mut(found.handle);
         let head = Head::of(slot);
         debug_assert_eq!(head.kind(), PACKED);
-        if let Some(head) = head.resize_in_place(slot, packed.len() + 1) {
-            let size = record::size(
-                head.key_part(slot).len(),
-                packed.len() + 1,
-                head.has_expiry(),
-            );
-            if classes::slot_size(size) == slot.len() {
-                head.value_part_mut(slot)[1..].copy_from_slice(packed);
-                return;
-            }
+        let size = head.size_with(packed.len() + 1);
+        if head.stays_with(packed.len() + 1) && classes::suits(slot.len(), size, tag.keeps_room()) {
+            head.put_value_len(slot, packed.len() + 1);
+            let start = head.value_at() + 1;
+            slot[start..start + packed.len()].copy_from_slice(packed);
+            return;
         }
         let (expiry, stamp) = (head.expiry(slot), record::stamp(slot));
         let long_key;
@@ -165,10 +161,14 @@ impl Db {
             stamp,
             expiry,
             key: key_part,
-            tag: Some(tag),
+            tag: Some(tag as u8),
             value: packed,
         };
-        self.rewrite(found, parts);
+        let size = match tag.keeps_room() {
+            true => classes::roomy(parts.size()),
+            false => parts.size(),
+        };
+        self.rewrite_in(size, found, parts);
     }
 
     /// Adds a record for a key that is not there. Returns its handle.
@@ -268,7 +268,11 @@ impl Db {
     /// Writes the whole record, to another slot where its size asks for it.
     /// Returns its handle.
     fn rewrite(&mut self, found: Found, parts: Parts<'_>) -> u32 {
-        let size = parts.size();
+        self.rewrite_in(parts.size(), found, parts)
+    }
+
+    /// Likewise, to a slot of `size`.
+    fn rewrite_in(&mut self, size: usize, found: Found, parts: Parts<'_>) -> u32 {
         let mut handle = found.handle;
         if self.arena.get(handle).len() != classes::slot_size(size) {
             handle = self.arena.alloc(size);

@@ -168,6 +168,8 @@ fn shapes<T: DataType>(
         consistent::<T>(&one)?;
         consistent::<T>(&other)?;
         let op = T::sample_op(rng);
+        in_place::<T>(&one, &op, &plain, rng)?;
+        in_place::<T>(&other, &op, &tiny, rng)?;
         let before = canonical::<T>(&one);
         let (a, b) = (
             T::apply(&mut one, &op, &plain),
@@ -193,6 +195,45 @@ fn shapes<T: DataType>(
         }
     }
     Ok(())
+}
+
+/// What is done to packed bytes where they lie is what is done to a state, in
+/// any room; where it is not done, the bytes are as they were.
+fn in_place<T: DataType>(
+    state: &T::State,
+    op: &T::Op<'_>,
+    tuning: &Tuning,
+    rng: &mut Rng,
+) -> Result<(), String> {
+    let Some(bytes) = T::packed(state).filter(|_| !T::is_empty(T::view(state))) else {
+        return Ok(());
+    };
+    let mut room = bytes.to_vec();
+    room.resize(bytes.len() + rng.below(12) as usize, 0xA5);
+    let len = T::commit_packed(&mut room, bytes.len(), op, tuning);
+    let mut expected = state.clone();
+    if len.is_some() {
+        T::commit(&mut expected, op, tuning);
+    }
+    let found = room.get(..len.unwrap_or(bytes.len())).unwrap_or_default();
+    let alike = T::canonical(T::packed_view(found)) == canonical::<T>(&expected)
+        && T::len(T::packed_view(found)) == T::len(T::view(&expected));
+    if !alike || found.len() > MAX_PACKED {
+        return Lines::new("an operation is another where the bytes lie")
+            .state::<T>("state", state)
+            .add("operation", format!("{op:?}"))
+            .add("leaves", shown(found))
+            .state::<T>("expected", &expected)
+            .fail();
+    }
+    // Its shape is the one that the state has.
+    match len.is_some() && T::packed(&expected).is_none() {
+        true => Lines::new("an operation leaves packed what is to be large")
+            .state::<T>("state", state)
+            .add("operation", format!("{op:?}"))
+            .fail(),
+        false => Ok(()),
+    }
 }
 
 /// Committed operations, as logs and replicas have them.
