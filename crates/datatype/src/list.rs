@@ -6,9 +6,10 @@
 //! - [`state`]: both shapes, and views of them
 //! - [`counted`]: the packed shape
 //! - [`coding`]: operations as bytes
-//! - [`rules`]: which operations are independent
+//! - [`rules`]: which operations are independent, by what is [`around`] them
 //! - [`sharing`]: which operations can stand for others
 
+mod around;
 mod coding;
 mod counted;
 mod rules;
@@ -333,9 +334,10 @@ impl Algebra for List {
 
     const BEYOND_PAIRS: Option<&'static str> = Some(
         "What pops take and what is put in is counted over the whole group, so that a condition that \
-         speaks of the ends of the list holds whatever the group does to it. A read that nobody wants \
-         the reply of is independent of everything, and so is everything of an empty list to which \
-         nothing is pushed.",
+         speaks of the ends of the list holds whatever the group does to it. What does nothing \
+         in any order and answers the same is independent of everything: a read that nobody wants the \
+         reply of, an index that the list never has, an element to look for that it never has, a trim \
+         that always keeps all, anything of an empty list to which nothing is pushed.",
     );
 
     fn phase(op: &Op<'_>) -> Phase {

@@ -2,136 +2,14 @@
 //!
 //! What an operation depends on is near one of the ends of the list or somewhere in between, and pops and pushes move
 //! the end that they are at. So conditions are about places: that what one operation concerns stays, whatever the
-//! others do at the ends, apart from it. [`Around`] counts what a group does at the ends; a rule for a pair counts the
+//! others do at the ends, apart from it. [`Around`](super::around) counts what a group does at the ends; a rule for a pair counts the
 //! pair alone.
 
+use super::around::{Around, Has, LOOK, Span, element, is_read, pivot, span};
 use super::{Kind, List, Op, View};
-use crate::algebra::{Algebra, Held, Rule, When};
+use crate::algebra::{Algebra, Rule, When};
 
-type Has<'a> = Held<Op<'a>>;
-type Holds = for<'a, 's> fn(&Has<'a>, &Has<'a>, &Around<'s>) -> bool;
-
-/// So many elements are looked at to see whether some operation finds what it looks for.
-const LOOK: usize = 128;
-
-/// A list and what a group does at its ends.
-struct Around<'s> {
-    view: View<'s>,
-    len: u64,
-    /// How many elements are popped at the front.
-    front: u64,
-    back: u64,
-    pushes: u64,
-    inserts: u64,
-}
-
-impl<'s> Around<'s> {
-    fn of<'a: 'h, 'h>(group: impl Iterator<Item = &'h Has<'a>>, view: View<'s>) -> Self {
-        let mut around = Around {
-            view,
-            len: view.len() as u64,
-            front: 0,
-            back: 0,
-            pushes: 0,
-            inserts: 0,
-        };
-        for held in group {
-            match held.op {
-                Op::PopFront { count } => around.front = around.front.saturating_add(count),
-                Op::PopBack { count } => around.back = around.back.saturating_add(count),
-                Op::PushFront { .. } | Op::PushBack { .. } => around.pushes += 1,
-                Op::InsertBefore { .. } | Op::InsertAfter { .. } => around.inserts += 1,
-                _ => {}
-            }
-        }
-        around
-    }
-
-    /// Whether one of the two does nothing that anybody could see: what no rule needs to say.
-    fn is_idle(&self, a: &Has<'_>, b: &Has<'_>) -> bool {
-        let unseen = |held: &Has<'_>| !held.wanted && is_read(&held.op);
-        unseen(a) || unseen(b) || (self.len == 0 && self.pushes == 0)
-    }
-
-    /// Whether there is enough for all pops.
-    fn is_enough(&self) -> bool {
-        self.front.saturating_add(self.back) <= self.len
-    }
-
-    /// Whether the element is known not to be there.
-    fn lacks(&self, element: &[u8]) -> bool {
-        self.len <= LOOK as u64 && self.view.iter().all(|other| other != element)
-    }
-
-    /// Where the element is first, if that is soon.
-    fn soon(&self, element: &[u8]) -> Option<u64> {
-        let place = self
-            .view
-            .iter()
-            .take(LOOK)
-            .position(|other| other == element);
-        place.map(|place| place as u64)
-    }
-
-    /// Whether a trim keeps everything, whatever is put in.
-    fn keeps_all(&self, start: i64, stop: i64) -> bool {
-        let most = self.len + self.pushes + self.inserts;
-        let from_first = start == 0 || (start < 0 && start.unsigned_abs() >= most);
-        from_first && (stop == -1 || (stop >= 0 && stop.unsigned_abs() >= most))
-    }
-
-    /// Whether these places, counted from the front, are there even after all pops at the back.
-    fn stays_in_front(&self, span: Span) -> bool {
-        match span {
-            (start, stop) if start < 0 || stop < 0 => false,
-            (start, stop) => start > stop || (stop as u64) < self.len.saturating_sub(self.back),
-        }
-    }
-
-    /// The same, counted from the end.
-    fn stays_in_back(&self, span: Span) -> bool {
-        match span {
-            (start, stop) if start >= 0 || stop >= 0 => false,
-            (start, stop) => {
-                start > stop || start.unsigned_abs() <= self.len.saturating_sub(self.front)
-            }
-        }
-    }
-}
-
-/// The indices that an operation reads or writes.
-type Span = (i64, i64);
-
-fn span(op: &Op<'_>) -> Option<Span> {
-    match *op {
-        Op::Set { index, .. } | Op::Index { index } => Some((index, index)),
-        Op::Range { start, stop } => Some((start, stop)),
-        _ => None,
-    }
-}
-
-/// What an operation puts in, looks for or removes.
-fn element<'a>(op: &Op<'a>) -> &'a [u8] {
-    match *op {
-        Op::PushFront { element }
-        | Op::PushBack { element }
-        | Op::Set { element, .. }
-        | Op::InsertBefore { element, .. }
-        | Op::InsertAfter { element, .. }
-        | Op::Remove { element, .. } => element,
-        Op::Position(search) => search.element,
-        _ => b"",
-    }
-}
-
-/// Pivot, and whether the element goes before it.
-fn pivot<'a>(op: &Op<'a>) -> (&'a [u8], bool) {
-    match *op {
-        Op::InsertBefore { pivot, .. } => (pivot, true),
-        Op::InsertAfter { pivot, .. } => (pivot, false),
-        _ => (b"", true),
-    }
-}
+type Holds = for<'a, 's> fn(&Has<'a>, &Has<'a>, &Around<'a, 's>) -> bool;
 
 /// Whether the reply tells how long the list is, and is wanted.
 fn wants_length(held: &Has<'_>) -> bool {
@@ -150,7 +28,7 @@ macro_rules! table {
             when: When::If {
                 text: $text,
                 holds: |a, b, view| {
-                    let around = Around::of([a, b].into_iter(), view);
+                    let around = Around::of(&[], &[a, b], view);
                     let holds: Holds = $holds;
                     around.is_idle(a, b) || holds(a, b, &around)
                 },
@@ -167,6 +45,8 @@ table! {
     PushFront, PushBack: "nobody wants the length", unmeasured;
     PushFront, PopBack: "the length is not wanted, S has enough to pop", apart;
     PushBack, PopFront: "the length is not wanted, S has enough to pop", apart;
+    PopFront, PushFront: "S has enough to pop, all equal to y, the length is not wanted", pop_and_push;
+    PopBack, PushBack: "S has enough to pop, all equal to y, the length is not wanted", pop_and_push;
     PopFront, PopFront: "nobody wants the elements, or they are all equal", same_pop;
     PopBack, PopBack: "nobody wants the elements, or they are all equal", same_pop;
     PopFront, PopBack: "nobody wants the elements, or S has enough for both", pops;
@@ -182,10 +62,13 @@ table! {
     Set, Remove: "S does not have y, x ≠ y", |set, remove, s| {
         element(&set.op) != element(&remove.op) && s.lacks(element(&remove.op))
     };
-    Set, Insert: "S lacks the pivot, and x is not the pivot", |set, insert, s| {
-        element(&set.op) != pivot(&insert.op).0 && finds_nothing(insert, s)
+    Set, Insert: "x is not the pivot, and S lacks it or has it further from where the index counts", |set, insert, s| {
+        element(&set.op) != pivot(&insert.op).0
+            && (finds_nothing(insert, s) || is_nearer(set, insert, s))
     };
-    Set, Trim: "the trim keeps all, or the place, counted from where the trim begins", trim_and_place;
+    Set, Trim: "the trim keeps all, or nothing and the reply is not wanted, or the place, counted from where the trim begins", |set, trim, s| {
+        trims_all(set, trim, s) || trim_and_place(set, trim, s)
+    };
     Insert, PushFront: "y is not the pivot, and nobody wants the length or S lacks the pivot", insert_and_push;
     Insert, PushBack: "y is not the pivot, and nobody wants the length or S lacks the pivot", insert_and_push;
     Insert, PopFront: "the length is not wanted and the pivot stays after the pop, or S lacks the pivot", insert_and_pop;
@@ -195,8 +78,8 @@ table! {
         let removed = element(&remove.op);
         !insert.wanted && removed != element(&insert.op) && removed != pivot(&insert.op).0
     };
-    Insert, Trim: "the trim keeps all, or S lacks the pivot and the reply is not wanted", |insert, trim, s| {
-        trims_nothing(insert, trim, s) || (!insert.wanted && finds_nothing(insert, s))
+    Insert, Trim: "the trim keeps all, or nothing or S lacks the pivot, and the reply is not wanted", |insert, trim, s| {
+        trims_all(insert, trim, s) || (!insert.wanted && finds_nothing(insert, s))
     };
     Insert, Index: "S lacks the pivot, or has it further from where the index counts", insert_and_place;
     Insert, Range: "S lacks the pivot, or has it further from where the indices count", insert_and_place;
@@ -204,14 +87,14 @@ table! {
     Insert, Position: "S lacks the pivot", |insert, _, s| s.lacks(pivot(&insert.op).0);
     Remove, PushFront: "x ≠ y, and the length is not wanted or S lacks x", remove_and_push;
     Remove, PushBack: "x ≠ y, and the length is not wanted or S lacks x", remove_and_push;
-    Remove, PopFront: "S lacks x", removes_nothing;
-    Remove, PopBack: "S lacks x", removes_nothing;
+    Remove, PopFront: "S has enough to pop, x not among it", remove_and_pop;
+    Remove, PopBack: "S has enough to pop, x not among it", remove_and_pop;
     Remove, Remove: "x ≠ y, or nobody wants to know how many, or S lacks x", |a, b, s| {
         let (x, y) = (element(&a.op), element(&b.op));
         x != y || (!a.wanted && !b.wanted) || s.lacks(x)
     };
-    Remove, Trim: "S lacks x, or the trim keeps all", |remove, trim, s| {
-        removes_nothing(remove, trim, s) || trims_nothing(remove, trim, s)
+    Remove, Trim: "S lacks x, or the trim keeps all, or nothing and the reply is not wanted", |remove, trim, s| {
+        removes_nothing(remove, trim, s) || trims_all(remove, trim, s)
     };
     Remove, Index: "S lacks x", removes_nothing;
     Remove, Range: "S lacks x", removes_nothing;
@@ -219,9 +102,9 @@ table! {
     Remove, Position: "S lacks x", removes_nothing;
     Trim, PushFront: "the trim keeps all", trims_nothing;
     Trim, PushBack: "the trim keeps all", trims_nothing;
-    Trim, PopFront: "the trim keeps all", trims_nothing;
-    Trim, PopBack: "the trim keeps all", trims_nothing;
-    Trim, Trim: "one keeps all, or both keep the beginning, or both the end", trims;
+    Trim, PopFront: "the trim keeps all, or nothing and the reply is not wanted", trims_all;
+    Trim, PopBack: "the trim keeps all, or nothing and the reply is not wanted", trims_all;
+    Trim, Trim: "one keeps all or nothing, or both keep the beginning, or both the end", trims;
     Trim, Index: "the trim keeps all, or the place, counted from where the trim begins", trim_and_place;
     Trim, Range: "the trim keeps all, or the places, counted from where the trim begins", trim_and_place;
     Trim, Length: "the trim keeps all", trims_nothing;
@@ -248,7 +131,7 @@ table! {
 
 /// See `Algebra::admits`.
 pub(super) fn admits<'a>(held: &[Has<'a>], new: &Has<'a>, view: View<'_>) -> bool {
-    let around = Around::of(held.iter().chain([new]), view);
+    let around = Around::of(held, &[new], view);
     // What is new may move the ends, so that the others have to be looked at again.
     held.iter().enumerate().all(|(at, one)| {
         let moves = !is_read(&new.op);
@@ -260,7 +143,7 @@ pub(super) fn admits<'a>(held: &[Has<'a>], new: &Has<'a>, view: View<'_>) -> boo
     })
 }
 
-fn independent<'a>(a: &Has<'a>, b: &Has<'a>, around: &Around<'_>) -> bool {
+fn independent<'a>(a: &Has<'a>, b: &Has<'a>, around: &Around<'_, '_>) -> bool {
     if around.is_idle(a, b) {
         return true;
     }
@@ -276,19 +159,19 @@ fn independent<'a>(a: &Has<'a>, b: &Has<'a>, around: &Around<'_>) -> bool {
     is_read(&a.op) && is_read(&b.op)
 }
 
-fn unmeasured(a: &Has<'_>, b: &Has<'_>, _: &Around<'_>) -> bool {
+fn unmeasured(a: &Has<'_>, b: &Has<'_>, _: &Around<'_, '_>) -> bool {
     !wants_length(a) && !wants_length(b)
 }
 
-fn same_push(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+fn same_push(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     element(&a.op) == element(&b.op) && unmeasured(a, b, s)
 }
 
-fn apart(push: &Has<'_>, _: &Has<'_>, s: &Around<'_>) -> bool {
+fn apart(push: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
     !push.wanted && s.is_enough()
 }
 
-fn same_pop(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+fn same_pop(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     if !a.wanted && !b.wanted {
         return true;
     }
@@ -304,39 +187,48 @@ fn same_pop(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
     taken.all(|other| Some(other) == first)
 }
 
-fn pops(front: &Has<'_>, back: &Has<'_>, s: &Around<'_>) -> bool {
+fn pop_and_push(pop: &Has<'_>, push: &Has<'_>, s: &Around<'_, '_>) -> bool {
+    let at_front = matches!(pop.op, Op::PopFront { .. });
+    !push.wanted && s.pops_only(at_front, element(&push.op))
+}
+
+fn remove_and_pop(remove: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
+    s.pops_lack(element(&remove.op))
+}
+
+fn pops(front: &Has<'_>, back: &Has<'_>, s: &Around<'_, '_>) -> bool {
     (!front.wanted && !back.wanted) || s.is_enough()
 }
 
-fn in_front(at: &Has<'_>, _: &Has<'_>, s: &Around<'_>) -> bool {
+fn in_front(at: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
     span(&at.op).is_some_and(|span| s.stays_in_front(span))
 }
 
-fn in_back(at: &Has<'_>, _: &Has<'_>, s: &Around<'_>) -> bool {
+fn in_back(at: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
     span(&at.op).is_some_and(|span| s.stays_in_back(span))
 }
 
-fn sets(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+fn sets(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     element(&a.op) == element(&b.op) || !meet(&a.op, &b.op, s)
 }
 
-fn set_and_read(set: &Has<'_>, read: &Has<'_>, s: &Around<'_>) -> bool {
+fn set_and_read(set: &Has<'_>, read: &Has<'_>, s: &Around<'_, '_>) -> bool {
     !meet(&set.op, &read.op, s) || replaced(&set.op, s).is_none_or(|old| old == element(&set.op))
 }
 
-fn set_and_search(set: &Has<'_>, search: &Has<'_>, s: &Around<'_>) -> bool {
+fn set_and_search(set: &Has<'_>, search: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let sought = element(&search.op);
     element(&set.op) != sought && replaced(&set.op, s) != Some(sought)
 }
 
 /// What is where an element is set.
-fn replaced<'s>(set: &Op<'_>, s: &Around<'s>) -> Option<&'s [u8]> {
+fn replaced<'s>(set: &Op<'_>, s: &Around<'_, 's>) -> Option<&'s [u8]> {
     span(set).and_then(|(index, _)| s.view.at(index))
 }
 
 /// Whether the operations concern a place that both have. Where one counts from the front and one from the end, nothing
 /// that moves the ends is independent of both, so that places are where they are now.
-fn meet(a: &Op<'_>, b: &Op<'_>, s: &Around<'_>) -> bool {
+fn meet(a: &Op<'_>, b: &Op<'_>, s: &Around<'_, '_>) -> bool {
     let places = |op: &Op<'_>| {
         let (start, stop) = span(op).unwrap_or((1, 0));
         s.view.places(start, stop)
@@ -355,23 +247,23 @@ fn meet(a: &Op<'_>, b: &Op<'_>, s: &Around<'_>) -> bool {
 
 /// Whether an insertion does nothing for want of its pivot, if nobody puts that in. What it answers is something else
 /// where there is no list at all.
-fn finds_nothing(insert: &Has<'_>, s: &Around<'_>) -> bool {
+fn finds_nothing(insert: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let is_left = s.front.saturating_add(s.back) < s.len;
     s.lacks(pivot(&insert.op).0) && (!insert.wanted || is_left)
 }
 
-fn insert_and_push(insert: &Has<'_>, push: &Has<'_>, s: &Around<'_>) -> bool {
+fn insert_and_push(insert: &Has<'_>, push: &Has<'_>, s: &Around<'_, '_>) -> bool {
     element(&push.op) != pivot(&insert.op).0
         && (unmeasured(insert, push, s) || finds_nothing(insert, s))
 }
 
-fn insert_and_pop(insert: &Has<'_>, _: &Has<'_>, s: &Around<'_>) -> bool {
+fn insert_and_pop(insert: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let place = s.soon(pivot(&insert.op).0);
     let stays = |place| place >= s.front && place < s.len.saturating_sub(s.back);
     (!insert.wanted && place.is_some_and(stays)) || finds_nothing(insert, s)
 }
 
-fn inserts(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+fn inserts(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let ((p, before_p), (q, before_q)) = (pivot(&a.op), pivot(&b.op));
     let (x, y) = (element(&a.op), element(&b.op));
     let apart = match p == q {
@@ -383,25 +275,28 @@ fn inserts(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
         || (x != q && finds_nothing(b, s))
 }
 
-fn insert_and_place(insert: &Has<'_>, read: &Has<'_>, s: &Around<'_>) -> bool {
-    let pivot = pivot(&insert.op).0;
-    let Some((start, stop)) = span(&read.op) else {
+fn insert_and_place(insert: &Has<'_>, read: &Has<'_>, s: &Around<'_, '_>) -> bool {
+    is_nearer(read, insert, s) || s.lacks(pivot(&insert.op).0)
+}
+
+/// Whether places are before the pivot, counted from the same end.
+fn is_nearer(at: &Has<'_>, insert: &Has<'_>, s: &Around<'_, '_>) -> bool {
+    let Some((start, stop)) = span(&at.op) else {
         return false;
     };
-    let further = s.soon(pivot).is_some_and(|place| {
+    s.soon(pivot(&insert.op).0).is_some_and(|place| {
         let after = (s.len - 1 - place) as i64;
         (start >= 0 && stop >= 0 && stop < place as i64)
             || (start < 0 && stop < 0 && -1 - start < after)
-    });
-    further || s.lacks(pivot)
+    })
 }
 
-fn remove_and_push(remove: &Has<'_>, push: &Has<'_>, s: &Around<'_>) -> bool {
+fn remove_and_push(remove: &Has<'_>, push: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let removed = element(&remove.op);
     removed != element(&push.op) && (!push.wanted || s.lacks(removed))
 }
 
-fn removes_nothing(remove: &Has<'_>, _: &Has<'_>, s: &Around<'_>) -> bool {
+fn removes_nothing(remove: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
     s.lacks(element(&remove.op))
 }
 
@@ -413,21 +308,32 @@ fn bounds(op: &Op<'_>) -> Option<Span> {
 }
 
 /// Whichever of the two is a trim keeps everything.
-fn trims_nothing(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+fn trims_nothing(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let bounds = bounds(&a.op).or_else(|| bounds(&b.op));
     bounds.is_some_and(|(start, stop)| s.keeps_all(start, stop))
 }
 
-fn trims(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+/// Likewise, or whichever is a trim takes everything, and nobody asks what the other one did.
+fn trims_all(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
+    let (bounds, other) = match bounds(&a.op) {
+        Some(bounds) => (Some(bounds), b),
+        None => (bounds(&b.op), a),
+    };
+    let takes_all = bounds.is_some_and(|(start, stop)| s.is_nothing(start, stop));
+    (takes_all && !other.wanted) || trims_nothing(a, b, s)
+}
+
+fn trims(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let (Some(x), Some(y)) = (bounds(&a.op), bounds(&b.op)) else {
         return false;
     };
     let heads = x.0 == 0 && y.0 == 0 && x.1 >= 0 && y.1 >= 0;
     let tails = x.1 == -1 && y.1 == -1 && x.0 < 0 && y.0 < 0;
-    heads || tails || s.keeps_all(x.0, x.1) || s.keeps_all(y.0, y.1)
+    let alone = |(start, stop)| s.keeps_all(start, stop) || s.is_nothing(start, stop);
+    heads || tails || alone(x) || alone(y)
 }
 
-fn trim_and_place(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
+fn trim_and_place(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let (trim, at) = match bounds(&a.op) {
         Some(trim) => (trim, &b.op),
         None => (bounds(&b.op).unwrap_or((0, -1)), &a.op),
@@ -442,13 +348,9 @@ fn trim_and_place(a: &Has<'_>, b: &Has<'_>, s: &Around<'_>) -> bool {
     s.keeps_all(trim.0, trim.1) || (there && (head || tail))
 }
 
-fn search_and_push(search: &Has<'_>, push: &Has<'_>, _: &Around<'_>) -> bool {
+fn search_and_push(search: &Has<'_>, push: &Has<'_>, _: &Around<'_, '_>) -> bool {
     let Op::Position(asked) = search.op else {
         return false;
     };
     asked.element != element(&push.op) && (asked.rank > 0 || asked.most == 0)
-}
-
-fn is_read(op: &Op<'_>) -> bool {
-    List::is_read(List::kind(op))
 }
