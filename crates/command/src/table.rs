@@ -81,6 +81,15 @@ impl Program for DataCommands {
         Reply::new(out, resp3).error(&Failure::from(OUT_OF_MEMORY));
     }
 
+    fn refuse(command: u16, why: &str, resp3: bool, out: &mut Output) {
+        let run = RUNS.get(usize::from(command));
+        let text = match run {
+            Some(run) => format!("ERR '{}' {why}", run.spec.name),
+            None => format!("ERR {why}"),
+        };
+        Reply::new(out, resp3).error(&Failure::from(text));
+    }
+
     fn refuse_write(why: &str, resp3: bool, out: &mut Output) {
         Reply::new(out, resp3).error(&Failure::from(unwritable(why)));
     }

@@ -98,8 +98,14 @@ impl Batch {
     /// Makes it the answer to one request whose arguments were elsewhere.
     pub fn push_reply(&mut self, header: Header, reply: Output) {
         self.push(header, Args::new(&[], &[], &mut []));
+        self.set_reply(reply);
+    }
+
+    /// Makes this the reply of its only request.
+    pub fn set_reply(&mut self, reply: Output) {
         self.replies = reply;
         if let Some(request) = self.requests.last_mut() {
+            request.reply.start = (0, 0);
             request.reply.end = self.replies.mark();
         }
     }

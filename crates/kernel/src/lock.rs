@@ -37,6 +37,12 @@ impl Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
+impl Ticket {
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Debug)]
 struct Waiter<W> {
     scope: Scope,

@@ -23,11 +23,13 @@
 
 use crate::batch::Batch;
 use crate::durable::TxnId;
+use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
 use crate::wait::WaiterId;
 use rufous_base::WorkerId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a command does to whole databases rather than to keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,8 @@ pub struct Part {
     pub watched: Vec<KeyName>,
     /// Answer also whether a key that this one watches was touched.
     pub watcher: Option<WatchId>,
+    /// Answer whether a key is there that this table would not leave as it is.
+    pub table: Option<Arc<Keyspaces>>,
 }
 
 /// A command under way, at its coordinator.
@@ -105,8 +109,10 @@ pub struct Multi {
     pub waiter: Option<WaiterId>,
     /// It counts as an access to its keys.
     pub touch: bool,
-    /// A watched key was touched.
+    /// A watched key was touched, or one does not fit the table.
     pub dirty: bool,
+    /// The table of keyspaces that it makes everybody's.
+    pub table: Option<Arc<Keyspaces>>,
     /// Workers still to be visited, the next one last.
     to_visit: Vec<Visit>,
     /// Who holds keys for it.
@@ -161,6 +167,7 @@ impl Multi {
             exec: None,
             waiter: None,
             dirty: false,
+            table: None,
             to_visit,
             held: Vec::new(),
             gathered: Vec::new(),
@@ -220,6 +227,23 @@ impl Multi {
         let mut multi = Self::new(batch, (0..workers).rev().map(visit).collect());
         multi.actions.push(action);
         multi
+    }
+
+    /// A change of the keyspaces, which concerns all data of all workers.
+    pub fn on_keyspaces(batch: Box<Batch>, workers: usize, table: Arc<Keyspaces>) -> Self {
+        let part = |w| {
+            let table = Some(Arc::clone(&table));
+            let part = Part {
+                table,
+                ..Part::default()
+            };
+            (WorkerId(w as u16), part)
+        };
+        let parts = (0..workers).map(part).collect();
+        Self {
+            table: Some(table),
+            ..Self::new(batch, Self::visits(parts, true))
+        }
     }
 
     /// A transaction, by the parts of the workers concerned. `whole`: it holds

@@ -19,6 +19,7 @@ pub struct Placement {
     /// Only where there is a lattice keyspace in it: the one thing that the
     /// common path asks.
     keyspaces: Option<Arc<Keyspaces>>,
+    gossip_us: u64,
 }
 
 impl Placement {
@@ -28,6 +29,7 @@ impl Placement {
             workers,
             own: WorkerId(0),
             keyspaces: None,
+            gossip_us: 0,
         }
     }
 
@@ -39,6 +41,20 @@ impl Placement {
     pub fn set_keyspaces(&mut self, keyspaces: &Arc<Keyspaces>) {
         let wanted = keyspaces.has_lattice().then_some(keyspaces);
         self.keyspaces = wanted.cloned();
+        let lattices = keyspaces.iter().filter(|keyspace| keyspace.is_lattice());
+        let period = lattices.map(|keyspace| u64::from(keyspace.gossip_ms) * 1000);
+        self.gossip_us = period.min().unwrap_or(0);
+    }
+
+    /// Whether there is a lattice keyspace of which this is true.
+    pub fn any_lattice(&self, f: impl Fn(&Keyspace) -> bool) -> bool {
+        let mut all = self.keyspaces.iter().flat_map(|table| table.iter());
+        all.any(|keyspace| keyspace.is_lattice() && f(keyspace))
+    }
+
+    /// Microseconds between two epochs: as often as any keyspace wants it.
+    pub fn gossip_us(&self) -> u64 {
+        self.gossip_us
     }
 
     pub fn workers(&self) -> usize {

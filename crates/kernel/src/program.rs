@@ -62,6 +62,10 @@ pub trait Program {
     /// The reply to a command that may grow where there is no room.
     fn refuse_growth(resp3: bool, out: &mut Output);
 
+    /// The reply to a command that cannot be done on a lattice keyspace; `why`
+    /// goes on after its name.
+    fn refuse(command: u16, why: &str, resp3: bool, out: &mut Output);
+
     /// The reply to a command that may change the shard while changes cannot
     /// be logged; `why` is what the disk says.
     fn refuse_write(why: &str, resp3: bool, out: &mut Output);

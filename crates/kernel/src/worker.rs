@@ -14,6 +14,7 @@ mod loading;
 mod moving;
 mod notes;
 mod open;
+mod replicating;
 mod running;
 mod saving;
 mod scratch;
@@ -102,6 +103,8 @@ pub enum Message {
         conn: ConnId,
         seq: u32,
     },
+    /// Changes of replicated keys, or a report on them.
+    Replicate(Arc<[u8]>),
     /// Of loading and saving.
     Note(Box<Note>),
 }
@@ -178,6 +181,7 @@ pub struct Worker<P> {
     unaccounted: Vec<u16>,
     warm: Vec<Warm>,
     evictor: Evictor,
+    lattice: replicating::Lattice,
     program: PhantomData<P>,
 }
 
@@ -207,6 +211,7 @@ impl<P: Program> Worker<P> {
                 id.index(),
                 hash_seed,
             ),
+            lattice: replicating::Lattice::new(id, placement.workers()),
             placement: placement.seen_by(id),
             program: PhantomData,
         }
@@ -334,6 +339,10 @@ impl<P: Program> Worker<P> {
         if !self.may_run(now, header, out) {
             return Submitted::Done;
         }
+        if let Some(why) = self.refuses_action(action) {
+            P::refuse(header.command, why, header.resp3, out);
+            return Submitted::Done;
+        }
         if self.placement.workers() == 1 && self.locks.is_idle() {
             self.run_now(now, header, args, out);
             self.serve_waiters(now);
@@ -349,6 +358,7 @@ impl<P: Program> Worker<P> {
     pub fn settle(&mut self, now: Now, completions: &mut impl Completions) {
         self.serve_waiters(now);
         self.tell_clients(now, completions);
+        self.tell_exchanged(now, completions);
         if self.locks.is_idle() {
             return;
         }
@@ -439,6 +449,7 @@ impl<P: Program> Worker<P> {
             Message::Await(arrival) => self.on_arrival(from, *arrival),
             Message::Waits(note) => self.on_waits(*note, completions),
             Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
+            Message::Replicate(bytes) => self.on_replicate(now, bytes),
             Message::Note(note) => self.on_note(now, from, *note, completions),
         }
         self.end_long_frame();

@@ -110,6 +110,7 @@ impl Program for TestProgram {
         Self::is_write(command)
     }
 
+    fn refuse(_: u16, _: &str, _: bool, _: &mut Output) {}
     fn refuse_write(_: &str, _: bool, out: &mut Output) {
         out.bytes.extend_from_slice(b"unwritable");
     }

@@ -93,6 +93,10 @@ pub enum Effect<'a> {
         a: u8,
         b: u8,
     },
+    /// The table of keyspaces is this one, encoded, unless that was older.
+    Keyspaces {
+        bytes: &'a [u8],
+    },
 }
 
 /// Bytes that are no effect.
@@ -123,6 +127,7 @@ const PUT_EXPIRING: u8 = 13;
 const MORE: u8 = 14;
 const MOVE: u8 = 15;
 const COPY: u8 = 16;
+const KEYSPACES: u8 = 17;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -161,6 +166,7 @@ impl<'a> Effect<'a> {
             Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
+            Effect::Keyspaces { bytes } => table(out, bytes),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
                 db,
@@ -206,6 +212,9 @@ impl<'a> Effect<'a> {
         if tag == SWAP_DB {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
+        }
+        if tag == KEYSPACES {
+            return Self::decode_table(from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
@@ -265,6 +274,12 @@ impl<'a> Effect<'a> {
         })
     }
 
+    fn decode_table(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+        let len = varint(from)?;
+        let bytes = slice(from, len)?;
+        Ok(Effect::Keyspaces { bytes })
+    }
+
     fn decode_typed(
         (kind, db): (u8, u8),
         key: &'a [u8],
@@ -314,7 +329,9 @@ impl<'a> Effect<'a> {
             Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
                 (Some((db, key)), Some((to_db, to)))
             }
-            Effect::FlushDb { .. } | Effect::SwapDb { .. } => (None, None),
+            Effect::FlushDb { .. } | Effect::SwapDb { .. } | Effect::Keyspaces { .. } => {
+                (None, None)
+            }
         };
         first.into_iter().chain(second)
     }
@@ -340,6 +357,12 @@ fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[
     put_varint(out, bytes.len() as u64 + 1);
     out.extend_from_slice(key);
     out.push(tag as u8);
+    out.extend_from_slice(bytes);
+}
+
+fn table(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&[KEYSPACES, 0]);
+    put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 

@@ -42,6 +42,7 @@ fn samples() -> Vec<Effect<'static>> {
         },
         Effect::Expire { db, key, at: None },
         Effect::FlushDb { db: 15 },
+        Effect::Keyspaces { bytes: b"table" },
         Effect::SwapDb { a: 0, b: 15 },
     ]
     .into_iter()

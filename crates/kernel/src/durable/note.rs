@@ -3,6 +3,7 @@
 use super::keeper::{Pinned, Saved, Usage};
 use super::load::{Loaded, LogSummary};
 use super::resolve::Verdict;
+use crate::keyspace::Keyspaces;
 use crate::lock::KeyName;
 use crate::shard::Entry;
 use crate::worker::LoadPlan;
@@ -23,12 +24,19 @@ pub enum Note {
         verdicts: Arc<Vec<Verdict>>,
         run: u64,
     },
+    /// To all: the table of keyspaces that one of the sender's partitions had.
+    Table(Arc<Keyspaces>),
     /// A worker has loaded all of its partitions.
     Loaded,
     /// To one worker: keys that it owns now.
     Keys(Vec<(KeyName, Entry)>),
     /// To all: no more keys come from the sender.
     NoMoreKeys,
+    /// To all: this is the table of keyspaces; tell one another what you have of
+    /// replicated keys.
+    Exchange(Arc<Keyspaces>),
+    /// The sender has heard what all others have.
+    Exchanged,
     /// To all: serve.
     Serve,
     /// To all: the node cannot start.

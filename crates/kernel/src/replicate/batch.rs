@@ -36,7 +36,9 @@ pub struct Report {
     pub upto: u64,
     /// The least that the sender has heard of the others.
     pub least: u64,
-    /// The sender would like the horizon to pass this; 0: nothing.
+    /// The sender's horizon.
+    pub horizon: u64,
+    /// The sender would like to forget what was removed up to this; 0: nothing.
     pub wanted: u64,
     /// When the first of the epoch's changes was made, in Unix microseconds;
     /// 0: there were none.
@@ -49,6 +51,8 @@ pub struct Batch<'a> {
     pub from: u16,
     /// How often the sender's databases had been flushed.
     pub flushes: u64,
+    /// No stamp in it has a higher time.
+    pub newest: u64,
     pub body: Body<'a>,
 }
 
@@ -108,6 +112,7 @@ impl<'a> Batch<'a> {
         let kind = byte(from)?;
         let sender = u16::try_from(varint(from)?).map_err(|_| NotAnEffect)?;
         let flushes = varint(from)?;
+        let newest = varint(from)?;
         let body = match kind {
             ITEMS => Body::Items(Items(from)),
             ORDERED => {
@@ -121,8 +126,9 @@ impl<'a> Batch<'a> {
             }
             REPORT => {
                 let report = Report {
-                    upto: varint(from)?,
+                    upto: newest,
                     least: varint(from)?,
+                    horizon: varint(from)?,
                     wanted: varint(from)?,
                     since_us: varint(from)?,
                 };
@@ -136,6 +142,7 @@ impl<'a> Batch<'a> {
         Ok(Self {
             from: sender,
             flushes,
+            newest,
             body,
         })
     }
@@ -150,13 +157,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(from: u16, flushes: u64) -> Self {
-        Self::with_head(head(ITEMS, from, flushes))
+    /// `newest`: no stamp of its items has a higher time.
+    pub fn new(from: u16, flushes: u64, newest: u64) -> Self {
+        Self::with_head(head(ITEMS, from, flushes, newest))
     }
 
     /// For keys of keyspaces with causal cuts: `after` is the sender's vector.
-    pub fn ordered(from: u16, flushes: u64, after: &[u64]) -> Self {
-        let mut head = head(ORDERED, from, flushes);
+    pub fn ordered(from: u16, flushes: u64, newest: u64, after: &[u64]) -> Self {
+        let mut head = head(ORDERED, from, flushes, newest);
         put_varint(&mut head, after.len() as u64);
         after.iter().for_each(|&time| put_varint(&mut head, time));
         Self::with_head(head)
@@ -205,18 +213,19 @@ impl Writer {
 
 impl Report {
     pub fn encode(&self, from: u16, flushes: u64) -> Arc<[u8]> {
-        let mut out = head(REPORT, from, flushes);
-        for n in [self.upto, self.least, self.wanted, self.since_us] {
+        let mut out = head(REPORT, from, flushes, self.upto);
+        for n in [self.least, self.horizon, self.wanted, self.since_us] {
             put_varint(&mut out, n);
         }
         out.into()
     }
 }
 
-fn head(kind: u8, from: u16, flushes: u64) -> Vec<u8> {
+fn head(kind: u8, from: u16, flushes: u64, newest: u64) -> Vec<u8> {
     let mut out = vec![kind];
     put_varint(&mut out, u64::from(from));
     put_varint(&mut out, flushes);
+    put_varint(&mut out, newest);
     out
 }
 
@@ -270,15 +279,15 @@ mod tests {
                 )
             })
             .collect();
-        let messages = write(&mut Writer::new(7, 3), &all);
+        let messages = write(&mut Writer::new(7, 3, 9), &all);
         assert!(messages.len() > 5);
         assert!(messages.iter().all(|m| m.len() <= BATCH_BYTES));
         assert_eq!(read(&messages, None), all);
         let large = vec![(0, b"k".to_vec(), vec![1; 3 * BATCH_BYTES])];
-        assert_eq!(read(&write(&mut Writer::new(7, 3), &large), None), large);
-        assert!(Writer::new(7, 3).take().is_empty());
+        assert_eq!(read(&write(&mut Writer::new(7, 3, 9), &large), None), large);
+        assert!(Writer::new(7, 3, 9).take().is_empty());
         let after = [5, 0, u64::MAX];
-        let messages = write(&mut Writer::ordered(7, 3, &after), &all);
+        let messages = write(&mut Writer::ordered(7, 3, 9, &after), &all);
         assert_eq!(read(&messages, Some(&after)), all);
     }
 
@@ -287,6 +296,7 @@ mod tests {
         let report = Report {
             upto: 1 << 60,
             least: 5,
+            horizon: 4,
             wanted: 0,
             since_us: 9,
         };

@@ -96,10 +96,7 @@ impl Changeset {
         }
         let mask = self.places.len() - 1;
         let mut place = key.hash as usize & mask;
-        loop {
-            let Some(at) = self.places[place].checked_sub(1) else {
-                break;
-            };
+        while let Some(at) = self.places[place].checked_sub(1) {
             let entry = &self.entries[at as usize];
             let same = entry.hash == key.hash && entry.db == db;
             if same && self.names[entry.name.0..entry.name.1] == *key.bytes {

@@ -10,8 +10,13 @@
 //! horizon can be forgotten.
 //!
 //! A horizon that another has found is not taken over: its sender may know of
-//! messages that are still on their way here. A worker forgets on its own
-//! hearing only, which comes after these.
+//! messages that are still on their way here. A worker goes by its own hearing
+//! only, which comes after these.
+//!
+//! Nor is a worker's own horizon enough to forget. Who has forgotten a key may
+//! begin anew with it, from nothing, and must not meet others who take that for
+//! something older than the removal that they still know. So a worker also says
+//! its horizon, and what is forgotten lies before all of these.
 
 /// What one worker knows of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +26,8 @@ pub struct Heard {
     upto: Vec<u64>,
     /// The least that each has heard up to, as it has said.
     least: Vec<u64>,
+    /// The horizon of each, as it has said.
+    horizons: Vec<u64>,
 }
 
 impl Heard {
@@ -30,12 +37,14 @@ impl Heard {
             own,
             upto: vec![0; workers],
             least: vec![0; workers],
+            horizons: vec![0; workers],
         }
     }
 
     /// `from` has said that it has sent everything up to `upto`, and has heard
-    /// up to `least` itself. What was said before stays true.
-    pub fn hear(&mut self, from: usize, upto: u64, least: u64) {
+    /// up to `least` itself, and what its horizon is. What was said before
+    /// stays true.
+    pub fn hear(&mut self, from: usize, upto: u64, least: u64, horizon: u64) {
         if from == self.own {
             return;
         }
@@ -44,6 +53,9 @@ impl Heard {
         }
         if let Some(told) = self.least.get_mut(from) {
             *told = (*told).max(least);
+        }
+        if let Some(told) = self.horizons.get_mut(from) {
+            *told = (*told).max(horizon);
         }
     }
 
@@ -63,6 +75,12 @@ impl Heard {
     pub fn horizon(&self) -> u64 {
         let told = self.others().map(|worker| self.least[worker]);
         told.min().unwrap_or(u64::MAX).min(self.least())
+    }
+
+    /// What was removed up to this may be forgotten.
+    pub fn settled(&self) -> u64 {
+        let told = self.others().map(|worker| self.horizons[worker]);
+        told.min().unwrap_or(u64::MAX).min(self.horizon())
     }
 
     /// Up to where it has heard of each, in order.
@@ -92,25 +110,26 @@ mod tests {
     #[test]
     fn the_horizon_waits_for_the_slowest_and_for_what_it_says() {
         let mut heard = Heard::new(1, 3);
-        heard.hear(0, 10, 5);
+        heard.hear(0, 10, 5, 0);
         assert_eq!((heard.least(), heard.horizon()), (0, 0));
-        heard.hear(2, 7, 9);
+        heard.hear(2, 7, 9, 6);
         assert_eq!((heard.least(), heard.horizon()), (7, 5));
-        heard.hear(0, 9, 8);
+        heard.hear(0, 9, 8, 3);
+        assert_eq!(heard.settled(), 3);
         assert_eq!(
             (heard.least(), heard.horizon()),
             (7, 7),
             "nothing is unsaid"
         );
-        heard.hear(1, 1, 1);
+        heard.hear(1, 1, 1, 1);
         assert_eq!(heard.least(), 7, "what it hears of itself means nothing");
     }
 
     #[test]
     fn what_a_change_may_depend_on_is_covered_or_not() {
         let mut heard = Heard::new(2, 3);
-        heard.hear(0, 10, 0);
-        heard.hear(1, 4, 0);
+        heard.hear(0, 10, 0, 0);
+        heard.hear(1, 4, 0, 0);
         assert!(heard.covers(0, &[99, 4, 99]));
         assert!(!heard.covers(0, &[99, 5, 99]));
         assert!(heard.covers(1, &[10, 99, 0]));
@@ -125,7 +144,7 @@ mod tests {
             workers in 2usize..5,
             steps in prop::collection::vec((0usize..5, 0usize..5, 0u8..3), 0..300),
         ) {
-            type Said = (u64, u64, Vec<u64>);
+            type Said = (u64, u64, u64, Vec<u64>);
             let mut heard: Vec<_> = (0..workers).map(|w| Heard::new(w, workers)).collect();
             let mut wires = vec![vec![std::collections::VecDeque::<Said>::new(); workers]; workers];
             let mut fresh = vec![Vec::<u64>::new(); workers];
@@ -142,18 +161,21 @@ mod tests {
                     1 => {
                         clock += 1;
                         let changes = std::mem::take(&mut fresh[a]);
-                        let said = (clock, heard[a].least(), changes);
+                        let said = (clock, heard[a].least(), heard[a].horizon(), changes);
                         for to in (0..workers).filter(|&to| to != a) {
                             wires[a][to].push_back(said.clone());
                         }
                     }
-                    _ => if let Some((upto, least, changes)) = wires[a][b].pop_front() {
+                    _ => if let Some((upto, least, horizon, changes)) = wires[a][b].pop_front() {
                         has[b].extend(changes);
-                        heard[b].hear(a, upto, least);
+                        heard[b].hear(a, upto, least, horizon);
                     }
                 }
                 let all: std::collections::BTreeSet<u64> = has.iter().flatten().copied().collect();
+                let horizons = heard.iter().map(Heard::horizon);
+                let lowest = horizons.min().unwrap_or(0);
                 for heard in &heard {
+                    prop_assert!(heard.settled() <= lowest);
                     let below = || all.range(..=heard.horizon());
                     prop_assert!(has.iter().all(|has| below().all(|t| has.contains(t))));
                 }

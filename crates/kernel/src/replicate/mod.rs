@@ -13,10 +13,14 @@
 //! - [`heard`]: how far workers have heard of one another, and what can be
 //!   forgotten
 //! - [`level`]: consistency levels, one a file
+//! - `streams`: to whom
+//! - [`replicas`]: one worker's part in all of it
 //! - [`session`]: what a client's session keeps for them
 
 pub mod batch;
 pub mod changeset;
 pub mod heard;
 pub mod level;
+pub mod replicas;
 pub mod session;
+mod streams;

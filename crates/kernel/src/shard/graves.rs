@@ -88,6 +88,11 @@ impl Graves {
         self.by_key.len()
     }
 
+    /// Whether nothing waits to be forgotten.
+    pub(super) fn is_settled(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -189,6 +189,12 @@ impl Shard {
         self.dbs.iter().map(|db| db.graves.len()).sum()
     }
 
+    /// Whether there is anything that is only kept until everybody has heard
+    /// of it.
+    pub fn has_to_forget(&self) -> bool {
+        self.dbs.iter().any(|db| !db.graves.is_settled())
+    }
+
     /// Forgets what was deleted up to `horizon`, the time of a stamp, which all
     /// replicas have set as their horizon: they take it well when who has
     /// forgotten begins anew. Looks at no more than `budget` keys; returns

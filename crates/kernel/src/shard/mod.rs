@@ -76,6 +76,7 @@ pub use types::{
 };
 pub use watch::WatchId;
 
+use crate::keyspace::Keyspaces;
 use crate::replicate::changeset::Changeset;
 use awaited::Awaited;
 use db::{Db, Outside};
@@ -175,6 +176,8 @@ pub struct Shard {
     next_maintain: usize,
     /// The time while a journal is replayed: nothing is due at 0.
     replay_now: Now,
+    /// Of a journal that is replayed.
+    keyspaces: Arc<Keyspaces>,
 }
 
 fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
@@ -221,6 +224,7 @@ impl Shard {
             next_expire: 0,
             next_maintain: 0,
             replay_now: Now::default(),
+            keyspaces: Arc::default(),
         }
     }
 

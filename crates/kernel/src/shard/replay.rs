@@ -4,8 +4,10 @@
 use super::Shard;
 use super::types::{ExpirySetting, Key, NewValue};
 use crate::durable::effect::{Effect, NotAnEffect};
+use crate::keyspace::Keyspaces;
 use rufous_base::Now;
 use rufous_base::limits::MAX_BULK;
+use std::sync::Arc;
 
 /// No effect has an expiry of 0 after this, and so none is due at 0, the time
 /// of replay. Both times are long past.
@@ -91,6 +93,7 @@ impl Shard {
             }
             Effect::FlushDb { db } => self.empty(usize::from(db)),
             Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
+            Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
             _ => return self.perform_on_any(effect),
         }
         Ok(())
@@ -157,6 +160,20 @@ impl Shard {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Keeps the table of keyspaces for whoever loads.
+    fn keep_keyspaces(&mut self, bytes: &[u8]) -> Result<(), NotAnEffect> {
+        let table = Keyspaces::decode(bytes)?;
+        if table.version() >= self.keyspaces.version() {
+            self.keyspaces = Arc::new(table);
+        }
+        Ok(())
+    }
+
+    /// The table of keyspaces that was replayed last.
+    pub fn replayed_keyspaces(&self) -> &Arc<Keyspaces> {
+        &self.keyspaces
     }
 
     /// Refuses what only strings can have had done to them.

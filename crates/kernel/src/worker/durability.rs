@@ -262,6 +262,16 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    /// Likewise, of what tells of data and is for another worker.
+    pub(super) fn send_gated(&mut self, to: WorkerId, message: Message) {
+        let position = self.position();
+        if !self.is_in_trouble() && self.committed() < position {
+            self.durable.held.push_back((position, to, message));
+        } else {
+            self.send(to, message);
+        }
+    }
+
     pub(super) fn end_frame(&mut self) {
         let tells = self.shard.journal_tells();
         let journal = self.shard.journal();
@@ -287,6 +297,7 @@ impl<P: Program> Worker<P> {
     /// wait for.
     pub fn end_turn(&mut self, now: Now) -> Option<u64> {
         self.end_frame();
+        self.replicate(now);
         let log = self.durable.log.as_mut()?;
         if self.durable.closing {
             log.close();
@@ -326,7 +337,8 @@ impl<P: Program> Worker<P> {
 
     /// When [`Worker::end_turn`] is to be called at the latest.
     pub fn durability_wake_us(&self) -> Option<u64> {
-        self.durable.log.as_ref().and_then(LogWriter::wake_at_us)
+        let log = self.durable.log.as_ref().and_then(LogWriter::wake_at_us);
+        log.into_iter().chain(self.replication_wake_us()).min()
     }
 
     /// Requests to the disk since the last call.

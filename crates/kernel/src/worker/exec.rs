@@ -20,6 +20,7 @@ use crate::multi::{Multi, NodeAction, Part};
 use crate::program::Program;
 use crate::shard::{Shard, WatchId};
 use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a transaction needs.
@@ -50,6 +51,8 @@ pub struct HeldExec {
     /// For the command that runs next.
     pub(super) borrowed: Borrowed,
     wrote: bool,
+    /// Of its next write.
+    stamp: Option<Stamp>,
 }
 
 impl HeldExec {
@@ -174,9 +177,11 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) {
+        self.resume_transaction(now, &mut held.stamp);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
         self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
+        held.stamp = self.end_transaction();
         held.give_back(now);
         held.wrote |= P::is_write(header.command);
         held.multi.actions.extend(action);
@@ -208,14 +213,8 @@ impl<P: Program> Worker<P> {
         self.execs.spare = Some(held.scratch);
         let mut replies = Box::<Batch>::default();
         replies.push_reply(*header, reply);
-        self.scatter(
-            now,
-            tickets,
-            writes,
-            &actions,
-            (self.id, replies),
-            completions,
-        );
+        let changes = (writes, &actions[..], None);
+        self.scatter(now, tickets, changes, (self.id, replies), completions);
     }
 
     /// Everything is held: the embedder may run the transaction.
@@ -225,6 +224,7 @@ impl<P: Program> Worker<P> {
         let mut scratch = spare.unwrap_or_else(|| Box::new(Shard::new(seed)));
         scratch.set_policy(self.shard.policy());
         scratch.set_tuning(*self.shard.tuning());
+        scratch.set_keying(self.keying());
         if !multi.dirty {
             load(&mut scratch, &multi.gathered, now);
         }
@@ -236,11 +236,15 @@ impl<P: Program> Worker<P> {
             scratch,
             borrowed: Borrowed::default(),
             wrote: false,
+            stamp: None,
         });
     }
 
     /// Whether a key was touched that the part's watcher watches here.
     pub(super) fn is_dirty(&mut self, part: &Part, now: Now) -> bool {
+        if let Some(table) = &part.table {
+            return self.is_at_odds(table, now);
+        }
         let Some(watcher) = part.watcher else {
             return false;
         };

@@ -10,11 +10,12 @@
 //! 3. Every worker starts its log before worker 0 says that the node serves:
 //!    no command runs anywhere without being logged.
 
+use super::moving::highest_generation;
 use super::{Completions, Worker};
 use crate::durable::keeper::Keeper;
 use crate::durable::load::{self, Folder, Loader, LogSummary, judge};
 use crate::durable::resolve::Verdict;
-use crate::durable::{DataFile, Event, Manifest, Note, ids, manifest};
+use crate::durable::{Event, Manifest, Note, ids, manifest};
 use crate::program::Program;
 use crate::shard::Shard;
 use rufous_base::disk::{
@@ -71,6 +72,11 @@ pub(super) enum Stage {
         /// Workers that may send more.
         senders: usize,
     },
+    /// Replicas hear what the others have kept.
+    Exchanging {
+        /// Worker 0 knows that this one has.
+        told: bool,
+    },
     Failed,
 }
 
@@ -99,6 +105,7 @@ pub(super) struct Heard {
     /// To be told once the manifest is right.
     resolved: Option<(Arc<Vec<Verdict>>, u64)>,
     loaded: usize,
+    pub(super) exchanged: usize,
 }
 
 impl<P: Program> Worker<P> {
@@ -284,8 +291,11 @@ impl<P: Program> Worker<P> {
                 load::Stage::Finished => {
                     let loaded = part.loader.loaded().cloned();
                     let staging = part.staging.take();
+                    let shard = staging.as_deref().unwrap_or(&self.shard);
+                    let table = Arc::clone(shard.replayed_keyspaces());
                     loading.at += 1;
                     self.durable.events.extend(loaded.map(Event::Loaded));
+                    self.tell_table(now, &table, completions);
                     if let Some(staging) = staging {
                         self.move_keys(now, staging, completions);
                     }
@@ -446,7 +456,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn on_loaded(&mut self, now: Now, completions: &mut impl Completions) {
         self.durable.heard.loaded += 1;
         if self.durable.heard.loaded == self.placement.workers() {
-            self.tell_all(now, || Note::Serve, completions);
+            self.begin_exchange(now, completions);
         }
     }
 
@@ -461,7 +471,7 @@ impl<P: Program> Worker<P> {
             Ok(_) if self.durable.heard.resolved.is_some() => {
                 self.tell_resolved(now, completions);
             }
-            Ok(_) => self.tell_all(now, || Note::Serve, completions),
+            Ok(_) => self.begin_exchange(now, completions),
             Err(text) => self.cannot_load(now, &text, completions),
         }
     }
@@ -482,15 +492,6 @@ impl<P: Program> Worker<P> {
         self.durable.stage = Stage::Failed;
         self.durable.events.push(Event::Unloadable(text));
     }
-}
-
-fn highest_generation(files: &[FileInfo]) -> u64 {
-    let generation = |f: &FileInfo| match DataFile::parse(&f.file) {
-        Some(file) => Some(file.generation()),
-        None => manifest::kept_generation(&f.file),
-    };
-    let generations = files.iter().filter_map(generation);
-    generations.max().unwrap_or(0)
 }
 
 fn explain(damage: &load::Damage) -> String {

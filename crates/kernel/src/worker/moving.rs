@@ -3,9 +3,10 @@
 
 use super::loading::Stage;
 use super::{Completions, Worker};
-use crate::durable::Note;
+use crate::durable::{DataFile, Note, manifest};
 use crate::program::Program;
 use crate::shard::Shard;
+use rufous_base::disk::FileInfo;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
@@ -28,21 +29,44 @@ impl<P: Program> Worker<P> {
             while let Some(at) = cursor {
                 let mut names = Vec::new();
                 cursor = staging.scan(db, at, KEYS_PER_MESSAGE, never, &mut |item| {
-                    names.push(item.key.to_vec());
+                    names.push(item.key.into());
                 });
-                let mut by_owner = BTreeMap::<WorkerId, Vec<_>>::new();
-                for name in names {
-                    let key = staging.key(&name);
-                    if let Some(entry) = staging.clone_entry(db, key, never) {
-                        let owner = self.placement.owner(&name);
-                        let name = (db as u8, name.into_boxed_slice());
-                        by_owner.entry(owner).or_default().push((name, entry));
-                    }
-                }
-                for (owner, keys) in by_owner {
-                    self.tell(now, owner, Note::Keys(keys), completions);
-                }
+                self.move_some(now, &mut staging, db, names, completions);
             }
+            // What is known of deleted keys goes along.
+            let mut from = Some(Box::<[u8]>::default());
+            while let Some(at) = from {
+                let (names, next) = staging.graves(db, &at, KEYS_PER_MESSAGE);
+                let names = names.iter().map(|name| Box::from(&**name)).collect();
+                self.move_some(now, &mut staging, db, names, completions);
+                from = next;
+            }
+        }
+    }
+
+    /// A replicated key goes to its primary: the other replicas hear of it
+    /// before anybody is served.
+    fn move_some(
+        &mut self,
+        now: Now,
+        staging: &mut Shard,
+        db: usize,
+        names: Vec<Box<[u8]>>,
+        completions: &mut impl Completions,
+    ) {
+        let mut by_owner = BTreeMap::<WorkerId, Vec<_>>::new();
+        for name in names {
+            let key = staging.key(&name);
+            if let Some(entry) = staging.gather_entry(db, key, Now::default()) {
+                let owner = self.placement.primary(&name);
+                by_owner
+                    .entry(owner)
+                    .or_default()
+                    .push(((db as u8, name), entry));
+            }
+        }
+        for (owner, keys) in by_owner {
+            self.tell(now, owner, Note::Keys(keys), completions);
         }
     }
 
@@ -74,4 +98,14 @@ impl<P: Program> Worker<P> {
         self.start_log(generation, 0, 0, None);
         self.begin_snapshot(generation);
     }
+}
+
+/// Of all files that are there, whether they count or not.
+pub(super) fn highest_generation(files: &[FileInfo]) -> u64 {
+    let generation = |f: &FileInfo| match DataFile::parse(&f.file) {
+        Some(file) => Some(file.generation()),
+        None => manifest::kept_generation(&f.file),
+    };
+    let generations = files.iter().filter_map(generation);
+    generations.max().unwrap_or(0)
 }

@@ -66,6 +66,9 @@ impl<P: Program> Worker<P> {
                 self.on_scanned(now, partition, summary, completions);
             }
             Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
+            Note::Table(table) => self.on_table(&table),
+            Note::Exchange(table) => self.on_exchange(&table),
+            Note::Exchanged => self.on_exchanged(now, completions),
             Note::Loaded => self.on_loaded(now, completions),
             Note::Keys(keys) => self.on_keys(keys),
             Note::NoMoreKeys => self.on_no_more_keys(),

@@ -20,13 +20,18 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) -> Option<Wait> {
         self.shard.set_touch(!header.no_touch);
+        let writes = self.placement.has_lattice() && P::is_write(header.command);
+        let start = out.mark();
+        if writes {
+            self.begin_writes(now);
+        }
         let mut context = Context {
             shard: &mut self.shard,
             db: usize::from(header.db),
             now,
             resp3: header.resp3,
             quiet: header.quiet,
-            out,
+            out: &mut *out,
             rng: &mut self.rng,
             hash: header.hash,
             wait: None,
@@ -35,8 +40,11 @@ impl<P: Program> Worker<P> {
             context.out.bytes.extend_from_slice(b"+OK\r\n");
             return None;
         }
-        let succeeded = P::run(header.command, &mut context, args);
+        let mut succeeded = P::run(header.command, &mut context, args);
         let wait = context.wait;
+        if writes {
+            succeeded &= self.end_writes(now, header, (out, start));
+        }
         if wait.is_none() {
             self.note(header.command, succeeded);
         }

@@ -192,9 +192,11 @@ impl<P: Program> Worker<P> {
         self.shard.begin_snapshot();
         let identity = self.durable.identity(self.id, self.placement.workers());
         let next_seq = self.durable.log.as_ref().map_or(0, |l| l.appended());
+        let mut writer = SnapshotWriter::new(identity, generation, next_seq);
+        writer.take(&self.table_effect());
         self.durable.snapshot = Some(Snapshotting {
             generation,
-            writer: SnapshotWriter::new(identity, generation, next_seq),
+            writer,
             walked: false,
             saved: None,
             bytes: 0,

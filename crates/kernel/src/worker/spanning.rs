@@ -5,6 +5,7 @@ use super::scratch::{discard, load, unload};
 use super::{Completions, Message, Work, Worker};
 use crate::batch::Batch;
 use crate::durable::{TxnId, entry};
+use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{
     Change, Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Visit,
@@ -14,13 +15,17 @@ use crate::shard::{Key, Shard};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a worker answers that was asked to hold keys.
 #[derive(Debug)]
 pub struct Hold {
     pub gathered: Vec<Gathered>,
-    /// The transaction's watcher found a key touched.
+    /// The transaction's watcher found a key touched, or there is one that does
+    /// not fit the table.
     pub dirty: bool,
+    /// What writes to it here must be stamped above.
+    pub promised: u64,
 }
 
 /// A worker's part in a command that has run: actions first, then writes.
@@ -29,6 +34,7 @@ pub struct Release {
     ticket: Ticket,
     writes: Vec<KeyWrite>,
     actions: Vec<NodeAction>,
+    table: Option<Arc<Keyspaces>>,
     finish: Finish,
 }
 
@@ -39,6 +45,7 @@ impl Release {
             ticket,
             writes: Vec::new(),
             actions: Vec::new(),
+            table: None,
             finish: Finish::LetGo,
         }
     }
@@ -64,6 +71,10 @@ pub(super) fn gather(
         }
     });
     gathered.collect()
+}
+
+fn is_cut(action: &NodeAction) -> bool {
+    matches!(action, NodeAction::Cut { .. })
 }
 
 /// What changed, by owner.
@@ -128,9 +139,11 @@ impl<P: Program> Worker<P> {
         now: Now,
     ) -> Hold {
         let dirty = part.is_some_and(|part| self.is_dirty(part, now));
+        let promised = self.promise(now, ticket);
         if dirty {
             return Hold {
                 dirty,
+                promised,
                 gathered: Vec::new(),
             };
         }
@@ -143,6 +156,7 @@ impl<P: Program> Worker<P> {
         Hold {
             gathered: gather(&mut self.shard, self.id, keys, now),
             dirty,
+            promised,
         }
     }
 
@@ -162,6 +176,7 @@ impl<P: Program> Worker<P> {
         multi.held.push((from, ticket));
         multi.gathered.extend(hold.gathered);
         multi.dirty |= hold.dirty;
+        self.was_promised(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
         {
@@ -174,14 +189,19 @@ impl<P: Program> Worker<P> {
 
     /// Everything is held: run the command once and send its writes home.
     pub(super) fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
-        let Some(multi) = self.with_others(now, multi, completions) else {
+        let Some(mut multi) = self.with_others(now, multi, completions) else {
             return;
         };
+        let reshapes = multi.table.is_some();
+        if reshapes {
+            self.judge_table(&mut multi);
+        }
         let Multi {
             mut batch,
             held,
             gathered,
             actions,
+            table,
             waiter,
             ..
         } = multi;
@@ -189,7 +209,11 @@ impl<P: Program> Worker<P> {
         self.scratch.set_tuning(*self.shard.tuning());
         load(&mut self.scratch, &gathered, now);
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
-        let answer = self.run_gathered(now, &mut batch, &gathered, waiter);
+        let answer = match reshapes {
+            // Its reply is there.
+            true => Some(self.id),
+            false => self.run_gathered(now, &mut batch, &gathered, waiter),
+        };
         let writes = match is_write && answer.is_some() {
             true => unload(&mut self.scratch, gathered, false, now),
             false => discard(&mut self.scratch, &gathered, now),
@@ -198,7 +222,8 @@ impl<P: Program> Worker<P> {
             Some(origin) => (origin, batch),
             None => (self.id, Box::default()),
         };
-        self.scatter(now, held, writes, &actions, replies, completions);
+        let changes = (writes, &actions[..], table);
+        self.scatter(now, held, changes, replies, completions);
     }
 
     /// Sends writes home, lets go of everything and hands out the replies:
@@ -207,12 +232,12 @@ impl<P: Program> Worker<P> {
         &mut self,
         now: Now,
         held: Vec<(WorkerId, Ticket)>,
-        mut writes: Writes,
-        actions: &[NodeAction],
+        (mut writes, actions, table): (Writes, &[NodeAction], Option<Arc<Keyspaces>>),
         (origin, replies): (WorkerId, Box<Batch>),
         completions: &mut impl Completions,
     ) {
-        let writers = self.writers(&held, &writes, actions);
+        let whole = table.is_some() || !actions.iter().all(is_cut);
+        let writers = self.writers(&held, &writes, whole);
         let multi = self.next_multi;
         self.next_multi += 1;
         let piece = (writers.len() > 1).then(|| PieceOf {
@@ -241,6 +266,7 @@ impl<P: Program> Worker<P> {
                 ticket,
                 writes: writes.remove(&owner).unwrap_or_default(),
                 actions: actions.to_vec(),
+                table: table.clone(),
                 finish,
             };
             releases.push((owner, release));
@@ -266,17 +292,11 @@ impl<P: Program> Worker<P> {
     }
 
     /// Who has something to log, in order.
-    fn writers(
-        &self,
-        held: &[(WorkerId, Ticket)],
-        writes: &Writes,
-        actions: &[NodeAction],
-    ) -> Vec<WorkerId> {
+    fn writers(&self, held: &[(WorkerId, Ticket)], writes: &Writes, whole: bool) -> Vec<WorkerId> {
         if !self.durable.logs() {
             return Vec::new();
         }
-        let is_cut = |action: &NodeAction| matches!(action, NodeAction::Cut { .. });
-        if actions.iter().all(is_cut) {
+        if !whole {
             return writes.keys().copied().collect();
         }
         let mut all: Vec<WorkerId> = held.iter().map(|h| h.0).collect();
@@ -295,19 +315,23 @@ impl<P: Program> Worker<P> {
             ticket,
             writes,
             actions,
+            table,
             finish,
         } = release;
         let start = self.shard.journal().len();
         for action in actions {
             match action {
-                NodeAction::FlushAll => (0..DATABASES).for_each(|db| self.shard.flush(db)),
-                NodeAction::FlushDb(db) => self.shard.flush(usize::from(db)),
+                NodeAction::FlushAll => (0..DATABASES).for_each(|db| self.flush(now, db)),
+                NodeAction::FlushDb(db) => self.flush(now, usize::from(db)),
                 NodeAction::SwapDb(a, b) => self.shard.swap(usize::from(a), usize::from(b)),
                 NodeAction::Cut {
                     generation,
                     snapshot,
                 } => self.cut(generation, snapshot),
             }
+        }
+        if let Some(table) = table {
+            self.take_table(&table);
         }
         for ((db, bytes), change) in writes {
             let key: Key<'_> = self.shard.key(&bytes);
@@ -321,6 +345,7 @@ impl<P: Program> Worker<P> {
                 Change::Effects(effects) => self.shard.carry_out(&effects, now),
             }
         }
+        self.note_writes(now);
         let multi = match finish {
             Finish::LetGo => {
                 self.let_go(now, ticket);

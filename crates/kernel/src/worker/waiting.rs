@@ -294,6 +294,7 @@ impl<P: Program> Worker<P> {
         if self.shard.has_touched() {
             self.serve(now, Some(ticket));
         }
+        self.redeem(ticket);
         self.locks.release(ticket);
     }
 

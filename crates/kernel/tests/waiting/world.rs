@@ -116,6 +116,10 @@ impl Program for Lists {
         matches!(command, POP | SHIFT)
     }
 
+    fn refuse(_: u16, _: &str, _: bool, _: &mut Output) {
+        unreachable!("there are no keyspaces here");
+    }
+
     fn refuse_write(_: &str, _: bool, _: &mut Output) {
         unreachable!("there is no log here");
     }

@@ -2,6 +2,7 @@
 
 use super::super::effect::{Effect, NotAnEffect};
 use super::Damage;
+use crate::keyspace::Keyspaces;
 use crate::shard::{Shard, Warm};
 use rufous_base::disk::FileName;
 use rufous_datatype::algebra::Tuning;
@@ -64,6 +65,7 @@ pub(super) fn is_possible(effect: &Effect<'_>) -> bool {
         Effect::Write { at, bytes, .. } => {
             at.saturating_add(bytes.len() as u64) <= rufous_base::limits::MAX_BULK
         }
+        Effect::Keyspaces { bytes } => Keyspaces::decode(bytes).is_ok(),
         Effect::Update { tag, ops, .. } => tag.are_operations(ops),
         Effect::Put { tag, chunk, .. } | Effect::More { tag, chunk, .. } => {
             tag.empty().extend(chunk, &Tuning::default()).is_ok()

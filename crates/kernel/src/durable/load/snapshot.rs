@@ -114,10 +114,14 @@ impl SnapshotPass {
                 let start = rest;
                 match Entry::decode(&mut rest) {
                     Ok(Entry::Effect(
-                        effect @ (Effect::Set { .. } | Effect::Put { .. } | Effect::More { .. }),
+                        effect @ (Effect::Set { .. }
+                        | Effect::Put { .. }
+                        | Effect::More { .. }
+                        | Effect::Keyspaces { .. }),
                     )) if !self.ended => {
                         // The rest of a large value belongs to a key that was counted.
-                        keys += u64::from(!matches!(effect, Effect::More { .. }));
+                        let is_key = matches!(effect, Effect::Set { .. } | Effect::Put { .. });
+                        keys += u64::from(is_key);
                         let effect = &start[..start.len() - rest.len()];
                         if self.stage.push(effect, target).is_err() {
                             return damage(frame.offset, "a key is none");

@@ -1,0 +1,498 @@
+//! One worker's part in replication, as a state machine: it sends an epoch's
+//! changes when their time has come, merges what comes, and forgets what
+//! everybody has heard of. Its driver carries messages; those from one worker
+//! to another must arrive in order.
+//!
+//! Invariants:
+//! 1. What a report says its sender has sent lies before it on every wire: the
+//!    changes of an epoch are taken, and its report is dated, in one instant.
+//! 2. A write that another worker will make here under a stamp of its own, as
+//!    it holds the key, was promised a time ([`Replicas::promise`]): until it is
+//!    made no report says more than what was true at that time.
+//! 3. Whatever was merged is below the stamps of later writes here.
+
+use super::batch::{Batch, Body, Item, Items, Report};
+use super::changeset::Changeset;
+use super::heard::Heard;
+use super::streams::{Streams, write};
+use crate::durable::effect::NotAnEffect;
+use crate::keyspace::Keyspace;
+use crate::placement::Placement;
+use crate::shard::Shard;
+use rufous_base::limits::DATABASES;
+use rufous_base::{Now, WorkerId};
+use rufous_lattice::{Clock, Stamp};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Nothing was changed for so long: what was is sent before the epoch is over.
+const IDLE_US: u64 = 2_000;
+/// Keys that are sent, or looked at to be forgotten, in one step.
+const KEYS_PER_STEP: usize = 2048;
+/// An epoch ends early when its changes take so much.
+const MOST_CHANGES_BYTES: usize = 16 << 20;
+
+/// What is counted. Times are in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Own changes of replicated keys, and how many keys of epochs they became.
+    pub updates: u64,
+    pub sent_keys: u64,
+    /// Counted once for each receiver.
+    pub sent_messages: u64,
+    pub sent_bytes: u64,
+    pub merged_items: u64,
+    /// From the first change of an epoch to its being merged here.
+    pub stale_max_us: u64,
+    pub stale_sum_us: u64,
+    pub stale_epochs: u64,
+    /// How far the horizon is behind this worker's clock.
+    pub horizon_lag_us: u64,
+    /// Messages that wait for what they depend on.
+    pub held_back: u64,
+}
+
+/// Messages by receiver, in order.
+pub type Outbox = Vec<(WorkerId, Arc<[u8]>)>;
+
+/// What was said, or may be said, of one's own state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    upto: u64,
+    least: u64,
+    horizon: u64,
+}
+
+/// Changes being sent.
+#[derive(Debug)]
+struct Epoch {
+    changes: Changeset,
+    next: usize,
+    said: Said,
+    flushes: u64,
+    since_us: u64,
+    /// For causal cuts: what the changes may depend on.
+    after: Vec<u64>,
+}
+
+/// Times at which the changes since the last epoch were made.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    first: Now,
+    last_us: u64,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Replicas {
+    own: WorkerId,
+    clock: Clock,
+    heard: Heard,
+    /// How often databases were flushed, and each of them at which count.
+    flushes: u64,
+    flushed_at: [u64; DATABASES],
+    /// Up to where, and the least heard, may be said meanwhile.
+    promises: BTreeMap<u64, (u64, u64)>,
+    epoch: Option<Epoch>,
+    spare: Changeset,
+    fresh: Option<Fresh>,
+    /// Messages that wait, by sender.
+    inbox: Vec<VecDeque<Arc<[u8]>>>,
+    /// Somebody wants to forget what was removed up to this.
+    wanted: u64,
+    said: Said,
+    next_report_us: u64,
+    /// What was removed up to this has been forgotten.
+    forgotten: u64,
+    figures: Figures,
+}
+
+impl Replicas {
+    pub fn new(own: WorkerId, workers: usize) -> Self {
+        Self {
+            own,
+            clock: Clock::new(own.0),
+            heard: Heard::new(own.index(), workers),
+            flushes: 0,
+            flushed_at: [0; DATABASES],
+            promises: BTreeMap::new(),
+            epoch: None,
+            spare: Changeset::default(),
+            fresh: None,
+            inbox: (0..workers).map(|_| VecDeque::new()).collect(),
+            wanted: 0,
+            said: Said::default(),
+            next_report_us: 0,
+            forgotten: 0,
+            figures: Figures::default(),
+        }
+    }
+
+    /// For the writes of one transaction.
+    #[inline]
+    pub fn stamp(&mut self, now: Now) -> Stamp {
+        self.clock.tick(now.unix_us)
+    }
+
+    /// Stamps from now on are above this.
+    #[inline]
+    pub fn observe(&mut self, stamp: Stamp) {
+        self.clock.observe(stamp);
+    }
+
+    /// A command has run that may have changed replicas here.
+    #[inline]
+    pub fn wrote(&mut self, now: Now, changes: &Changeset) {
+        if changes.is_empty() {
+            return;
+        }
+        let fresh = self.fresh.get_or_insert(Fresh {
+            first: now,
+            last_us: 0,
+        });
+        fresh.last_us = now.mono_us;
+    }
+
+    /// Writes will be made here with stamps of another worker's, above the time
+    /// that is returned; until [`Replicas::redeem`] nothing is said beyond it.
+    pub fn promise(&mut self, now: Now, name: u64) -> u64 {
+        let upto = self.clock.tick(now.unix_us).time;
+        let least = self.heard.least();
+        self.promises.insert(name, (upto, least));
+        upto
+    }
+
+    pub fn redeem(&mut self, name: u64) {
+        self.promises.remove(&name);
+    }
+
+    /// A database was flushed here, as it is at every worker.
+    pub fn flushed(&mut self, db: usize, shard: &mut Shard) {
+        self.flushes += 1;
+        self.flushed_at[db] = self.flushes;
+        shard.changeset().forget_db(db as u8);
+    }
+
+    /// Has what is here sent, or a report that there is nothing.
+    pub fn start(&mut self) {
+        self.fresh = Some(Fresh {
+            first: Now::default(),
+            last_us: 0,
+        });
+    }
+
+    /// Whether every other worker has sent what it had when it started.
+    pub fn has_heard_all(&self) -> bool {
+        self.heard.least() > 0
+    }
+
+    /// The least that this worker has heard up to, of all others.
+    pub fn least(&self) -> u64 {
+        self.heard.least()
+    }
+
+    pub fn horizon(&self) -> u64 {
+        self.heard.horizon()
+    }
+
+    pub fn figures(&self) -> Figures {
+        let clock = self.clock.last();
+        let lag = clock - clock.min(self.heard.horizon());
+        let held_back = self.inbox.iter().map(VecDeque::len).sum::<usize>();
+        Figures {
+            horizon_lag_us: Stamp {
+                time: lag,
+                ..Stamp::ZERO
+            }
+            .unix_us(),
+            held_back: held_back as u64,
+            ..self.figures
+        }
+    }
+
+    /// When [`Replicas::poll`] is to be called at the latest.
+    pub fn wake_us(&self, period_us: u64) -> Option<u64> {
+        let is_behind = self.forgotten < self.heard.settled().min(self.wanted);
+        match self.epoch.is_some() || is_behind {
+            true => Some(0),
+            false => self.due_us(period_us),
+        }
+    }
+
+    /// When the next epoch ends.
+    fn due_us(&self, period_us: u64) -> Option<u64> {
+        let changes = self.fresh.map(|fresh| {
+            let end = fresh.first.mono_us + period_us;
+            end.min(fresh.last_us + IDLE_US)
+        });
+        let report = self.owes_report().then_some(self.next_report_us);
+        changes.into_iter().chain(report).min()
+    }
+
+    /// Whether others, or this worker, wait for what it has to say.
+    fn owes_report(&self) -> bool {
+        if self.inbox.len() == 1 {
+            return false;
+        }
+        let Said {
+            upto,
+            least,
+            horizon,
+        } = self.said;
+        self.wanted > upto.min(least).min(horizon).min(self.heard.settled())
+    }
+
+    /// Takes replication further by a bounded step. `held` are keys that must
+    /// not be shown as they are now. True where there is more to do at once.
+    pub fn poll(
+        &mut self,
+        now: Now,
+        period_us: u64,
+        (shard, placement): (&mut Shard, &Placement),
+        held: &dyn Fn(u8, &[u8]) -> bool,
+        out: &mut Outbox,
+    ) -> bool {
+        let more = self.forget(shard);
+        if placement.workers() == 1 {
+            shard.changeset().clear();
+            self.fresh = None;
+            return more;
+        }
+        if self.epoch.is_none() && self.is_due(now, period_us, shard) {
+            self.begin(now, period_us, shard);
+        }
+        if self.epoch.is_some() {
+            self.send(now, (shard, placement), held, out);
+        }
+        more || self.epoch.is_some()
+    }
+
+    fn is_due(&self, now: Now, period_us: u64, shard: &mut Shard) -> bool {
+        let due = self.due_us(period_us).is_some_and(|at| at <= now.mono_us);
+        due || shard.changeset().bytes() > MOST_CHANGES_BYTES
+    }
+
+    /// Takes what has changed, and dates the report on it.
+    fn begin(&mut self, now: Now, period_us: u64, shard: &mut Shard) {
+        let spare = std::mem::take(&mut self.spare);
+        let changes = std::mem::replace(shard.changeset(), spare);
+        let mut said = Said {
+            upto: self.clock.tick(now.unix_us).time,
+            least: self.heard.least(),
+            horizon: self.heard.horizon(),
+        };
+        shard.set_horizon(said.horizon);
+        for &(upto, least) in self.promises.values() {
+            said.upto = said.upto.min(upto);
+            said.least = said.least.min(least);
+        }
+        self.figures.updates += changes.updates();
+        self.figures.sent_keys += changes.len() as u64;
+        let fresh = self.fresh.take();
+        self.next_report_us = now.mono_us + period_us;
+        self.epoch = Some(Epoch {
+            changes,
+            next: 0,
+            said,
+            flushes: self.flushes,
+            since_us: fresh.map_or(0, |fresh| fresh.first.unix_us),
+            after: self.heard.vector().to_vec(),
+        });
+    }
+
+    /// Sends some of the epoch's changes; with the last of them the report.
+    fn send(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        held: &dyn Fn(u8, &[u8]) -> bool,
+        out: &mut Outbox,
+    ) {
+        let Some(mut epoch) = self.epoch.take() else {
+            return;
+        };
+        let mut streams = Streams::new(self.own, placement, self.clock.last());
+        let end = epoch.changes.len();
+        let ordered = |keyspace: &Keyspace| keyspace.cut || keyspace.level.is_ordered();
+        // What is to be taken over together is sent as of one instant.
+        let whole = placement.any_lattice(ordered);
+        let step = if whole {
+            end
+        } else {
+            end.min(epoch.next + KEYS_PER_STEP)
+        };
+        while epoch.next < step {
+            let changed = epoch.changes.get(epoch.next);
+            epoch.next += 1;
+            let Some(changed) = changed else { break };
+            let Some(keyspace) = placement.lattice(changed.key.bytes) else {
+                continue;
+            };
+            if held(changed.db, changed.key.bytes) {
+                shard.changeset().touch(changed.db, changed.key);
+                self.wrote(now, shard.changeset());
+                continue;
+            }
+            let writer = streams.of(keyspace, changed.key.bytes, (epoch.flushes, &epoch.after));
+            if let Some(writer) = writer {
+                write(now, shard, changed, writer);
+            }
+        }
+        streams.send(out, &mut self.figures);
+        if epoch.next < end {
+            self.epoch = Some(epoch);
+            return;
+        }
+        self.report(placement, &epoch, out);
+        epoch.changes.clear();
+        self.spare = epoch.changes;
+    }
+
+    fn report(&mut self, placement: &Placement, epoch: &Epoch, out: &mut Outbox) {
+        self.said = epoch.said;
+        let report = Report {
+            upto: epoch.said.upto,
+            least: epoch.said.least,
+            horizon: epoch.said.horizon,
+            wanted: self.wanted,
+            since_us: epoch.since_us,
+        };
+        let bytes = report.encode(self.own.0, epoch.flushes);
+        for worker in 0..placement.workers() {
+            let to = WorkerId(worker as u16);
+            if to != self.own {
+                self.figures.sent_messages += 1;
+                self.figures.sent_bytes += bytes.len() as u64;
+                out.push((to, Arc::clone(&bytes)));
+            }
+        }
+    }
+
+    fn forget(&mut self, shard: &mut Shard) -> bool {
+        let settled = self.heard.settled();
+        if shard.has_to_forget() {
+            if self.wanted <= settled {
+                self.wanted = self.clock.last();
+            }
+            if shard.forget_step(settled, KEYS_PER_STEP) {
+                return true;
+            }
+        }
+        self.forgotten = settled;
+        false
+    }
+
+    /// Takes a message of another worker.
+    pub fn receive(
+        &mut self,
+        now: Now,
+        shard: &mut Shard,
+        bytes: Arc<[u8]>,
+    ) -> Result<(), NotAnEffect> {
+        let batch = Batch::decode(&bytes)?;
+        let from = usize::from(batch.from);
+        let Some(queue) = self.inbox.get_mut(from) else {
+            return Err(NotAnEffect);
+        };
+        let waits = matches!(batch.body, Body::Ordered { .. });
+        if waits || batch.flushes > self.flushes || !queue.is_empty() {
+            queue.push_back(bytes);
+            return self.release(now, shard);
+        }
+        self.apply(now, shard, &batch)?;
+        // Others may have waited for what was heard.
+        if matches!(batch.body, Body::Report(_)) && self.inbox.iter().any(|q| !q.is_empty()) {
+            return self.release(now, shard);
+        }
+        Ok(())
+    }
+
+    /// Takes what has waited for what is here by now.
+    pub fn release(&mut self, now: Now, shard: &mut Shard) -> Result<(), NotAnEffect> {
+        let mut from = 0;
+        while from < self.inbox.len() {
+            let ready = self.ready(from)?;
+            for _ in 0..ready {
+                if let Some(bytes) = self.inbox[from].pop_front() {
+                    self.apply(now, shard, &Batch::decode(&bytes)?)?;
+                }
+            }
+            // What was heard may let others go on.
+            from = if ready > 0 { 0 } else { from + 1 };
+        }
+        Ok(())
+    }
+
+    /// How many of a sender's messages can be taken now: those that need not
+    /// be taken together with what has not come, up to a report.
+    fn ready(&self, from: usize) -> Result<usize, NotAnEffect> {
+        let mut together = false;
+        for (at, bytes) in self.inbox[from].iter().enumerate() {
+            let batch = Batch::decode(bytes)?;
+            if batch.flushes > self.flushes {
+                return Ok(0);
+            }
+            match batch.body {
+                Body::Ordered { after, .. } if self.heard.covers(from, &after) => together = true,
+                Body::Ordered { .. } => return Ok(0),
+                Body::Items(_) if !together => return Ok(at + 1),
+                Body::Items(_) => {}
+                Body::Report(_) => return Ok(at + 1),
+            }
+        }
+        Ok(0)
+    }
+
+    fn apply(&mut self, now: Now, shard: &mut Shard, batch: &Batch<'_>) -> Result<(), NotAnEffect> {
+        self.observe(Stamp {
+            time: batch.newest,
+            ..Stamp::ZERO
+        });
+        match &batch.body {
+            Body::Items(items) | Body::Ordered { items, .. } => {
+                self.merge(now, shard, batch.flushes, *items)
+            }
+            Body::Report(report) => {
+                self.on_report(now, usize::from(batch.from), report);
+                Ok(())
+            }
+        }
+    }
+
+    fn merge(
+        &mut self,
+        now: Now,
+        shard: &mut Shard,
+        flushes: u64,
+        items: Items<'_>,
+    ) -> Result<(), NotAnEffect> {
+        for item in items {
+            let Item {
+                db,
+                key,
+                tag,
+                chunk,
+            } = item?;
+            let db = usize::from(db);
+            // What was sent before a flush went with it.
+            if flushes < self.flushed_at[db] {
+                continue;
+            }
+            self.figures.merged_items += 1;
+            shard.merge(db, shard.key(key), tag, chunk, now)?;
+        }
+        Ok(())
+    }
+
+    fn on_report(&mut self, now: Now, from: usize, report: &Report) {
+        self.heard
+            .hear(from, report.upto, report.least, report.horizon);
+        self.wanted = self.wanted.max(report.wanted);
+        if report.since_us > 0 {
+            let stale = now.unix_us.saturating_sub(report.since_us);
+            self.figures.stale_max_us = self.figures.stale_max_us.max(stale);
+            self.figures.stale_sum_us += stale;
+            self.figures.stale_epochs += 1;
+        }
+    }
+}

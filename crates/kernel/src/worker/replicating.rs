@@ -1,0 +1,445 @@
+//! The worker's part in lattice keyspaces: which keys are in them, stamps for
+//! commands that write to them, and replication between the workers.
+//!
+//! The table of keyspaces changes while everything of every worker is held,
+//! so that no command, and no part of one, sees two tables. It is in every
+//! worker's log and snapshot; of those that a start finds the one with the
+//! highest version counts. Before a node serves after a start, every replica
+//! has heard all that any other has kept.
+//!
+//! What is said to other workers waits for the log like every message that
+//! tells of data.
+
+use super::loading::Stage;
+use super::{Completions, Message, Submitted, Worker};
+use crate::batch::Header;
+use crate::durable::Note;
+use crate::durable::effect::Effect;
+use crate::keyspace::{Keyspace, Keyspaces};
+use crate::lock::Ticket;
+use crate::multi::{Multi, NodeAction};
+use crate::program::Program;
+use crate::replicate::replicas::{Figures, Outbox, Replicas};
+use crate::shard::{Keyed, Keying, Shard};
+use rufous_base::limits::DATABASES;
+use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::{Refused, Writer};
+use rufous_lattice::Stamp;
+use std::sync::Arc;
+
+/// Keys that a walk takes at once.
+const KEYS: usize = 1024;
+
+/// What a worker keeps for lattice keyspaces.
+#[derive(Debug)]
+pub(super) struct Lattice {
+    table: Arc<Keyspaces>,
+    replicas: Replicas,
+    /// The next stamp of the transaction that runs.
+    open: Option<Stamp>,
+    outbox: Outbox,
+    more: bool,
+}
+
+impl Lattice {
+    pub(super) fn new(own: WorkerId, workers: usize) -> Self {
+        Self {
+            table: Arc::default(),
+            replicas: Replicas::new(own, workers),
+            open: None,
+            outbox: Vec::new(),
+            more: false,
+        }
+    }
+}
+
+/// How a shard is told of the table.
+#[derive(Debug)]
+struct Keys {
+    table: Arc<Keyspaces>,
+    workers: usize,
+}
+
+impl Keying for Keys {
+    #[inline]
+    fn of(&self, key: &[u8]) -> Option<Keyed> {
+        let keyspace = self.table.lattice(key)?;
+        Some(Keyed {
+            strings: Tag::Register,
+            is_shared: keyspace.spread(self.workers) > 1,
+        })
+    }
+}
+
+/// What must not change of a key that is there.
+fn shape(keyspace: Option<&Keyspace>, workers: usize) -> Option<(usize, bool)> {
+    let keyspace = keyspace?;
+    Some((keyspace.spread(workers), keyspace.level.keeps_siblings()))
+}
+
+impl<P: Program> Worker<P> {
+    /// The keyspaces of the node.
+    pub fn keyspaces(&self) -> &Arc<Keyspaces> {
+        &self.lattice.table
+    }
+
+    pub fn replication_figures(&self) -> Figures {
+        self.lattice.replicas.figures()
+    }
+
+    /// Makes `table`, a change of [`Worker::keyspaces`], that of every worker,
+    /// and then replies with `reply`; or with an error, where the table has
+    /// changed meanwhile, or where there are keys that would be replicated
+    /// otherwise than they are.
+    pub fn submit_keyspaces(
+        &mut self,
+        header: &Header,
+        table: Keyspaces,
+        reply: Output,
+        out: &mut Output,
+    ) -> Submitted {
+        if self.refuses_writes().is_some() {
+            let why = self.refuses_writes().unwrap_or_default();
+            P::refuse_write(why, header.resp3, out);
+            return Submitted::Done;
+        }
+        let mut batch = self.batch_of(header, Args::new(&[], &[], &mut []));
+        batch.set_reply(reply);
+        let workers = self.placement.workers();
+        self.start(Multi::on_keyspaces(batch, workers, Arc::new(table)));
+        Submitted::Barrier
+    }
+
+    /// Whether a key is here that another table would not leave as it is.
+    pub(super) fn is_at_odds(&mut self, table: &Keyspaces, now: Now) -> bool {
+        let (old, workers) = (Arc::clone(&self.lattice.table), self.placement.workers());
+        let differs =
+            |key: &[u8]| shape(old.lattice(key), workers) != shape(table.lattice(key), workers);
+        let mut odd = false;
+        for db in 0..DATABASES {
+            let mut cursor = Some(0);
+            while let Some(at) = cursor.filter(|_| !odd) {
+                let mut look = |item: crate::shard::Item<'_>| odd |= differs(item.key);
+                cursor = self.shard.scan(db, at, KEYS, now, &mut look);
+            }
+            odd = odd || each_grave(&self.shard, db, &mut |key| differs(key));
+        }
+        odd
+    }
+
+    /// What a change of the table is answered once everything is held.
+    pub(super) fn judge_table(&mut self, multi: &mut Multi) {
+        let Some(table) = &multi.table else { return };
+        let why = if multi.dirty {
+            "keys with this prefix exist, or were deleted less than some seconds ago: \
+             they would be replicated otherwise than they are"
+        } else if table.version() != self.lattice.table.version() + 1 {
+            "the keyspaces were changed meanwhile, try again"
+        } else {
+            return;
+        };
+        multi.table = None;
+        let (header, ..) = multi.batch.parts(0);
+        let mut reply = Output::default();
+        P::refuse(header.command, why, header.resp3, &mut reply);
+        multi.batch.set_reply(reply);
+    }
+
+    /// Takes over a table, and has the log say so.
+    pub(super) fn take_table(&mut self, table: &Arc<Keyspaces>) {
+        let mut bytes = Vec::new();
+        table.encode(&mut bytes);
+        let effect = Effect::Keyspaces { bytes: &bytes };
+        if self.durable.logs() {
+            effect.encode(self.shard.journal());
+        }
+        self.adopt_table(table);
+    }
+
+    fn adopt_table(&mut self, table: &Arc<Keyspaces>) {
+        self.lattice.table = Arc::clone(table);
+        self.placement.set_keyspaces(table);
+        let keying = self.keying();
+        self.scratch.set_keying(keying.clone());
+        self.shard.set_keying(keying);
+    }
+
+    pub(super) fn keying(&self) -> Option<Arc<dyn Keying>> {
+        let keys = || Keys {
+            table: Arc::clone(&self.lattice.table),
+            workers: self.placement.workers(),
+        };
+        let has_lattice = self.placement.has_lattice();
+        has_lattice.then(|| Arc::new(keys()) as Arc<dyn Keying>)
+    }
+
+    /// A snapshot begins with the table.
+    pub(super) fn table_effect(&self) -> Vec<u8> {
+        let (mut bytes, mut out) = (Vec::new(), Vec::new());
+        if self.lattice.table.version() > 0 {
+            self.lattice.table.encode(&mut bytes);
+            Effect::Keyspaces { bytes: &bytes }.encode(&mut out);
+        }
+        out
+    }
+}
+
+/// Stamps of commands.
+impl<P: Program> Worker<P> {
+    /// All commands until [`Worker::end_transaction`] write under one time.
+    pub fn begin_transaction(&mut self, now: Now) {
+        if self.placement.has_lattice() {
+            self.lattice.open = Some(self.lattice.replicas.stamp(now));
+        }
+    }
+
+    /// Returns the stamp of its next write, to go on with it later.
+    pub fn end_transaction(&mut self) -> Option<Stamp> {
+        self.lattice.open.take()
+    }
+
+    /// Goes on with a transaction, or begins it.
+    pub(super) fn resume_transaction(&mut self, now: Now, stamp: &mut Option<Stamp>) {
+        match stamp.take() {
+            Some(stamp) => self.lattice.open = Some(stamp),
+            None => self.begin_transaction(now),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn begin_writes(&mut self, now: Now) {
+        let open = self.lattice.open;
+        let stamp = open.unwrap_or_else(|| self.lattice.replicas.stamp(now));
+        self.shard.begin_lattice(Writer { stamp });
+    }
+
+    /// A command has run that began so; false where its reply is a refusal.
+    #[inline(never)]
+    pub(super) fn end_writes(
+        &mut self,
+        now: Now,
+        header: &Header,
+        (out, start): (&mut Output, (usize, usize)),
+    ) -> bool {
+        let Some(ended) = self.shard.end_lattice() else {
+            return true;
+        };
+        self.lattice.replicas.observe(ended.next);
+        if let Some(open) = &mut self.lattice.open {
+            *open = ended.next;
+        }
+        self.note_writes(now);
+        let Some(refused) = ended.refused else {
+            return true;
+        };
+        out.truncate(start);
+        let Refused { why, instead } = refused;
+        let why = format!("cannot be coordination-free: {why}. {instead}");
+        P::refuse(header.command, &why, header.resp3, out);
+        false
+    }
+
+    /// Replicas here may have changed.
+    pub(super) fn note_writes(&mut self, now: Now) {
+        self.lattice.replicas.wrote(now, self.shard.changeset());
+    }
+
+    /// Another worker is told what its writes to keys that it holds here must
+    /// be stamped above.
+    pub(super) fn promise(&mut self, now: Now, ticket: Ticket) -> u64 {
+        match self.placement.has_lattice() {
+            true => self.lattice.replicas.promise(now, ticket.number()),
+            false => 0,
+        }
+    }
+
+    pub(super) fn redeem(&mut self, ticket: Ticket) {
+        self.lattice.replicas.redeem(ticket.number());
+    }
+
+    pub(super) fn was_promised(&mut self, time: u64) {
+        let stamp = Stamp {
+            time,
+            ..Stamp::ZERO
+        };
+        self.lattice.replicas.observe(stamp);
+    }
+
+    /// Why a command on whole databases cannot be run.
+    pub fn refuses_action(&self, action: NodeAction) -> Option<&'static str> {
+        let swaps = matches!(action, NodeAction::SwapDb(..));
+        (swaps && self.placement.has_lattice()).then_some(
+            "cannot be coordination-free: updates of the databases' keys are on their way \
+             between replicas. Drop the lattice keyspaces first, or copy the keys",
+        )
+    }
+}
+
+/// Replication.
+impl<P: Program> Worker<P> {
+    /// Takes replication a step further, at the end of a turn.
+    pub(super) fn replicate(&mut self, now: Now) {
+        if !self.placement.has_lattice() || !self.is_connected() {
+            return;
+        }
+        let (locks, lattice) = (&self.locks, &mut self.lattice);
+        let held = |db: u8, key: &[u8]| !locks.is_idle() && locks.blocks(db, key);
+        lattice.more = lattice.replicas.poll(
+            now,
+            self.placement.gossip_us(),
+            (&mut self.shard, &self.placement),
+            &held,
+            &mut lattice.outbox,
+        );
+        let mut outbox = std::mem::take(&mut self.lattice.outbox);
+        for (to, bytes) in outbox.drain(..) {
+            self.send_gated(to, Message::Replicate(bytes));
+        }
+        self.lattice.outbox = outbox;
+    }
+
+    /// Whether the others can be heard.
+    fn is_connected(&self) -> bool {
+        self.is_serving() || matches!(self.durable.stage, Stage::Exchanging { .. })
+    }
+
+    /// When replication goes on at the latest.
+    pub(super) fn replication_wake_us(&self) -> Option<u64> {
+        if !self.placement.has_lattice() || !self.is_connected() {
+            return None;
+        }
+        if self.lattice.more {
+            return Some(0);
+        }
+        self.lattice.replicas.wake_us(self.placement.gossip_us())
+    }
+
+    pub(super) fn on_replicate(&mut self, now: Now, bytes: Arc<[u8]>) {
+        let lattice = &mut self.lattice;
+        let done = lattice.replicas.receive(now, &mut self.shard, bytes);
+        debug_assert!(done.is_ok(), "workers of a node send what they mean");
+    }
+
+    /// Empties a database, as every other worker does.
+    pub(super) fn flush(&mut self, now: Now, db: usize) {
+        self.shard.flush(db);
+        let lattice = &mut self.lattice;
+        lattice.replicas.flushed(db, &mut self.shard);
+        let done = lattice.replicas.release(now, &mut self.shard);
+        debug_assert!(done.is_ok(), "workers of a node send what they mean");
+    }
+}
+
+/// The start.
+impl<P: Program> Worker<P> {
+    /// At worker 0, when everything is loaded: replicas tell one another what
+    /// they have, if there are any.
+    pub(super) fn begin_exchange(&mut self, now: Now, completions: &mut impl Completions) {
+        let table = Arc::clone(self.keyspaces());
+        let note = || Note::Exchange(Arc::clone(&table));
+        self.tell_all(now, note, completions);
+    }
+
+    /// At worker 0: a worker has heard what all others have.
+    pub(super) fn on_exchanged(&mut self, now: Now, completions: &mut impl Completions) {
+        self.durable.heard.exchanged += 1;
+        if self.durable.heard.exchanged == self.placement.workers() {
+            self.tell_all(now, || Note::Serve, completions);
+        }
+    }
+
+    /// Tells everybody of a table that a partition had.
+    pub(super) fn tell_table(
+        &mut self,
+        now: Now,
+        table: &Arc<Keyspaces>,
+        completions: &mut impl Completions,
+    ) {
+        if table.version() > 0 {
+            self.tell_all(now, || Note::Table(Arc::clone(table)), completions);
+        }
+    }
+
+    /// A table that a partition had; a worker that saves anew saves the one
+    /// that counts.
+    pub(super) fn on_table(&mut self, table: &Arc<Keyspaces>) {
+        if table.version() > self.lattice.table.version() {
+            self.adopt_table(table);
+        }
+    }
+
+    /// All is loaded everywhere.
+    pub(super) fn on_exchange(&mut self, table: &Arc<Keyspaces>) {
+        self.adopt_table(table);
+        self.durable.stage = Stage::Exchanging { told: false };
+        if self.placement.has_lattice() {
+            self.touch_replicas();
+            self.lattice.replicas.start();
+        }
+    }
+
+    /// Tells worker 0 once all that the others have kept is here.
+    pub(super) fn tell_exchanged(&mut self, now: Now, completions: &mut impl Completions) {
+        let Stage::Exchanging { told } = &mut self.durable.stage else {
+            return;
+        };
+        let all = !self.placement.has_lattice() || self.lattice.replicas.has_heard_all();
+        if all && !std::mem::replace(told, true) {
+            self.tell(now, WorkerId(0), Note::Exchanged, completions);
+        }
+    }
+
+    /// Has the clock above every stamp that is here, and all that others have
+    /// replicas of sent to them.
+    fn touch_replicas(&mut self) {
+        // Nothing is due at the beginning of time.
+        let never = Now::default();
+        for db in 0..DATABASES {
+            let mut names = Vec::<Box<[u8]>>::new();
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                let mut take = |item: crate::shard::Item<'_>| {
+                    if self.placement.lattice(item.key).is_some() {
+                        names.push(item.key.into());
+                    }
+                };
+                cursor = self.shard.scan(db, at, KEYS, never, &mut take);
+            }
+            each_grave(&self.shard, db, &mut |key| {
+                names.push(key.into());
+                false
+            });
+            for name in names {
+                self.touch_replica(db, &name, never);
+            }
+        }
+    }
+
+    fn touch_replica(&mut self, db: usize, name: &[u8], now: Now) {
+        let key = self.shard.key(name);
+        let shown = self.shard.show_replica(db, key, now, &mut |_, _| {});
+        let Some(replica) = shown else { return };
+        self.lattice.replicas.observe(replica.newest);
+        let spread = self
+            .placement
+            .lattice(name)
+            .map(|k| k.spread(self.placement.workers()));
+        if spread.is_some_and(|spread| spread > 1) {
+            self.shard.changeset().touch(db as u8, key);
+        }
+    }
+}
+
+/// Calls `f` with keys that show nothing, until it is true of one.
+fn each_grave(shard: &Shard, db: usize, f: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    let mut from = Some(Box::<[u8]>::default());
+    while let Some(at) = from {
+        let (keys, next) = shard.graves(db, &at, KEYS);
+        if keys.iter().any(|key| f(key)) {
+            return true;
+        }
+        from = next;
+    }
+    false
+}

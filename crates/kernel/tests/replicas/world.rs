@@ -1,0 +1,469 @@
+//! Workers with replicated keys, their wires, their disk and their clocks, all
+//! driven by hand.
+
+use rufous_base::disk::{
+    DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileInfo, FileName,
+};
+use rufous_base::rng::Rng;
+use rufous_base::{Args, ConnId, Now, Output, WorkerId};
+use rufous_kernel::batch::ReplyRange;
+use rufous_kernel::durable::keeper::Schedule;
+use rufous_kernel::durable::log::Fsync;
+use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
+use rufous_kernel::multi::NodeAction;
+use rufous_kernel::placement::Placement;
+use rufous_kernel::shard::{ExpirySetting, NewValue};
+use rufous_kernel::worker::DurableSettings;
+use rufous_kernel::{Completions, Context, Header, Message, Program, Submitted, Worker};
+use std::collections::{BTreeMap, VecDeque};
+
+const SEED: u64 = 7;
+
+/// The values of keys, each followed by a bar; nothing where there is none.
+pub(crate) const GET: u16 = 0;
+/// The first argument, to all keys after it.
+pub(crate) const SET: u16 = 1;
+pub(crate) const DEL: u16 = 2;
+/// Adds the first argument to the key after it.
+pub(crate) const ADD: u16 = 3;
+pub(crate) const NODE: u16 = 4;
+pub(crate) const TABLE: u16 = 5;
+/// Appends, which replicas cannot do alone.
+pub(crate) const APPEND: u16 = 6;
+const COMMANDS: usize = 7;
+
+pub(crate) struct TestProgram;
+
+impl Program for TestProgram {
+    fn run(command: u16, ctx: &mut Context<'_>, args: Args<'_>) -> bool {
+        let (db, now) = (ctx.db, ctx.now);
+        let shard = &mut *ctx.shard;
+        match command {
+            GET => {
+                for name in args.iter_from(2) {
+                    let key = shard.key(name);
+                    if let Ok(Some(value)) = shard.get(db, key, now) {
+                        ctx.out.bytes.extend_from_slice(value.bytes());
+                    }
+                    ctx.out.bytes.push(b'|');
+                }
+            }
+            SET => {
+                for name in args.iter_from(2) {
+                    let key = shard.key(name);
+                    let value = NewValue::Copy(args.get(1));
+                    shard.set(db, key, value, ExpirySetting::Clear, now);
+                }
+            }
+            DEL => {
+                for name in args.iter_from(2) {
+                    let key = shard.key(name);
+                    shard.remove(db, key, now);
+                }
+            }
+            ADD => {
+                let key = shard.key(args.get(2));
+                let by = std::str::from_utf8(args.get(1)).unwrap().parse().unwrap();
+                let sum = shard.increment(db, key, by, now).expect("a lattice key");
+                let sum = sum.unwrap_or(-1).to_string();
+                ctx.out.bytes.extend_from_slice(sum.as_bytes());
+            }
+            APPEND => {
+                let key = shard.key(args.get(2));
+                shard.append(db, key, args.get(1), now);
+            }
+            NODE => {
+                for db in 0..2 {
+                    shard.flush(db);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn is_write(command: u16) -> bool {
+        command != GET
+    }
+
+    fn may_grow(command: u16) -> bool {
+        command == SET || command == ADD
+    }
+
+    fn refuse_growth(_: bool, _: &mut Output) {
+        unreachable!("there is no limit");
+    }
+
+    fn refuse(_: u16, why: &str, _: bool, out: &mut Output) {
+        out.bytes.extend_from_slice(b"refused: ");
+        out.bytes.extend_from_slice(why.as_bytes());
+    }
+
+    fn refuse_write(_: &str, _: bool, _: &mut Output) {
+        unreachable!("the disk is fine");
+    }
+}
+
+type Replies = BTreeMap<u32, Option<Vec<u8>>>;
+
+struct Answers<'a>(&'a mut Replies);
+
+impl Completions for Answers<'_> {
+    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
+        let reply = self.0.get_mut(&header.seq).expect("a request");
+        assert!(reply.is_none(), "a second reply");
+        *reply = Some(from.bytes[range.start.0..range.end.0].to_vec());
+    }
+
+    fn lose(&mut self, _: &Header) {
+        unreachable!("the disk is fine");
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) workers: Vec<Worker<TestProgram>>,
+    wires: Vec<Vec<VecDeque<Message>>>,
+    disks: Vec<VecDeque<DiskRequest>>,
+    files: BTreeMap<FileName, Vec<u8>>,
+    replies: Replies,
+    asked: u32,
+    pub(crate) now: Now,
+    pub(crate) rng: Rng,
+}
+
+impl World {
+    pub(crate) fn new(workers: usize, seed: u64) -> Self {
+        let mut world = Self {
+            workers: Vec::new(),
+            wires: Vec::new(),
+            disks: Vec::new(),
+            files: BTreeMap::new(),
+            replies: Replies::new(),
+            asked: 0,
+            now: Now {
+                mono_us: 1_000_000,
+                unix_us: 1_700_000_000_000_000,
+            },
+            rng: Rng::new(seed),
+        };
+        world.make(workers);
+        world
+    }
+
+    fn make(&mut self, workers: usize) {
+        let ids = || (0..workers).map(|w| WorkerId(w as u16));
+        let worker = |id| Worker::new(id, Placement::new(workers), COMMANDS, SEED);
+        self.workers = ids().map(worker).collect();
+        self.wires = ids()
+            .map(|_| ids().map(|_| VecDeque::new()).collect())
+            .collect();
+        self.disks = ids().map(|_| VecDeque::new()).collect();
+        self.replies.clear();
+    }
+
+    /// Ends this run, in whatever state it is, and starts from what is on disk.
+    pub(crate) fn restart(&mut self, workers: usize) {
+        self.make(workers);
+        for worker in &mut self.workers {
+            worker.begin(DurableSettings {
+                log: true,
+                fsync: Fsync::EverySec,
+                segment_bytes: 1 << 20,
+                schedule: Schedule::default(),
+                stop_on_save_error: false,
+            });
+        }
+        for _ in 0..10_000 {
+            if self.workers.iter().all(Worker::is_serving) {
+                return;
+            }
+            (0..workers).for_each(|w| self.end_turn(w));
+            self.wait(1_000);
+            while self.deliver() {}
+            // Where there were other workers, all is saved anew first.
+            for worker in &mut self.workers {
+                worker.snapshot_slice(1 << 20);
+            }
+        }
+        panic!("it does not start");
+    }
+
+    pub(crate) fn draw(&mut self, bound: usize) -> usize {
+        self.rng.below(bound as u64) as usize
+    }
+
+    pub(crate) fn wait(&mut self, us: u64) {
+        self.now.mono_us += us;
+        self.now.unix_us += us;
+    }
+
+    pub(crate) fn keyspace(prefix: &str, threads: u16) -> Keyspace {
+        Keyspace {
+            regime: Regime::Lattice,
+            threads,
+            ..Keyspace::new(prefix.trim_end_matches(':'), prefix.as_bytes())
+        }
+    }
+
+    /// Has all workers take over a table; the reply.
+    pub(crate) fn change(&mut self, at: usize, table: Keyspaces) -> Vec<u8> {
+        let header = self.header(TABLE, 0, b"");
+        let mut reply = Output::default();
+        reply.bytes.extend_from_slice(b"OK");
+        let mut out = Output::default();
+        let submitted = self.workers[at].submit_keyspaces(&header, table, reply, &mut out);
+        assert_eq!(submitted, Submitted::Barrier);
+        self.end_turn(at);
+        while self.deliver() {}
+        self.reply(header.seq)
+    }
+
+    /// Makes a lattice keyspace of this prefix.
+    pub(crate) fn create(&mut self, prefix: &str, threads: u16) {
+        let keyspace = Self::keyspace(prefix, threads);
+        let table = self.workers[0].keyspaces().with(keyspace).unwrap();
+        assert_eq!(self.change(0, table), b"OK");
+    }
+
+    fn header(&mut self, command: u16, db: u8, key: &[u8]) -> Header {
+        let seq = self.asked;
+        self.asked += 1;
+        self.replies.insert(seq, None);
+        Header {
+            conn: ConnId {
+                slot: 0,
+                generation: 0,
+            },
+            seq,
+            command,
+            db,
+            resp3: false,
+            no_touch: false,
+            quiet: false,
+            key: 2,
+            hash: self.workers[0].shard.key(key).hash,
+        }
+    }
+
+    /// Submits a request at a worker; its number.
+    pub(crate) fn submit(&mut self, at: usize, command: u16, value: &[u8], keys: &[&[u8]]) -> u32 {
+        let header = self.header(command, 0, keys.first().unwrap_or(&&b""[..]));
+        let (mut buf, mut spans) = (vec![b'c'], vec![(0, 1)]);
+        for arg in [value].iter().chain(keys) {
+            spans.push((buf.len() as u32, arg.len() as u32));
+            buf.extend_from_slice(arg);
+        }
+        let args = Args::new(&buf, &spans, &mut []);
+        let (worker, mut out, now) = (&mut self.workers[at], Output::default(), self.now);
+        let submitted = match keys {
+            [] => worker.submit_node(now, &header, NodeAction::FlushAll, args, &mut out),
+            [key] => {
+                let owner = worker.placement().owner(key);
+                worker.submit_one(now, &header, owner, args, &mut out)
+            }
+            _ => {
+                let keys: Vec<_> = (2..2 + keys.len() as u32).map(|arg| (0, arg)).collect();
+                worker.submit_many(now, &header, &keys, args, &mut out)
+            }
+        };
+        if submitted == Submitted::Done {
+            self.replies.insert(header.seq, Some(out.bytes));
+        }
+        header.seq
+    }
+
+    pub(crate) fn reply(&self, seq: u32) -> Vec<u8> {
+        self.replies[&seq].clone().expect("it was answered")
+    }
+
+    /// Ends a turn of a worker: what it says and asks for leaves.
+    pub(crate) fn end_turn(&mut self, w: usize) {
+        let worker = &mut self.workers[w];
+        worker.settle(self.now, &mut Answers(&mut self.replies));
+        worker.end_turn(self.now);
+        let mut requests = Vec::new();
+        worker.take_disk_requests(&mut requests);
+        self.disks[w].extend(requests);
+        let wires = &mut self.wires[w];
+        worker.take_messages(|to, message| wires[to.index()].push_back(message));
+    }
+
+    /// Delivers the first message of a wire, or an answer of a disk, drawn by
+    /// lot. False where nothing is under way.
+    pub(crate) fn deliver(&mut self) -> bool {
+        let n = self.workers.len();
+        let wires = (0..n * n).map(|i| (i / n, i % n));
+        let mut busy: Vec<_> = wires
+            .filter(|&(from, to)| !self.wires[from][to].is_empty())
+            .collect();
+        let disks = (0..n).filter(|&w| !self.disks[w].is_empty());
+        busy.extend(disks.map(|w| (n, w)));
+        if busy.is_empty() {
+            return false;
+        }
+        let (from, to) = busy[self.draw(busy.len())];
+        let answers = &mut Answers(&mut self.replies);
+        if from == n {
+            if let Some(request) = self.disks[to].pop_front() {
+                let done = carry_out(&mut self.files, request);
+                self.workers[to].on_disk(self.now, done, answers);
+            }
+        } else if let Some(message) = self.wires[from][to].pop_front() {
+            let from = WorkerId(from as u16);
+            self.workers[to].on_message(self.now, from, message, answers);
+        }
+        self.end_turn(to);
+        true
+    }
+
+    /// Time passes until nobody has anything to say.
+    pub(crate) fn run_to_quiet(&mut self) {
+        for _ in 0..1000 {
+            (0..self.workers.len()).for_each(|w| self.end_turn(w));
+            while self.deliver() {}
+            let wakes = self.workers.iter().filter_map(Worker::durability_wake_us);
+            // A log without anything to do wakes nobody; reports go on only
+            // while somebody waits for them.
+            let Some(at) = wakes.min() else {
+                return self.check();
+            };
+            self.wait(at.saturating_sub(self.now.mono_us).max(1));
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn check(&self) {
+        for worker in &self.workers {
+            assert_eq!(worker.waiting(), 0, "a lock or a command is left over");
+            assert_eq!(worker.replication_figures().held_back, 0);
+            worker.shard.check();
+        }
+        assert!(self.replies.values().all(Option::is_some), "no reply came");
+    }
+
+    /// A save of the whole node.
+    pub(crate) fn save(&mut self) {
+        self.workers[0]
+            .begin_save(self.now)
+            .expect("nothing is in the way");
+        for _ in 0..10_000 {
+            (0..self.workers.len()).for_each(|w| self.end_turn(w));
+            while self.deliver() {}
+            let mut more = false;
+            for worker in &mut self.workers {
+                more |= worker.is_snapshotting();
+                worker.snapshot_slice(1 << 20);
+            }
+            let saving = self.workers[0].keeper().is_some_and(|k| k.is_saving());
+            if !more && !saving {
+                return;
+            }
+        }
+        panic!("the save does not end");
+    }
+
+    /// All that a worker knows of a key.
+    pub(crate) fn state(&mut self, w: usize, key: &[u8]) -> Vec<Vec<u8>> {
+        let (now, shard) = (self.now, &mut self.workers[w].shard);
+        let key = shard.key(key);
+        let mut chunks = Vec::new();
+        shard.show_replica(0, key, now, &mut |_, chunk| chunks.push(chunk.to_vec()));
+        chunks
+    }
+
+    /// What a read at each worker shows, which must be the same.
+    pub(crate) fn read(&mut self, key: &[u8]) -> Vec<u8> {
+        let workers = self.workers.len();
+        let asked: Vec<_> = (0..workers)
+            .map(|w| self.submit(w, GET, b"", &[key]))
+            .collect();
+        (0..workers).for_each(|w| self.end_turn(w));
+        while self.deliver() {}
+        let replies: Vec<_> = asked.into_iter().map(|seq| self.reply(seq)).collect();
+        assert!(
+            replies.iter().all(|reply| *reply == replies[0]),
+            "{key:?}: {replies:?}"
+        );
+        replies[0].clone()
+    }
+
+    /// Whether all replicas of the keys are the same, and nobody else has any.
+    pub(crate) fn assert_converged(&mut self, keys: &[Vec<u8>]) {
+        for key in keys {
+            let placement = self.workers[0].placement();
+            let owners: Vec<_> = placement.owners(key).collect();
+            let first = self.state(owners[0].index(), key);
+            for w in 0..self.workers.len() {
+                let state = self.state(w, key);
+                match owners.contains(&WorkerId(w as u16)) {
+                    true => assert_eq!(state, first, "{key:?} at {w}"),
+                    false => assert!(state.is_empty(), "{key:?} at a stranger's"),
+                }
+            }
+            self.read(key);
+        }
+    }
+}
+
+fn carry_out(files: &mut BTreeMap<FileName, Vec<u8>>, request: DiskRequest) -> DiskDone {
+    let missing = || DiskError {
+        kind: DiskErrorKind::NotFound,
+        text: "no such file".into(),
+        bytes: Vec::new(),
+    };
+    let result = match request.op {
+        DiskOp::Create { file, .. } => {
+            files.insert(file, Vec::new());
+            Ok(DiskReply::Done)
+        }
+        DiskOp::Write {
+            file, at, bytes, ..
+        } => match files.get_mut(&file) {
+            Some(content) => {
+                let (at, end) = (at as usize, at as usize + bytes.len());
+                content.resize(content.len().max(end), 0);
+                content[at..end].copy_from_slice(&bytes);
+                Ok(DiskReply::Wrote(bytes))
+            }
+            None => Err(missing()),
+        },
+        DiskOp::Sync { .. } | DiskOp::SyncNames => Ok(DiskReply::Done),
+        DiskOp::Rename { from, to } => match files.remove(&from) {
+            Some(content) => {
+                files.insert(to, content);
+                Ok(DiskReply::Done)
+            }
+            None => Err(missing()),
+        },
+        DiskOp::Remove { file } => {
+            files.remove(&file);
+            Ok(DiskReply::Done)
+        }
+        DiskOp::Truncate { file, bytes } => match files.get_mut(&file) {
+            Some(content) => {
+                content.resize(bytes as usize, 0);
+                Ok(DiskReply::Done)
+            }
+            None => Err(missing()),
+        },
+        DiskOp::Read { file, at, bytes } => match files.get(&file) {
+            Some(content) => {
+                let at = (at as usize).min(content.len());
+                let end = at.saturating_add(bytes).min(content.len());
+                Ok(DiskReply::Read(content[at..end].to_vec()))
+            }
+            None => Err(missing()),
+        },
+        DiskOp::List => {
+            let info = |(file, content): (&FileName, &Vec<u8>)| FileInfo {
+                file: file.clone(),
+                bytes: content.len() as u64,
+            };
+            Ok(DiskReply::Files(files.iter().map(info).collect()))
+        }
+    };
+    DiskDone {
+        id: request.id,
+        result,
+    }
+}
