@@ -1,7 +1,8 @@
 //! Rufous measured: a load generator, comparisons with its peers, YCSB, and instruction counts.
 //!
 //! It drives servers from outside over sockets and knows nothing of their insides, so that Redis,
-//! Valkey and Rufous are measured by the very same code.
+//! Valkey and Rufous are measured by the very same code. Only [`figures`] drives shards in process,
+//! where the papers do.
 //!
 //! | module | concept |
 //! |---|---|
@@ -11,6 +12,7 @@
 //! | [`sections`], [`options`] | the parts of `bench-peers` |
 //! | [`ycsb`] | YCSB's workloads A–F |
 //! | [`callgrind`] | instructions per command |
+//! | [`figures`] | the papers' figures |
 //! | [`adhoc`] | one load against a running server |
 //! | [`report`], [`table`], [`plot`], [`progress`], [`date`] | pages, charts, the terminal |
 #![forbid(unsafe_code)]
@@ -19,6 +21,7 @@ pub mod adhoc;
 pub mod callgrind;
 pub mod client;
 pub mod date;
+pub mod figures;
 pub mod loadgen;
 pub mod measure;
 pub mod options;

@@ -3,7 +3,11 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use rufous_bench::{adhoc, callgrind, options, sections, ycsb};
+use rufous_bench::{adhoc, callgrind, figures, options, sections, ycsb};
+
+/// Stores that allocate are measured with the allocator that the server has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measure Rufous, alone and beside its peers.
 #[derive(Parser)]
@@ -21,6 +25,8 @@ enum Command {
     Ycsb(ycsb::run::Options),
     /// Instructions per command by callgrind, beside the stored ones
     Callgrind(callgrind::Options),
+    /// The papers' figures, measured here; writes docs/benchmarks
+    Figures(figures::Options),
     /// One load against a running server
     Load(adhoc::Options),
 }
@@ -30,6 +36,7 @@ fn main() -> Result<()> {
         Command::BenchPeers(options) => sections::run(*options),
         Command::Ycsb(options) => ycsb::run::run(&options),
         Command::Callgrind(options) => callgrind::run(&options),
+        Command::Figures(options) => figures::run(&options),
         Command::Load(options) => adhoc::run(&options),
     }
 }

@@ -105,6 +105,12 @@ fn status_bytes(pid: u32, field: &str) -> Result<u64> {
     parse_kib(&text, field).ok_or_else(|| anyhow!("{path} has no {field}"))
 }
 
+/// Memory of the machine that programs may still take.
+pub fn available_bytes() -> Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo").context("reading /proc/meminfo")?;
+    parse_kib(&text, "MemAvailable:").context("/proc/meminfo does not say what is available")
+}
+
 /// CPU time that all processors together have spent on anything, other guests' share included.
 pub fn machine_busy_time() -> Result<Duration> {
     let text = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;

@@ -44,7 +44,8 @@ use std::process::ExitCode;
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
         cargo xtask demo types              a leaderboard, sessions, jobs and an auction\n  \
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
-        cargo xtask bench-peers --help      side by side with Redis and Valkey"
+        cargo xtask bench-peers --help      side by side with Redis and Valkey\n  \
+        cargo xtask figures anna4           updates in process beside concurrent maps"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -69,6 +70,8 @@ enum Task {
     Diff(diff::Args),
     /// Compare with Redis and Valkey; arguments go to `rufous-bench bench-peers`
     BenchPeers(node::PassThrough),
+    /// Measure what the papers' figures show; arguments go to `rufous-bench figures`
+    Figures(node::PassThrough),
     /// Run the YCSB workloads; arguments go to `rufous-bench ycsb`
     Ycsb(node::PassThrough),
     /// Show what the store can do, on a server started for the occasion
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Task::Algebra(args) => algebra::run(&args),
         Task::Diff(args) => diff::run(&args),
         Task::BenchPeers(args) => node::bench("bench-peers", &args),
+        Task::Figures(args) => node::bench("figures", &args),
         Task::Ycsb(args) => node::bench("ycsb", &args),
         Task::Demo(args) => node::demo(&args),
     };

@@ -1,0 +1,363 @@
+//! Rufous in process: the shards, stamps, changesets and batches of workers, without connections and
+//! commands. A thread is a worker; messages go from one to the other through a ring, as in a node.
+//!
+//! What a worker does between two looks at the clock is one turn: warm the lines that a few requests
+//! need, write them, look whether a message has come or an epoch is over.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, ensure};
+use rtrb::{Consumer, Producer, RingBuffer};
+use rufous_base::{Now, WorkerId};
+use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
+use rufous_kernel::placement::Placement;
+use rufous_kernel::replicate::replicas::{Outbox, Replicas};
+use rufous_kernel::shard::Shard;
+use rufous_lattice::Stamp;
+
+use super::drive::{Client, Contestant, Reach, Split, thread_cpu_ns};
+use super::requests::{Key, VALUE_BYTES, Values, key};
+
+/// Requests whose cache misses are taken together.
+const WARMED: usize = 16;
+/// As many messages fit a ring between two workers of a node.
+const RING: usize = 1024;
+/// One in so many turns is timed from inside.
+const SAMPLED: u64 = 128;
+/// A turn that takes longer was interrupted.
+const INTERRUPTED_NS: f64 = 100_000.0;
+pub const GOSSIP_MS: u32 = 100;
+
+type Message = Arc<[u8]>;
+
+/// A worker with its data.
+pub struct Worker {
+    own: WorkerId,
+    shard: Shard,
+    replicas: Replicas,
+    placement: Placement,
+    to: Vec<Option<Outgoing>>,
+    from: Vec<Consumer<Message>>,
+    outbox: Outbox,
+    epoch: Instant,
+    unix_us: u64,
+    values: Values,
+    turns: u64,
+    split: Split,
+    sampled: Sampled,
+}
+
+struct Outgoing {
+    ring: Producer<Message>,
+    overflow: VecDeque<Message>,
+}
+
+/// Of the turns that were timed from inside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampled {
+    turns: f64,
+    other_ns: f64,
+}
+
+/// Workers that have `threads` replicas of each key (0: all of them do), filled alike.
+pub fn workers(keys: u64, workers: usize, threads: u16) -> Result<Vec<Worker>> {
+    let keyspace = Keyspace {
+        regime: Regime::Lattice,
+        threads,
+        gossip_ms: GOSSIP_MS,
+        ..Keyspace::new("figures", b"")
+    };
+    let table = match Keyspaces::default().with(keyspace) {
+        Ok(table) => Arc::new(table),
+        Err(error) => anyhow::bail!("{error}"),
+    };
+    let mut all: Vec<Worker> = (0..workers)
+        .map(|own| Worker::new(own, workers, &table))
+        .collect();
+    connect(&mut all);
+    for worker in &mut all {
+        worker.load(keys)?;
+    }
+    Ok(all)
+}
+
+fn connect(all: &mut [Worker]) {
+    for from in 0..all.len() {
+        for to in 0..all.len() {
+            let outgoing = (from != to).then(|| {
+                let (ring, end) = RingBuffer::new(RING);
+                all[to].from.push(end);
+                let overflow = VecDeque::new();
+                Outgoing { ring, overflow }
+            });
+            all[from].to.push(outgoing);
+        }
+    }
+}
+
+/// The same as one of the stores that are compared.
+pub fn contestant(name: &str, reach: Reach, workers: Vec<Worker>) -> Contestant {
+    let client = |worker| -> Box<dyn Client> { Box::new(worker) };
+    Contestant::new(name, reach, workers.into_iter().map(client).collect())
+}
+
+impl Worker {
+    fn new(own: usize, workers: usize, table: &Arc<Keyspaces>) -> Self {
+        let own = WorkerId(own as u16);
+        let mut placement = Placement::new(workers).seen_by(own);
+        placement.set_keyspaces(table);
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            own,
+            shard: Shard::new(u64::from(own.0)),
+            replicas: Replicas::new(own, workers),
+            placement,
+            to: Vec::new(),
+            from: Vec::new(),
+            outbox: Outbox::new(),
+            epoch: Instant::now(),
+            unix_us: unix.map_or(0, |unix| unix.as_micros() as u64),
+            values: Values::new(u64::from(own.0)),
+            turns: 0,
+            split: Split::default(),
+            sampled: Sampled::default(),
+        }
+    }
+
+    /// Every replica starts from the same state.
+    fn load(&mut self, keys: u64) -> Result<()> {
+        let (now, mut values) = (self.now(), Values::new(0));
+        for n in 0..keys {
+            let (name, value) = (key(n), values.take());
+            let stamp = Stamp {
+                time: n + 1,
+                ..Stamp::ZERO
+            };
+            if self.placement.owners(&name).any(|owner| owner == self.own) {
+                let key = self.shard.key(&name);
+                self.shard.put_register(0, key, stamp, value, now);
+                while self.shard.maintain_step(64) {}
+            }
+        }
+        self.shard.changeset().clear();
+        let workers = self.placement.workers();
+        let probe = key(keys / 2);
+        if self.placement.owners(&probe).any(|owner| owner == self.own) {
+            let key = self.shard.key(&probe);
+            let held = self.shard.get(0, key, now);
+            let held = held.ok().flatten().map(|value| value.bytes().len());
+            ensure!(held == Some(VALUE_BYTES), "{held:?} of {workers}");
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn now(&self) -> Now {
+        let mono_us = self.epoch.elapsed().as_micros() as u64;
+        Now {
+            mono_us,
+            unix_us: self.unix_us + mono_us,
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, keys: &[Key], now: Now) {
+        for keys in keys.chunks(WARMED) {
+            let mut warm = [None; WARMED];
+            for (warm, key) in warm.iter_mut().zip(keys) {
+                let hash = self.shard.key(key).hash;
+                *warm = Some(self.shard.warm_index(0, hash));
+            }
+            for warm in warm.into_iter().flatten() {
+                self.shard.warm_record(0, warm);
+            }
+            for key in keys {
+                let stamp = self.replicas.stamp(now);
+                let key = self.shard.key(key);
+                self.shard
+                    .put_register(0, key, stamp, self.values.take(), now);
+            }
+        }
+        self.replicas.wrote(now, self.shard.changeset());
+    }
+
+    /// Messages that have come, and the epoch, if it is over. What happens here happens seldom.
+    #[inline]
+    fn attend(&mut self, now: Now) {
+        if self.from.iter().any(|ring| !ring.is_empty()) {
+            self.merge(now);
+        }
+        let due = self.replicas.wake_us(self.placement.gossip_us());
+        if due.is_some_and(|at| at <= now.mono_us) {
+            self.multicast(now);
+        }
+    }
+
+    #[cold]
+    fn merge(&mut self, now: Now) {
+        let (began, before) = (thread_cpu_ns(), self.replicas.figures().merged_items);
+        for ring in &mut self.from {
+            if let Ok(bytes) = ring.pop() {
+                let done = self.replicas.receive(now, &mut self.shard, bytes);
+                assert!(done.is_ok(), "a batch of our own");
+            }
+        }
+        drop(self.shard.take_garbage());
+        let merged = self.replicas.figures().merged_items - before;
+        self.split.merged_keys += merged as f64;
+        self.split.merge_ns += thread_cpu_ns() - began;
+    }
+
+    #[cold]
+    fn multicast(&mut self, now: Now) {
+        let (began, before) = (thread_cpu_ns(), self.replicas.figures());
+        let (period, state) = (
+            self.placement.gossip_us(),
+            (&mut self.shard, &self.placement),
+        );
+        self.replicas
+            .poll(now, period, state, &|_, _| false, &mut self.outbox);
+        for (to, message) in self.outbox.drain(..) {
+            if let Some(out) = &mut self.to[to.index()] {
+                out.overflow.push_back(message);
+            }
+        }
+        for out in self.to.iter_mut().flatten() {
+            while out.ring.slots() > 0
+                && let Some(message) = out.overflow.pop_front()
+            {
+                let pushed = out.ring.push(message).is_ok();
+                assert!(pushed, "this end alone fills the ring");
+            }
+        }
+        let figures = self.replicas.figures();
+        self.split.updates += (figures.updates - before.updates) as f64;
+        self.split.sent_keys += (figures.sent_keys - before.sent_keys) as f64;
+        self.split.sent_messages += (figures.sent_messages - before.sent_messages) as f64;
+        self.split.multicast_ns += thread_cpu_ns() - began;
+    }
+
+    /// What this turn costs beside its requests.
+    #[cold]
+    fn sampled_turn(&mut self, keys: &[Key]) {
+        let began = Instant::now();
+        let now = self.now();
+        let first = began.elapsed();
+        self.write(keys, now);
+        let written = Instant::now();
+        let idle = self.from.iter().all(|ring| ring.is_empty());
+        let due = self.replicas.wake_us(self.placement.gossip_us());
+        let spent = (first + written.elapsed()).as_nanos() as f64;
+        if idle && spent < INTERRUPTED_NS {
+            std::hint::black_box(due);
+            self.sampled.turns += 1.0;
+            self.sampled.other_ns += spent;
+        }
+        self.attend(now);
+    }
+
+    /// Takes messages and sends what there is, until nothing is left; true where it did anything.
+    fn settle(&mut self) -> bool {
+        let mut now = self.now();
+        // All that waits for a time is due.
+        now.mono_us += 10_000_000;
+        let before = self.replicas.figures();
+        self.merge(now);
+        self.multicast(now);
+        let after = self.replicas.figures();
+        let left = self.from.iter().any(|ring| !ring.is_empty());
+        left || !self.shard.changeset().is_empty() || after.sent_messages > before.sent_messages
+    }
+}
+
+impl Client for Worker {
+    fn update(&mut self, keys: &[Key]) {
+        self.turns += 1;
+        if self.turns.is_multiple_of(SAMPLED) {
+            return self.sampled_turn(keys);
+        }
+        let now = self.now();
+        self.write(keys, now);
+        self.attend(now);
+    }
+
+    fn split(&self) -> Split {
+        let per_turn = self.sampled.other_ns / self.sampled.turns.max(1.0);
+        Split {
+            other_ns: per_turn * self.turns as f64,
+            ..self.split
+        }
+    }
+
+    fn worker(&mut self) -> Option<&mut Worker> {
+        Some(self)
+    }
+}
+
+/// Lets all workers send and merge until there is nothing more, and compares what they hold.
+pub fn converge(all: &mut [&mut Worker], keys: u64) -> Result<()> {
+    let mut rounds = 0;
+    loop {
+        let busy = all.iter_mut().map(|worker| worker.settle());
+        let busy = busy.filter(|&busy| busy);
+        if busy.count() == 0 {
+            break;
+        }
+        rounds += 1;
+        ensure!(rounds < 100_000, "replicas do not come to rest");
+    }
+    for n in 0..keys {
+        let name = key(n);
+        let mut values = all.iter_mut().map(|worker| {
+            let (key, now) = (worker.shard.key(&name), worker.now());
+            let held = worker.shard.get(0, key, now).ok().flatten();
+            held.map(|value| value.bytes().to_vec())
+        });
+        let first = values.next();
+        ensure!(
+            values.all(|value| Some(value) == first),
+            "replicas of {n} differ"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::drive::TURN;
+    use crate::figures::requests::Popularity;
+    use rufous_base::rng::Rng;
+
+    const KEYS: u64 = 500;
+
+    fn run(all: &mut [Worker], turns: usize) {
+        let popularity = Popularity::new(KEYS, 0.5);
+        for turn in 0..turns {
+            for worker in all.iter_mut() {
+                let requests = popularity.requests(TURN, &mut Rng::new(turn as u64));
+                worker.update(&requests);
+            }
+        }
+    }
+
+    #[test]
+    fn replicas_hold_the_same_in_the_end() {
+        let mut all = workers(KEYS, 2, 0).unwrap();
+        run(&mut all, 300);
+        converge(&mut all.iter_mut().collect::<Vec<_>>(), KEYS).unwrap();
+        let split = all[0].split().plus(&all[1].split());
+        assert_eq!(split.updates, 2.0 * 300.0 * TURN as f64);
+        assert!(split.sent_keys >= KEYS as f64 && split.merged_keys == split.sent_keys);
+    }
+
+    #[test]
+    fn one_that_hears_nothing_is_found() {
+        let mut all = workers(KEYS, 2, 0).unwrap();
+        run(&mut all[..1], 3);
+        all[0].shard.changeset().clear();
+        assert!(converge(&mut all.iter_mut().collect::<Vec<_>>(), KEYS).is_err());
+    }
+}
