@@ -15,6 +15,7 @@
 //! | [`set`] | sets |
 //! | [`replicated`] | types whose replicas all take writes, and merge |
 //! | [`table`] | elements found by name, packed or large: sets and hashes |
+//! | `distinct` | whether the names in a pack are all different |
 //! | [`top_k`] | rankings of the highest members |
 //! | [`bag`] | summary bags, with exact sums |
 //! | [`bounded`] | counters within bounds |
@@ -45,6 +46,7 @@ pub mod bitfield;
 pub mod bits;
 pub mod bounded;
 pub mod dict;
+mod distinct;
 pub mod error;
 pub mod expire;
 pub mod float;

@@ -27,15 +27,21 @@ pub struct Pack<'a>(pub &'a [u8]);
 impl<'a> Pack<'a> {
     /// The view of foreign bytes, if they are whole entries with lengths written the one short way.
     pub fn checked(bytes: &'a [u8]) -> Option<Self> {
+        let pack = Self(bytes);
         let mut at = 0;
         while at < bytes.len() {
-            let (start, end) = span(bytes, at)?;
-            if end > bytes.len() || start - at != header_size(end - start) {
-                return None;
-            }
-            at = end;
+            at = pack.checked_entry(at)?.1;
         }
-        Some(Self(bytes))
+        Some(pack)
+    }
+
+    /// Of foreign bytes, the entry that begins at `offset`, and where the next one does, if it is whole and its length
+    /// written the one short way.
+    #[inline]
+    pub fn checked_entry(self, offset: usize) -> Option<(&'a [u8], usize)> {
+        let (start, end) = span(self.0, offset)?;
+        let entry = self.0.get(start..end)?;
+        (start - offset == header_size(entry.len())).then_some((entry, end))
     }
 
     /// Whether there is no entry.
@@ -105,13 +111,13 @@ impl<'a> Pack<'a> {
 
     /// The first entry that equals `needle`: its index and its offset.
     pub fn find(self, needle: &[u8]) -> Option<(usize, usize)> {
-        self.find_every::<1>(needle)
+        self.search::<1>(needle).ok()
     }
 
     /// In field, value, field, value…: the first pair whose field equals `field`, as the number of the pair and the
     /// offset of its field.
     pub fn find_pair(self, field: &[u8]) -> Option<(usize, usize)> {
-        self.find_every::<2>(field)
+        self.search::<2>(field).ok()
     }
 
     /// In field, value, field, value…: the value that follows `field`.
@@ -120,27 +126,42 @@ impl<'a> Pack<'a> {
         self.entry_at(self.next_offset(offset)?)
     }
 
-    /// Of the entries 0, `STRIDE`, 2·`STRIDE`…, the first that equals `needle`: its number among these, and its offset.
+    /// Of the entries 0, `STRIDE`, 2·`STRIDE`…, the first that equals `needle`: its number among these, and its offset;
+    /// or how many these are.
     #[inline]
-    fn find_every<const STRIDE: usize>(self, needle: &[u8]) -> Option<(usize, usize)> {
+    pub fn search<const STRIDE: usize>(self, needle: &[u8]) -> Result<(usize, usize), usize> {
         let bytes = self.0;
         let (mut at, mut index) = (0, 0);
-        loop {
-            let (start, end) = span(bytes, at)?;
-            // Names in one collection mostly begin alike and differ at their end: a look at the last byte spares most
-            // of the comparisons among entries of one length.
-            if end - start == needle.len()
-                && (start == end || bytes.get(end - 1) == needle.last())
-                && bytes.get(start..end) == Some(needle)
-            {
-                return Some((index, at));
-            }
-            at = end;
-            for _ in 1..STRIDE {
-                at = span(bytes, at)?.1;
-            }
+        while let Some(&first) = bytes.get(at) {
+            let end = if first < 0x80 && usize::from(first) == needle.len() {
+                // Where the next entry begins is said by the needle's length rather than by what was read: the
+                // processor need not wait for that to go on.
+                let end = at + 1 + needle.len();
+                let Some(entry) = bytes.get(at + 1..end) else {
+                    break;
+                };
+                // Names in one collection mostly begin alike and differ at their end: a look at the last byte spares
+                // most of the comparisons among entries of one length.
+                if entry.last() == needle.last() && entry == needle {
+                    return Ok((index, at));
+                }
+                end
+            } else {
+                let Some((start, end)) = span(bytes, at) else {
+                    break;
+                };
+                if first >= 0x80 && bytes.get(start..end) == Some(needle) {
+                    return Ok((index, at));
+                }
+                end
+            };
+            let Some(next) = (1..STRIDE).try_fold(end, |at, _| Some(span(bytes, at)?.1)) else {
+                break;
+            };
+            at = next;
             index += 1;
         }
+        Err(index)
     }
 }
 

@@ -4,8 +4,12 @@
 //! Small tables are a [`Pack`] of their elements: `WIDTH` entries each, the
 //! name and, with a width of 2, its value. Others are a [`Dict`].
 
+#[cfg(test)]
+mod tests;
+
 use crate::algebra::{Corrupt, MAX_PACKED, Packing};
 use crate::dict::Dict;
+use crate::distinct::Distinct;
 use crate::pack::{self, Pack};
 use rufous_base::rng::Rng;
 use std::hash::{BuildHasher, Hasher};
@@ -45,15 +49,7 @@ impl<'a, const WIDTH: usize> View<'a, WIDTH> {
     /// there are.
     #[inline]
     fn place(pack: Pack<'a>, name: &[u8]) -> Result<usize, usize> {
-        let mut count = 0;
-        for (offset, entry) in pack.entries().step_by(WIDTH) {
-            // Names mostly begin alike and differ at their end.
-            if entry.len() == name.len() && entry.last() == name.last() && entry == name {
-                return Ok(offset);
-            }
-            count += 1;
-        }
-        Err(count)
+        pack.search::<WIDTH>(name).map(|(_, offset)| offset)
     }
 
     #[inline]
@@ -333,8 +329,45 @@ impl<const WIDTH: usize> Table<WIDTH> {
         }
     }
 
+    /// See [`crate::algebra::DataType::is_packed`].
+    pub fn is_packed(chunk: &[u8], shape: &Shape) -> bool {
+        let packing = shape.packing;
+        if chunk.is_empty() || chunk.len() > MAX_PACKED {
+            return false;
+        }
+        let pack = Pack(chunk);
+        let mut seen = Distinct::new(pack, packing.entries, shape.seed);
+        let (mut at, mut left) = (0, packing.entries);
+        while at < chunk.len() {
+            let Some((name, end)) = pack.checked_entry(at) else {
+                return false;
+            };
+            if left == 0 || name.len() > packing.bytes || !seen.is_new(at, name) {
+                return false;
+            }
+            (at, left) = (end, left - 1);
+            if WIDTH == 2 {
+                let Some((value, end)) = pack.checked_entry(at) else {
+                    return false;
+                };
+                if value.len() > packing.bytes {
+                    return false;
+                }
+                at = end;
+            }
+        }
+        true
+    }
+
     /// See [`crate::algebra::DataType::extend`].
     pub fn extend(&mut self, chunk: &[u8], shape: &Shape) -> Result<(), Corrupt> {
+        if let Table::Packed(bytes) = self
+            && bytes.is_empty()
+            && Self::is_packed(chunk, shape)
+        {
+            bytes.extend_from_slice(chunk);
+            return Ok(());
+        }
         let pack = Pack::checked(chunk).ok_or(Corrupt)?;
         if !pack.count().is_multiple_of(WIDTH) {
             return Err(Corrupt);
@@ -359,122 +392,5 @@ impl<const WIDTH: usize> Table<WIDTH> {
             dict.insert(name, value);
         }
         *self = Table::Large(dict);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::{any, prop, proptest};
-    use std::collections::BTreeMap;
-
-    const SMALL: Shape = Shape {
-        packing: Packing {
-            entries: 6,
-            bytes: 20,
-        },
-        seed: 1,
-    };
-
-    fn follows<const WIDTH: usize>(steps: &[(bool, u8, Vec<u8>)]) {
-        let mut table = Table::<WIDTH>::default();
-        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-        for (put, name, value) in steps {
-            let name = vec![*name; usize::from(*name) % 5];
-            let value = if WIDTH == 1 {
-                Vec::new()
-            } else {
-                value.clone()
-            };
-            if *put {
-                let old = model.insert(name.clone(), value.clone());
-                let expected = match old {
-                    None => Put::New,
-                    Some(old) if old == value => Put::Same,
-                    Some(_) => Put::Replaced,
-                };
-                assert_eq!(table.put(&name, &value, &SMALL), expected);
-            } else {
-                assert_eq!(table.remove(&name), model.remove(&name).is_some());
-            }
-            let view = table.view();
-            assert_eq!(view.len(), model.len());
-            assert_eq!(view.is_empty(), model.is_empty());
-            assert_eq!(view.get(&name), model.get(&name).map(Vec::as_slice));
-            assert_eq!(view.contains(&name), model.contains_key(&name));
-            let mut all: Vec<_> = view.iter().collect();
-            all.sort_unstable();
-            assert!(
-                all.into_iter()
-                    .eq(model.iter().map(|(n, v)| (&n[..], &v[..])))
-            );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn it_does_what_a_map_does(steps in prop::collection::vec((prop::bool::weighted(0.7), 0u8..30, prop::collection::vec(any::<u8>(), 0..24)), 0..60)) {
-            follows::<1>(&steps);
-            follows::<2>(&steps);
-        }
-    }
-
-    #[test]
-    fn packed_up_to_its_limits_and_large_for_good_after_them() {
-        let mut table = Table::<2>::default();
-        for name in [b"a", b"b", b"c", b"d", b"e", b"f"] {
-            assert_eq!(table.put(name, &[7; 20], &SMALL), Put::New);
-            assert!(table.packed().is_some());
-        }
-        let mut longer = table.clone();
-        assert_eq!(longer.put(b"a", &[7; 21], &SMALL), Put::Replaced);
-        assert!(longer.packed().is_none());
-        assert_eq!(longer.view().get(b"a"), Some(&[7; 21][..]));
-        table.put(b"g", b"", &SMALL);
-        assert!(table.packed().is_none() && table.heap_bytes() > 0);
-        for name in [b"a", b"b", b"c", b"d", b"e", b"f", b"g"] {
-            assert!(table.remove(name));
-        }
-        assert!(table.packed().is_none() && table.view().is_empty());
-        let wide = Shape {
-            packing: Packing {
-                entries: 1_000_000,
-                bytes: 1_000_000,
-            },
-            seed: 1,
-        };
-        let mut table = Table::<1>::default();
-        (0..4000u32).for_each(|n| assert_eq!(table.put(&n.to_le_bytes(), b"", &wide), Put::New));
-        assert!(table.packed().is_none());
-    }
-
-    #[test]
-    fn elements_in_the_order_of_another_table_spread_evenly() {
-        let segments = |table: &Table<1>| match table.view() {
-            View::Packed(_) => 0,
-            View::Large(dict) => dict.segments(),
-        };
-        let (mut one, mut other) = (Table::<1>::default(), Table::<1>::default());
-        (0..40_000u32).for_each(|n| assert_eq!(one.put(&n.to_le_bytes(), b"", &SMALL), Put::New));
-        for (name, _) in one.view().iter().take(10_000) {
-            other.put(name, b"", &SMALL);
-        }
-        let (whole, quarter) = (segments(&one), segments(&other));
-        assert!(quarter > whole / 8, "{quarter} of {whole} segments");
-    }
-
-    #[test]
-    fn any_element_has_the_same_chance() {
-        let mut rng = Rng::new(3);
-        assert!(Table::<1>::default().view().random(&mut rng).is_none());
-        let mut table = Table::<2>::default();
-        (0..5u8).for_each(|n| assert_eq!(table.put(&[n], &[n, n], &SMALL), Put::New));
-        let mut times = [0; 5];
-        for _ in 0..5000 {
-            let (name, value) = table.view().random(&mut rng).expect("five");
-            assert_eq!(value, [name[0], name[0]]);
-            times[usize::from(name[0])] += 1;
-        }
-        assert!(times.iter().all(|n| (800..1200).contains(n)), "{times:?}");
     }
 }
