@@ -16,6 +16,8 @@ const fn room(slots: usize) -> usize {
 /// The names seen so far.
 pub(crate) struct Distinct<'a> {
     pack: Pack<'a>,
+    /// Of an entry, the name.
+    name: fn(&'a [u8]) -> &'a [u8],
     hashing: FixedState,
     small: [u32; SLOTS],
     /// Instead, where `small` has no room for all.
@@ -28,7 +30,12 @@ impl<'a> Distinct<'a> {
     /// most. Whoever wrote them must not know the seed, or might choose names
     /// of equal hashes.
     #[inline]
-    pub(crate) fn new(pack: Pack<'a>, most: usize, seed: u64) -> Self {
+    pub(crate) fn new(
+        pack: Pack<'a>,
+        name: fn(&'a [u8]) -> &'a [u8],
+        most: usize,
+        seed: u64,
+    ) -> Self {
         // A name takes a byte at least.
         let most = most.min(pack.0.len());
         let large = match most > room(SLOTS) {
@@ -37,6 +44,7 @@ impl<'a> Distinct<'a> {
         };
         Self {
             pack,
+            name,
             hashing: FixedState::with_seed(seed),
             small: [0; SLOTS],
             large,
@@ -44,8 +52,8 @@ impl<'a> Distinct<'a> {
         }
     }
 
-    /// Whether the name is another than all before. It is the entry that
-    /// begins at `offset`; offsets have 16 bits.
+    /// Whether the name is another than all before. It is that of the entry
+    /// that begins at `offset`; offsets have 16 bits.
     #[inline]
     pub(crate) fn is_new(&mut self, offset: usize, name: &[u8]) -> bool {
         if self.left == 0 || offset >= usize::from(u16::MAX) {
@@ -68,7 +76,7 @@ impl<'a> Distinct<'a> {
             let seen = slots[at];
             if seen & 0xFFFF_0000 == above {
                 let offset = (seen & 0xFFFF) as usize - 1;
-                if self.pack.entry_at(offset) == Some(name) {
+                if self.pack.entry_at(offset).map(self.name) == Some(name) {
                     return false;
                 }
             }
@@ -94,7 +102,8 @@ mod tests {
             let mut bytes = Vec::new();
             names.iter().for_each(|name| pack::push(&mut bytes, name));
             let pack = Pack(&bytes);
-            let (mut distinct, mut model) = (Distinct::new(pack, most, 7), BTreeSet::new());
+            let (mut distinct, mut model) =
+                (Distinct::new(pack, |name| name, most, 7), BTreeSet::new());
             for (offset, name) in pack.entries() {
                 assert_eq!(distinct.is_new(offset, name), model.insert(name), "{most}");
             }
@@ -104,7 +113,7 @@ mod tests {
     #[test]
     fn there_are_no_more_than_there_is_room_for() {
         let bytes = [1, b'a', 0, 1, b'b', 1, b'c'];
-        let mut distinct = Distinct::new(Pack(&bytes), 3, 1);
+        let mut distinct = Distinct::new(Pack(&bytes), |name| name, 3, 1);
         assert!(distinct.is_new(0, b"a") && distinct.is_new(2, b"") && distinct.is_new(3, b"b"));
         assert!(!distinct.is_new(5, b"c"), "three were announced");
     }

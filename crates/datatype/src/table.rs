@@ -336,7 +336,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
             return false;
         }
         let pack = Pack(chunk);
-        let mut seen = Distinct::new(pack, packing.entries, shape.seed);
+        let mut seen = Distinct::new(pack, |name| name, packing.entries, shape.seed);
         let (mut at, mut left) = (0, packing.entries);
         while at < chunk.len() {
             let Some((name, end)) = pack.checked_entry(at) else {

@@ -6,7 +6,8 @@ use super::state::State;
 use super::step::Step;
 use super::view::View;
 use super::{Only, Op, SortedSet};
-use crate::algebra::{Corrupt, DataType, Tuning};
+use crate::algebra::{Corrupt, DataType, MAX_PACKED, Tuning};
+use crate::distinct::Distinct;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_sorted_set};
 
@@ -139,9 +140,43 @@ impl DataType for SortedSet {
         view.chunk(at, budget, out)
     }
 
+    /// Also the order of the items is looked at: equal ones, or others of one
+    /// member, there are none.
+    fn is_packed(chunk: &[u8], tuning: &Tuning) -> bool {
+        let packing = tuning.sorted_set;
+        if chunk.is_empty() || chunk.len() > MAX_PACKED {
+            return false;
+        }
+        let pack = Pack(chunk);
+        let mut seen = Distinct::new(pack, member_of, packing.entries, tuning.seed);
+        let (mut at, mut last) = (0, &[][..]);
+        while at < chunk.len() {
+            let Some((item, end)) = pack.checked_entry(at) else {
+                return false;
+            };
+            if !is_item(item) || item <= last {
+                return false;
+            }
+            let member = member_of(item);
+            // More than there may be are not new.
+            if member.len() > packing.bytes || !seen.is_new(at, member) {
+                return false;
+            }
+            (at, last) = (end, item);
+        }
+        true
+    }
+
     /// Fastest for what chunks have: items in order, and behind all that is
     /// there.
     fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+        if let State::Packed(items) = state
+            && items.is_empty()
+            && Self::is_packed(chunk, tuning)
+        {
+            items.extend_from_slice(chunk);
+            return Ok(());
+        }
         let chunk = Pack::checked(chunk).ok_or(Corrupt)?;
         let mut last = state.view().last().map(<[u8]>::to_vec);
         for item in chunk {
@@ -214,4 +249,43 @@ fn take_entry<'a>(from: &mut &'a [u8]) -> Result<&'a [u8], Corrupt> {
     let end = pack.next_offset(0).ok_or(Corrupt)?;
     *from = from.get(end..).ok_or(Corrupt)?;
     Ok(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::Algebra;
+    use crate::sorted_set::order::Item;
+
+    #[test]
+    fn a_chunk_is_taken_as_it_stands_only_where_it_is_a_packed_value() {
+        let tuning = Tuning::default();
+        let packed = |items: &[(f64, &[u8])]| {
+            let mut bytes = Vec::new();
+            for (score, member) in items {
+                pack::push(&mut bytes, &Item::new(rank_of(*score), member));
+            }
+            bytes
+        };
+        let is = |items: &[(f64, &[u8])]| SortedSet::is_packed(&packed(items), &tuning);
+        let three = packed(&[(-1.0, b"c"), (2.5, b""), (2.5, b"a")]);
+        assert!(SortedSet::is_packed(&three, &tuning));
+        let mut state = SortedSet::empty();
+        SortedSet::extend(&mut state, &three, &tuning).unwrap();
+        assert_eq!(SortedSet::packed(&state), Some(&three[..]));
+        // Out of order, an item twice, a member twice.
+        assert!(!is(&[(2.0, b"a"), (1.0, b"b")]) && !is(&[(1.0, b"a"), (1.0, b"a")]));
+        let twice = [(1.0, &b"a"[..]), (2.0, b"a")];
+        assert!(!is(&twice));
+        let mut state = SortedSet::empty();
+        SortedSet::extend(&mut state, &packed(&twice), &tuning).unwrap();
+        assert_eq!(SortedSet::len(SortedSet::view(&state)), 1);
+        // Nothing, no whole item, no score, a member that is too long.
+        assert!(!is(&[]) && !SortedSet::is_packed(&three[..three.len() - 1], &tuning));
+        assert!(!SortedSet::is_packed(&[1, 0xff], &tuning));
+        assert!(!is(&[(1.0, &[7; 65])]) && is(&[(1.0, &[7; 64])]));
+        let names: Vec<[u8; 1]> = (0..129).map(|n| [n]).collect();
+        let many: Vec<(f64, &[u8])> = names.iter().map(|name| (0.0, &name[..])).collect();
+        assert!(is(&many[..128]) && !is(&many));
+    }
 }
