@@ -26,6 +26,11 @@ pub static PFADD: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
+    let elements = args.iter_from(2);
+    if let Some(changed) = ctx.shard.add_to_sketch(ctx.db, key, elements, ctx.now) {
+        reply.integer(changed.into());
+        return Ok(());
+    }
     let sparse_max_bytes = ctx.shard.tuning().hll_sparse_max_bytes;
     let old = super::peek(ctx, key)?;
     if let Some(bytes) = old {

@@ -32,6 +32,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         }
     }
     let key = ctx.first_key(args.get(1));
+    let merged = ctx.shard.merge_sketches(ctx.db, key, &union, ctx.now);
+    if merged.is_some() {
+        reply.ok();
+        return Ok(());
+    }
     let sparse_max_bytes = ctx.shard.tuning().hll_sparse_max_bytes;
     let old = super::peek(ctx, key)?;
     let value = old.map_or_else(hll::empty, <[u8]>::to_vec);

@@ -251,6 +251,10 @@ impl Shard {
         {
             return self.remove_replica(db, key, keyed, now);
         }
+        self.remove_strictly(db, key, now)
+    }
+
+    pub(super) fn remove_strictly(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         let Some(found) = self.find_to_remove(db, key, now) else {
             return false;
         };

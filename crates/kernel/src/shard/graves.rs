@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// Some keys of a walk over graves, and where to go on.
+pub type GraveKeys = (Vec<Arc<[u8]>>, Option<Box<[u8]>>);
+
 /// A time, and a key with its hash.
 type Due = (u64, u32, Arc<[u8]>);
 
@@ -191,11 +194,7 @@ impl Graves {
     }
 
     /// A few keys from `from` on, and where to go on.
-    pub(super) fn keys_from(
-        &self,
-        from: &[u8],
-        count: usize,
-    ) -> (Vec<Arc<[u8]>>, Option<Box<[u8]>>) {
+    pub(super) fn keys_from(&self, from: &[u8], count: usize) -> GraveKeys {
         let range = (Bound::Included(from), Bound::Unbounded);
         let mut range = self.by_key.range::<[u8], _>(range);
         let keys: Vec<_> = range

@@ -11,17 +11,13 @@
 //! kept as the refusal of the command, whatever the command makes of it.
 
 use super::collection::Editor;
-use super::record::{self, PACKED};
 use super::replica::Other;
 use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
 use super::{Env, Shard};
 use crate::durable::effect::Effect;
 use crate::replicate::changeset::Changeset;
 use rufous_base::Now;
-use rufous_datatype::ValueError;
-use rufous_datatype::algebra::Algebra;
 use rufous_datatype::object::{Object, Registered, Tag};
-use rufous_datatype::replicated::register::{self, Register};
 use rufous_datatype::replicated::{Refused, Writer};
 use rufous_lattice::Stamp;
 use std::fmt::Debug;
@@ -53,7 +49,7 @@ pub struct Ended {
 /// Of the command that runs.
 #[derive(Debug)]
 pub(super) struct Writing {
-    writer: Writer,
+    pub(super) writer: Writer,
     refused: Option<Refused>,
 }
 
@@ -62,12 +58,17 @@ const OTHER_TYPE: Refused = Refused {
     instead: "use another key, or delete this one and wait until all replicas know",
 };
 
+const NOT_YET: Refused = Refused {
+    why: "its value is from before the keyspace had replicas",
+    instead: "read it, delete the key, and write it again",
+};
+
 const ON_THE_WHOLE: Refused = Refused {
     why: "it depends on what the value is at other replicas",
     instead: "write the whole value",
 };
 
-const NO_DEADLINE: Refused = Refused {
+pub(super) const NO_DEADLINE: Refused = Refused {
     why: "elements that are added at the same time would have to be forgotten, too",
     instead: "remove the elements, or delete the key",
 };
@@ -79,7 +80,7 @@ const NO_STORE: Refused = Refused {
 
 impl Env {
     /// An own change of a replica.
-    fn tell_update(&mut self, db: u8, key: Key<'_>, keyed: Keyed, tag: Tag, ops: &[u8]) {
+    pub(super) fn tell_update(&mut self, db: u8, key: Key<'_>, keyed: Keyed, tag: Tag, ops: &[u8]) {
         self.counters.changes += 1;
         let effect = Effect::Update {
             db,
@@ -102,9 +103,9 @@ impl Env {
     }
 }
 
-/// Of small types replicas send whole states.
+/// Of small types replicas send whole states; of collections, what was done.
 pub(super) fn is_small(tag: Tag) -> bool {
-    tag == Tag::Register
+    !matches!(tag, Tag::SharedSet | Tag::SharedHash | Tag::SharedSortedSet)
 }
 
 impl Shard {
@@ -178,7 +179,7 @@ impl Shard {
 
     /// Writes to the running command's replica of a key: `encode` is given its
     /// value and appends operations, which are committed and told.
-    fn write_replica<R>(
+    pub(super) fn write_replica<R>(
         &mut self,
         db: usize,
         key: Key<'_>,
@@ -203,162 +204,30 @@ impl Shard {
         self.env.ops = ops;
         match done {
             Ok(result) => Some(result),
-            Err(Other::Plain | Other::Replicated(_)) => {
-                self.refuse(OTHER_TYPE);
+            Err(other) => {
+                self.refuse_other(other);
                 None
             }
         }
     }
 
-    fn step(&mut self) {
+    fn refuse_other(&mut self, other: Other) {
+        self.refuse(match other {
+            Other::Plain => NOT_YET,
+            Other::Replicated(_) => OTHER_TYPE,
+        });
+    }
+
+    /// Whether the key has a value from before it had replicas.
+    pub(super) fn is_plain(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let found = self.dbs[db].live(key, now, &mut self.env);
+        found.is_some_and(|found| !self.dbs[db].is_replicated(found.handle))
+    }
+
+    pub(super) fn step(&mut self) {
         if let Some(writing) = &mut self.env.writing {
             writing.writer.stamp = writing.writer.stamp.next();
         }
-    }
-
-    /// Sets a string; returns whether the key was there before.
-    pub(super) fn write_string(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        keyed: Keyed,
-        value: &NewValue<'_>,
-        expiry: ExpirySetting,
-        now: Now,
-    ) -> bool {
-        let (bytes, tag) = (value.bytes(), keyed.strings);
-        if expiry == ExpirySetting::Clear
-            && let Some(writing) = &self.env.writing
-        {
-            let stamp = writing.writer.stamp;
-            if self.overwrite_register((db, key), keyed, stamp, bytes, now) {
-                self.step();
-                return true;
-            }
-        }
-        let at = self.expire_at(db, key, now);
-        let deadline = match expiry {
-            ExpirySetting::Clear => 0,
-            ExpirySetting::At(unix_ms) => unix_ms.max(1),
-            ExpirySetting::Keep => at.flatten().unwrap_or(0),
-        };
-        self.write_replica(db, key, (keyed, tag), now, |_, writer, ops| {
-            register::set(writer, bytes, deadline, ops);
-        });
-        at.is_some()
-    }
-
-    /// Writes a string at one replica, with a stamp that is above all that its
-    /// worker has given: what SET does, without the ways around it.
-    #[inline]
-    pub fn put_register(&mut self, db: usize, key: Key<'_>, stamp: Stamp, value: &[u8], now: Now) {
-        let keyed = Keyed {
-            strings: Tag::Register,
-            is_shared: true,
-        };
-        if !self.overwrite_register((db, key), keyed, stamp, value, now) {
-            self.begin_lattice(Writer { stamp });
-            self.write_replica(db, key, (keyed, Tag::Register), now, |_, writer, ops| {
-                register::set(writer, value, 0, ops);
-            });
-            self.end_lattice();
-        }
-    }
-
-    /// A plain write over a plain write of the same length, in its record.
-    #[inline]
-    fn overwrite_register(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
-        now: Now,
-    ) -> bool {
-        let at = &mut self.dbs[db];
-        let probe = at.index.probe(key.hash);
-        if probe.handle == 0 {
-            return false;
-        }
-        let Some(head) = at.matching(probe.handle, key.bytes) else {
-            return false;
-        };
-        if head.kind() != PACKED || head.has_expiry() || self.env.snapshot.capturing {
-            return false;
-        }
-        let slot = at.arena.get_mut(probe.handle);
-        let Some((&mut tag, packed)) = head.value_part_mut(slot).split_first_mut() else {
-            return false;
-        };
-        if tag != Tag::Register as u8 || !register::overwrite_in_place(packed, stamp, value) {
-            return false;
-        }
-        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        self.tell_overwritten(db as u8, key, keyed, stamp, value);
-        true
-    }
-
-    #[inline]
-    fn tell_overwritten(&mut self, db: u8, key: Key<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) {
-        if self.env.journaling {
-            let mut ops = std::mem::take(&mut self.env.ops);
-            ops.clear();
-            register::set(&Writer { stamp }, value, 0, &mut ops);
-            self.env.tell_update(db, key, keyed, Tag::Register, &ops);
-            self.env.ops = ops;
-            return;
-        }
-        self.env.counters.changes += 1;
-        self.env.touch(key, db);
-        if keyed.is_shared {
-            self.env.changes.touch(db, key);
-        }
-    }
-
-    /// Adds to a number kept as text, where the key is replicated: additions
-    /// at different replicas add up.
-    pub fn increment(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        by: i64,
-        now: Now,
-    ) -> Option<Result<i64, ValueError>> {
-        let keyed = self.replicated(key)?;
-        let done = self.count(db, key, keyed, now, |view, writer, ops| {
-            register::increment(view, by, writer, ops)
-        });
-        Some(done.unwrap_or(Ok(0)))
-    }
-
-    /// Likewise of a floating-point number; `by` is one as text.
-    pub fn increment_float(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        by: &[u8],
-        now: Now,
-    ) -> Option<Result<Vec<u8>, ValueError>> {
-        let keyed = self.replicated(key)?;
-        let done = self.count(db, key, keyed, now, |view, writer, ops| {
-            register::increment_float(view, by, writer, ops)
-        });
-        Some(done.unwrap_or_else(|| Ok(Vec::new())))
-    }
-
-    fn count<R>(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        keyed: Keyed,
-        now: Now,
-        add: impl FnOnce(register::View<'_>, &Writer, &mut Vec<u8>) -> R,
-    ) -> Option<R> {
-        let tag = keyed.strings;
-        let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
-            Register::of(object).map(|state| add(Register::view(state), writer, ops))
-        };
-        self.write_replica(db, key, (keyed, tag), now, encode)?
     }
 
     /// Deletes what the replica shows; what is added elsewhere at the same
@@ -370,6 +239,9 @@ impl Shard {
         keyed: Keyed,
         now: Now,
     ) -> bool {
+        if self.is_plain(db, key, now) {
+            return self.remove_strictly(db, key, now);
+        }
         let Some(tag) = self.tag_at(db, key, now) else {
             return false;
         };
@@ -381,36 +253,11 @@ impl Shard {
     }
 
     /// The type of what the key shows.
-    fn tag_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Tag> {
+    pub(super) fn tag_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Tag> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         let tag = self.dbs[db].shape_of(found.handle).0;
-        // What is not replicated is refused as of another type.
+        // A string from before it had replicas is written again as one that has.
         Some(tag.unwrap_or(Tag::Register))
-    }
-
-    /// The value seen, written again with another deadline. Returns whether
-    /// the key is there.
-    pub(super) fn set_deadline(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        keyed: Keyed,
-        unix_ms: Option<u64>,
-        now: Now,
-    ) -> bool {
-        match self.tag_at(db, key, now) {
-            None => return false,
-            Some(Tag::Register) => {}
-            Some(_) => {
-                self.refuse(NO_DEADLINE);
-                return false;
-            }
-        }
-        let deadline = unix_ms.map_or(0, |at| at.max(1));
-        let done = self.count(db, key, keyed, now, |view, writer, ops| {
-            register::expire_at(view, deadline, writer, ops)
-        });
-        done.unwrap_or(false)
     }
 
     /// Gives a replicated key what a command has made elsewhere.
@@ -475,8 +322,9 @@ impl Shard {
         ops.clear();
         self.env.ops = ops;
         done.map_err(|other| {
-            if self.dbs[db].find(key).is_none() || other == Other::Plain {
-                self.refuse(OTHER_TYPE);
+            // Of what is there and of another type the command says so itself.
+            if other == Other::Plain || self.dbs[db].find(key).is_none() {
+                self.refuse_other(other);
             }
             WrongType
         })

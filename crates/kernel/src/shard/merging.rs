@@ -5,6 +5,7 @@
 //! error. A key has values of one type; where two replicas disagree, the type
 //! with the higher tag stays, whole, at all of them.
 
+use super::graves::GraveKeys;
 use super::replica::Other;
 use super::types::{Any, Entry, Key, OwnedValue};
 use super::{Env, Shard};
@@ -13,7 +14,6 @@ use rufous_base::Now;
 use rufous_datatype::algebra::{Corrupt, Tuning};
 use rufous_datatype::object::{Object, Tag};
 use rufous_lattice::Stamp;
-use std::sync::Arc;
 
 /// Bytes of a state that are shown together.
 const CHUNK: usize = 64 << 10;
@@ -175,12 +175,7 @@ impl Shard {
 
     /// Some keys that show nothing but are known, from `from` on (which begins
     /// empty), and where to go on.
-    pub fn graves(
-        &self,
-        db: usize,
-        from: &[u8],
-        count: usize,
-    ) -> (Vec<Arc<[u8]>>, Option<Box<[u8]>>) {
+    pub fn graves(&self, db: usize, from: &[u8], count: usize) -> GraveKeys {
         self.dbs[db].graves.keys_from(from, count)
     }
 

@@ -22,8 +22,8 @@
 //! - `snapshot`: all data as of an instant, while commands go on
 //! - `sweep`: work that changes of large collections have left
 //! - `replay`: doing again what a journal says
-//! - `lattice`: writes to keys whose replicas all take writes; `merging`: what
-//!   other replicas send; `replica`, `graves`: how this worker's replica lies
+//! - `lattice`: writes to keys whose replicas all take writes, `strings` of them;
+//!   `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
 //!   pages are emptied
@@ -55,6 +55,7 @@ mod sample;
 mod segment;
 mod slab;
 mod snapshot;
+mod strings;
 mod sweep;
 mod table;
 #[cfg(test)]
@@ -65,6 +66,7 @@ mod watch;
 mod write;
 
 pub use collection::Editor;
+pub use graves::GraveKeys;
 pub use lattice::{Ended, Keyed, Keying};
 pub use merging::Replica;
 pub use policy::Policy;

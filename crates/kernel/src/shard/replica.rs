@@ -3,6 +3,7 @@
 
 use super::Env;
 use super::db::{Db, Found, Outside, packed};
+use super::lattice::is_small;
 use super::record::{Head, PACKED};
 use super::types::{Key, fits_packed};
 use rufous_base::Now;
@@ -78,7 +79,9 @@ impl Db {
             self.bury(found, key, |_, _| (), env);
         } else {
             self.set_expiry(found, key, deadline, env);
-            self.graves.enroll(key, newest);
+            if !is_small(tag) {
+                self.graves.enroll(key, newest);
+            }
         }
         Ok(result)
     }
@@ -130,7 +133,7 @@ impl Db {
             return;
         }
         let deadline = deadline_of(&object);
-        if object.tag() != Tag::Register {
+        if !is_small(object.tag()) {
             self.graves.enroll(key, object.newest().time);
         }
         match found {

@@ -3,6 +3,8 @@
 use rufous_datatype::algebra::{Algebra, DataType, MAX_PACKED, Tuning};
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::register::Register;
+use rufous_datatype::replicated::siblings::{self, Siblings};
+use rufous_datatype::replicated::sketch::Sketch;
 use rufous_lattice::Stamp;
 use std::sync::Arc;
 
@@ -77,14 +79,25 @@ impl<'a> Any<'a> {
     /// As commands see it: a replicated string is a string.
     #[inline]
     pub(super) fn shown(self) -> Self {
-        let view = match self {
-            Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes),
-            Any::Object(Object::Register(state)) => Register::view(state),
+        let (shared, text) = match self {
+            Any::Packed(Tag::Register, bytes) => (None, Register::packed_view(bytes).text()),
+            Any::Object(Object::Register(state)) => {
+                let view = Register::view(state);
+                (view.shared_text(), view.text())
+            }
+            Any::Packed(Tag::Siblings, bytes) => (None, siblings::latest(bytes)),
+            Any::Object(Object::Siblings(state)) => (None, siblings::latest(Siblings::view(state))),
+            Any::Packed(Tag::Sketch, bytes) => (None, Sketch::packed_view(bytes).text()),
+            Any::Object(Object::Sketch(state)) => {
+                let view = Sketch::view(state);
+                (view.shared_text(), view.text())
+            }
             _ => return self,
         };
-        match (view.shared_text(), view.text()) {
-            (Some(text), _) => Any::String(Value::Big(text)),
-            (None, text) => Any::String(Value::Small(text.unwrap_or_default())),
+        match shared {
+            Some(text) => Any::String(Value::Big(text)),
+            // What shows nothing is in no record.
+            None => Any::String(Value::Small(text.unwrap_or_default())),
         }
     }
 

@@ -1,11 +1,14 @@
 //! Writes to replicated keys, and what other replicas send, one by one.
 
 use super::replicas::All;
-use crate::shard::{Entry, ExpirySetting, Key, NewValue, OwnedValue, Shard, WatchId, WrongType};
+use crate::shard::{
+    Editor, Entry, ExpirySetting, Key, NewValue, OwnedValue, Shard, WatchId, WrongType,
+};
 use rufous_base::Now;
 use rufous_datatype::list::List;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
+use rufous_datatype::set::{Op, Set};
 use rufous_lattice::Clock;
 use std::sync::Arc;
 
@@ -143,5 +146,95 @@ fn a_strict_change_of_bytes_makes_a_plain_string() {
         assert_eq!(bytes.map(|v| v.bytes().len()), Some(long + 2));
         shard.check();
         assert!(shard.remove(0, key, NOW));
+    }
+}
+
+#[test]
+fn values_from_before_there_were_replicas_are_taken_over_or_refused() {
+    let mut shard = shard();
+    let (text, number, set) = (shard.key(b"text"), shard.key(b"number"), shard.key(b"set"));
+    shard.set(0, text, NewValue::Copy(b"old"), ExpirySetting::Clear, NOW);
+    shard.set(0, number, NewValue::Copy(b"7"), ExpirySetting::Clear, NOW);
+    let add = |editor: &mut Editor<'_, Set>| editor.apply(&Op::Add { member: b"m" });
+    shard.update::<Set, _>(0, set, NOW, add).expect("a set");
+    shard.set_journaling(true);
+    shard.begin_lattice(writer(0));
+    assert!(shard.set(0, text, NewValue::Copy(b"new"), ExpirySetting::Clear, NOW));
+    assert!(matches!(shard.increment(0, number, 5, NOW), Some(Ok(12))));
+    assert_eq!(shard.end_lattice().and_then(|ended| ended.refused), None);
+    shard.begin_lattice(writer(9));
+    assert!(shard.update::<Set, _>(0, set, NOW, add).is_err());
+    assert!(
+        shard
+            .end_lattice()
+            .is_some_and(|ended| ended.refused.is_some())
+    );
+    shard.begin_lattice(writer(10));
+    assert!(shard.remove(0, set, NOW));
+    assert!(shard.update::<Set, _>(0, set, NOW, add).is_ok());
+    assert_eq!(shard.end_lattice().and_then(|ended| ended.refused), None);
+    assert_eq!(shard.changeset().len(), 3);
+    shard.check();
+    for key in [text, number, set] {
+        assert!(
+            shard
+                .show_replica(0, key, NOW, &mut |_, _| ())
+                .is_some_and(|r| r.is_shown)
+        );
+    }
+}
+
+#[test]
+fn what_was_done_to_a_copy_comes_home_as_operations() {
+    let (mut home, mut copy) = (shard(), Shard::new(2));
+    copy.set_keying(Some(Arc::new(All)));
+    let write = |shard: &mut Shard, step, member: &[u8], there| {
+        let key = shard.key(b"k");
+        shard.begin_lattice(writer(step));
+        let done = shard.update::<Set, _>(0, key, NOW, |editor| match there {
+            true => editor.apply(&Op::Add { member }),
+            false => editor.apply(&Op::Remove { member }),
+        });
+        assert!(done.is_ok());
+        assert_eq!(shard.end_lattice().and_then(|ended| ended.refused), None);
+    };
+    write(&mut home, 0, b"x", true);
+    write(&mut home, 1, b"x", false);
+    home.changeset().clear();
+    let key = home.key(b"k");
+    let entry = home.gather_entry(0, key, NOW).expect("it has a grave");
+    copy.insert_entry(0, copy.key(b"k"), entry, NOW);
+    assert_eq!(copy.graves_len(), 1);
+    copy.set_brief_journaling(true);
+    write(&mut copy, 2, b"y", true);
+    write(&mut copy, 3, b"z", true);
+    write(&mut copy, 4, b"y", false);
+    home.set_journaling(true);
+    let effects = std::mem::take(copy.journal());
+    home.carry_out(&effects, NOW);
+    assert_eq!(*home.journal(), effects);
+    assert_eq!((home.changeset().len(), home.graves_len()), (1, 0));
+    let view = home.collection::<Set>(0, key, NOW).expect("a set");
+    assert!(view.is_some_and(|view| view.len() == 1 && view.contains(b"z")));
+    home.check();
+    assert!(copy.take_entry(0, copy.key(b"k"), NOW).is_some() && copy.is_empty(0));
+}
+
+#[test]
+fn graves_go_with_their_database() {
+    let mut shard = shard();
+    let key = shard.key(b"k");
+    for step in 0..2 {
+        shard.put_register(3, key, writer(2 * step).stamp, b"value", NOW);
+        shard.begin_lattice(writer(2 * step + 1));
+        assert!(shard.remove(3, key, NOW));
+        shard.end_lattice();
+        assert_eq!((shard.len(3), shard.graves_len()), (0, 1));
+        assert!(shard.charged() > 0);
+        shard.swap(3, 4);
+        assert_eq!(shard.graves(4, b"", 9).0.len(), 1);
+        shard.check();
+        shard.flush(4);
+        assert_eq!((shard.graves_len(), shard.charged()), (0, 0));
     }
 }

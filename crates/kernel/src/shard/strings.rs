@@ -1,0 +1,325 @@
+//! Strings at replicated keys: written whole, counted, or given a deadline.
+
+use super::Shard;
+use super::lattice::{Keyed, NO_DEADLINE};
+use super::record::{self, PACKED};
+use super::types::{Any, ExpirySetting, Key, NewValue};
+use rufous_base::Now;
+use rufous_datatype::ValueError;
+use rufous_datatype::algebra::Algebra;
+use rufous_datatype::hll::Registers;
+use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::replicated::register::{self, Register};
+use rufous_datatype::replicated::siblings::{self, Siblings};
+use rufous_datatype::replicated::sketch::{self, Sketch};
+use rufous_datatype::replicated::{Refused, Writer};
+use rufous_lattice::{Siblings as Values, Stamp, VersionVector};
+
+const NO_COUNT: Refused = Refused {
+    why: "increments of several concurrent values do not add up",
+    instead: "count in a keyspace without causal order",
+};
+
+const NO_CAUSAL_DEADLINE: Refused = Refused {
+    why: "of several concurrent values each would have a deadline of its own",
+    instead: "leave the deadline out, or use a keyspace without causal order",
+};
+
+impl Shard {
+    /// Sets a string; returns whether the key was there before.
+    pub(super) fn write_string(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        keyed: Keyed,
+        value: &NewValue<'_>,
+        expiry: ExpirySetting,
+        now: Now,
+    ) -> bool {
+        let (bytes, tag) = (value.bytes(), keyed.strings);
+        if expiry == ExpirySetting::Clear
+            && let Some(writing) = &self.env.writing
+        {
+            let stamp = writing.writer.stamp;
+            if self.overwrite_register((db, key), keyed, stamp, bytes, now) {
+                self.step();
+                return true;
+            }
+        }
+        let at = self.expire_at(db, key, now);
+        if self.is_plain(db, key, now) {
+            self.remove_strictly(db, key, now);
+        }
+        let deadline = match expiry {
+            ExpirySetting::Clear => 0,
+            ExpirySetting::At(unix_ms) => unix_ms.max(1),
+            ExpirySetting::Keep => at.flatten().unwrap_or(0),
+        };
+        if tag == Tag::Siblings {
+            return match deadline {
+                0 => self.write_sibling((db, key), keyed, Some(bytes), None, now),
+                _ => {
+                    self.refuse(NO_CAUSAL_DEADLINE);
+                    at.is_some()
+                }
+            };
+        }
+        self.write_replica(db, key, (keyed, tag), now, |_, writer, ops| {
+            register::set(writer, bytes, deadline, ops);
+        });
+        at.is_some()
+    }
+
+    /// Writes or deletes a string with causal order, where the running command
+    /// may: in the place of what `context` has seen, or of what this replica
+    /// shows. Returns whether the key was there before.
+    pub fn set_sibling(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        value: Option<&[u8]>,
+        context: Option<&VersionVector>,
+        now: Now,
+    ) -> bool {
+        match self.replicated(key) {
+            Some(keyed) if keyed.strings == Tag::Siblings => {
+                self.write_sibling((db, key), keyed, value, context, now)
+            }
+            _ => false,
+        }
+    }
+
+    fn write_sibling(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        keyed: Keyed,
+        value: Option<&[u8]>,
+        context: Option<&VersionVector>,
+        now: Now,
+    ) -> bool {
+        let was_there = self.contains(db, key, now);
+        if self.is_plain(db, key, now) {
+            self.remove_strictly(db, key, now);
+        }
+        let at = (keyed, Tag::Siblings);
+        self.write_replica(db, key, at, now, |object, writer, ops| {
+            let Some(state) = Siblings::of(object) else {
+                return;
+            };
+            let view = Siblings::view(state);
+            match value {
+                Some(value) => siblings::set(view, value, context, writer, ops),
+                None => siblings::delete(view, context, writer, ops),
+            }
+        });
+        was_there
+    }
+
+    /// All concurrent values of a string with causal order, and what is known
+    /// to have been seen: also of one that shows nothing.
+    pub fn siblings(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Values> {
+        let found = self.dbs[db].live(key, now, &mut self.env);
+        let at = &self.dbs[db];
+        let values = match found.map(|found| at.value(found.handle)) {
+            Some(Any::Packed(Tag::Siblings, bytes)) => siblings::values(bytes),
+            Some(Any::Object(object)) => siblings::values(Siblings::view(Siblings::of(object)?)),
+            Some(_) => return None,
+            None => {
+                let grave = at.graves.get(key.bytes)?;
+                siblings::values(Siblings::view(Siblings::of(&grave)?))
+            }
+        };
+        Some(values)
+    }
+
+    /// Adds elements to a HyperLogLog, where the key is replicated; says
+    /// whether that changed it.
+    pub fn add_to_sketch<'e>(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        elements: impl Iterator<Item = &'e [u8]>,
+        now: Now,
+    ) -> Option<bool> {
+        self.raise(db, key, now, |view, ops| sketch::add(view, elements, ops))
+    }
+
+    /// Likewise all that others have observed.
+    pub fn merge_sketches(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        observed: &Registers,
+        now: Now,
+    ) -> Option<bool> {
+        self.raise(db, key, now, |view, ops| sketch::merge(view, observed, ops))
+    }
+
+    fn raise(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+        change: impl FnOnce(sketch::View<'_>, &mut Vec<u8>) -> bool,
+    ) -> Option<bool> {
+        let keyed = self.replicated(key)?;
+        let encode = |object: &Object, _: &Writer, ops: &mut Vec<u8>| {
+            Sketch::of(object).is_some_and(|state| change(Sketch::view(state), ops))
+        };
+        let done = self.write_replica(db, key, (keyed, Tag::Sketch), now, encode);
+        Some(done.unwrap_or(false))
+    }
+
+    /// Whether the key shows a value whose replicas all take writes.
+    pub fn is_replica(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let found = self.dbs[db].live(key, now, &mut self.env);
+        found.is_some_and(|found| self.dbs[db].is_replicated(found.handle))
+    }
+
+    /// Writes a string at one replica, with a stamp that is above all that its
+    /// worker has given: what SET does, without the ways around it.
+    #[inline]
+    pub fn put_register(&mut self, db: usize, key: Key<'_>, stamp: Stamp, value: &[u8], now: Now) {
+        let keyed = Keyed {
+            strings: Tag::Register,
+            is_shared: true,
+        };
+        if !self.overwrite_register((db, key), keyed, stamp, value, now) {
+            self.begin_lattice(Writer { stamp });
+            self.write_replica(db, key, (keyed, Tag::Register), now, |_, writer, ops| {
+                register::set(writer, value, 0, ops);
+            });
+            self.end_lattice();
+        }
+    }
+
+    /// A plain write over a plain write of the same length, in its record.
+    #[inline]
+    fn overwrite_register(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        keyed: Keyed,
+        stamp: Stamp,
+        value: &[u8],
+        now: Now,
+    ) -> bool {
+        let at = &mut self.dbs[db];
+        let probe = at.index.probe(key.hash);
+        if probe.handle == 0 {
+            return false;
+        }
+        let Some(head) = at.matching(probe.handle, key.bytes) else {
+            return false;
+        };
+        if head.kind() != PACKED || head.has_expiry() || self.env.snapshot.capturing {
+            return false;
+        }
+        let slot = at.arena.get_mut(probe.handle);
+        let Some((&mut tag, packed)) = head.value_part_mut(slot).split_first_mut() else {
+            return false;
+        };
+        if tag != Tag::Register as u8 || !register::overwrite_in_place(packed, stamp, value) {
+            return false;
+        }
+        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
+        self.tell_overwritten(db as u8, key, keyed, stamp, value);
+        true
+    }
+
+    #[inline]
+    fn tell_overwritten(&mut self, db: u8, key: Key<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) {
+        if self.env.journaling {
+            let mut ops = std::mem::take(&mut self.env.ops);
+            ops.clear();
+            register::set(&Writer { stamp }, value, 0, &mut ops);
+            self.env.tell_update(db, key, keyed, Tag::Register, &ops);
+            self.env.ops = ops;
+            return;
+        }
+        self.env.counters.changes += 1;
+        self.env.touch(key, db);
+        if keyed.is_shared {
+            self.env.changes.touch(db, key);
+        }
+    }
+
+    /// Adds to a number kept as text, where the key is replicated: additions
+    /// at different replicas add up.
+    pub fn increment(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        by: i64,
+        now: Now,
+    ) -> Option<Result<i64, ValueError>> {
+        let keyed = self.replicated(key)?;
+        let done = self.count(db, key, keyed, now, |view, writer, ops| {
+            register::increment(view, by, writer, ops)
+        });
+        Some(done.unwrap_or(Ok(0)))
+    }
+
+    /// Likewise of a floating-point number; `by` is one as text.
+    pub fn increment_float(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        by: &[u8],
+        now: Now,
+    ) -> Option<Result<Vec<u8>, ValueError>> {
+        let keyed = self.replicated(key)?;
+        let done = self.count(db, key, keyed, now, |view, writer, ops| {
+            register::increment_float(view, by, writer, ops)
+        });
+        Some(done.unwrap_or_else(|| Ok(Vec::new())))
+    }
+
+    fn count<R>(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        keyed: Keyed,
+        now: Now,
+        add: impl FnOnce(register::View<'_>, &Writer, &mut Vec<u8>) -> R,
+    ) -> Option<R> {
+        let tag = keyed.strings;
+        if tag != Tag::Register {
+            self.refuse(NO_COUNT);
+            return None;
+        }
+        if self.is_plain(db, key, now) {
+            let old = self.peek(db, key, now).ok()?;
+            let old = NewValue::Own(old?.bytes().to_vec());
+            self.write_string(db, key, keyed, &old, ExpirySetting::Keep, now);
+        }
+        let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
+            Register::of(object).map(|state| add(Register::view(state), writer, ops))
+        };
+        self.write_replica(db, key, (keyed, tag), now, encode)?
+    }
+
+    /// The value seen, written again with another deadline. Returns whether
+    /// the key is there.
+    pub(super) fn set_deadline(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        keyed: Keyed,
+        unix_ms: Option<u64>,
+        now: Now,
+    ) -> bool {
+        match self.tag_at(db, key, now) {
+            None => return false,
+            Some(Tag::Register) => {}
+            Some(_) => {
+                self.refuse(NO_DEADLINE);
+                return false;
+            }
+        }
+        let deadline = unix_ms.map_or(0, |at| at.max(1));
+        let done = self.count(db, key, keyed, now, |view, writer, ops| {
+            register::expire_at(view, deadline, writer, ops)
+        });
+        done.unwrap_or(false)
+    }
+}

@@ -1,0 +1,217 @@
+//! Replicated collections: an addition to a set beats a removal that has not
+//! seen it; of fields and scores the last write is read.
+
+use super::replicas::{Model, Write, run};
+use crate::shard::{Key, Shard};
+use proptest::prelude::*;
+use rufous_base::Now;
+use rufous_datatype::hash::{self, Hash};
+use rufous_datatype::object::Registered;
+use rufous_datatype::set::{self, Set};
+use rufous_datatype::sorted_set::{self, Only, SortedSet};
+use rufous_lattice::Stamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NAMES: [&[u8]; 4] = [b"a", b"b", b"", b"a longer name"];
+
+/// What is known of an element: additions and which of them were seen by a
+/// removal; the last write.
+#[derive(Clone, Debug, Default)]
+struct Element {
+    added: BTreeSet<Stamp>,
+    removed: BTreeSet<Stamp>,
+    last: (Stamp, Option<u64>),
+}
+
+impl Element {
+    /// Additions that no removal has seen; one that has seen a later addition
+    /// of the same replica takes away the earlier ones, too.
+    fn live(&self) -> BTreeSet<Stamp> {
+        let seen = |s: &Stamp| {
+            let mut removed = self.removed.iter();
+            removed.any(|r| r.replica == s.replica && r >= s)
+        };
+        self.added.iter().filter(|s| !seen(s)).copied().collect()
+    }
+}
+
+/// A key's elements, all of one of three types.
+#[derive(Clone, Debug, Default)]
+struct Members(BTreeMap<Vec<u8>, Element>);
+
+impl Members {
+    fn has(&self, name: &[u8]) -> bool {
+        self.0.get(name).is_some_and(|e| !e.live().is_empty())
+    }
+
+    fn value(&self, name: &[u8]) -> Option<u64> {
+        self.0.get(name)?.last.1
+    }
+
+    /// What a removal of an element tells others, if it is there.
+    fn removal(&self, key: Key<'_>, name: &[u8], stamp: Stamp) -> Element {
+        match (key.bytes, self.0.get(name)) {
+            (b"a", Some(element)) if self.has(name) => {
+                // What was removed before is not told again.
+                let live = element.live();
+                Element {
+                    added: live.clone(),
+                    removed: live,
+                    ..Element::default()
+                }
+            }
+            (b"b" | b"c", Some(element)) if element.last.1.is_some() => Element {
+                last: (stamp, None),
+                ..Element::default()
+            },
+            _ => Element::default(),
+        }
+    }
+}
+
+fn text(value: u64) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+/// An operation on the key's collection; returns its reply.
+fn apply<T: Registered>(shard: &mut Shard, key: Key<'_>, op: &T::Op<'_>, now: Now) -> T::Reply {
+    let reply = shard.update::<T, _>(0, key, now, |editor| editor.apply(op));
+    reply.expect("keys keep to their types")
+}
+
+fn put(shard: &mut Shard, key: Key<'_>, name: &[u8], value: u64, now: Now) {
+    match key.bytes {
+        b"a" => {
+            apply::<Set>(shard, key, &set::Op::Add { member: name }, now);
+        }
+        b"b" => {
+            let value = &text(value);
+            apply::<Hash>(shard, key, &hash::Op::Set { field: name, value }, now);
+        }
+        _ => {
+            let op = sorted_set::Op::Add {
+                member: name,
+                score: value as f64,
+                only: Only::default(),
+            };
+            apply::<SortedSet>(shard, key, &op, now);
+        }
+    }
+}
+
+fn take(shard: &mut Shard, key: Key<'_>, member: &[u8], now: Now) {
+    match key.bytes {
+        b"a" => {
+            apply::<Set>(shard, key, &set::Op::Remove { member }, now);
+        }
+        b"b" => {
+            apply::<Hash>(shard, key, &hash::Op::Delete { field: member }, now);
+        }
+        _ => {
+            apply::<SortedSet>(shard, key, &sorted_set::Op::Remove { member }, now);
+        }
+    }
+}
+
+impl Model for Members {
+    fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self {
+        let Write { stamp, now, rng } = write;
+        let name = NAMES[rng.below(4) as usize];
+        let mut told = Members::default();
+        match rng.below(9) {
+            0 => {
+                assert_eq!(
+                    shard.remove(0, key, now),
+                    !self.0.is_empty() && self.shows(key)
+                );
+                for name in NAMES {
+                    told.0.insert(name.to_vec(), self.removal(key, name, stamp));
+                }
+            }
+            1..4 => {
+                take(shard, key, name, now);
+                told.0.insert(name.to_vec(), self.removal(key, name, stamp));
+            }
+            _ => {
+                let value = rng.below(1000);
+                put(shard, key, name, value, now);
+                let element = Element {
+                    added: BTreeSet::from([stamp]),
+                    removed: BTreeSet::new(),
+                    last: (stamp, Some(value)),
+                };
+                told.0.insert(name.to_vec(), element);
+            }
+        }
+        self.merge(&told, 0);
+        told
+    }
+
+    fn merge(&mut self, other: &Self, _: u64) {
+        for (name, theirs) in &other.0 {
+            let mine = self.0.entry(name.clone()).or_default();
+            mine.added.extend(&theirs.added);
+            mine.removed.extend(&theirs.removed);
+            mine.last = mine.last.max(theirs.last);
+        }
+    }
+
+    fn expire(&mut self, _: Now) {}
+
+    /// Stamps are unique: what is forgotten here is known not to come again.
+    fn forget(&mut self, _: u64) {}
+
+    fn shown(&self) -> String {
+        let all = NAMES.map(|name| (self.has(name), self.value(name)));
+        format!("{all:?}")
+    }
+
+    fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now) {
+        let mut seen = BTreeSet::new();
+        for name in NAMES {
+            let value = match key.bytes {
+                b"a" => {
+                    let view = shard.collection::<Set>(0, key, now).expect("a set");
+                    let is_there = view.is_some_and(|view| view.contains(name));
+                    assert_eq!(is_there, self.has(name), "{self:?}");
+                    is_there.then_some(0)
+                }
+                b"b" => {
+                    let view = shard.collection::<Hash>(0, key, now).expect("a hash");
+                    let value = view.and_then(|view| view.get(name).map(<[u8]>::to_vec));
+                    assert_eq!(value, self.value(name).map(text), "{self:?}");
+                    value.map(|_| 0)
+                }
+                _ => {
+                    let view = shard.collection::<SortedSet>(0, key, now);
+                    let score = view
+                        .expect("a sorted set")
+                        .and_then(|view| view.score(name));
+                    assert_eq!(score, self.value(name).map(|v| v as f64), "{self:?}");
+                    score.map(|_| 0)
+                }
+            };
+            seen.extend(value.map(|_| name));
+        }
+        let len = shard.look(0, key, now).map_or(0, |any| any.len());
+        assert_eq!(len, seen.len());
+    }
+}
+
+impl Members {
+    fn shows(&self, key: Key<'_>) -> bool {
+        NAMES.iter().any(|name| match key.bytes {
+            b"a" => self.has(name),
+            _ => self.value(name).is_some(),
+        })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn replicas_show_what_they_have_heard_and_converge(seed in any::<u64>(), steps in 1usize..400) {
+        run::<Members>(seed, steps);
+    }
+}
