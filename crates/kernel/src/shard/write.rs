@@ -343,8 +343,7 @@ impl Db {
     /// A string that was replicated is none to whoever changes its bytes.
     #[inline]
     fn as_string(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
-        let head = Head::of(self.arena.get(found.handle));
-        match head.kind() {
+        match Head::of(self.arena.get(found.handle)).kind() {
             INLINE | BIG => found,
             _ => self.flatten(found, key, env),
         }
@@ -352,12 +351,13 @@ impl Db {
 
     #[cold]
     fn flatten(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
-        let text = self.value(found.handle).string();
-        let text = text.map_or(Vec::new(), |value| value.bytes().to_vec());
-        let slot = self.arena.get(found.handle);
-        let (expiry, stamp) = (Head::of(slot).expiry(slot), record::stamp(slot));
-        let value = New::String(NewValue::Own(text));
-        self.replace(found, key, value, expiry, stamp, env);
+        let item = self.item(found.handle);
+        let text = item
+            .value
+            .string()
+            .map_or(Vec::new(), |value| value.bytes().to_vec());
+        let (value, expiry, stamp) = (NewValue::Own(text), item.expire_at, item.access);
+        self.replace(found, key, New::String(value), expiry, stamp, env);
         self.find(key).unwrap_or(found)
     }
 
