@@ -8,6 +8,9 @@ use crate::code::{Coded, Malformed, Reader, put_varint};
 /// (a PN-counter). An entry of two zeros says that its replica has added
 /// nothing, which is not the same as no entry: the counter exists.
 ///
+/// A [`crate::Map`] of pairs of maxima, here in one piece of memory, and of no
+/// memory while nothing was added.
+///
 /// ```text
 /// entries  replica inc dec  …
 /// 01       00 03   05  00       replica 3 has added 5
@@ -134,7 +137,8 @@ impl Coded for Counter {
 }
 
 /// Totals by replica, each written by its replica alone: the higher version is
-/// the later. Never NaN.
+/// the later. Never NaN. A [`crate::Map`] of [`crate::Lexicographic`] pairs, in
+/// one piece of memory likewise.
 ///
 /// ```text
 /// entries  replica version  total
@@ -240,6 +244,7 @@ impl Coded for FloatCounter {
 pub(crate) mod tests {
     use super::*;
     use crate::laws::{self, Draw};
+    use crate::{Lexicographic, Map, Max, Product};
 
     pub(crate) fn counter(draw: &mut Draw) -> Counter {
         let mut counter = Counter::default();
@@ -261,10 +266,35 @@ pub(crate) mod tests {
 
     #[test]
     fn the_laws_hold() {
-        laws::check(40, 1, counter).unwrap();
-        laws::check(40, 1, floats).unwrap();
+        laws::check::<Counter>(40, 1, counter).unwrap();
+        laws::check::<FloatCounter>(40, 1, floats).unwrap();
         laws::check_code(400, 1, counter).unwrap();
         laws::check_code(400, 1, floats).unwrap();
+    }
+
+    /// Numbers that are ordered as [`f64::total_cmp`] orders these.
+    pub(crate) fn ordered(number: f64) -> i64 {
+        let bits = number.to_bits() as i64;
+        bits ^ (((bits >> 63) as u64) >> 1) as i64
+    }
+
+    #[test]
+    fn counters_are_maps() {
+        type Pair = Product<Max<u64>, Max<u64>>;
+        laws::check_model::<Counter, Map<u16, Pair>>(100, 1, counter, |counter| {
+            let entry = |(replica, inc, dec)| (replica, Product(Max(inc), Max(dec)));
+            counter.entries().map(entry).collect()
+        })
+        .unwrap();
+        type Total = Lexicographic<Max<u64>, Max<i64>>;
+        laws::check_model::<FloatCounter, Map<u16, Total>>(100, 1, floats, |floats| {
+            let entry = |&(replica, version, total): &(u16, u64, f64)| {
+                let (rank, value) = (Max(version), Max(ordered(total)));
+                (replica, Lexicographic { rank, value })
+            };
+            floats.entries.iter().map(entry).collect()
+        })
+        .unwrap();
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Tries whether a lattice is one, on all triples of generated states.
+//!
+//! Every lattice of this crate is tried by its own tests, with its name at the
+//! call: `laws::check::<Counter>(…)`. `cargo xtask tidy` fails where one is not.
 
-use crate::{Coded, Lattice};
+use crate::{Coded, Lattice, Total};
 use std::fmt::Debug;
 
 /// Numbers from a seed, for generators of states (SplitMix64).
@@ -65,6 +68,55 @@ pub fn check<L: Lattice + PartialEq + Debug>(
             for (z, c) in states.iter().enumerate() {
                 let (left, right) = (of(join(x, y), c)?, of(a, join(y, z))?);
                 expect("merge is not associative", &[a, b, c], &left, &right)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tries whether of any two states one is above the other, and whether `Ord`
+/// says which.
+pub fn check_total<L: Total + Debug>(
+    count: usize,
+    seed: u64,
+    mut state: impl FnMut(&mut Draw) -> L,
+) -> Result<(), String> {
+    let mut draw = Draw::new(seed);
+    let mut states = vec![L::default()];
+    states.extend((0..count).map(|_| state(&mut draw)));
+    for a in &states {
+        for b in &states {
+            let greater = std::cmp::max(a, b);
+            expect("merge is not the maximum", &[a, b], &of(a, b)?, greater)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tries whether a lattice that is written for speed is the composition that
+/// its description states: merging and taking `model` may change places.
+pub fn check_model<L: Lattice + PartialEq + Debug, M: Lattice + PartialEq + Debug>(
+    count: usize,
+    seed: u64,
+    mut state: impl FnMut(&mut Draw) -> L,
+    model: impl Fn(&L) -> M,
+) -> Result<(), String> {
+    let mut draw = Draw::new(seed);
+    let mut states = vec![L::default()];
+    states.extend((0..count).map(|_| state(&mut draw)));
+    for a in &states {
+        for b in &states {
+            let (is, to_be) = (model(&of(a, b)?), of(&model(a), &model(b))?);
+            expect(
+                "the model merges otherwise",
+                &[&model(a), &model(b)],
+                &is,
+                &to_be,
+            )?;
+            if (a == b) != (model(a) == model(b)) {
+                return Err(format!(
+                    "the model hides a difference\n  of {a:?}\n  and {b:?}"
+                ));
             }
         }
     }

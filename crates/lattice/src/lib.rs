@@ -1,5 +1,5 @@
 //! Join-semilattices: states that merge to the same in any order, grouped in
-//! any way, however often [Anna §V].
+//! any way, however often [Anna §III].
 //!
 //! Pure mathematics: no clock, randomness or I/O, no knowledge of keys,
 //! commands or the protocol, and nothing of ours below. Every lattice is one
@@ -7,36 +7,85 @@
 //! file or a peer: decoding answers a state or [`Malformed`], never panics,
 //! and a state has one encoding only, so that equal bytes are equal states.
 //!
+//! `docs/lattices.md` lists all of them: bottom, merge, who uses them, where
+//! they come from.
+//!
 //! | module | lattice |
 //! |---|---|
-//! | [`stamp`] | no lattice: what orders writes, and the clock that gives it |
+//! | [`max`], [`min`], [`or`] | the greatest, the least, whether ever |
+//! | [`union`], [`map`] | sets that only grow, maps of lattices |
+//! | [`product`] | pairs, each side by itself |
+//! | [`lexicographic`] | pairs in which the higher rank replaces everything |
+//! | [`last_write`], [`extremes`], [`vector_clock`] | what these make together |
+//! | [`dots`], [`causal`] | names of updates, contexts that have seen them, what is in causal order |
+//! | [`multi_value`], [`add_wins`] | registers and sets in causal order |
+//! | [`bounded_counter`] | counters that never fall below a bound |
+//! | [`hyperloglog`], [`top_k`] | registers of a sketch, the highest in a ranking |
 //! | [`counter`] | counters that many replicas add to at once |
 //! | [`register`] | the last write wins, increments of it add up |
 //! | [`presence`] | whether a member is there; additions beat removals |
 //! | [`score`] | a number that is written and added to |
 //! | [`version`] | what has been seen of each replica's writes |
 //! | [`siblings`] | values of which none has seen the other |
+//!
+//! | module | not a lattice |
+//! |---|---|
+//! | [`stamp`] | what orders writes, and the clock that gives it |
 //! | [`code`] | how states are written |
 //! | [`laws`] | tries whether a lattice is one |
 #![forbid(unsafe_code)]
 
+pub mod add_wins;
+pub mod bounded_counter;
+pub mod causal;
 pub mod code;
 pub mod counter;
+pub mod dots;
+pub mod extremes;
+pub mod hyperloglog;
+pub mod last_write;
 pub mod laws;
+pub mod lexicographic;
+pub mod map;
+pub mod max;
+pub mod min;
+pub mod multi_value;
+pub mod or;
 pub mod presence;
+pub mod product;
 pub mod register;
 pub mod score;
 pub mod siblings;
 pub mod stamp;
+pub mod top_k;
+pub mod union;
+pub mod vector_clock;
 pub mod version;
 
+pub use add_wins::AddWins;
+pub use bounded_counter::BoundedCounter;
+pub use causal::Causal;
 pub use code::{Coded, Malformed};
 pub use counter::{Counter, FloatCounter};
+pub use dots::{Dot, Dots};
+pub use extremes::Extremes;
+pub use hyperloglog::HyperLogLog;
+pub use last_write::LastWrite;
+pub use lexicographic::Lexicographic;
+pub use map::Map;
+pub use max::Max;
+pub use min::Min;
+pub use multi_value::MultiValue;
+pub use or::Or;
 pub use presence::Presence;
+pub use product::Product;
 pub use register::Register;
 pub use score::Score;
 pub use siblings::Siblings;
 pub use stamp::{Clock, Stamp};
+pub use top_k::TopK;
+pub use union::Union;
+pub use vector_clock::VectorClock;
 pub use version::VersionVector;
 
 /// States of which any two have a least one above both.
@@ -46,3 +95,7 @@ pub trait Lattice: Clone + Default {
     /// Makes this state the least one above both; returns whether it changed.
     fn merge(&mut self, other: &Self) -> bool;
 }
+
+/// A lattice of which any two states are ordered, by [`Ord`]: their merge is the
+/// greater one. [`laws::check_total`] tries it.
+pub trait Total: Lattice + Ord {}

@@ -6,7 +6,9 @@
 //! replica's addition is above what was removed of it. Both are maxima, and so
 //! is the stamp of the last removal, which tells when nobody can be without it.
 //! An addition that a removal has seen says nothing more than the removal, and
-//! is left out.
+//! is left out. So it is a [`crate::Map`] of pairs of maxima: what was added or
+//! removed, and what was removed. Here it is written for the common case, which
+//! is one addition.
 //!
 //! ```text
 //! removals?  last removal   replica  what                         time  step
@@ -192,6 +194,7 @@ impl Coded for Presence {
 mod tests {
     use super::*;
     use crate::laws::{self, Draw};
+    use crate::{Map, Max, Product};
 
     fn stamp(time: u64, replica: u16) -> Stamp {
         Stamp {
@@ -216,8 +219,23 @@ mod tests {
 
     #[test]
     fn the_laws_hold() {
-        laws::check(60, 1, presence).unwrap();
+        laws::check::<Presence>(60, 1, presence).unwrap();
         laws::check_code(600, 1, presence).unwrap();
+    }
+
+    #[test]
+    fn presence_is_made_of_maxima() {
+        type Entries = Map<u16, Product<Max<Mark>, Max<Mark>>>;
+        type Model = Product<Max<Stamp>, Entries>;
+        laws::check_model::<Presence, Model>(120, 1, presence, |presence| {
+            let entry = |entry: &Entry| {
+                let seen = entry.added.max(entry.removed);
+                (entry.replica, Product(Max(seen), Max(entry.removed)))
+            };
+            let entries = presence.entries.iter().map(entry).collect();
+            Product(Max(presence.last_removal), entries)
+        })
+        .unwrap();
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! A register whose last write wins, and whose increments add up.
 //!
-//! A lexicographic pair [Anna §V]: first the stamp of the write, then what was
+//! A lexicographic pair [Anna §VI-C]: first the stamp of the write, then what was
 //! written and what was added to it since, by replica. A write with a higher
 //! stamp replaces value and additions, those that it has seen and those that
 //! happen at the same time; additions to one write add up.
+//!
+//! Written out, not composed of [`crate::Lexicographic`]: its bytes are the
+//! record of a string, which is overwritten where it lies.
 //!
 //! ```text
 //! form  stamp  then
@@ -168,6 +171,7 @@ mod tests {
     use super::*;
     use crate::counter::tests::{counter, floats};
     use crate::laws::{self, Draw};
+    use crate::{Lexicographic, Max, Product};
 
     fn stamp(time: u64) -> Stamp {
         Stamp {
@@ -194,8 +198,23 @@ mod tests {
 
     #[test]
     fn the_laws_hold() {
-        laws::check(60, 1, register).unwrap();
+        laws::check::<Register>(60, 1, register).unwrap();
         laws::check_code(600, 1, register).unwrap();
+    }
+
+    #[test]
+    fn a_register_is_a_lexicographic_pair() {
+        type Written = Max<(Option<Vec<u8>>, u64)>;
+        type Model = Lexicographic<Max<Stamp>, Product<Written, Product<Counter, FloatCounter>>>;
+        laws::check_model::<Register, Model>(150, 1, register, |register| {
+            let written = Max((register.value.clone(), register.deadline));
+            let added = Product(register.counter.clone(), register.floats.clone());
+            Lexicographic {
+                rank: Max(register.stamp),
+                value: Product(written, added),
+            }
+        })
+        .unwrap();
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A score whose last write wins, and whose increments add up: a
-//! [`crate::Register`] of a number.
+//! [`crate::Register`] of a number, and written out for the same reason.
 //!
 //! ```text
 //! form  stamp  then
@@ -123,8 +123,9 @@ impl Coded for Score {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counter::tests::floats;
+    use crate::counter::tests::{floats, ordered};
     use crate::laws::{self, Draw};
+    use crate::{Lexicographic, Max, Product};
 
     fn stamp(time: u64) -> Stamp {
         Stamp {
@@ -149,8 +150,19 @@ mod tests {
 
     #[test]
     fn the_laws_hold() {
-        laws::check(60, 1, score).unwrap();
+        laws::check::<Score>(60, 1, score).unwrap();
         laws::check_code(600, 1, score).unwrap();
+    }
+
+    #[test]
+    fn a_score_is_a_lexicographic_pair() {
+        type Written = Max<Option<i64>>;
+        type Model = Lexicographic<Max<Stamp>, Product<Written, FloatCounter>>;
+        laws::check_model::<Score, Model>(120, 1, score, |score| Lexicographic {
+            rank: Max(score.stamp),
+            value: Product(Max(score.written.map(ordered)), score.floats.clone()),
+        })
+        .unwrap();
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! associative; this is.
 //!
 //! Whole states are merged, never parts of one: what a state has seen is then
-//! all that the vector says.
+//! all that the vector says. It is a [`crate::MultiValue`] whose dots are stamps
+//! and whose context needs no dots apart, since nothing comes before its turn.
 //!
 //! ```text
 //! live  stamp  length  value  …  seen
@@ -124,6 +125,7 @@ impl Coded for Siblings {
 mod tests {
     use super::*;
     use crate::laws::{self, Draw};
+    use crate::{Dot, MultiValue};
 
     fn stamp(time: u64, replica: u16) -> Stamp {
         Stamp {
@@ -147,8 +149,25 @@ mod tests {
 
     #[test]
     fn the_laws_hold() {
-        laws::check(60, 1, siblings).unwrap();
+        laws::check::<Siblings>(60, 1, siblings).unwrap();
         laws::check_code(600, 1, siblings).unwrap();
+    }
+
+    #[test]
+    fn siblings_are_a_register_in_causal_order() {
+        let dot = |stamp: Stamp| Dot {
+            replica: stamp.replica,
+            number: stamp.time,
+        };
+        laws::check_model::<Siblings, MultiValue<Vec<u8>>>(150, 1, siblings, |siblings| {
+            let live = siblings.live();
+            let store = live.map(|(stamp, value)| (dot(stamp), value.to_vec()));
+            let seen = siblings.seen().stamps();
+            let seen =
+                seen.flat_map(|last| (1..=last.time).map(move |time| Stamp { time, ..last }));
+            MultiValue::new(store.collect(), seen.map(dot))
+        })
+        .unwrap();
     }
 
     fn values(siblings: &Siblings) -> Vec<&[u8]> {

@@ -1,4 +1,4 @@
-//! What has been seen of each replica's writes: version vectors [Anna §V-B].
+//! What has been seen of each replica's writes: version vectors [Anna §VI-C].
 //!
 //! ```text
 //! entries  replica time step  …
@@ -10,7 +10,8 @@ use crate::counter::{ascending, merge_entries};
 use crate::{Lattice, Stamp};
 
 /// By replica, the greatest stamp of which it and all below it were seen. It
-/// grows with replicas, never with clients.
+/// grows with replicas, never with clients. A [`crate::Map`] of maxima, in one
+/// piece of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionVector {
     /// By replica, ascending; of stamps above zero.
@@ -119,6 +120,7 @@ impl Coded for VersionVector {
 mod tests {
     use super::*;
     use crate::laws::{self, Draw};
+    use crate::{Map, Max};
 
     fn vector(draw: &mut Draw) -> VersionVector {
         let mut vector = VersionVector::default();
@@ -134,8 +136,18 @@ mod tests {
 
     #[test]
     fn the_laws_hold() {
-        laws::check(60, 1, vector).unwrap();
+        laws::check::<VersionVector>(60, 1, vector).unwrap();
         laws::check_code(600, 1, vector).unwrap();
+    }
+
+    #[test]
+    fn vectors_are_maps_of_maxima() {
+        type Model = Map<u16, Max<(u64, u16)>>;
+        laws::check_model::<VersionVector, Model>(120, 1, vector, |vector| {
+            let entry = |stamp: Stamp| (stamp.replica, Max((stamp.time, stamp.step)));
+            vector.stamps().map(entry).collect()
+        })
+        .unwrap();
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //!
 //! A rule is a pure function from the repository's files (or from what `cargo metadata` says) to
 //! violations, so that its unit tests can show it failing on a small bad sample. Rules about parts
-//! that do not exist yet (merge laws, equal simulation traces, golden bytes) come with those parts.
+//! that do not exist yet (equal simulation traces, golden bytes) come with those parts.
 
 mod layers;
 mod leftovers;
 mod machine;
+mod merges;
 mod opening;
 mod papers;
 mod paths;
@@ -79,6 +80,7 @@ fn check(files: &[File], workspace: &[layers::Package]) -> Vec<Violation> {
     all.extend(leftovers::check(files));
     all.extend(unwraps::check(files));
     all.extend(machine::check(files));
+    all.extend(merges::check(files));
     all
 }
 
