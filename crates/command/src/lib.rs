@@ -12,6 +12,7 @@
 //! - [`failure`]: errors as clients see them
 //! - [`options`]: reading arguments
 //! - [`elements`]: replies, scans and draws of elements
+//! - [`lattice`]: what commands mean on keys whose replicas all take writes
 //! - [`table`]: finding a command by name
 //! - [`string`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
 //!   [`hyperloglog`], [`claret`], [`key`], [`server`]: the commands
@@ -26,6 +27,7 @@ pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod key;
+pub mod lattice;
 pub mod list;
 pub mod options;
 pub mod reply;

@@ -134,7 +134,9 @@ impl Program for DataCommands {
     }
 
     fn is_write(command: u16) -> bool {
-        RUNS[usize::from(command)].spec.flags.has(Flags::WRITE)
+        // Those of the server are asked about where they hold data.
+        let run = RUNS.get(usize::from(command));
+        run.is_some_and(|run| run.spec.flags.has(Flags::WRITE))
     }
 }
 

@@ -52,6 +52,22 @@ pub struct Figures {
     pub held_back: u64,
 }
 
+impl Figures {
+    /// Of several workers: sums, and the worst of what is a time.
+    pub fn add(&mut self, other: &Figures) {
+        self.updates += other.updates;
+        self.sent_keys += other.sent_keys;
+        self.sent_messages += other.sent_messages;
+        self.sent_bytes += other.sent_bytes;
+        self.merged_items += other.merged_items;
+        self.stale_max_us = self.stale_max_us.max(other.stale_max_us);
+        self.stale_sum_us += other.stale_sum_us;
+        self.stale_epochs += other.stale_epochs;
+        self.horizon_lag_us = self.horizon_lag_us.max(other.horizon_lag_us);
+        self.held_back += other.held_back;
+    }
+}
+
 /// Messages by receiver, in order.
 pub type Outbox = Vec<(WorkerId, Arc<[u8]>)>;
 

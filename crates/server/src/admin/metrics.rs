@@ -3,8 +3,8 @@
 //! What belongs to a worker is labelled with it, and Prometheus adds up; only
 //! commands by name are added up here, because there are many of them.
 
-use super::durability;
 use super::text::Exposition;
+use super::{durability, replication};
 use crate::front::figures::{CommandFigures, WorkerFigures};
 use crate::front::shared::Shared;
 use crate::identity;
@@ -37,6 +37,7 @@ pub(super) fn render(node: &Handle, shared: &Shared, round: u64) -> String {
     of_workers(&mut out, &stats);
     of_clients(&mut out, &figures);
     of_data(&mut out, &figures);
+    replication::render(&mut out, &figures);
     durability::render(&mut out, shared, &figures);
     of_commands(&mut out, &figures);
     out.finish()
@@ -256,6 +257,7 @@ fn of_data(out: &mut Exposition, figures: &Figures) {
             ),
             ("large_values", memory.big_bytes),
             ("expiry", memory.expiry_bytes),
+            ("graves", memory.grave_bytes),
         ];
         for (kind, bytes) in kinds {
             family.sample(&[("worker", &worker), ("kind", &kind)], bytes);

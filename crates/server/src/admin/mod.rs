@@ -11,6 +11,7 @@
 
 mod durability;
 mod metrics;
+mod replication;
 mod text;
 
 use crate::front::shared::Shared;

@@ -70,7 +70,7 @@ impl Deref for CommandTable {
     }
 }
 
-static SESSION_GROUPS: [&[&SessionCommand]; 10] = [
+static SESSION_GROUPS: [&[&SessionCommand]; 11] = [
     connection::COMMANDS,
     server::COMMANDS,
     transaction::COMMANDS,
@@ -81,6 +81,7 @@ static SESSION_GROUPS: [&[&SessionCommand]; 10] = [
     server::memory::COMMANDS,
     server::debug::COMMANDS,
     server::function::COMMANDS,
+    server::keyspace::COMMANDS,
 ];
 
 /// The table of this process.

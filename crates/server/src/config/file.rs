@@ -1,10 +1,11 @@
 //! The configuration file: TOML whose keys are the names of the settings, all
-//! at top level.
+//! at top level, and `[[keyspace]]` tables.
 //!
 //! Everything that is wrong is reported at once, each with its line.
 
-use super::options;
 use super::sources::Problem;
+use super::{keyspaces, options};
+use rufous_kernel::keyspace::Keyspace;
 use std::ops::Range;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -20,8 +21,16 @@ pub(super) struct Entry {
     pub(super) line: usize,
 }
 
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) settings: Vec<Entry>,
+    /// With their lines.
+    pub(super) keyspaces: Vec<(Keyspace, usize)>,
+}
+
 /// Reads and parses the file.
-pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Entry> {
+pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> File {
     let at = path.display().to_string();
     let text = std::fs::metadata(path).and_then(|found| {
         if found.len() > MOST_BYTES {
@@ -38,22 +47,26 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Entry> {
                 at,
                 format!("cannot read the configuration file: {error}"),
             ));
-            Vec::new()
+            File::default()
         }
     }
 }
 
 /// Parses the text of a file that is called `at` in messages.
-pub(super) fn parse(at: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Entry> {
+pub(super) fn parse(at: &str, text: &str, problems: &mut Vec<Problem>) -> File {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut wrong: Vec<(usize, String)> = Vec::new();
     for error in errors {
         let line = line_of(text, error.span().unwrap_or_default());
         wrong.push((line, error.message().replace('\n', ", ")));
     }
-    let mut entries = Vec::new();
+    let (mut entries, mut keyspaces) = (Vec::new(), Vec::new());
     for (key, value) in table.get_ref().iter() {
         let (key, line) = (key.get_ref().as_ref(), line_of(text, key.span()));
+        if key == "keyspace" {
+            keyspaces = keyspaces_of(text, line, value.get_ref(), &mut wrong);
+            continue;
+        }
         let Some(name) = super::params::PARAMS
             .iter()
             .map(|param| param.name)
@@ -74,7 +87,59 @@ pub(super) fn parse(at: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<En
             .map(|(line, what)| Problem::new(format!("{at}:{line}"), what)),
     );
     entries.sort_by_key(|entry| entry.line);
-    entries
+    File {
+        settings: entries,
+        keyspaces,
+    }
+}
+
+/// What `[[keyspace]]` tables say.
+fn keyspaces_of(
+    text: &str,
+    line: usize,
+    value: &DeValue<'_>,
+    wrong: &mut Vec<(usize, String)>,
+) -> Vec<(Keyspace, usize)> {
+    let DeValue::Array(tables) = value else {
+        wrong.push((line, "keyspaces are tables: [[keyspace]]".into()));
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for table in tables.iter() {
+        let line = line_of(text, table.span());
+        let mut refuse = |line, why: String| wrong.push((line, format!("keyspace: {why}")));
+        let DeValue::Table(table) = table.get_ref() else {
+            refuse(line, "give tables: [[keyspace]]".into());
+            continue;
+        };
+        let name = table.get("name").and_then(|name| name.get_ref().as_str());
+        let Some(name) = name else {
+            refuse(line, "a name is missing".into());
+            continue;
+        };
+        let mut keyspace = Keyspace::new(name, b"");
+        for needed in ["prefix", "regime"] {
+            if table.get(needed).is_none() {
+                refuse(line, format!("'{name}' has no {needed}"));
+            }
+        }
+        for (option, value) in table
+            .iter()
+            .filter(|(option, _)| option.get_ref() != "name")
+        {
+            let (at, option) = (line_of(text, option.span()), option.get_ref().as_ref());
+            let set = text_of(option, value.get_ref())
+                .and_then(|value| keyspaces::set(&mut keyspace, option, value.as_bytes()));
+            if let Err(why) = set {
+                refuse(at, format!("'{name}': {why}"));
+            }
+        }
+        if keyspace.is_lattice() && table.get("threads").is_none() {
+            keyspace.threads = 0;
+        }
+        all.push((keyspace, line));
+    }
+    all
 }
 
 fn line_of(text: &str, span: Range<usize>) -> usize {
@@ -129,10 +194,11 @@ fn text_of(name: &str, value: &DeValue<'_>) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rufous_kernel::keyspace::Regime;
 
     fn check(text: &str, expected: &[(&str, &str, usize)], wrong: &[&str]) {
         let mut problems = Vec::new();
-        let entries = parse("r.toml", text, &mut problems);
+        let entries = parse("r.toml", text, &mut problems).settings;
         let entries: Vec<_> = entries
             .iter()
             .map(|e| (e.name, e.value.as_str(), e.line))
@@ -188,6 +254,40 @@ mod tests {
                 "r.toml:5: unknown section 'network'",
             ],
         );
+    }
+
+    #[test]
+    fn keyspaces_are_tables_and_all_that_is_wrong_with_them_is_told() {
+        let mut problems = Vec::new();
+        let text = "port = 1\n[[keyspace]]\nname = \"carts\"\nprefix = \"cart:\"\nregime = \"lattice\"\n\
+            gossip-ms = 7\n[[keyspace]]\nname = 'paid'\nregime = 'strict'\nprefix = 'p'\n";
+        let file = parse("r.toml", text, &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        let carts = Keyspace {
+            regime: Regime::Lattice,
+            threads: 0,
+            gossip_ms: 7,
+            ..Keyspace::new("carts", b"cart:")
+        };
+        let paid = Keyspace::new("paid", b"p");
+        assert_eq!(file.keyspaces, [(carts, 2), (paid, 7)]);
+        let text = "[[keyspace]]\nname = 'a'\nregime = 'loose'\n[[keyspace]]\nprefix = 'p'\n\
+            [[keyspace]]\nname='b'\nprefix='q'\nregime='strict'\ncolour='red'\nthreads=[1]\n";
+        parse("r.toml", text, &mut problems);
+        let problems: Vec<_> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                "r.toml:1: keyspace: 'a' has no prefix",
+                "r.toml:3: keyspace: 'a': the regime is 'lattice' or 'strict'",
+                "r.toml:4: keyspace: a name is missing",
+                "r.toml:10: keyspace: 'b': a keyspace has no 'colour'",
+                "r.toml:11: keyspace: 'b': array is no value for it: give text in quotes, a number, or true or false",
+            ]
+        );
+        let mut problems = Vec::new();
+        parse("r.toml", "keyspace = 1\n", &mut problems);
+        assert_eq!(problems.len(), 1);
     }
 
     #[test]

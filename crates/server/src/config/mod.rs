@@ -2,6 +2,7 @@
 //!
 //! - [`params`]: each of them by name, as text
 //! - [`durability`]: those of logs and snapshots
+//! - [`keyspaces`]: what can be said of a keyspace
 //! - [`values`]: values as text
 //! - [`options`]: how they can be given when a server starts
 //! - [`file`]: reading them from a TOML file
@@ -10,6 +11,7 @@
 pub mod collections;
 mod durability;
 pub mod file;
+pub mod keyspaces;
 pub mod options;
 pub mod params;
 pub mod sources;
@@ -19,6 +21,7 @@ pub use collections::Collections;
 pub use durability::{AppendFsync, SavePoint};
 
 use rufous_kernel::evict::{self, By, Choice};
+use rufous_kernel::keyspace::Keyspace;
 
 /// Everything that can be set. Names follow Redis where Redis has the setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +92,8 @@ pub struct Config {
     /// Of metrics and health over HTTP; 0: none.
     pub admin_port: u16,
     pub admin_bind: String,
+    /// What the configuration file says of keyspaces; no setting.
+    pub keyspaces: Vec<Keyspace>,
 }
 
 /// How much is logged, by Redis's names.
@@ -220,6 +225,7 @@ impl Default for Config {
             logfile: String::new(),
             admin_port: 9121,
             admin_bind: "127.0.0.1".into(),
+            keyspaces: Vec::new(),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::params::{self, PARAMS};
 use super::{Config, file, options};
+use rufous_kernel::keyspace::{Keyspace, Keyspaces};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::ToSocketAddrs;
@@ -111,6 +112,34 @@ impl Effective {
     }
 }
 
+impl Effective {
+    /// Takes over keyspaces with their lines.
+    fn declare(
+        &mut self,
+        path: &Path,
+        keyspaces: Vec<(Keyspace, usize)>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let mut table = Keyspaces::default();
+        for (keyspace, line) in keyspaces {
+            let next = match super::keyspaces::check(&keyspace) {
+                Ok(()) => table.with(keyspace.clone()).map_err(|why| why.to_string()),
+                Err(why) => Err(why),
+            };
+            match next {
+                Ok(next) => {
+                    table = next;
+                    self.config.keyspaces.push(keyspace);
+                }
+                Err(why) => {
+                    let at = format!("{}:{line}", path.display());
+                    problems.push(Problem::new(at, format!("keyspace: {why}")));
+                }
+            }
+        }
+    }
+}
+
 /// Puts everything together; on `Err`, all that is wrong.
 pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
     let mut effective = Effective {
@@ -120,7 +149,9 @@ pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
     };
     let mut problems = Vec::new();
     if let Some(path) = &given.file {
-        for entry in file::read(path, &mut problems) {
+        let file = file::read(path, &mut problems);
+        effective.declare(path, file.keyspaces, &mut problems);
+        for entry in file.settings {
             let origin = Origin::File {
                 path: path.clone(),
                 line: entry.line,
@@ -263,7 +294,10 @@ pub fn render(effective: &Effective) -> String {
         };
         Some(format!("{line:<44} # {}\n", effective.origin(option.name)))
     });
-    lines.collect()
+    let keyspaces = effective.config.keyspaces.iter();
+    lines
+        .chain(keyspaces.map(super::keyspaces::render))
+        .collect()
 }
 
 /// A value as TOML.

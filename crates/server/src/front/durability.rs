@@ -8,7 +8,6 @@ use super::{Front, Message, Replies};
 use crate::config::{AppendFsync, Config};
 use rufous_base::disk::DiskDone;
 use rufous_base::{Effects, NodeEffect, Now};
-use rufous_command::{Failure, Flags, Spec};
 use rufous_kernel::durable::keeper::{self, Schedule};
 use rufous_kernel::durable::{Event, Fsync, Loaded};
 use rufous_kernel::worker::{DurableSettings, SaveRefused};
@@ -78,8 +77,9 @@ impl Front {
     #[cold]
     fn begin_loading(&mut self, now: Now) {
         self.durability.begun = true;
+        self.await_declared();
         if !self.config.folder {
-            return;
+            return self.begin_declaring();
         }
         self.durability.loading = true;
         self.durability.loading_began_us = now.mono_us;
@@ -93,6 +93,8 @@ impl Front {
     #[cfg(test)]
     pub(super) fn without_disk(&mut self) {
         self.durability.begun = true;
+        self.await_declared();
+        self.begin_declaring();
     }
 
     /// Takes over settings. Logging that is switched on begins with a save.
@@ -106,20 +108,10 @@ impl Front {
         let mut replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
+            to_itself: &mut self.declared.reply,
             fx,
         };
         self.kernel.on_disk(now, done, &mut replies);
-    }
-
-    /// Whether a request has to be refused because the data is not there yet.
-    #[inline]
-    pub(super) fn refuses_while_loading(&self, spec: &Spec) -> bool {
-        self.durability.loading && !spec.flags.has(Flags::LOADING)
-    }
-
-    pub(super) fn loading_failure(&self) -> Failure {
-        let percent = self.shared.loading.percent();
-        format!("LOADING Rufous is loading the dataset in memory ({percent} % so far)").into()
     }
 
     pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
@@ -162,6 +154,7 @@ impl Front {
         let mut replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
+            to_itself: &mut self.declared.reply,
             fx,
         };
         self.kernel.look_after_saving(now, &mut replies);
@@ -189,7 +182,7 @@ impl Front {
                 Event::Serving => {
                     self.durability.loading = false;
                     self.persistence.info = self.persistence_info();
-                    self.shared.loading.finish_worker();
+                    self.begin_declaring();
                 }
                 Event::Unloadable(text) => {
                     if self.shared.refuse_start(&text) {
@@ -408,6 +401,7 @@ impl Front {
         let mut replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
+            to_itself: &mut self.declared.reply,
             fx,
         };
         if self.durability.loading {
@@ -425,6 +419,7 @@ impl Front {
             let mut replies = Replies {
                 connections: &mut self.connections,
                 counters: &mut self.counters,
+                to_itself: &mut self.declared.reply,
                 fx,
             };
             self.kernel.close_logs(now, &mut replies);

@@ -10,6 +10,7 @@ use super::persistence::PersistenceInfo;
 use super::shared::Counters;
 use rufous_base::limits::DATABASES;
 use rufous_kernel::evict;
+use rufous_kernel::replicate::replicas;
 use rufous_kernel::shard::{Counters as ShardCounters, Memory};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +31,7 @@ pub struct WorkerFigures {
     /// Those of them that wait for data.
     pub blocked: usize,
     pub persistence: PersistenceInfo,
+    pub replication: replicas::Figures,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +137,7 @@ impl Front {
             clients: self.connections().filter(|c| !c.info.is_internal).count(),
             blocked: self.kernel.waiting_clients(),
             persistence: self.persistence_info(),
+            replication: self.kernel.replication_figures(),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! - `blocked`: clients that wait for data
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
+//! - `keyspaces`: changing their table, and what lattice keys refuse
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`
 //! - [`session`]: what commands on connections and the server work with
 //! - [`bounds`]: what one connection may occupy
@@ -35,6 +36,7 @@ pub mod cron;
 mod durability;
 pub mod figures;
 pub mod gather;
+mod keyspaces;
 pub mod latency;
 #[cfg(test)]
 mod maxmemory_tests;
@@ -144,6 +146,7 @@ pub struct Front {
     pub(crate) cron: cron::Cron,
     pub persistence: persistence::Persistence,
     durability: durability::Durability,
+    declared: keyspaces::Declared,
 }
 
 impl Front {
@@ -192,6 +195,7 @@ impl Front {
             cron: cron::Cron::default(),
             persistence: persistence::Persistence::default(),
             durability: durability::Durability::default(),
+            declared: keyspaces::Declared::default(),
         };
         front.kernel.set_ledger(Arc::clone(&front.shared.ledger));
         front.configure(config);
@@ -295,6 +299,7 @@ impl Front {
                 let mut replies = Replies {
                     connections: &mut self.connections,
                     counters: &mut self.counters,
+                    to_itself: &mut self.declared.reply,
                     fx,
                 };
                 self.kernel.on_message(now, from, message, &mut replies);
@@ -315,6 +320,7 @@ impl Front {
         self.end_waits_to_stop(now, fx);
         self.deliver_save_answers(fx);
         self.run_transactions(now, fx);
+        self.go_on_declaring(now, fx);
         self.resume_connections(fx);
         self.wake_in_time(now, fx);
         self.kernel.publish_charge();
@@ -357,6 +363,7 @@ impl Front {
         let mut replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
+            to_itself: &mut self.declared.reply,
             fx,
         };
         self.kernel.settle(now, &mut replies);
@@ -444,6 +451,8 @@ pub(crate) fn find(
 struct Replies<'a> {
     connections: &'a mut [Option<Box<Connection>>],
     counters: &'a mut shared::Counters,
+    /// The reply to what no client has asked for.
+    to_itself: &'a mut Option<Vec<u8>>,
     fx: &'a mut Effects<Message>,
 }
 
@@ -460,6 +469,10 @@ impl Completions for Replies<'_> {
     }
 
     fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
+        if header.conn == keyspaces::ITSELF {
+            *self.to_itself = Some(from.bytes[range.start.0..range.end.0].to_vec());
+            return;
+        }
         self.counters
             .note_reply(&from.bytes[range.start.0..range.end.0]);
         let Some(connection) = find(self.connections, header.conn) else {

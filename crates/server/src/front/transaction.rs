@@ -312,6 +312,12 @@ impl Session<'_> {
         let limit = self.front.config.client_query_buffer_limit;
         let (here, now) = (self.front.id(), self.now);
         let placement = self.front.kernel.placement().clone();
+        let refused = args
+            .iter_from(from)
+            .find_map(|key| self.front.refused_watch(key));
+        if let Some(failure) = refused {
+            return Err(failure);
+        }
         let connection = self.connection()?;
         if connection.transaction.open {
             return Err("ERR WATCH inside MULTI is not allowed".into());

@@ -269,6 +269,11 @@ impl Front {
         connection.commands += u64::from(!queues);
         connection.last_command = Some(id);
         let header = connection.header(id, request.quiet, request.keys.first());
+        if let Some(failure) = self.refused_on_lattice(spec, &args) {
+            self.kernel.stats_mut()[usize::from(id)].rejected += 1;
+            self.refuse(&request, &failure, fx);
+            return self.finish_request(request.conn, mark, Submitted::Done, fx);
+        }
         if queues {
             let mut reply = Reply::new(&mut fx.output, header.resp3);
             self.queue(now, header, spec, args, &mut reply);
@@ -295,10 +300,8 @@ impl Front {
         match self.table.dispatch(header.command) {
             Dispatch::Key => {
                 // A command with one key has it in `keys`, or was refused for its arity.
-                let owner = request
-                    .keys
-                    .first()
-                    .map_or(self.kernel.id(), |key| key.owner);
+                let first = request.keys.first();
+                let owner = first.map_or(self.kernel.id(), |key| self.owner_of(key, &args));
                 self.kernel
                     .submit_one(now, header, owner, args, &mut fx.output)
             }

@@ -1,8 +1,23 @@
 //! Requests that may not run yet, and replies that may not leave yet.
 
+use super::Front;
 use super::connection::{Connection, Deferred, ParsedKey, ReplyMode, Slot, What};
 use rufous_base::{Args, Output};
+use rufous_command::{Failure, Flags, Spec};
 use rufous_kernel::{Batch, Header};
+
+impl Front {
+    /// Whether a request has to be refused because the data is not there yet.
+    #[inline]
+    pub(super) fn refuses_while_loading(&self, spec: &Spec) -> bool {
+        (self.durability.loading || self.declared.is_awaited()) && !spec.flags.has(Flags::LOADING)
+    }
+
+    pub(super) fn loading_failure(&self) -> Failure {
+        let percent = self.shared.loading.percent();
+        format!("LOADING Rufous is loading the dataset in memory ({percent} % so far)").into()
+    }
+}
 
 impl Connection {
     /// What the kernel needs to know of the next request.

@@ -5,6 +5,7 @@
 //! - `crashes`: kill -9 under load in each mode, with fewer and more workers
 //! - `stops`: stops in good order; logging switched off and on
 //! - `full`: disks that fill up; `failing`: disks that do worse
+//! - `keyspaces`: replicas that all take writes
 //! - `retention`: earlier saves, kept and gone back to
 //! - `starts`: folders on which a node must not start, and says why
 //! - `audit`: the clients that remember; `node` and `mount`: what they work on
@@ -16,6 +17,7 @@ mod audit;
 mod crashes;
 mod failing;
 mod full;
+mod keyspaces;
 mod mount;
 mod node;
 mod retention;

@@ -61,10 +61,11 @@ fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
         count: 0,
         encoded: Vec::new(),
     };
+    let placement = front.kernel.placement().clone();
     let mut cursor = Some(0);
     while let Some(from) = cursor {
         cursor = front.kernel.shard.scan(db, from, STEP, now, &mut |item| {
-            if glob.is_all() || glob.matches(item.key) {
+            if placement.lists(item.key) && (glob.is_all() || glob.matches(item.key)) {
                 part.count += 1;
                 encode::bulk(&mut part.encoded, item.key);
             }

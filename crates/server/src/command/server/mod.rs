@@ -13,6 +13,7 @@ pub mod flush;
 pub mod function;
 pub mod info;
 pub mod keys;
+pub mod keyspace;
 pub mod lastsave;
 pub mod latency;
 pub mod lolwut;

@@ -140,6 +140,7 @@ struct Part {
 /// keys, or none where these are many.
 fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter) -> Part {
     let worker = u32::from(front.id().0);
+    let placement = front.kernel.placement().clone();
     let shard = &mut front.kernel.shard;
     let mut part = Part::default();
     if worker < cursor.worker {
@@ -160,6 +161,7 @@ fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter)
                 .as_ref()
                 .is_none_or(|kind| kind.eq_ignore_ascii_case(item.value.type_name().as_bytes()));
             if right_type
+                && placement.lists(item.key)
                 && filter
                     .glob
                     .as_ref()

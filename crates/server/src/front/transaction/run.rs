@@ -8,12 +8,12 @@ use super::plan::looks_at_all_keys;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
-use rufous_command::{Failure, Reply};
-use rufous_kernel::Batch;
+use rufous_command::{DataCommands, Failure, Reply};
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::HeldExec;
+use rufous_kernel::{Batch, Program};
 use std::borrow::Cow;
 
 const CHANGED_BEFORE: Failure = Failure(Cow::Borrowed(
@@ -195,6 +195,7 @@ impl Front {
             let mut replies = Replies {
                 connections: &mut self.connections,
                 counters: &mut self.counters,
+                to_itself: &mut self.declared.reply,
                 fx,
             };
             self.kernel
@@ -234,6 +235,26 @@ impl Front {
     /// Runs commands until the last, or until one has to wait for other
     /// workers: then false. The reply begins at `from`.
     fn run_list(
+        &mut self,
+        now: Now,
+        exec: u64,
+        running: &mut Running,
+        from: (usize, usize),
+        out: &mut Output,
+    ) -> bool {
+        // What is held is written under a time that goes with it.
+        let here = running.held.is_none();
+        if here {
+            self.kernel.begin_transaction(now);
+        }
+        let done = self.run_each(now, exec, running, from, out);
+        if here {
+            self.kernel.end_transaction();
+        }
+        done
+    }
+
+    fn run_each(
         &mut self,
         now: Now,
         exec: u64,
@@ -306,10 +327,22 @@ impl Front {
             connection.commands += 1;
             connection.last_command = Some(header.command);
         }
+        if let Some(failure) = self.refused_on_lattice(spec, &args) {
+            Reply::new(out, header.resp3).error(&failure);
+            self.kernel.note(header.command, false);
+            return true;
+        }
         let action = match self.table.dispatch(header.command) {
             Dispatch::Key | Dispatch::Keys => None,
             Dispatch::Node(action) => match action(&args, header.db) {
-                Ok(action) => Some(action),
+                Ok(action) => {
+                    if let Some(why) = self.kernel.refuses_action(action) {
+                        DataCommands::refuse(header.command, why, header.resp3, out);
+                        self.kernel.note(header.command, false);
+                        return true;
+                    }
+                    Some(action)
+                }
                 Err(failure) => {
                     Reply::new(out, header.resp3).error(&failure);
                     self.kernel.note(header.command, false);

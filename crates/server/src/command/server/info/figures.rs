@@ -8,6 +8,7 @@ use crate::front::persistence::PersistenceInfo;
 use crate::front::shared::Counters;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
+use rufous_kernel::replicate::replicas;
 use rufous_kernel::stats::CommandStats;
 
 /// The keys of one database.
@@ -45,6 +46,9 @@ pub(crate) struct Figures {
     pub(crate) misses: u64,
     pub(crate) keyspace: [Keyspace; DATABASES],
     pub(crate) persistence: PersistenceInfo,
+    pub(crate) replication: replicas::Figures,
+    /// Of keys that show nothing and are remembered.
+    pub(crate) grave_bytes: usize,
 }
 
 impl Figures {
@@ -87,6 +91,8 @@ impl Figures {
                 avg_ttl: shard.avg_ttl(db, now),
             }),
             persistence: front.persistence_info(),
+            replication: front.kernel.replication_figures(),
+            grave_bytes: shard.memory().grave_bytes,
         }
     }
 
@@ -118,6 +124,8 @@ impl Figures {
             all.hits += one.hits;
             all.misses += one.misses;
             all.persistence.merge(&one.persistence);
+            all.replication.add(&one.replication);
+            all.grave_bytes += one.grave_bytes;
             all.keyspace
                 .iter_mut()
                 .zip(one.keyspace)

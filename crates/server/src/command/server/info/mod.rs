@@ -2,7 +2,8 @@
 //!
 //! - [`figures`]: what each worker tells of itself
 //! - [`sections`]: the text
-//! - [`persistence`]: its part on logs and snapshots
+//! - [`keyspaces`], [`persistence`]: its parts on lattice keyspaces, and on logs
+//!   and snapshots
 
 use crate::command::SessionCommand;
 use crate::front::session::Session;
@@ -13,6 +14,7 @@ use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 use sections::SECTIONS;
 
 pub mod figures;
+mod keyspaces;
 mod persistence;
 pub mod sections;
 
@@ -86,7 +88,7 @@ mod tests {
         let mut rig = Rig::new(3);
         let all = rig.run("INFO everything");
         let names: Vec<_> = all.lines().filter_map(|l| l.strip_prefix("# ")).collect();
-        let expected = "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats Latencystats Cluster Keyspace";
+        let expected = "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats Latencystats Cluster Keyspaces Keyspace";
         assert_eq!(names.join(" "), expected);
         fields(&all);
         let default = rig.run("INFO");
@@ -98,7 +100,7 @@ mod tests {
         assert_eq!(two.matches("# ").count(), 2);
         assert!(two.contains("# Server\r\nredis_version:7.2.4\r\n"), "{two}");
         rig.check("INFO nosuch", "$0\r\n\r\n");
-        assert_eq!(SECTIONS.len(), 13);
+        assert_eq!(SECTIONS.len(), 14);
     }
 
     #[test]

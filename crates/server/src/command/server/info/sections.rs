@@ -4,7 +4,7 @@
 
 use super::super::memory::{percent, rss};
 use super::figures::Figures;
-use super::persistence;
+use super::{keyspaces, persistence};
 use crate::front::Front;
 use crate::identity;
 use rufous_base::Now;
@@ -46,6 +46,7 @@ pub(super) static SECTIONS: &[Section] = &[
     section("Cluster", true, |out, _, _, _| {
         field(out, "cluster_enabled", 0)
     }),
+    section("Keyspaces", false, keyspaces::write),
     section("Keyspace", true, keyspace),
 ];
 

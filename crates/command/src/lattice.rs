@@ -1,0 +1,295 @@
+//! What commands mean on keys of keyspaces of regime lattice, whose replicas
+//! all take writes at once: one table.
+//!
+//! Every command that writes is either *allowed*, with a sentence on what it
+//! means there, or *refused*, because it would need all replicas together,
+//! with the reason and what to use instead. Reads are allowed: they show what
+//! the replica has that is asked. The server asks [`refusal`] before it takes
+//! a request to its data; `docs/keyspaces.md` is made from the table.
+//!
+//! - [`rows`]: the table
+
+pub mod rows;
+
+use crate::{Failure, Flags, Spec, options};
+use rows::ROWS;
+use rufous_base::Args;
+
+/// A command, or some form of it, that cannot be had.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    /// Goes on after "cannot be coordination-free: ".
+    pub why: &'static str,
+    /// What to do instead: a sentence without its end.
+    pub instead: &'static str,
+}
+
+/// What a command means.
+#[derive(Clone, Copy, Debug)]
+pub enum Means {
+    Allowed {
+        means: &'static str,
+        /// A request, for the reader and for the tests.
+        example: &'static str,
+        /// A form of it that is refused.
+        but: Option<But>,
+    },
+    Refused(Refusal),
+}
+
+/// Options that make a command one that is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct But {
+    /// Where options begin.
+    pub from: usize,
+    pub words: &'static [&'static str],
+    /// Other options that may stand before them; none: any words.
+    pub among: &'static [&'static str],
+    pub refusal: Refusal,
+}
+
+/// Which keys of a command decide, of those that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decides {
+    Any,
+    /// The first; the others are only read.
+    First,
+    /// The last, where there is more than one.
+    Last,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Row {
+    pub command: &'static str,
+    pub decides: Decides,
+    pub means: Means,
+}
+
+/// Why a request cannot be done on keys of a lattice keyspace. `lattice` tells
+/// the name of a key's keyspace where it is one, by the index of its argument
+/// and its database.
+pub fn refusal(
+    spec: &Spec,
+    args: &Args<'_>,
+    keys: &[(u8, u32)],
+    lattice: impl Fn(&[u8]) -> Option<String>,
+) -> Option<Failure> {
+    if !spec.flags.has(Flags::WRITE) {
+        return None;
+    }
+    let row = ROWS.iter().find(|row| row.command == spec.name)?;
+    let deciding = match row.decides {
+        Decides::Any => keys,
+        Decides::First => keys.get(..1)?,
+        Decides::Last if keys.len() < 2 => return None,
+        Decides::Last => &keys[keys.len() - 1..],
+    };
+    let refused = match row.means {
+        Means::Refused(refusal) => refusal,
+        Means::Allowed { but, .. } => but.filter(|but| but.is_meant(args))?.refusal,
+    };
+    let mut names = deciding.iter().map(|&(_, arg)| args.get(arg as usize));
+    let name = names.find_map(lattice)?;
+    let Refusal { why, instead } = refused;
+    let command = spec.name;
+    Some(
+        format!(
+            "ERR '{command}' cannot be coordination-free: {why}. \
+             Keyspace '{name}' is of regime lattice; {instead}"
+        )
+        .into(),
+    )
+}
+
+impl But {
+    fn is_meant(&self, args: &Args<'_>) -> bool {
+        let is_one = |arg: &[u8], words: &[&str]| words.iter().any(|word| options::is(arg, word));
+        let options = args.iter_from(self.from).take_while(|arg| {
+            self.among.is_empty() || is_one(arg, self.words) || is_one(arg, self.among)
+        });
+        options.into_iter().any(|arg| is_one(arg, self.words))
+    }
+}
+
+/// The table for `docs/keyspaces.md`.
+pub fn page() -> String {
+    let mut out = String::from("| command | what it means on lattice keys |\n|---|---|\n");
+    for row in ROWS {
+        let name = row.command.to_uppercase();
+        let line = match row.means {
+            Means::Allowed {
+                means,
+                example,
+                but,
+            } => {
+                let but = but.map(|but| {
+                    let Refusal { why, instead } = but.refusal;
+                    let words = but.words.join(", ");
+                    format!(" Refused with {words}: {why}; {instead}.")
+                });
+                format!("{means}. `{example}`{}", but.unwrap_or_default())
+            }
+            Means::Refused(Refusal { why, instead }) => {
+                format!("Refused: {why}; {instead}.")
+            }
+        };
+        out.push_str(&format!("| {name} | {line} |\n"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data_commands;
+    use crate::testing::Rig;
+    use rufous_base::WorkerId;
+    use rufous_datatype::object::Tag;
+    use rufous_datatype::replicated::Writer;
+    use rufous_kernel::replicate::replicas::Replicas;
+    use rufous_kernel::shard::{Keyed, Keying};
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    #[test]
+    fn no_command_that_writes_is_missing_and_none_is_there_twice() {
+        let writes = data_commands().map(|command| &command.spec);
+        let writes = writes.filter(|spec| spec.flags.has(Flags::WRITE));
+        let writes: BTreeSet<_> = writes.map(|spec| spec.name).collect();
+        let rows: BTreeSet<_> = ROWS.iter().map(|row| row.command).collect();
+        assert_eq!(writes, rows);
+        assert_eq!(rows.len(), ROWS.len());
+        assert!(ROWS.is_sorted_by_key(|row| row.command));
+    }
+
+    fn refused(request: &str, lattice: &[&str]) -> Option<String> {
+        let words: Vec<&str> = request.split(' ').collect();
+        let mut bytes = Vec::new();
+        let mut spans = Vec::new();
+        for word in &words {
+            spans.push((bytes.len() as u32, word.len() as u32));
+            bytes.extend_from_slice(word.as_bytes());
+        }
+        let spans: Vec<_> = spans.into_iter().collect();
+        let args = Args::new(&bytes, &spans, &mut []);
+        let mut all = data_commands();
+        let command = all.find(|c| c.spec.name.eq_ignore_ascii_case(words[0]));
+        let spec = &command.expect("a command").spec;
+        assert!(spec.accepts(words.len()), "{request}");
+        let mut keys = Vec::new();
+        spec.keys.find(&args, 0, &mut keys);
+        let name = |key: &[u8]| {
+            let is = lattice.iter().any(|name| name.as_bytes() == key);
+            is.then(|| "carts".to_owned())
+        };
+        refusal(spec, &args, &keys, name).map(|failure| failure.text().to_owned())
+    }
+
+    #[test]
+    fn conditions_are_refused_and_the_same_words_as_values_are_not() {
+        let check = |request: &str, is_refused: bool| {
+            let said = refused(request, &["k"]);
+            assert_eq!(said.is_some(), is_refused, "{request}: {said:?}");
+            assert_eq!(refused(request, &[]), None);
+        };
+        check("SET k v", false);
+        check("SET k nx", false);
+        check("SET k v nx", true);
+        check("SET k v EX 10 XX", true);
+        check("SETNX k v", true);
+        check("MSET a b k v", false);
+        check("MSETNX a b k v", true);
+        check("ZADD k 1 nx", false);
+        check("ZADD k CH 1 nx", false);
+        check("ZADD k CH NX 1 a", true);
+        check("EXPIRE k 10", false);
+        check("EXPIRE k 10 gt", true);
+        check("GEOADD k xx 1 2 a", true);
+        check("SUNIONSTORE k a b", true);
+        check("SUNIONSTORE a k b", false);
+        check("BITOP AND a k", false);
+        check("SORT k", false);
+        check("SORT k STORE a", false);
+        check("SORT a STORE k", true);
+        check("RENAME a k", true);
+        check("RENAME k a", true);
+        check("SMOVE a k m", true);
+        check("BLPOP a k 0", true);
+        check("GET k", false);
+    }
+
+    #[derive(Debug)]
+    struct Carts;
+
+    impl Keying for Carts {
+        fn of(&self, key: &[u8]) -> Option<Keyed> {
+            key.starts_with(b"cart:").then_some(Keyed {
+                strings: Tag::Register,
+                is_shared: true,
+            })
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_is_done_on_replicas_too() {
+        let mut replicas = Replicas::new(WorkerId(0), 2);
+        for row in ROWS {
+            let Means::Allowed { example, .. } = row.means else {
+                continue;
+            };
+            let mut rig = Rig::new();
+            rig.shard.set_keying(Some(Arc::new(Carts)));
+            let begin = [
+                "SET cart:a 1",
+                "SADD cart:s apple",
+                "HSET cart:h f 1",
+                "ZADD cart:z 1 a",
+                example,
+            ];
+            for request in begin {
+                let stamp = replicas.stamp(rig.now);
+                rig.shard.begin_lattice(Writer { stamp });
+                let words: Vec<_> = request.split(' ').map(str::as_bytes).collect();
+                // Whole databases are the server's.
+                let reply = match example.starts_with("FLUSH") && request == example {
+                    true => b"+OK".to_vec(),
+                    false => rig.run(&words),
+                };
+                let reply = String::from_utf8_lossy(&reply);
+                let ended = rig.shard.end_lattice().expect("begun");
+                assert_eq!(ended.refused, None, "{request}");
+                assert!(!reply.starts_with('-'), "{request}: {reply}");
+                replicas.observe(ended.next);
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_what_to_do() {
+        assert_eq!(
+            refused("setnx k v", &["k"]).as_deref(),
+            Some(
+                "ERR 'setnx' cannot be coordination-free: whether it is there is known only to \
+                 all replicas together. Keyspace 'carts' is of regime lattice; use a write \
+                 without a condition, of which the last wins, or a keyspace of regime strict"
+            )
+        );
+    }
+
+    #[test]
+    fn the_page_has_this_table() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/keyspaces.md");
+        let text = std::fs::read_to_string(&path).expect("docs/keyspaces.md");
+        let (before, rest) = text.split_once("<!-- commands -->\n").expect("its begin");
+        let (_, after) = rest.split_once("<!-- end -->").expect("its end");
+        let wanted = format!("{before}<!-- commands -->\n{}<!-- end -->{after}", page());
+        if std::env::var_os("RUFOUS_WRITE_PAGES").is_some() {
+            std::fs::write(&path, &wanted).expect("written");
+        } else {
+            let how = "run this test with RUFOUS_WRITE_PAGES=1";
+            assert!(text == wanted, "docs/keyspaces.md is old: {how}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The table of what commands that write mean on lattice keys, in the order of
+//! their names.
+
+use super::{But, Decides, Means, Refusal, Row};
+
+const CONDITION: Refusal = Refusal {
+    why: "whether it is there is known only to all replicas together",
+    instead: "use a write without a condition, of which the last wins, or a keyspace of regime strict",
+};
+const COMPARES: Refusal = Refusal {
+    why: "what the condition compares with is known only to all replicas together",
+    instead: "leave the condition out, or use a keyspace of regime strict",
+};
+const ONE_TAKER: Refusal = Refusal {
+    why: "two clients at different replicas could both take the same element",
+    instead: "use a keyspace of regime strict for what only one may take",
+};
+const POSITIONS: Refusal = Refusal {
+    why: "a list has positions, on which replicas that take writes at once do not agree",
+    instead: "use a sorted set whose scores order the elements, or a keyspace of regime strict",
+};
+const WAITS: Refusal = Refusal {
+    why: "two clients that wait at different replicas could both get the same element",
+    instead: "use a keyspace of regime strict for queues",
+};
+const BYTES: Refusal = Refusal {
+    why: "it changes a part of a value of which other replicas may be changing other parts",
+    instead: "write the whole value with SET, or use a keyspace of regime strict",
+};
+const REPLACES: Refusal = Refusal {
+    why: "it replaces all elements, also those that other replicas are just adding",
+    instead: "store to a key of regime strict, or add the elements",
+};
+const MOVES: Refusal = Refusal {
+    why: "all replicas would have to see both keys change at the same time",
+    instead: "write the one and delete the other, or use a keyspace of regime strict",
+};
+const NO_MERGE: Refusal = Refusal {
+    why: "values of this type do not merge",
+    instead: "use a keyspace of regime strict for them",
+};
+const SKETCH: Refusal = Refusal {
+    why: "a HyperLogLog is bytes of which the last write wins, and what other replicas add at the \
+          same time would be lost",
+    instead: "use a keyspace of regime strict, or one key for each writer and PFCOUNT of them all",
+};
+
+const DEADLINE: &str = "The string that this replica shows, written again with the deadline; \
+    of two writes at the same time the last wins. Refused on other types";
+const COUNTS: &str = "Additions of all replicas add up; replies the sum as this replica knows it. \
+    A SET replaces the additions that it has seen or that are made at the same time";
+const LAST_WINS: &str = "Of two writes at the same time the one with the higher stamp stays";
+const REMOVES: &str = "Takes away what this replica shows; what is added elsewhere at the same \
+    time stays";
+
+const fn allowed(command: &'static str, means: &'static str, example: &'static str) -> Row {
+    Row {
+        command,
+        decides: Decides::Any,
+        means: Means::Allowed {
+            means,
+            example,
+            but: None,
+        },
+    }
+}
+
+const fn unless(row: Row, from: usize, words: &'static [&'static str], refusal: Refusal) -> Row {
+    among(row, from, words, &[], refusal)
+}
+
+const fn among(
+    row: Row,
+    from: usize,
+    words: &'static [&'static str],
+    among: &'static [&'static str],
+    refusal: Refusal,
+) -> Row {
+    let Means::Allowed { means, example, .. } = row.means else {
+        return row;
+    };
+    let but = Some(But {
+        from,
+        words,
+        among,
+        refusal,
+    });
+    Row {
+        means: Means::Allowed {
+            means,
+            example,
+            but,
+        },
+        ..row
+    }
+}
+
+const fn refused(command: &'static str, refusal: Refusal) -> Row {
+    Row {
+        command,
+        decides: Decides::Any,
+        means: Means::Refused(refusal),
+    }
+}
+
+/// What it writes is its first key, or its last.
+const fn to(row: Row, decides: Decides) -> Row {
+    Row { decides, ..row }
+}
+
+const DEADLINES: &[&str] = &["NX", "XX", "GT", "LT"];
+
+/// Every command that writes.
+pub static ROWS: &[Row] = &[
+    refused("append", BYTES),
+    refused("bag.add", NO_MERGE),
+    refused("bcount.add", NO_MERGE),
+    refused("bcount.incrby", NO_MERGE),
+    refused("bcount.set", NO_MERGE),
+    refused("bitfield", BYTES),
+    to(
+        allowed(
+            "bitop",
+            "As SET of the result of what this replica shows",
+            "BITOP AND cart:a cart:b cart:c",
+        ),
+        Decides::First,
+    ),
+    refused("blmove", WAITS),
+    refused("blmpop", WAITS),
+    refused("blpop", WAITS),
+    refused("brpop", WAITS),
+    refused("brpoplpush", WAITS),
+    refused("bzmpop", WAITS),
+    refused("bzpopmax", WAITS),
+    refused("bzpopmin", WAITS),
+    refused("copy", MOVES),
+    allowed("decr", COUNTS, "DECR cart:n"),
+    allowed("decrby", COUNTS, "DECRBY cart:n 2"),
+    allowed("del", REMOVES, "DEL cart:a cart:b"),
+    unless(
+        allowed("expire", DEADLINE, "EXPIRE cart:a 60"),
+        3,
+        DEADLINES,
+        COMPARES,
+    ),
+    unless(
+        allowed("expireat", DEADLINE, "EXPIREAT cart:a 2000000000"),
+        3,
+        DEADLINES,
+        COMPARES,
+    ),
+    allowed(
+        "flushall",
+        "Empties all replicas at one instant, as for strict keys",
+        "FLUSHALL",
+    ),
+    allowed(
+        "flushdb",
+        "Empties all replicas at one instant, as for strict keys",
+        "FLUSHDB",
+    ),
+    among(
+        allowed(
+            "geoadd",
+            "Of two places of one member at the same time the one with the higher stamp stays",
+            "GEOADD cart:g 13.4 52.5 Berlin",
+        ),
+        2,
+        &["NX", "XX"],
+        &["CH"],
+        COMPARES,
+    ),
+    to(refused("georadius", REPLACES), Decides::Last),
+    to(refused("georadiusbymember", REPLACES), Decides::Last),
+    to(refused("geosearchstore", REPLACES), Decides::First),
+    refused("getdel", ONE_TAKER),
+    allowed("getex", DEADLINE, "GETEX cart:a EX 60"),
+    allowed(
+        "getset",
+        "As SET; replies what this replica showed, which another client may get as well",
+        "GETSET cart:a 1",
+    ),
+    allowed("hdel", LAST_WINS, "HDEL cart:h f"),
+    allowed("hincrby", COUNTS, "HINCRBY cart:h n 1"),
+    allowed("hincrbyfloat", COUNTS, "HINCRBYFLOAT cart:h x 1.5"),
+    allowed(
+        "hmset",
+        "Field by field: of two writes of a field at the same time the last wins",
+        "HMSET cart:h f 1 g 2",
+    ),
+    allowed(
+        "hset",
+        "Field by field: of two writes of a field at the same time the last wins. Replies how many \
+         fields are new to this replica",
+        "HSET cart:h f 1 g 2",
+    ),
+    refused("hsetnx", CONDITION),
+    allowed("incr", COUNTS, "INCR cart:n"),
+    allowed("incrby", COUNTS, "INCRBY cart:n 2"),
+    allowed("incrbyfloat", COUNTS, "INCRBYFLOAT cart:x 1.5"),
+    refused("linsert", POSITIONS),
+    refused("lmove", POSITIONS),
+    refused("lmpop", POSITIONS),
+    refused("lpop", POSITIONS),
+    refused("lpush", POSITIONS),
+    refused("lpushx", POSITIONS),
+    refused("lrem", POSITIONS),
+    refused("lset", POSITIONS),
+    refused("ltrim", POSITIONS),
+    refused("move", MOVES),
+    allowed(
+        "mset",
+        "As several SETs under one time",
+        "MSET cart:a 1 cart:b 2",
+    ),
+    refused("msetnx", CONDITION),
+    allowed("persist", DEADLINE, "PERSIST cart:a"),
+    unless(
+        allowed("pexpire", DEADLINE, "PEXPIRE cart:a 60000"),
+        3,
+        DEADLINES,
+        COMPARES,
+    ),
+    unless(
+        allowed("pexpireat", DEADLINE, "PEXPIREAT cart:a 2000000000000"),
+        3,
+        DEADLINES,
+        COMPARES,
+    ),
+    refused("pfadd", SKETCH),
+    refused("pfdebug", SKETCH),
+    to(refused("pfmerge", SKETCH), Decides::First),
+    allowed("psetex", LAST_WINS, "PSETEX cart:a 60000 1"),
+    refused("rank.add", NO_MERGE),
+    refused("rename", MOVES),
+    refused("renamenx", MOVES),
+    refused("restore", REPLACES),
+    refused("rpop", POSITIONS),
+    refused("rpoplpush", POSITIONS),
+    refused("rpush", POSITIONS),
+    refused("rpushx", POSITIONS),
+    allowed(
+        "sadd",
+        "An addition beats a removal that has not seen it. Replies how many members are new to \
+         this replica",
+        "SADD cart:s apple pear",
+    ),
+    to(refused("sdiffstore", REPLACES), Decides::First),
+    unless(
+        allowed("set", LAST_WINS, "SET cart:a 1 EX 60"),
+        3,
+        &["NX", "XX"],
+        CONDITION,
+    ),
+    refused("setbit", BYTES),
+    allowed("setex", LAST_WINS, "SETEX cart:a 60 1"),
+    refused("setnx", CONDITION),
+    refused("setrange", BYTES),
+    to(refused("sinterstore", REPLACES), Decides::First),
+    refused("smove", MOVES),
+    to(refused("sort", POSITIONS), Decides::Last),
+    refused("spop", ONE_TAKER),
+    allowed("srem", REMOVES, "SREM cart:s apple"),
+    to(refused("sunionstore", REPLACES), Decides::First),
+    refused(
+        "swapdb",
+        Refusal {
+            why: "updates of the databases' keys are on their way between replicas",
+            instead: "drop the lattice keyspaces first, of all prefixes, or copy the keys",
+        },
+    ),
+    refused("uid.next", NO_MERGE),
+    allowed("unlink", REMOVES, "UNLINK cart:a"),
+    among(
+        allowed(
+            "zadd",
+            "Of two scores of one member at the same time the one with the higher stamp stays; \
+             with INCR as ZINCRBY",
+            "ZADD cart:z 1 a 2 b",
+        ),
+        2,
+        &["NX", "XX", "GT", "LT"],
+        &["CH", "INCR"],
+        COMPARES,
+    ),
+    to(refused("zdiffstore", REPLACES), Decides::First),
+    allowed("zincrby", COUNTS, "ZINCRBY cart:z 1.5 a"),
+    to(refused("zinterstore", REPLACES), Decides::First),
+    refused("zmpop", ONE_TAKER),
+    refused("zpopmax", ONE_TAKER),
+    refused("zpopmin", ONE_TAKER),
+    to(refused("zrangestore", REPLACES), Decides::First),
+    allowed("zrem", LAST_WINS, "ZREM cart:z a"),
+    allowed(
+        "zremrangebylex",
+        "Removes the members that this replica has there",
+        "ZREMRANGEBYLEX cart:z [a [b",
+    ),
+    allowed(
+        "zremrangebyrank",
+        "Removes the members that this replica has there",
+        "ZREMRANGEBYRANK cart:z 0 1",
+    ),
+    allowed(
+        "zremrangebyscore",
+        "Removes the members that this replica has there",
+        "ZREMRANGEBYSCORE cart:z 0 1",
+    ),
+    to(refused("zunionstore", REPLACES), Decides::First),
+];

@@ -1,0 +1,33 @@
+//! `INFO keyspaces`: which there are, and how far replicas of lattice keys are
+//! behind one another.
+
+use super::figures::Figures;
+use super::sections::field;
+use crate::config::keyspaces::options;
+use crate::front::Front;
+use rufous_base::Now;
+
+pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
+    let table = front.kernel.keyspaces();
+    field(out, "keyspaces", table.iter().count());
+    field(out, "keyspaces_version", table.version());
+    for (number, keyspace) in table.iter().enumerate() {
+        let mut line = format!("name={}", keyspace.name);
+        for (option, value) in options(keyspace) {
+            line.push_str(&format!(",{option}={}", value.escape_ascii()));
+        }
+        field(out, &format!("keyspace{number}"), line);
+    }
+    let of = &all.replication;
+    field(out, "replica_updates", of.updates);
+    field(out, "replica_sent_keys", of.sent_keys);
+    field(out, "replica_messages", of.sent_messages);
+    field(out, "replica_bytes", of.sent_bytes);
+    field(out, "replica_merged", of.merged_items);
+    let average = of.stale_sum_us.checked_div(of.stale_epochs).unwrap_or(0);
+    field(out, "replica_stale_avg_us", average);
+    field(out, "replica_stale_max_us", of.stale_max_us);
+    field(out, "replica_horizon_lag_us", of.horizon_lag_us);
+    field(out, "replica_held_back", of.held_back);
+    field(out, "replica_graves_bytes", all.grave_bytes);
+}

@@ -1,0 +1,155 @@
+//! KEYSPACE CREATE, ALTER and DROP.
+
+use super::spec;
+use crate::command::SessionCommand;
+use crate::config::keyspaces;
+use crate::front::session::Session;
+use rufous_base::{Args, Output};
+use rufous_command::options::is;
+use rufous_command::{Failure, Flags, Reply};
+use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
+
+/// Held by every worker, and so not while others of a list hold keys.
+const CHANGES: Flags = Flags::ADMIN
+    .or(Flags::NOSCRIPT)
+    .or(Flags::NO_MULTI)
+    .or(Flags::WRITE);
+
+pub static CREATE: SessionCommand = SessionCommand {
+    spec: spec(
+        "keyspace|create",
+        -7,
+        CHANGES,
+        "name PREFIX prefix REGIME <LATTICE | STRICT> [LEVEL level] [THREADS <threads | ALL>] \
+         [REPLICAS replicas] [RESOLVE NEWEST] [CUT <YES | NO>] [GOSSIP milliseconds]",
+        "Makes a keyspace of all keys that begin with a prefix.",
+    ),
+    run: create,
+};
+
+pub static ALTER: SessionCommand = SessionCommand {
+    spec: spec(
+        "keyspace|alter",
+        -5,
+        CHANGES,
+        "name [PREFIX prefix] [REGIME <LATTICE | STRICT>] [LEVEL level] [THREADS <threads | ALL>] \
+         [REPLICAS replicas] [RESOLVE NEWEST] [CUT <YES | NO>] [GOSSIP milliseconds]",
+        "Changes a keyspace. What would have keys replicated otherwise than they are is refused.",
+    ),
+    run: alter,
+};
+
+pub static DROP: SessionCommand = SessionCommand {
+    spec: spec(
+        "keyspace|drop",
+        3,
+        CHANGES,
+        "name",
+        "Removes a keyspace, but never its keys: one of regime lattice that has keys stays.",
+    ),
+    run: drop,
+};
+
+fn create(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let mut keyspace = Keyspace::new(name(args.get(2))?, b"");
+    let given = read_options(&mut keyspace, &args)?;
+    for needed in ["prefix", "regime"] {
+        if !given.contains(&needed) {
+            let text = format!("ERR {} is missing", needed.to_uppercase());
+            return Err(text.into());
+        }
+    }
+    // A replica on every worker is what one asks for a lattice for.
+    if keyspace.is_lattice() && !given.contains(&"threads") {
+        keyspace.threads = 0;
+    }
+    change(session, reply, |table| {
+        keyspaces::check(&keyspace)?;
+        table.with(keyspace).map_err(|why| why.to_string())
+    })
+}
+
+fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let name = name(args.get(2))?;
+    let found = session.front.kernel.keyspaces().get(name).cloned();
+    let mut keyspace = found.ok_or(Failure::from("ERR there is no such keyspace"))?;
+    let before = keyspace.regime;
+    let given = read_options(&mut keyspace, &args)?;
+    match (before, keyspace.regime) {
+        (Regime::Lattice, Regime::Strict) => {
+            // What only a lattice keyspace has, unless it was asked for.
+            let plain = Keyspace::new("", b"");
+            for (option, value) in keyspaces::options(&plain) {
+                let of_lattice = ["level", "threads", "resolve", "cut"].contains(&option);
+                if of_lattice && !given.contains(&option) {
+                    keyspaces::set(&mut keyspace, option, &value).map_err(failure)?;
+                }
+            }
+        }
+        (Regime::Strict, Regime::Lattice) if !given.contains(&"threads") => keyspace.threads = 0,
+        _ => {}
+    }
+    change(session, reply, |table| {
+        keyspaces::check(&keyspace)?;
+        table.altered(keyspace).map_err(|why| why.to_string())
+    })
+}
+
+fn drop(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let name = name(args.get(2))?;
+    change(session, reply, |table| {
+        table.without(name).map_err(|why| why.to_string())
+    })
+}
+
+fn name(arg: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(arg).map_err(|_| Failure::from("ERR a keyspace's name is text"))
+}
+
+/// Reads what follows the name; returns which options were given.
+fn read_options(keyspace: &mut Keyspace, args: &Args<'_>) -> Result<Vec<&'static str>, Failure> {
+    let mut given = Vec::new();
+    let mut at = 3;
+    while at < args.len() {
+        let word = args.get(at);
+        let option = keyspaces::OPTIONS
+            .into_iter()
+            .find(|option| is(word, option) || *option == "gossip-ms" && is(word, "gossip"))
+            .ok_or(Failure::SYNTAX)?;
+        if given.contains(&option) {
+            return Err(Failure::SYNTAX);
+        }
+        given.push(option);
+        at += 1;
+        // CUT may stand alone.
+        let is_flag = |arg: &[u8]| is(arg, "yes") || is(arg, "no");
+        if option == "cut" && (at == args.len() || !is_flag(args.get(at))) {
+            keyspace.cut = true;
+            continue;
+        }
+        if at == args.len() {
+            return Err(Failure::SYNTAX);
+        }
+        keyspaces::set(keyspace, option, args.get(at)).map_err(failure)?;
+        at += 1;
+    }
+    Ok(given)
+}
+
+/// Has all workers take over what `edit` makes of the table. The reply comes
+/// when they have.
+fn change(
+    session: &mut Session<'_>,
+    reply: &mut Reply<'_>,
+    edit: impl FnOnce(&Keyspaces) -> Result<Keyspaces, String>,
+) -> Result<(), Failure> {
+    let table = edit(session.front.kernel.keyspaces());
+    let table = table.map_err(failure)?;
+    let mut done = Output::default();
+    Reply::new(&mut done, false).ok();
+    session.change_keyspaces(table, done, reply)
+}
+
+fn failure(why: String) -> Failure {
+    format!("ERR {why}").into()
+}

@@ -1,0 +1,167 @@
+//! Keyspaces as text: the options of `KEYSPACE CREATE` and `ALTER`, which are
+//! the keys of a `[[keyspace]]` table in the configuration file.
+
+use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime, Resolve};
+use rufous_kernel::replicate::level::Level;
+use std::fmt::Write;
+
+/// What can be said of a keyspace beside its name, as the file spells it.
+pub const OPTIONS: [&str; 8] = [
+    "prefix",
+    "regime",
+    "level",
+    "threads",
+    "replicas",
+    "resolve",
+    "cut",
+    "gossip-ms",
+];
+
+/// Sets an option of a keyspace.
+pub fn set(keyspace: &mut Keyspace, option: &str, value: &[u8]) -> Result<(), String> {
+    let text = || std::str::from_utf8(value).map_err(|_| format!("{option} is text"));
+    let is = |word: &str| value.eq_ignore_ascii_case(word.as_bytes());
+    match option {
+        "prefix" => keyspace.prefix = value.into(),
+        "regime" if is("lattice") => keyspace.regime = Regime::Lattice,
+        "regime" if is("strict") => keyspace.regime = Regime::Strict,
+        "regime" => return Err("the regime is 'lattice' or 'strict'".into()),
+        "level" => keyspace.level = text()?.parse::<Level>().map_err(|e| e.to_string())?,
+        "threads" if is("all") => keyspace.threads = 0,
+        "threads" => {
+            let threads = number(value).filter(|n| *n > 0);
+            keyspace.threads = threads.ok_or("threads are 'all' or a number from 1 to 65535")?;
+        }
+        "replicas" => {
+            keyspace.replicas = number(value).ok_or("replicas are a number from 1 to 65535")?;
+        }
+        "resolve" if is("newest") => keyspace.resolve = Resolve::Newest,
+        "resolve" => return Err("concurrent values are resolved by 'newest'".into()),
+        "cut" if is("yes") => keyspace.cut = true,
+        "cut" if is("no") => keyspace.cut = false,
+        "cut" => return Err("cut is 'yes' or 'no'".into()),
+        "gossip-ms" => {
+            let period = number(value).ok_or("gossip-ms is a number from 1 to 60000")?;
+            keyspace.gossip_ms = period;
+        }
+        _ => return Err(format!("a keyspace has no '{option}'")),
+    }
+    Ok(())
+}
+
+fn number<T: TryFrom<i64>>(value: &[u8]) -> Option<T> {
+    let number = rufous_command::options::integer(value).ok()?;
+    T::try_from(number).ok()
+}
+
+/// What no check of the table finds.
+pub fn check(keyspace: &Keyspace) -> Result<(), String> {
+    match keyspace.level.keeps_siblings() {
+        true => Err(format!(
+            "level {} is not supported yet: of concurrent values one is kept",
+            keyspace.level
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The options of a keyspace, as [`set`] takes them.
+pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 8] {
+    let yes_no = |is: bool| if is { "yes" } else { "no" };
+    let values: [Vec<u8>; 8] = [
+        keyspace.prefix.to_vec(),
+        match keyspace.regime {
+            Regime::Lattice => "lattice",
+            Regime::Strict => "strict",
+        }
+        .into(),
+        keyspace.level.to_string().into(),
+        match keyspace.threads {
+            0 => "all".into(),
+            threads => threads.to_string().into(),
+        },
+        keyspace.replicas.to_string().into(),
+        match keyspace.resolve {
+            Resolve::Newest => "newest",
+            Resolve::Refuse => "refuse",
+        }
+        .into(),
+        yes_no(keyspace.cut).into(),
+        keyspace.gossip_ms.to_string().into(),
+    ];
+    let mut values = values.into_iter();
+    OPTIONS.map(|name| (name, values.next().unwrap_or_default()))
+}
+
+/// A table with one more, or with it in the place of the one of its name.
+pub fn declared(table: &Keyspaces, keyspace: Keyspace) -> Result<Keyspaces, String> {
+    check(&keyspace)?;
+    let next = match table.get(&keyspace.name) {
+        Some(_) => table.altered(keyspace),
+        None => table.with(keyspace),
+    };
+    next.map_err(|why| why.to_string())
+}
+
+/// A `[[keyspace]]` table of the configuration file.
+pub(super) fn render(keyspace: &Keyspace) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let mut out = format!("\n[[keyspace]]\nname = {}\n", quoted(&keyspace.name));
+    for (name, value) in options(keyspace) {
+        let _ = writeln!(out, "{name} = {}", quoted(&String::from_utf8_lossy(&value)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_can_be_set_again() {
+        let mut keyspace = Keyspace::new("carts", b"cart:");
+        for (option, value) in [
+            ("regime", "LATTICE"),
+            ("level", "monotonic-reads+monotonic-writes"),
+            ("threads", "all"),
+            ("cut", "yes"),
+            ("gossip-ms", "7"),
+        ] {
+            set(&mut keyspace, option, value.as_bytes()).unwrap();
+        }
+        let mut again = Keyspace::new("carts", b"");
+        for (option, value) in options(&keyspace) {
+            set(&mut again, option, &value).unwrap();
+        }
+        assert_eq!(again, keyspace);
+        assert!(declared(&Keyspaces::default(), again).is_ok());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut keyspace = Keyspace::new("carts", b"cart:");
+        let before = keyspace.clone();
+        for (option, value) in [
+            ("regime", "loose"),
+            ("level", "serializable"),
+            ("level", "\u{0}"),
+            ("threads", "0"),
+            ("threads", "-1"),
+            ("threads", "65536"),
+            ("replicas", "many"),
+            ("resolve", "refuse"),
+            ("cut", "1"),
+            ("gossip-ms", "99999999999999999999"),
+            ("tier", "cold"),
+        ] {
+            let refused = set(&mut keyspace, option, value.as_bytes());
+            assert!(refused.is_err(), "{option} {value}");
+        }
+        assert!(set(&mut keyspace, "level", b"\xFF").is_err());
+        assert_eq!(keyspace, before);
+        set(&mut keyspace, "level", b"causal").unwrap();
+        keyspace.regime = Regime::Lattice;
+        let refused = declared(&Keyspaces::default(), keyspace).unwrap_err();
+        assert!(refused.contains("causal"), "{refused}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Keyspaces as the front sees them: changing their table, at a start as the
+//! configuration file says, and refusing what cannot be done on lattice keys before it reaches the data.
+
+use super::connection::ParsedKey;
+use super::persistence::COORDINATOR;
+use super::session::Session;
+use super::{Front, Message};
+use crate::config::keyspaces;
+use rufous_base::{Args, ConnId, Effects, Now, Output, WorkerId};
+use rufous_command::{Failure, Flags, Reply, Spec, lattice};
+use rufous_kernel::keyspace::{Keyspace, Keyspaces};
+use rufous_kernel::{Header, Submitted};
+
+impl Front {
+    /// Who runs a command on a key that was parsed before.
+    #[inline]
+    pub(super) fn owner_of(&self, key: &ParsedKey, args: &Args<'_>) -> WorkerId {
+        // The table may have changed since.
+        match self.kernel.keyspaces().is_empty() {
+            true => key.owner,
+            false => self.kernel.placement().owner(args.get(key.arg as usize)),
+        }
+    }
+
+    /// Why a request cannot be done on its keys, if some are replicated so
+    /// that every replica takes writes.
+    #[inline]
+    pub(super) fn refused_on_lattice(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
+        if !self.kernel.placement().has_lattice() || !spec.flags.has(Flags::WRITE) {
+            return None;
+        }
+        self.look_for_refusal(spec, args)
+    }
+
+    #[cold]
+    fn look_for_refusal(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
+        let placement = self.kernel.placement();
+        let mut keys = Vec::new();
+        spec.keys.find(args, 0, &mut keys);
+        let name = |key: &[u8]| placement.lattice(key).map(|found| found.name.to_string());
+        lattice::refusal(spec, args, &keys, name)
+    }
+
+    /// Why a key cannot be watched: writes of other replicas are not in one
+    /// order with those here.
+    pub(super) fn refused_watch(&self, key: &[u8]) -> Option<Failure> {
+        let keyspace = self.kernel.placement().lattice(key)?;
+        Some(
+            format!(
+                "ERR 'watch' cannot be coordination-free: another replica may have written \
+                 already what this one does not know. Keyspace '{}' is of regime lattice; \
+                 use a type whose updates merge, or a keyspace of regime strict",
+                keyspace.name
+            )
+            .into(),
+        )
+    }
+}
+
+/// The reply to a request with this is the node's own.
+pub(super) const ITSELF: ConnId = ConnId {
+    slot: u32::MAX,
+    generation: u32::MAX,
+};
+
+/// The keyspaces of the configuration file, which worker 0 makes when the data
+/// is there and before any client is served. What the file says of a keyspace
+/// counts, where that can be; other keyspaces stay as they are.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    /// No client is served yet.
+    awaited: bool,
+    /// Those still to be made, the next one last.
+    left: Vec<Keyspace>,
+    under_way: Option<Box<str>>,
+    pub(super) reply: Option<Vec<u8>>,
+}
+
+impl Declared {
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited
+    }
+}
+
+impl Front {
+    pub(super) fn await_declared(&mut self) {
+        self.declared.awaited = !self.config.keyspaces.is_empty();
+    }
+
+    /// This worker has its data.
+    pub(super) fn begin_declaring(&mut self) {
+        if !self.declared.awaited {
+            return self.end_declaring();
+        }
+        if self.id() == COORDINATOR {
+            self.declared.left = self.config.keyspaces.iter().rev().cloned().collect();
+            self.declare_next();
+        }
+    }
+
+    fn end_declaring(&mut self) {
+        self.declared.awaited = false;
+        if self.config.folder {
+            self.shared.loading.finish_worker();
+        }
+    }
+
+    fn declare_next(&mut self) {
+        while let Some(keyspace) = self.declared.left.pop() {
+            let table = self.kernel.keyspaces();
+            let name = keyspace.name.clone();
+            if table.get(&name) == Some(&keyspace) {
+                continue;
+            }
+            match keyspaces::declared(table, keyspace) {
+                Ok(table) => return self.declare(name, table),
+                Err(why) => not_declared(&name, &why),
+            }
+        }
+        for worker in 1..self.kernel.placement().workers() {
+            self.tell(WorkerId(worker as u16), |front, _| front.end_declaring());
+        }
+        self.end_declaring();
+    }
+
+    fn declare(&mut self, name: Box<str>, table: Keyspaces) {
+        let header = Header {
+            conn: ITSELF,
+            seq: 0,
+            command: self.table.find(b"keyspace").unwrap_or_default(),
+            db: 0,
+            resp3: false,
+            no_touch: true,
+            quiet: false,
+            key: 0,
+            hash: 0,
+        };
+        let (mut done, mut out) = (Output::default(), Output::default());
+        Reply::new(&mut done, false).ok();
+        self.declared.under_way = Some(name);
+        let submitted = self.kernel.submit_keyspaces(&header, table, done, &mut out);
+        if submitted == Submitted::Done {
+            self.declared.reply = Some(out.bytes);
+        }
+    }
+
+    #[inline]
+    pub(super) fn go_on_declaring(&mut self, now: Now, fx: &mut Effects<Message>) {
+        while let Some(reply) = self.declared.reply.take() {
+            self.on_declared(&reply);
+            self.settle_kernel(now, fx);
+        }
+    }
+
+    #[cold]
+    fn on_declared(&mut self, reply: &[u8]) {
+        let name = self.declared.under_way.take().unwrap_or_default();
+        if let Some(why) = reply.strip_prefix(b"-") {
+            not_declared(&name, String::from_utf8_lossy(why).trim_end());
+        }
+        self.declare_next();
+    }
+}
+
+fn not_declared(name: &str, why: &str) {
+    tracing::error!(
+        keyspace = name,
+        "the configuration file's keyspace was left as it is here: {why}"
+    );
+}
+
+impl Session<'_> {
+    /// Has all workers take over a table; `done` is the reply when they have.
+    pub(crate) fn change_keyspaces(
+        &mut self,
+        table: Keyspaces,
+        done: Output,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        let command = self.front.table.find(b"keyspace").unwrap_or_default();
+        let header = self.connection()?.header(command, false, None);
+        let kernel = &mut self.front.kernel;
+        let submitted = kernel.submit_keyspaces(&header, table, done, reply.out);
+        self.pending = submitted != Submitted::Done;
+        Ok(())
+    }
+}

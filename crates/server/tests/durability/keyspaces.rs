@@ -1,0 +1,174 @@
+//! Lattice keyspaces on the real program: connections at different workers
+//! take writes at once and come to agree; kill -9 loses nothing that was
+//! acknowledged, however many workers start again; what is hostile is refused.
+
+use crate::common::client::ok;
+use crate::common::{Client, Reply};
+use crate::node::{Node, folder};
+use std::thread;
+
+const ROUNDS: i64 = 2_000;
+
+/// Clients at both workers.
+#[track_caller]
+fn at_each_worker(node: &Node) -> [Client; 2] {
+    let (mut found, mut others) = ([None, None], Vec::new());
+    while found.iter().any(Option::is_none) {
+        let mut client = Client::connect(node.port);
+        let worker = client.worker(2);
+        // One too many is kept open, so that the next is given to the other worker.
+        others.extend(found[worker].replace(client));
+        assert!(others.len() < 1000, "connections are spread over workers");
+    }
+    found.map(|client| client.expect("found"))
+}
+
+/// What every replica must show in the end.
+#[track_caller]
+fn agree(node: &Node, sum: i64) {
+    for mut client in at_each_worker(node) {
+        let number = Reply::Bulk(sum.to_string().into_bytes());
+        node.until("counters agree", || client.words("GET g:n") == number);
+        node.until("sets agree", || {
+            client.words("SCARD g:s") == Reply::Int(sum)
+        });
+        node.until("hashes agree", || {
+            client.words("HGET g:h both") == number && client.words("HLEN g:h") == Reply::Int(3)
+        });
+    }
+}
+
+/// Both workers write the same keys, each reply read before the next request.
+#[track_caller]
+fn write(node: &Node, from: i64) {
+    let writers = at_each_worker(node).into_iter().enumerate();
+    let threads: Vec<_> = writers
+        .map(|(worker, mut client)| {
+            thread::spawn(move || {
+                for n in from..from + ROUNDS {
+                    assert!(client.words("INCR g:n").int() > 0);
+                    let added = client.words(&format!("SADD g:s {worker}:{n}"));
+                    assert_eq!(added, Reply::Int(1));
+                    client.words("HINCRBY g:h both 1").int();
+                    client.words(&format!("HSET g:h of{worker} {n}")).int();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("a writer");
+    }
+}
+
+#[test]
+fn replicas_agree_and_outlive_kills_with_any_number_of_workers() {
+    let (_temporary, dir) = folder();
+    let always = "--appendfsync always";
+    let node = Node::start(&dir, always);
+    let create = "KEYSPACE CREATE shared PREFIX g: REGIME lattice GOSSIP 20";
+    let mut client = Client::connect(node.port);
+    assert_eq!(client.words(create), ok());
+    write(&node, 0);
+    agree(&node, 2 * ROUNDS);
+    write(&node, ROUNDS);
+    // What was not sent yet to the other worker is in the log of the one.
+    node.kill();
+    for workers in [2, 3, 1] {
+        let node = Node::start(&dir, &format!("{always} --workers {workers}"));
+        let mut client = Client::connect(node.port);
+        assert_eq!(
+            client.words("KEYSPACE LIST").array(),
+            [Reply::Bulk(b"shared".to_vec())]
+        );
+        let sum = 4 * ROUNDS;
+        assert_eq!(client.words("GET g:n").bulk(), sum.to_string().into_bytes());
+        assert_eq!(client.words("SCARD g:s"), Reply::Int(sum));
+        assert_eq!(client.words("SET g:last x"), ok());
+        assert_eq!(client.words("DEL g:last"), Reply::Int(1));
+        assert_eq!(
+            client.words("BGSAVE"),
+            Reply::Status("Background saving started".into())
+        );
+        node.wait_until_saved();
+        node.kill();
+    }
+    let node = Node::start(&dir, always);
+    agree(&node, 4 * ROUNDS);
+    assert_eq!(node.run("EXISTS g:last"), crate::audit::wire::Reply::Int(0));
+}
+
+#[test]
+fn the_file_says_what_there_is_at_every_start() {
+    let (_temporary, dir) = folder();
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let settings = format!("--config {}", file.path().display());
+    let say = |regime: &str, gossip: u32| {
+        let text = format!(
+            "[[keyspace]]\nname = 'shared'\nprefix = 'g:'\nregime = '{regime}'\ngossip-ms = {gossip}\n"
+        );
+        std::fs::write(file.path(), text).expect("written");
+    };
+    let described = |node: &Node| {
+        let all = Client::connect(node.port).words("KEYSPACE DESCRIBE shared");
+        let all = all.array().into_iter().map(|part| part.bulk());
+        let all: Vec<_> = all
+            .map(|part| String::from_utf8_lossy(&part).into_owned())
+            .collect();
+        (all[5].clone(), all[17].clone())
+    };
+    say("lattice", 20);
+    let node = Node::start(&dir, &settings);
+    assert_eq!(described(&node), ("lattice".into(), "20".into()));
+    assert_eq!(Client::connect(node.port).words("SET g:1 x"), ok());
+    node.kill();
+    say("lattice", 30);
+    let node = Node::start(&dir, &settings);
+    assert_eq!(described(&node), ("lattice".into(), "30".into()));
+    node.kill();
+    // A key stands in the way: nothing is lost, and the log says so.
+    say("strict", 40);
+    let node = Node::start(&dir, &settings);
+    assert_eq!(described(&node), ("lattice".into(), "30".into()));
+    assert_eq!(Client::connect(node.port).words("GET g:1").bulk(), b"x");
+    assert!(node.log().contains("was left as it is"), "{}", node.log());
+}
+
+#[test]
+fn hostile_keyspaces_are_refused_and_the_node_lives() {
+    let (_temporary, dir) = folder();
+    let node = Node::start(&dir, "");
+    let mut client = Client::connect(node.port);
+    let long = vec![b'x'; 100_000];
+    let parts: [&[u8]; 5] = [b"", b"\xFF\xFE", b"\r\n", b"- 1", &long];
+    for hostile in parts {
+        for at in [2, 4, 6, 8, 10] {
+            let mut request: Vec<&[u8]> = vec![
+                b"KEYSPACE",
+                b"CREATE",
+                b"x",
+                b"PREFIX",
+                b"p",
+                b"REGIME",
+                b"lattice",
+                b"THREADS",
+                b"2",
+                b"GOSSIP",
+                b"7",
+            ];
+            // Any few bytes are a prefix.
+            if at == 4 && hostile.len() < 257 {
+                continue;
+            }
+            request[at] = hostile;
+            assert!(client.run(&request).error().starts_with("ERR "), "{at}");
+        }
+    }
+    for n in 0..1024 {
+        let create = format!("KEYSPACE CREATE k{n} PREFIX k{n}: REGIME strict");
+        assert_eq!(client.words(&create), ok());
+    }
+    let more = client.words("KEYSPACE CREATE more PREFIX more REGIME strict");
+    assert_eq!(more.error(), "ERR there are 1024 keyspaces already");
+    assert_eq!(client.words("KEYSPACE LIST").array().len(), 1024);
+    assert_eq!(client.words("SET k1000:x 1"), ok());
+}
