@@ -246,6 +246,56 @@ mod tests {
         *mine != old
     });
 
+    /// A minimum, ordered as if it were a maximum.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct Backward(u64);
+
+    impl Default for Backward {
+        fn default() -> Self {
+            Self(u64::MAX)
+        }
+    }
+
+    impl Ord for Backward {
+        fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Backward {
+        fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Lattice for Backward {
+        fn merge(&mut self, other: &Self) -> bool {
+            let is_less = other.0 < self.0;
+            self.0 = self.0.min(other.0);
+            is_less
+        }
+    }
+
+    impl Total for Backward {}
+
+    #[test]
+    fn an_order_that_is_not_that_of_merging_is_found() {
+        check(20, 1, |draw| Backward(draw.below(5))).unwrap();
+        let verdict = check_total(20, 1, |draw| Backward(draw.below(5))).unwrap_err();
+        assert!(verdict.contains("not the maximum"), "{verdict}");
+    }
+
+    #[test]
+    fn a_model_of_something_else_is_found() {
+        let number = |draw: &mut Draw| Max(draw.below(5));
+        let try_model = |model: fn(&Max) -> Max| check_model(20, 1, number, model);
+        try_model(|max| Max(max.0 * 2)).unwrap();
+        let verdict = try_model(|max| Max(max.0 ^ 1)).unwrap_err();
+        assert!(verdict.contains("merges otherwise"), "{verdict}");
+        let verdict = try_model(|max| Max(max.0 / 2)).unwrap_err();
+        assert!(verdict.contains("hides a difference"), "{verdict}");
+    }
+
     #[test]
     fn what_is_no_lattice_is_found() {
         assert_eq!(Max::verdict(), "ok");
