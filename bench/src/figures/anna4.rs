@@ -42,10 +42,10 @@ pub struct Options {
     /// Keys of 8 B, with values of 1 KiB [default: 1000000, quick 20000]
     #[arg(long)]
     pub keys: Option<u64>,
-    /// Windows per store and mix [default: 11, quick 2]
+    /// Windows per store and mix [default: 9, quick 2]
     #[arg(long)]
     pub windows: Option<usize>,
-    /// Length of a window in ms [default: 500, quick 250]
+    /// Length of a window in ms [default: 400, quick 250]
     #[arg(long)]
     pub window_ms: Option<u64>,
     /// Only stores whose names contain this, to look closer at them; writes no pages
@@ -70,11 +70,11 @@ impl Options {
     }
 
     pub fn windows(&self) -> usize {
-        self.pick(self.windows, 11, 2).max(1)
+        self.pick(self.windows, 9, 2).max(1)
     }
 
     pub fn window(&self) -> Duration {
-        Duration::from_millis(self.pick(self.window_ms, 500, 250))
+        Duration::from_millis(self.pick(self.window_ms, 400, 250))
     }
 
     pub fn out(&self) -> Option<PathBuf> {

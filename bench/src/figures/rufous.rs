@@ -14,14 +14,15 @@ use rufous_base::{Now, WorkerId};
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::replicate::replicas::{Outbox, Replicas};
-use rufous_kernel::shard::Shard;
+use rufous_kernel::shard::{self, Shard};
 use rufous_lattice::Stamp;
 
-use super::drive::{Client, Contestant, Reach, Split, thread_cpu_ns};
+use super::drive::{Client, Contestant, Reach, Split, TURN, thread_cpu_ns};
 use super::requests::{Key, VALUE_BYTES, Values, key};
 
 /// Requests whose cache misses are taken together.
 const WARMED: usize = 16;
+const _: () = assert!(TURN.is_multiple_of(WARMED));
 /// As many messages fit a ring between two workers of a node.
 const RING: usize = 1024;
 /// One in so many turns is timed from inside.
@@ -38,6 +39,8 @@ pub struct Worker {
     shard: Shard,
     replicas: Replicas,
     placement: Placement,
+    /// Keys have other replicas.
+    is_shared: bool,
     to: Vec<Option<Outgoing>>,
     from: Vec<Consumer<Message>>,
     outbox: Outbox,
@@ -74,7 +77,7 @@ pub fn workers(keys: u64, workers: usize, threads: u16) -> Result<Vec<Worker>> {
         Err(error) => anyhow::bail!("{error}"),
     };
     let mut all: Vec<Worker> = (0..workers)
-        .map(|own| Worker::new(own, workers, &table))
+        .map(|own| Worker::new(own, (workers, threads), &table))
         .collect();
     connect(&mut all);
     for worker in &mut all {
@@ -104,7 +107,7 @@ pub fn contestant(name: &str, reach: Reach, workers: Vec<Worker>) -> Contestant 
 }
 
 impl Worker {
-    fn new(own: usize, workers: usize, table: &Arc<Keyspaces>) -> Self {
+    fn new(own: usize, (workers, threads): (usize, u16), table: &Arc<Keyspaces>) -> Self {
         let own = WorkerId(own as u16);
         let mut placement = Placement::new(workers).seen_by(own);
         placement.set_keyspaces(table);
@@ -113,6 +116,7 @@ impl Worker {
             own,
             shard: Shard::new(u64::from(own.0)),
             replicas: Replicas::new(own, workers),
+            is_shared: workers > 1 && threads != 1,
             placement,
             to: Vec::new(),
             from: Vec::new(),
@@ -137,7 +141,7 @@ impl Worker {
             };
             if self.placement.owners(&name).any(|owner| owner == self.own) {
                 let key = self.shard.key(&name);
-                self.shard.put_register(0, key, stamp, value, now);
+                self.shard.put_register(0, key, (stamp, true), value, now);
                 while self.shard.maintain_step(64) {}
             }
         }
@@ -164,20 +168,22 @@ impl Worker {
 
     #[inline]
     fn write(&mut self, keys: &[Key], now: Now) {
-        for keys in keys.chunks(WARMED) {
-            let mut warm = [None; WARMED];
-            for (warm, key) in warm.iter_mut().zip(keys) {
-                let hash = self.shard.key(key).hash;
-                *warm = Some(self.shard.warm_index(0, hash));
-            }
+        for names in keys.as_chunks::<WARMED>().0 {
+            let hashes = names.each_ref().map(|name| self.shard.key(name).hash);
+            // What the request before has loaded needs no second time.
+            let mut last = None;
+            let warm = hashes.map(|hash| {
+                let is_new = last.replace(hash) != Some(hash);
+                is_new.then(|| self.shard.warm_index(0, hash))
+            });
             for warm in warm.into_iter().flatten() {
                 self.shard.warm_record(0, warm);
             }
-            for key in keys {
-                let stamp = self.replicas.stamp(now);
-                let key = self.shard.key(key);
+            for (bytes, hash) in names.iter().zip(hashes) {
+                let write = (self.replicas.stamp(now), self.is_shared);
+                let value = self.values.take();
                 self.shard
-                    .put_register(0, key, stamp, self.values.take(), now);
+                    .put_register(0, shard::Key { bytes, hash }, write, value, now);
             }
         }
         self.replicas.wrote(now, self.shard.changeset());
@@ -327,7 +333,6 @@ pub fn converge(all: &mut [&mut Worker], keys: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::drive::TURN;
     use crate::figures::requests::Popularity;
     use rufous_base::rng::Rng;
 

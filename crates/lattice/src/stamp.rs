@@ -45,8 +45,10 @@ impl Stamp {
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..8].copy_from_slice(&self.time.to_be_bytes());
-        bytes[8..10].copy_from_slice(&self.replica.to_be_bytes());
-        bytes[10..].copy_from_slice(&self.step.to_be_bytes());
+        // In one piece, as it is read and copied: what was stored in two has to
+        // reach the cache before it can be loaded as one.
+        let low = u32::from(self.replica) << 16 | u32::from(self.step);
+        bytes[8..].copy_from_slice(&low.to_be_bytes());
         bytes
     }
 

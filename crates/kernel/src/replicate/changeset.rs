@@ -12,7 +12,7 @@
 //! Nothing is allocated for a key that is in it already, and little for another:
 //! names lie one after the other in a buffer that is used again.
 
-use crate::shard::Key;
+use crate::shard::{Key, equal};
 use rufous_datatype::algebra::{Corrupt, Tuning};
 use rufous_datatype::object::{Object, Tag};
 use std::ops::Range;
@@ -56,6 +56,13 @@ impl Changeset {
     pub fn touch(&mut self, db: u8, key: Key<'_>) {
         self.updates += 1;
         let at = self.entry(db, key, || None);
+        if self.entries[at].delta.is_some() {
+            self.drop_delta(at);
+        }
+    }
+
+    #[cold]
+    fn drop_delta(&mut self, at: usize) {
         if let Some(delta) = self.entries[at].delta.take() {
             self.delta_bytes = self.delta_bytes.saturating_sub(delta.heap_bytes());
         }
@@ -99,23 +106,29 @@ impl Changeset {
         while let Some(at) = self.places[place].checked_sub(1) {
             let entry = &self.entries[at as usize];
             let same = entry.hash == key.hash && entry.db == db;
-            if same && self.names[entry.name.0..entry.name.1] == *key.bytes {
+            if same && equal(&self.names[entry.name.0..entry.name.1], key.bytes) {
                 return at as usize;
             }
             place = (place + 1) & mask;
         }
+        self.enter(db, key, place, delta())
+    }
+
+    #[inline(never)]
+    fn enter(&mut self, db: u8, key: Key<'_>, place: usize, delta: Option<Object>) -> usize {
         let start = self.names.len();
         self.names.extend_from_slice(key.bytes);
         self.entries.push(Entry {
             db,
             hash: key.hash,
             name: (start, self.names.len()),
-            delta: delta(),
+            delta,
         });
         self.places[place] = self.entries.len() as u32;
         self.entries.len() - 1
     }
 
+    #[cold]
     fn grow(&mut self) {
         let len = (self.places.len() * 2).max(16);
         self.places.clear();

@@ -22,8 +22,8 @@
 //! - `snapshot`: all data as of an instant, while commands go on
 //! - `sweep`: work that changes of large collections have left
 //! - `replay`: doing again what a journal says
-//! - `lattice`: writes to keys whose replicas all take writes, `strings` of them;
-//!   `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
+//! - `lattice`: writes to keys whose replicas all take writes, `strings` of them,
+//!   `overwrite` the shortest way; `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
 //!   pages are emptied
@@ -47,6 +47,7 @@ mod graves;
 mod index;
 mod lattice;
 mod merging;
+mod overwrite;
 pub mod policy;
 mod record;
 mod replay;
@@ -70,6 +71,7 @@ pub use graves::GraveKeys;
 pub use lattice::{Ended, Keyed, Keying};
 pub use merging::Replica;
 pub use policy::Policy;
+pub(crate) use record::equal;
 pub use sample::{Drawn, Eviction};
 pub use snapshot::SnapshotProgress;
 pub use types::{

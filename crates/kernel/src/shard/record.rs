@@ -326,7 +326,7 @@ fn put_varint(slot: &mut [u8], at: usize, n: usize) -> usize {
 
 /// Equality of short strings without a call: the ends overlap in the middle.
 #[inline(always)]
-pub(super) fn equal(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }

@@ -2,7 +2,6 @@
 
 use super::Shard;
 use super::lattice::{Keyed, NO_DEADLINE};
-use super::record::{self, PACKED};
 use super::types::{Any, ExpirySetting, Key, NewValue};
 use rufous_base::Now;
 use rufous_datatype::ValueError;
@@ -13,7 +12,7 @@ use rufous_datatype::replicated::register::{self, Register};
 use rufous_datatype::replicated::siblings::{self, Siblings};
 use rufous_datatype::replicated::sketch::{self, Sketch};
 use rufous_datatype::replicated::{Refused, Writer};
-use rufous_lattice::{Siblings as Values, Stamp, VersionVector};
+use rufous_lattice::{Siblings as Values, VersionVector};
 
 const NO_COUNT: Refused = Refused {
     why: "increments of several concurrent values do not add up",
@@ -174,73 +173,6 @@ impl Shard {
     pub fn is_replica(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         let found = self.dbs[db].live(key, now, &mut self.env);
         found.is_some_and(|found| self.dbs[db].is_replicated(found.handle))
-    }
-
-    /// Writes a string at one replica, with a stamp that is above all that its
-    /// worker has given: what SET does, without the ways around it.
-    #[inline]
-    pub fn put_register(&mut self, db: usize, key: Key<'_>, stamp: Stamp, value: &[u8], now: Now) {
-        let keyed = Keyed {
-            strings: Tag::Register,
-            is_shared: true,
-        };
-        if !self.overwrite_register((db, key), keyed, stamp, value, now) {
-            self.begin_lattice(Writer { stamp });
-            self.write_replica(db, key, (keyed, Tag::Register), now, |_, writer, ops| {
-                register::set(writer, value, 0, ops);
-            });
-            self.end_lattice();
-        }
-    }
-
-    /// A plain write over a plain write of the same length, in its record.
-    #[inline]
-    fn overwrite_register(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
-        now: Now,
-    ) -> bool {
-        let at = &mut self.dbs[db];
-        let probe = at.index.probe(key.hash);
-        if probe.handle == 0 {
-            return false;
-        }
-        let Some(head) = at.matching(probe.handle, key.bytes) else {
-            return false;
-        };
-        if head.kind() != PACKED || head.has_expiry() || self.env.snapshot.capturing {
-            return false;
-        }
-        let slot = at.arena.get_mut(probe.handle);
-        let Some((&mut tag, packed)) = head.value_part_mut(slot).split_first_mut() else {
-            return false;
-        };
-        if tag != Tag::Register as u8 || !register::overwrite_in_place(packed, stamp, value) {
-            return false;
-        }
-        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        self.tell_overwritten(db as u8, key, keyed, stamp, value);
-        true
-    }
-
-    #[inline]
-    fn tell_overwritten(&mut self, db: u8, key: Key<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) {
-        if self.env.journaling {
-            let mut ops = std::mem::take(&mut self.env.ops);
-            ops.clear();
-            register::set(&Writer { stamp }, value, 0, &mut ops);
-            self.env.tell_update(db, key, keyed, Tag::Register, &ops);
-            self.env.ops = ops;
-            return;
-        }
-        self.env.counters.changes += 1;
-        self.env.touch(key, db);
-        if keyed.is_shared {
-            self.env.changes.touch(db, key);
-        }
     }
 
     /// Adds to a number kept as text, where the key is replicated: additions

@@ -78,7 +78,7 @@ fn a_write_in_place_is_told_like_any_other() {
         let stamp = writer(if n % 5 == 4 { n - 2 } else { n }).stamp;
         let value = vec![b'a' + n as u8; 8 + (n as usize / 4 % 2)];
         let key = quick.key(b"k");
-        quick.put_register(0, key, stamp, &value, NOW);
+        quick.put_register(0, key, (stamp, true), &value, NOW);
         slow.begin_lattice(Writer { stamp });
         slow.set(0, key, NewValue::Copy(&value), ExpirySetting::Clear, NOW);
         slow.end_lattice();
@@ -101,7 +101,7 @@ fn a_write_in_place_is_told_like_any_other() {
 fn hostile_chunks_are_errors_and_change_nothing() {
     let mut shard = shard();
     let key = shard.key(b"k");
-    shard.put_register(0, key, writer(0).stamp, b"value", NOW);
+    shard.put_register(0, key, (writer(0).stamp, true), b"value", NOW);
     let mut good = Vec::new();
     shard.show_replica(0, key, NOW, &mut |_, chunk| good = chunk.to_vec());
     assert_eq!(shard.merge(0, key, Tag::Register, &good, NOW), Ok(false));
@@ -125,7 +125,7 @@ fn hostile_chunks_are_errors_and_change_nothing() {
 fn who_watches_or_waits_hears_of_what_others_wrote() {
     let (mut here, mut there) = (shard(), shard());
     let key = there.key(b"k");
-    there.put_register(0, key, writer(0).stamp, b"value", NOW);
+    there.put_register(0, key, (writer(0).stamp, true), b"value", NOW);
     let mut chunk = Vec::new();
     there.show_replica(0, key, NOW, &mut |_, bytes| chunk = bytes.to_vec());
     here.watch(0, key, WatchId(1), NOW);
@@ -140,7 +140,7 @@ fn a_strict_change_of_bytes_makes_a_plain_string() {
     for long in [3, 5000] {
         let key = shard.key(b"k");
         let value = vec![b'x'; long];
-        shard.put_register(0, key, writer(long as u64).stamp, &value, NOW);
+        shard.put_register(0, key, (writer(long as u64).stamp, true), &value, NOW);
         assert_eq!(shard.append(0, key, b"yz", NOW), long + 2);
         let bytes = shard.peek(0, key, NOW).expect("a string");
         assert_eq!(bytes.map(|v| v.bytes().len()), Some(long + 2));
@@ -225,7 +225,7 @@ fn graves_go_with_their_database() {
     let mut shard = shard();
     let key = shard.key(b"k");
     for step in 0..2 {
-        shard.put_register(3, key, writer(2 * step).stamp, b"value", NOW);
+        shard.put_register(3, key, (writer(2 * step).stamp, true), b"value", NOW);
         shard.begin_lattice(writer(2 * step + 1));
         assert!(shard.remove(3, key, NOW));
         shard.end_lattice();
