@@ -146,6 +146,7 @@ mod tests {
     use crate::testing::Rig;
     use rufous_base::WorkerId;
     use rufous_datatype::object::Tag;
+    use rufous_datatype::rdb;
     use rufous_datatype::replicated::Writer;
     use rufous_kernel::replicate::replicas::Replicas;
     use rufous_kernel::shard::{Keyed, Keying};
@@ -264,6 +265,27 @@ mod tests {
                 replicas.observe(ended.next);
             }
         }
+    }
+
+    #[test]
+    fn no_payload_takes_a_replicated_value_to_a_strict_key() {
+        let mut rig = Rig::new();
+        rig.shard.set_keying(Some(Arc::new(Carts)));
+        let stamp = Replicas::new(WorkerId(0), 2).stamp(rig.now);
+        rig.shard.begin_lattice(Writer { stamp });
+        rig.check("SADD cart:s apple", ":1\r\n");
+        rig.shard.end_lattice();
+        let refused = rig.run(&[b"DUMP", b"cart:s"]);
+        assert!(refused.starts_with(b"-ERR the payload would not have"));
+        let key = rig.shard.key(b"cart:s");
+        let value = rig.shard.read(0, key, rig.now).expect("there");
+        let tag = value.tag().expect("a set");
+        assert!(tag.is_replicated());
+        let chunk = |at, budget, out: &mut Vec<u8>| value.chunk(at, budget, out);
+        let payload = rdb::dump(tag, value.len(), chunk);
+        let refused = rig.run(&[b"RESTORE", b"strict", b"0", &payload]);
+        assert_eq!(refused, b"-ERR Bad data format\r\n");
+        rig.check("EXISTS strict", ":0\r\n");
     }
 
     #[test]

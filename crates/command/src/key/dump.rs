@@ -33,6 +33,9 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
             let Some(tag) = any.tag() else {
                 return Err(Failure::WRONG_TYPE);
             };
+            if tag.is_replicated() {
+                return Err(Failure::from(REPLICATED));
+            }
             rdb::dump(tag, any.len(), |at, budget, out| any.chunk(at, budget, out))
         }
     };
@@ -44,6 +47,8 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     Ok(())
 }
 
+const REPLICATED: &str = "ERR the payload would not have what replicas know of the elements: \
+     read these with the commands of the type";
 const TOO_LARGE: &str = "ERR the payload would be larger than what a request may have";
 
 #[cfg(test)]

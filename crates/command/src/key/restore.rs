@@ -114,6 +114,10 @@ fn value(ctx: &Ctx<'_>, payload: &[u8]) -> Result<OwnedValue, Failure> {
             bytes.shrink_to_fit();
             OwnedValue::Big(Arc::new(bytes))
         }
+        // These are for keys whose replicas all take writes, and made there only.
+        Restored::Object(object) if object.is_replicated() => {
+            return Err(Failure::from("ERR Bad data format"));
+        }
         Restored::Object(object) => OwnedValue::Object(object),
     })
 }
