@@ -15,6 +15,7 @@
 //! - [`probes`], [`trace`]: rare states that were reached, and what happened
 //! - [`faults`]: what is made wrong on purpose
 //! - [`runs`]: many seeds
+//! - [`replicas`]: the second world, of replicas of lattice keyspaces alone
 //! - [`settings`], [`random`]: helpers
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ pub mod plan;
 pub mod probes;
 pub mod queues;
 pub mod random;
+pub mod replicas;
 pub mod runs;
 pub mod seat;
 pub mod settings;

@@ -1,6 +1,8 @@
 //! The command line of the simulator: seeds in a row, or one with its trace.
 #![forbid(unsafe_code)]
 
+mod replicas_runs;
+
 use clap::Parser;
 use rufous_sim::faults::Fault;
 use rufous_sim::plan::Limits;
@@ -41,6 +43,12 @@ struct Args {
     /// Seeds that are run before the others, one in a line
     #[arg(long)]
     replay: Option<PathBuf>,
+    /// The world of replicas instead of that of nodes
+    #[arg(long)]
+    replicas: bool,
+    /// There: all clients have this level
+    #[arg(long, requires = "replicas")]
+    mode: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -57,6 +65,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<bool, String> {
+    if args.replicas {
+        return replicas_runs::run(args);
+    }
     let fault = match &args.fault {
         None => Fault::None,
         Some(name) => Fault::named(name).ok_or_else(|| {

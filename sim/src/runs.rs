@@ -11,11 +11,11 @@ pub fn run(seed: u64, limits: &Limits, fault: Fault, keep_trace: bool) -> Report
     let plan = Plan::new(seed, limits);
     fault.plant();
     let world = World::new(plan.clone(), fault, keep_trace);
-    match catch_unwind(AssertUnwindSafe(|| world.run())) {
+    match caught_panic(|| world.run()) {
         Ok(report) => report,
         Err(panic) => Report {
             plan,
-            failure: Some(format!("panic: {}", panic_text(panic.as_ref()))),
+            failure: Some(format!("panic: {panic}")),
             probes: Default::default(),
             hash: 0,
             events: 0,
@@ -24,6 +24,11 @@ pub fn run(seed: u64, limits: &Limits, fault: Fault, keep_trace: bool) -> Report
             unsure: 0,
         },
     }
+}
+
+/// What `f` returns, or what it said when it panicked.
+pub(crate) fn caught_panic<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| panic_text(panic.as_ref()))
 }
 
 thread_local! {

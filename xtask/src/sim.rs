@@ -14,6 +14,9 @@ pub(crate) struct Args {
     /// Run this seed only, and tell what it stands for
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// The world of replicas instead of that of nodes (-- --mode LEVEL: clients of that level only)
+    #[arg(long)]
+    pub(crate) replicas: bool,
     /// Further arguments of rufous-sim, such as --verbose, --trace FILE or --from N
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
@@ -25,7 +28,16 @@ impl Args {
         Self {
             seeds: Some(CI_SEEDS),
             seed: None,
+            replicas: false,
             arguments: vec!["--twice".into()],
+        }
+    }
+
+    /// Likewise in the world of replicas.
+    pub(crate) fn short_replicas() -> Self {
+        Self {
+            replicas: true,
+            ..Self::short()
         }
     }
 }
@@ -39,9 +51,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         Some(seed) => {
             sim.args(["--seed", &seed.to_string()]);
         }
+        None if args.replicas => {}
         None => {
             sim.args(["--replay", "sim/seeds.txt"]);
         }
+    }
+    if args.replicas {
+        sim.arg("--replicas");
     }
     if let Some(seeds) = args.seeds {
         sim.args(["--seeds", &seeds.to_string()]);

@@ -26,6 +26,24 @@ pub enum Planted {
     GrowthLosesChange,
     /// Of a value of several chunks the log gets the first one.
     LogLosesChunk,
+    /// Sessions do not keep what they have read.
+    ReadsNotKept,
+    /// Sessions do not keep what their writes made of the keys.
+    WritesNotKept,
+    /// A session's write may have a stamp below its earlier ones.
+    NotAboveOwnWrites,
+    /// A session's write may have a stamp below what it has read.
+    NotAboveReads,
+    /// Changes are shown before those that they may depend on.
+    CutNotKept,
+    /// What replicas are to take over together comes and is shown key by key.
+    EpochInParts,
+    /// A transaction reads an item anew each time.
+    ReadsNotCached,
+    /// What was deleted is forgotten at once.
+    ForgottenEarly,
+    /// Now and then other replicas are not told of a change.
+    ChangeNotSent,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -84,7 +84,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "sim",
-        about: "a thousand seeds in the simulator, each twice",
+        about: "a thousand seeds in each world of the simulator, each twice",
         quick: false,
         run: simulate,
     },
@@ -172,10 +172,11 @@ fn unit(_full: bool) -> Result<Verdict> {
 }
 
 fn simulate(_full: bool) -> Result<Verdict> {
-    let fine = sim::run(&sim::Args::short())?;
+    let nodes = sim::run(&sim::Args::short())?;
+    let replicas = sim::run(&sim::Args::short_replicas())?;
     Ok(Verdict::from(
-        fine,
-        "cargo xtask sim --seeds 1000 -- --twice",
+        nodes && replicas,
+        "cargo xtask sim --seeds 1000 -- --twice, and with --replicas",
     ))
 }
 

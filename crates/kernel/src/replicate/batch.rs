@@ -8,6 +8,7 @@
 //! Nothing that comes in is trusted: bytes that are no batch are an error.
 
 use crate::durable::effect::{NotAnEffect, byte, put_varint, slice, varint};
+use crate::planted::{self, Planted};
 use rufous_base::limits::{DATABASES, MAX_WORKERS};
 use rufous_datatype::object::Tag;
 use std::sync::Arc;
@@ -186,7 +187,11 @@ impl Writer {
             chunk,
         } = item;
         let more = key.len() + chunk.len() + 22;
-        if self.bytes.len() > self.head.len() && self.bytes.len() + more > BATCH_BYTES {
+        let room = match planted::is(Planted::EpochInParts) {
+            true => 0,
+            false => BATCH_BYTES,
+        };
+        if self.bytes.len() > self.head.len() && self.bytes.len() + more > room {
             self.end();
         }
         let out = &mut self.bytes;

@@ -18,6 +18,7 @@ use super::streams::{Streams, write};
 use crate::durable::effect::NotAnEffect;
 use crate::keyspace::Keyspace;
 use crate::placement::Placement;
+use crate::planted::{self, Planted};
 use crate::shard::Shard;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
@@ -341,6 +342,9 @@ impl Replicas {
             let changed = epoch.changes.get(epoch.next);
             epoch.next += 1;
             let Some(changed) = changed else { break };
+            if planted::is(Planted::ChangeNotSent) && planted::now_and_then() {
+                continue;
+            }
             let Some(keyspace) = placement.lattice(changed.key.bytes) else {
                 continue;
             };
@@ -385,7 +389,10 @@ impl Replicas {
     }
 
     fn forget(&mut self, shard: &mut Shard) -> bool {
-        let settled = self.heard.settled();
+        let settled = match planted::is(Planted::ForgottenEarly) {
+            true => u64::MAX,
+            false => self.heard.settled(),
+        };
         if shard.has_to_forget() {
             if self.wanted <= settled {
                 self.wanted = self.clock.last();
@@ -411,6 +418,7 @@ impl Replicas {
             return Err(NotAnEffect);
         };
         let waits = matches!(batch.body, Body::Ordered { .. });
+        let waits = waits && !planted::is(Planted::EpochInParts);
         if waits || batch.flushes > self.flushes || !queue.is_empty() {
             queue.push_back(bytes);
             return self.release(now, shard);

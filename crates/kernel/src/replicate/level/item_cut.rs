@@ -3,6 +3,7 @@
 //! writes are those of read committed.
 
 use super::{Spec, read_committed};
+use crate::planted::{self, Planted};
 use std::collections::BTreeMap;
 
 pub const LEVEL: Spec = Spec {
@@ -27,6 +28,9 @@ impl<K, V> Default for Cache<K, V> {
 impl<K: Ord, V> Cache<K, V> {
     /// What was read of the key; the first time, what `read` says.
     pub fn read(&mut self, key: K, read: impl FnOnce() -> V) -> &V {
+        if planted::is(Planted::ReadsNotCached) {
+            self.seen.remove(&key);
+        }
         self.seen.entry(key).or_insert_with(read)
     }
 }

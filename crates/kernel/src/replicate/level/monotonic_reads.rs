@@ -3,6 +3,7 @@
 //! replica it asks next.
 
 use super::Spec;
+use crate::planted::{self, Planted};
 use crate::replicate::session::{Known, Seen};
 
 pub const LEVEL: Spec = Spec {
@@ -12,5 +13,7 @@ pub const LEVEL: Spec = Spec {
 };
 
 pub(crate) fn after_read(known: &mut Known, seen: Seen<'_>) {
-    known.keep(seen);
+    if !planted::is(Planted::ReadsNotKept) {
+        known.keep(seen);
+    }
 }

@@ -3,6 +3,7 @@
 //! over the writes of an epoch together.
 
 use super::Spec;
+use crate::planted::{self, Planted};
 
 pub const LEVEL: Spec = Spec {
     name: "monotonic-writes",
@@ -12,5 +13,8 @@ pub const LEVEL: Spec = Spec {
 
 /// What the session's next write must be stamped above.
 pub(crate) fn after_write(floor: u64, written: u64) -> u64 {
-    floor.max(written)
+    match planted::is(Planted::NotAboveOwnWrites) {
+        true => floor,
+        false => floor.max(written),
+    }
 }

@@ -2,6 +2,7 @@
 //! asks. It keeps what its writes made of the keys.
 
 use super::Spec;
+use crate::planted::{self, Planted};
 use crate::replicate::session::{Known, Seen};
 
 pub const LEVEL: Spec = Spec {
@@ -11,5 +12,7 @@ pub const LEVEL: Spec = Spec {
 };
 
 pub(crate) fn after_write(known: &mut Known, seen: Seen<'_>) {
-    known.keep(seen);
+    if !planted::is(Planted::WritesNotKept) {
+        known.keep(seen);
+    }
 }

@@ -1,0 +1,79 @@
+//! What clients did and saw. No two writes have the same value, and so a read
+//! tells whose write it has seen.
+
+/// A value that was written to a register.
+pub type Value = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Write(Value),
+    Read(Option<Value>),
+}
+
+/// An operation on a register, in the order in which they were asked for; a
+/// client asks for the next when it has a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    pub session: usize,
+    /// The transaction it is part of.
+    pub transaction: Option<usize>,
+    pub key: usize,
+    pub what: What,
+    /// The reply has come; or else all that is known is that it may have been done.
+    pub replied: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not ended, or nobody knows whether it was.
+    Open,
+    Committed,
+    RolledBack,
+}
+
+/// The end of a round, when nothing was under way.
+#[derive(Clone, Debug)]
+pub struct Quiet {
+    /// The events before it.
+    pub events: usize,
+    /// What all replicas showed of each key.
+    pub shown: Vec<Option<Value>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub events: Vec<Event>,
+    pub transactions: Vec<Outcome>,
+    pub quiets: Vec<Quiet>,
+    last: Value,
+}
+
+impl History {
+    pub fn new_value(&mut self) -> Value {
+        self.last += 1;
+        self.last
+    }
+
+    /// Notes an operation; returns its number.
+    pub fn ask(&mut self, event: Event) -> usize {
+        self.events.push(event);
+        self.events.len() - 1
+    }
+
+    pub fn reply(&mut self, event: usize) {
+        self.events[event].replied = true;
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The highest value that was given out, and one.
+    pub fn values(&self) -> usize {
+        self.last as usize + 1
+    }
+}

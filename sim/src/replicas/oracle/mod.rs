@@ -1,0 +1,128 @@
+//! Whether what clients saw is what their level promises.
+//!
+//! The definitions speak of versions in an order that the store chose and
+//! nobody was told. So each thing that must be true becomes a pair of writes of
+//! which one must be before the other, and what is promised is kept if one
+//! order of all writes has all these pairs as they must be: if they form no
+//! cycle. The ends of rounds say much of that order: what everybody shows then
+//! is after all else that was written to the key before, and before all that
+//! is written to it later.
+
+mod causal;
+mod order;
+mod sessions;
+mod transactions;
+
+use super::client::level;
+use super::history::{Event, History, Value, What};
+use super::plan::Mode;
+use order::Order;
+use std::collections::BTreeMap;
+
+/// `whole`: clients stay where they are, and every node has all keys.
+pub fn judge(mode: Mode, whole: bool, history: &History) -> Result<(), String> {
+    let seen = Seen::of(history)?;
+    let mut order = Order::new(history.values());
+    seen.order_rounds(&mut order);
+    match mode {
+        Mode::Shared => {}
+        Mode::Session(_) => sessions::pairs(level(mode), whole, &seen, &mut order),
+        Mode::Cut => causal::pairs(&seen, &mut order),
+        Mode::ReadUncommitted | Mode::ReadCommitted | Mode::ItemCut => {
+            return transactions::judge(mode, &seen);
+        }
+    }
+    order.check()
+}
+
+/// A history whose reads all were found to be of writes.
+struct Seen<'a> {
+    history: &'a History,
+    /// The event that wrote a value.
+    writes: BTreeMap<Value, usize>,
+    /// Surely written: acknowledged, or read by somebody.
+    happened: Vec<bool>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(history: &'a History) -> Result<Self, String> {
+        let mut seen = Seen {
+            history,
+            writes: BTreeMap::new(),
+            happened: vec![false; history.values()],
+        };
+        for (at, event) in history.events.iter().enumerate() {
+            match event.what {
+                What::Write(value) => {
+                    seen.writes.insert(value, at);
+                    seen.happened[value as usize] |= event.replied;
+                }
+                What::Read(value) if event.replied => {
+                    seen.take(event.key, value, at)
+                        .map_err(|why| format!("session {} read {why}", event.session))?;
+                }
+                What::Read(_) => {}
+            }
+        }
+        for quiet in &history.quiets {
+            for (key, value) in quiet.shown.iter().enumerate() {
+                seen.take(key, *value, quiet.events)
+                    .map_err(|why| format!("after quiet there is {why}"))?;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// A value of a key is there after `at` events.
+    fn take(&mut self, key: usize, value: Option<Value>, at: usize) -> Result<(), String> {
+        let Some(value) = value else {
+            return Err(format!("nothing at key {key}, which is never deleted"));
+        };
+        let wrote = self.writes.get(&value).filter(|&&wrote| wrote < at);
+        if wrote.is_none_or(|&wrote| self.history.events[wrote].key != key) {
+            return Err(format!("v{value} at key {key}, where nobody wrote it"));
+        }
+        // A transaction sees its own writes before they are done.
+        let writer = self.writer(value).transaction;
+        let reader = self.history.events.get(at).and_then(|e| e.transaction);
+        if writer.is_none() || writer != reader {
+            self.happened[value as usize] = true;
+        }
+        Ok(())
+    }
+
+    /// Events whose outcome is known, in the order in which they were asked for.
+    fn events(&self) -> impl Iterator<Item = &'a Event> {
+        let known = |event: &&Event| match event.what {
+            What::Write(value) => self.happened[value as usize],
+            What::Read(_) => event.replied,
+        };
+        self.history.events.iter().filter(known)
+    }
+
+    fn writer(&self, value: Value) -> &'a Event {
+        &self.history.events[self.writes[&value]]
+    }
+
+    fn order_rounds(&self, order: &mut Order) {
+        let mut begin = 0;
+        let mut last: &[Option<Value>] = &[];
+        for quiet in &self.history.quiets {
+            for event in &self.history.events[begin..quiet.events] {
+                let What::Write(value) = event.what else {
+                    continue;
+                };
+                if !self.happened[value as usize] {
+                    continue;
+                }
+                if let Some(Some(before)) = last.get(event.key) {
+                    order.before(*before, value, "was everywhere before");
+                }
+                if let Some(end) = quiet.shown[event.key] {
+                    order.before(value, end, "is what the round ended with after");
+                }
+            }
+            (begin, last) = (quiet.events, &quiet.shown);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What clients do next.
+
+use super::{Event, World};
+use crate::replicas::client::{Transaction, name_of, value_of};
+use crate::replicas::faults::Fault;
+use crate::replicas::history::{Event as Asked, Outcome, What};
+use crate::replicas::node::{Reply, Said, Shown};
+use crate::replicas::plan::Mode;
+use rufous_kernel::replicate::level::item_cut::Cache;
+use rufous_kernel::replicate::level::read_committed::Buffer;
+use rufous_kernel::replicate::session::Seen;
+
+impl World {
+    pub(super) fn on_client(&mut self, client: usize) -> Result<(), String> {
+        if self.clients[client].left == 0 || self.clients[client].waits {
+            return Ok(());
+        }
+        if !self.is_serving() {
+            self.after(1_000, Event::Client(client));
+            return Ok(());
+        }
+        self.clients[client].waits = true;
+        if self.plan.mode.has_transactions() {
+            self.go_on_with_transaction(client);
+            return Ok(());
+        }
+        self.clients[client].left -= 1;
+        let home = self.home(client);
+        if self.plan.mode == Mode::Shared {
+            let session = self.clients[client].session;
+            let owner =
+                |node: &crate::replicas::node::Node, key: &[u8]| node.placement.owner(key).index();
+            let (us, life) = (self.us, self.life);
+            let by = (session, life, us);
+            let (at, event) = self
+                .shared
+                .act(&mut self.nodes, home, owner, by, &mut self.random);
+            let text = format_args!("{}", self.shared.tell(event));
+            self.trace.note(us, at, text);
+            self.say(at, Said::Reply(Reply::Shared(event)));
+            return Ok(());
+        }
+        self.operate(client, home);
+        Ok(())
+    }
+
+    /// The node that the client talks to.
+    fn home(&mut self, client: usize) -> usize {
+        match self.plan.stay {
+            true => self.clients[client].home,
+            false => self.random.index(self.plan.nodes),
+        }
+    }
+
+    fn owner(&self, home: usize, key: usize) -> usize {
+        self.nodes[home].placement.owner(&name_of(key)).index()
+    }
+
+    /// One read or write of a session.
+    fn operate(&mut self, client: usize, home: usize) {
+        let key = self.random.index(self.plan.keys);
+        let (at, name) = (self.owner(home, key), name_of(key));
+        let least = self.nodes[at].replicas.least();
+        let keeps = &mut self.clients[client].keeps;
+        keeps.prune(self.nodes[at].replicas.horizon());
+        match keeps.before(0, &name, least) {
+            Err(_) => {
+                // Sessions that have seen so much do not occur: values are short.
+                unreachable!("a session keeps all it has seen");
+            }
+            Ok(Some(state)) => {
+                let state = state.clone();
+                self.nodes[at].take_in(self.us, &name, &state);
+            }
+            Ok(None) => {}
+        }
+        let (writes, floor) = (self.random.chance(0.5), self.clients[client].keeps.floor());
+        let mut written = 0;
+        let what = match writes {
+            true => {
+                let value = self.history.new_value();
+                written = self.set(at, key, value, floor, None).time;
+                What::Write(value)
+            }
+            false => What::Read(self.read(at, key)),
+        };
+        if let Some(shown) = self.nodes[at].show(self.us, &name) {
+            let Shown {
+                tag,
+                newest,
+                chunks,
+            } = &shown;
+            let seen = Seen {
+                db: 0,
+                key: &name,
+                newest: *newest,
+                tag: *tag,
+                chunks,
+            };
+            let keeps = &mut self.clients[client].keeps;
+            match writes {
+                true => keeps.after_write(seen, written),
+                false => keeps.after_read(seen),
+            }
+        }
+        let event = self.ask(client, key, what, None, at);
+        self.say(at, Said::Reply(Reply::Event(event)));
+    }
+
+    fn read(&mut self, at: usize, key: usize) -> Option<u64> {
+        let text = self.nodes[at].text(self.us, &name_of(key));
+        text.and_then(|text| value_of(&text))
+    }
+
+    fn ask(
+        &mut self,
+        client: usize,
+        key: usize,
+        what: What,
+        transaction: Option<usize>,
+        at: usize,
+    ) -> usize {
+        let session = self.clients[client].session;
+        let text =
+            format_args!("session {session}, transaction {transaction:?}: {what:?} at key {key}");
+        self.trace.note(self.us, at, text);
+        self.history.ask(Asked {
+            session,
+            transaction,
+            key,
+            what,
+            replied: false,
+        })
+    }
+
+    fn go_on_with_transaction(&mut self, client: usize) {
+        let mut open = match self.clients[client].transaction.take() {
+            Some(open) => open,
+            None => self.begin(client),
+        };
+        if open.left > 0 {
+            open.left -= 1;
+            self.step(client, &mut open);
+            self.clients[client].transaction = Some(open);
+            return;
+        }
+        self.clients[client].left -= 1;
+        let (number, at) = (open.number, open.at);
+        let rolls_back = self.plan.mode != Mode::ReadUncommitted && self.random.chance(0.25);
+        self.nodes[at].replicas.redeem(number as u64);
+        if rolls_back {
+            self.history.transactions[number] = Outcome::RolledBack;
+            let text = format_args!("transaction {number} rolled back");
+            self.trace.note(self.us, at, text);
+            self.clients[client].waits = false;
+            let think = self.random.between(1, self.plan.think_us);
+            self.after(think, Event::Client(client));
+            return;
+        }
+        let mut stamp = None;
+        for (key, value) in std::mem::take(&mut open.buffer).commit() {
+            stamp = Some(self.set(at, key, value, 0, stamp));
+        }
+        self.trace
+            .note(self.us, at, format_args!("transaction {number} commits"));
+        self.clients[client].transaction = Some(open);
+        self.say(at, Said::Reply(Reply::Commit(number)));
+    }
+
+    /// All of a transaction happens at one node.
+    fn begin(&mut self, client: usize) -> Transaction {
+        let at = self.home(client);
+        let number = self.history.transactions.len();
+        self.history.transactions.push(Outcome::Open);
+        let now = self.nodes[at].now(self.us);
+        let mut stamp = None;
+        if self.plan.mode == Mode::ReadUncommitted {
+            self.nodes[at].replicas.promise(now, number as u64);
+            let all = self.fault != Fault::StampPerWrite;
+            stamp = all.then(|| self.nodes[at].replicas.stamp(now));
+        }
+        Transaction {
+            number,
+            at,
+            left: self.random.between(2, 6),
+            stamp,
+            buffer: Buffer::default(),
+            cache: Cache::default(),
+            pending: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, client: usize, open: &mut Transaction) {
+        let key = self.random.index(self.plan.keys);
+        let (at, number) = (open.at, Some(open.number));
+        if self.random.chance(0.5) {
+            let own = open.buffer.read(&key).copied();
+            let value = match (own, self.plan.mode) {
+                (Some(own), _) => Some(own),
+                (None, Mode::ItemCut) => {
+                    let mut cache = std::mem::take(&mut open.cache);
+                    let value = *cache.read(key, || self.read(at, key));
+                    open.cache = cache;
+                    value
+                }
+                (None, _) => self.read(at, key),
+            };
+            let event = self.ask(client, key, What::Read(value), number, at);
+            return self.say(at, Said::Reply(Reply::Event(event)));
+        }
+        let value = self.history.new_value();
+        let event = self.ask(client, key, What::Write(value), number, at);
+        let at_once = self.plan.mode == Mode::ReadUncommitted || self.fault == Fault::WritesAtOnce;
+        if at_once {
+            let next = self.set(at, key, value, 0, open.stamp);
+            open.stamp = open.stamp.map(|_| next);
+            return self.say(at, Said::Reply(Reply::Event(event)));
+        }
+        open.buffer.write(key, value);
+        open.pending.push(event);
+        self.clients[client].waits = false;
+        let think = self.random.between(1, self.plan.think_us);
+        self.after(think, Event::Client(client));
+    }
+}
