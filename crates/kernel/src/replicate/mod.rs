@@ -19,6 +19,7 @@
 
 pub mod batch;
 pub mod changeset;
+mod figures;
 pub mod heard;
 pub mod level;
 pub mod replicas;

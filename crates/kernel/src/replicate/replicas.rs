@@ -13,6 +13,7 @@
 
 use super::batch::{Batch, Body, Item, Items, Report};
 use super::changeset::Changeset;
+pub use super::figures::Figures;
 use super::heard::Heard;
 use super::streams::{Streams, write};
 use crate::durable::effect::NotAnEffect;
@@ -32,42 +33,6 @@ const IDLE_US: u64 = 2_000;
 const KEYS_PER_STEP: usize = 2048;
 /// An epoch ends early when its changes take so much.
 const MOST_CHANGES_BYTES: usize = 16 << 20;
-
-/// What is counted. Times are in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Own changes of replicated keys, and how many keys of epochs they became.
-    pub updates: u64,
-    pub sent_keys: u64,
-    /// Counted once for each receiver.
-    pub sent_messages: u64,
-    pub sent_bytes: u64,
-    pub merged_items: u64,
-    /// From the first change of an epoch to its being merged here.
-    pub stale_max_us: u64,
-    pub stale_sum_us: u64,
-    pub stale_epochs: u64,
-    /// How far the horizon is behind this worker's clock.
-    pub horizon_lag_us: u64,
-    /// Messages that wait for what they depend on.
-    pub held_back: u64,
-}
-
-impl Figures {
-    /// Of several workers: sums, and the worst of what is a time.
-    pub fn add(&mut self, other: &Figures) {
-        self.updates += other.updates;
-        self.sent_keys += other.sent_keys;
-        self.sent_messages += other.sent_messages;
-        self.sent_bytes += other.sent_bytes;
-        self.merged_items += other.merged_items;
-        self.stale_max_us = self.stale_max_us.max(other.stale_max_us);
-        self.stale_sum_us += other.stale_sum_us;
-        self.stale_epochs += other.stale_epochs;
-        self.horizon_lag_us = self.horizon_lag_us.max(other.horizon_lag_us);
-        self.held_back += other.held_back;
-    }
-}
 
 /// Messages by receiver, in order.
 pub type Outbox = Vec<(WorkerId, Arc<[u8]>)>;
@@ -389,10 +354,7 @@ impl Replicas {
     }
 
     fn forget(&mut self, shard: &mut Shard) -> bool {
-        let settled = match planted::is(Planted::ForgottenEarly) {
-            true => u64::MAX,
-            false => self.heard.settled(),
-        };
+        let settled = self.heard.settled();
         if shard.has_to_forget() {
             if self.wanted <= settled {
                 self.wanted = self.clock.last();

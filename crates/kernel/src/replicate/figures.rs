@@ -1,0 +1,37 @@
+//! What replication counts.
+
+/// What is counted. Times are in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Own changes of replicated keys, and how many keys of epochs they became.
+    pub updates: u64,
+    pub sent_keys: u64,
+    /// Counted once for each receiver.
+    pub sent_messages: u64,
+    pub sent_bytes: u64,
+    pub merged_items: u64,
+    /// From the first change of an epoch to its being merged here.
+    pub stale_max_us: u64,
+    pub stale_sum_us: u64,
+    pub stale_epochs: u64,
+    /// How far the horizon is behind this worker's clock.
+    pub horizon_lag_us: u64,
+    /// Messages that wait for what they depend on.
+    pub held_back: u64,
+}
+
+impl Figures {
+    /// Of several workers: sums, and the worst of what is a time.
+    pub fn add(&mut self, other: &Figures) {
+        self.updates += other.updates;
+        self.sent_keys += other.sent_keys;
+        self.sent_messages += other.sent_messages;
+        self.sent_bytes += other.sent_bytes;
+        self.merged_items += other.merged_items;
+        self.stale_max_us = self.stale_max_us.max(other.stale_max_us);
+        self.stale_sum_us += other.stale_sum_us;
+        self.stale_epochs += other.stale_epochs;
+        self.horizon_lag_us = self.horizon_lag_us.max(other.horizon_lag_us);
+        self.held_back += other.held_back;
+    }
+}
