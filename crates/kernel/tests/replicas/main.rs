@@ -6,9 +6,9 @@
 
 mod world;
 
-use rufous_kernel::keyspace::Keyspaces;
+use rufous_kernel::keyspace::{Keyspace, Keyspaces};
 use std::collections::BTreeMap;
-use world::{ADD, APPEND, DEL, GET, SET, World};
+use world::{ADD, APPEND, DEL, GET, SADD, SET, SREM, World};
 
 fn names(prefix: &str, count: usize) -> Vec<Vec<u8>> {
     (0..count)
@@ -38,6 +38,7 @@ fn create(world: &mut World) {
     world.create("count:", 0);
     world.create("pair:", 2);
     world.create("mix:", 0);
+    world.create("bag:", 2);
 }
 
 /// Random writes on some keys at random workers, among deliveries. Returns the
@@ -54,9 +55,14 @@ fn play(world: &mut World, rounds: usize) -> BTreeMap<Vec<u8>, i64> {
             4 => world.wait(1_000),
             5 if world.draw(2) == 0 => {
                 // Removed, forgotten and begun anew: the same everywhere, whatever it is.
-                let key = format!("mix:{}", world.draw(3)).into_bytes();
-                let what = [ADD, ADD, DEL, SET][world.draw(4)];
-                world.submit(at, what, b"7", &[&key]);
+                let kind = ["mix", "bag"][world.draw(2)];
+                let key = format!("{kind}:{}", world.draw(3)).into_bytes();
+                let what = match kind {
+                    "mix" => [ADD, ADD, DEL, SET][world.draw(4)],
+                    _ => [SADD, SADD, SADD, SREM, DEL][world.draw(5)],
+                };
+                let value = (1 + world.draw(5)).to_string();
+                world.submit(at, what, value.as_bytes(), &[&key]);
             }
             5 => {
                 let prefix = ["count:", "pair:"][world.draw(2)];
@@ -88,6 +94,7 @@ fn check(world: &mut World, sums: &BTreeMap<Vec<u8>, i64>) {
     world.run_to_quiet();
     world.assert_converged(&keys()[..12]);
     world.assert_converged(&names("mix:", 3));
+    world.assert_converged(&names("bag:", 3));
     for key in &keys()[12..] {
         world.read(key);
     }
@@ -185,6 +192,58 @@ fn what_is_deleted_is_forgotten_everywhere_and_stays_away() {
     }
 }
 
+/// Whether any worker ever shows a copy of a number that is ahead of the number.
+fn runs_ahead(cut: bool, seed: u64) -> bool {
+    let mut world = World::new(3, seed);
+    let keyspace = Keyspace {
+        cut,
+        gossip_ms: 1,
+        ..World::keyspace("cut:", 0)
+    };
+    let table = Keyspaces::default().with(keyspace).unwrap();
+    assert_eq!(world.change(0, table), b"OK");
+    let number = |shown: &[u8]| -> u64 {
+        let text = std::str::from_utf8(shown).unwrap().trim_end_matches('|');
+        text.parse().unwrap_or(0)
+    };
+    let mut ahead = false;
+    for round in 1..300 {
+        match world.draw(3) {
+            0 => {
+                world.submit(0, SET, round.to_string().as_bytes(), &[b"cut:number"]);
+            }
+            1 => {
+                let read = world.submit(1, GET, b"", &[b"cut:number"]);
+                let seen = number(&world.reply(read)).to_string();
+                world.submit(1, SET, seen.as_bytes(), &[b"cut:copy"]);
+            }
+            _ => world.wait(1_000),
+        }
+        (0..3).for_each(|w| world.end_turn(w));
+        while world.draw(4) > 0 && world.deliver() {}
+        for w in 0..3 {
+            let (copy, number_) = (
+                world.submit(w, GET, b"", &[b"cut:copy"]),
+                world.submit(w, GET, b"", &[b"cut:number"]),
+            );
+            ahead |= number(&world.reply(copy)) > number(&world.reply(number_));
+        }
+    }
+    world.run_to_quiet();
+    world.assert_converged(&[b"cut:copy".to_vec(), b"cut:number".to_vec()]);
+    ahead
+}
+
+#[test]
+fn a_causal_cut_never_shows_a_write_before_what_it_depends_on() {
+    let seeds = 0..20;
+    assert!(seeds.clone().all(|seed| !runs_ahead(true, seed)));
+    assert!(
+        seeds.clone().any(|seed| runs_ahead(false, seed)),
+        "it is hard to see"
+    );
+}
+
 #[test]
 fn nothing_comes_back_after_a_flush() {
     for seed in 0..40 {
@@ -278,7 +337,7 @@ fn a_start_finds_what_there_was_with_any_number_of_workers() {
             };
             let workers = 1 + world.draw(4);
             world.restart(workers);
-            assert_eq!(world.workers[0].keyspaces().version(), 6, "seed {seed}");
+            assert_eq!(world.workers[0].keyspaces().version(), 7, "seed {seed}");
             check(&mut world, &all);
             if run != 1 {
                 let after: Vec<_> = keys().iter().map(|key| world.read(key)).collect();

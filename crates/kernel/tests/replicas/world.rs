@@ -6,6 +6,9 @@ use rufous_base::disk::{
 };
 use rufous_base::rng::Rng;
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
+use rufous_datatype::algebra::Tuning;
+use rufous_datatype::object::Object;
+use rufous_datatype::set::{Op, Set};
 use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::durable::keeper::Schedule;
 use rufous_kernel::durable::log::Fsync;
@@ -30,7 +33,10 @@ pub(crate) const NODE: u16 = 4;
 pub(crate) const TABLE: u16 = 5;
 /// Appends, which replicas cannot do alone.
 pub(crate) const APPEND: u16 = 6;
-const COMMANDS: usize = 7;
+/// Adds the first argument to the set after it, or removes it.
+pub(crate) const SADD: u16 = 7;
+pub(crate) const SREM: u16 = 8;
+const COMMANDS: usize = 9;
 
 pub(crate) struct TestProgram;
 
@@ -67,6 +73,15 @@ impl Program for TestProgram {
                 let sum = shard.increment(db, key, by, now).expect("a lattice key");
                 let sum = sum.unwrap_or(-1).to_string();
                 ctx.out.bytes.extend_from_slice(sum.as_bytes());
+            }
+            SADD | SREM => {
+                let (key, member) = (shard.key(args.get(2)), args.get(1));
+                let op = match command {
+                    SADD => Op::Add { member },
+                    _ => Op::Remove { member },
+                };
+                let done = shard.update::<Set, _>(db, key, now, |set| set.apply(&op));
+                done.expect("nothing but sets is there");
             }
             APPEND => {
                 let key = shard.key(args.get(2));
@@ -363,12 +378,15 @@ impl World {
     }
 
     /// All that a worker knows of a key.
-    pub(crate) fn state(&mut self, w: usize, key: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn state(&mut self, w: usize, key: &[u8]) -> Vec<u8> {
         let (now, shard) = (self.now, &mut self.workers[w].shard);
         let key = shard.key(key);
-        let mut chunks = Vec::new();
-        shard.show_replica(0, key, now, &mut |_, chunk| chunks.push(chunk.to_vec()));
-        chunks
+        let mut known: Option<Object> = None;
+        shard.show_replica(0, key, now, &mut |tag, chunk| {
+            let object = known.get_or_insert_with(|| tag.empty());
+            object.extend(chunk, &Tuning::default()).expect("a chunk");
+        });
+        known.map_or(Vec::new(), |object| object.canonical())
     }
 
     /// What a read at each worker shows, which must be the same.
