@@ -13,7 +13,7 @@
 //! Map, in reading order:
 //! - [`types`]: what goes in and comes out
 //! - [`policy`]: access stamps, by time or by frequency
-//! - `db`, `write`, `account`: one database; reading and walking, writing, and
+//! - `db`, `write` (`placed`), `account`: one database; reading and walking, writing, and
 //!   what it takes
 //! - `change`: every change, and who is told of it; `collection`: changes of
 //!   values that are no strings
@@ -48,6 +48,7 @@ mod index;
 mod lattice;
 mod merging;
 mod overwrite;
+mod placed;
 pub mod policy;
 mod record;
 mod replay;

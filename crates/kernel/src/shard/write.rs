@@ -5,9 +5,8 @@
 use super::Env;
 use super::classes;
 use super::db::{Db, Found, big_bytes, number, outside};
-use super::record::{
-    self, BIG, Head, INLINE, LONG_KEY, MAX_INLINE_KEY, MAX_RECORD, OBJECT, PACKED, Parts,
-};
+use super::placed::{New, Placed, fits};
+use super::record::{self, BIG, Head, INLINE, LONG_KEY, MAX_INLINE_KEY, OBJECT, PACKED, Parts};
 use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, fits_packed};
 use rufous_base::Now;
 use rufous_datatype::object::{Object, Tag};
@@ -471,34 +470,4 @@ impl Db {
         let stamp = env.next_stamp(record::stamp(slot), now);
         record::put_stamp(slot, stamp);
     }
-}
-
-/// A value on its way in, of any type.
-enum New<'a> {
-    String(NewValue<'a>),
-    Object(Object),
-}
-
-/// A value whose place is known.
-enum Placed<'a> {
-    Inline(NewValue<'a>),
-    Packed(u8, Vec<u8>),
-    /// Kind and number.
-    Outside(u8, [u8; 4]),
-}
-
-impl Placed<'_> {
-    /// Kind, tag and the rest of the value part.
-    #[inline]
-    fn parts(&self) -> (u8, Option<u8>, &[u8]) {
-        match self {
-            Placed::Inline(value) => (INLINE, None, value.bytes()),
-            Placed::Packed(tag, packed) => (PACKED, Some(*tag), packed),
-            Placed::Outside(kind, number) => (*kind, None, number),
-        }
-    }
-}
-
-fn fits(key_part: usize, value: usize, expiry: Option<u64>) -> bool {
-    record::size(key_part, value, expiry.is_some()) <= MAX_RECORD
 }

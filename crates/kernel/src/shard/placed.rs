@@ -1,0 +1,35 @@
+//! A value on its way into a record: what it is, and where it will lie.
+
+use super::record::{self, INLINE, MAX_RECORD, PACKED};
+use super::types::NewValue;
+use rufous_datatype::object::Object;
+
+/// A value on its way in, of any type.
+pub(super) enum New<'a> {
+    String(NewValue<'a>),
+    Object(Object),
+}
+
+/// A value whose place is known.
+pub(super) enum Placed<'a> {
+    Inline(NewValue<'a>),
+    Packed(u8, Vec<u8>),
+    /// Kind and number.
+    Outside(u8, [u8; 4]),
+}
+
+impl Placed<'_> {
+    /// Kind, tag and the rest of the value part.
+    #[inline]
+    pub(super) fn parts(&self) -> (u8, Option<u8>, &[u8]) {
+        match self {
+            Placed::Inline(value) => (INLINE, None, value.bytes()),
+            Placed::Packed(tag, packed) => (PACKED, Some(*tag), packed),
+            Placed::Outside(kind, number) => (*kind, None, number),
+        }
+    }
+}
+
+pub(super) fn fits(key_part: usize, value: usize, expiry: Option<u64>) -> bool {
+    record::size(key_part, value, expiry.is_some()) <= MAX_RECORD
+}
