@@ -333,14 +333,20 @@ const CURVES: [&str; 5] = [
 ];
 
 /// Each curve at so many processors.
-fn curves(n: f64, popularity: &Popularity, constants: &Constants, costs: &Costs) -> [f64; 5] {
+fn curves(
+    n: f64,
+    two: f64,
+    popularity: &Popularity,
+    constants: &Constants,
+    costs: &Costs,
+) -> [f64; 5] {
     let replicated = |replicas| model::replicated(n, replicas, popularity, constants, costs);
     [
         model::ideal(n, costs),
         replicated(f64::INFINITY),
         replicated(3.0),
         replicated(1.0),
-        model::shared(n, popularity, constants, costs),
+        model::shared(n, two, popularity, constants, costs),
     ]
 }
 
@@ -358,7 +364,9 @@ fn cores(options: &Options, measured: &Measured) -> (Report, Vec<LineChart>) {
             continue;
         };
         let popularity = Popularity::new(options.keys(), skew);
-        let points = PROCESSORS.map(|n| (n, curves(n, &popularity, &measured.constants, &costs)));
+        let two = measured.best(&PEERS, skew, THREADS).map_or(0.0, Row::rate);
+        let points =
+            PROCESSORS.map(|n| (n, curves(n, two, &popularity, &measured.constants, &costs)));
         for (n, values) in points {
             let mut cells = vec![format!("zipf {skew}"), format!("{n}")];
             cells.extend(values.map(|value| format!("{value:.1}")));
@@ -415,7 +423,9 @@ fn cores_method(constants: &Constants) -> Vec<String> {
              Those of each mix are below the table."
         ),
         "A shared map's updates of one key exclude each other, and on n processors the last was made \
-         by another one (n − 1)/n of the times; so the hottest key alone bounds it. Replicas hold \
+         by another one (n − 1)/n of the times; so the hottest key alone bounds it. A lock that its \
+         last holder may take again comes over less often, and so the curve is not let fall below \
+         what two threads did. Replicas hold \
          nobody back: with r of them a key's requests are spread over r processors, and in every \
          epoch each sends the keys that it has changed, once each, and merges those of the r − 1 \
          others; the number of different keys follows from the popularity. Bandwidth of memory and \
