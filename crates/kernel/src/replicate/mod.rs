@@ -15,6 +15,7 @@
 //! - [`level`]: consistency levels, one a file
 //! - `streams`: to whom
 //! - [`replicas`]: one worker's part in all of it
+//! - `figures`: what it counts
 //! - [`session`]: what a client's session keeps for them
 
 pub mod batch;
