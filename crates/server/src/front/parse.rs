@@ -1,4 +1,4 @@
-//! From received bytes to parsed requests, at most a batch at a time.
+//! From received bytes to parsed requests, at most a batch at a time, and what they touch to the cache.
 //!
 //! Bytes are parsed where they were received. Only what cannot run yet is
 //! copied: the start of a request whose rest has not come, or requests of a
@@ -117,6 +117,23 @@ impl Front {
         let connection = find(&mut self.connections, id)?;
         let ready = connection.suspended.is_none() && !connection.closing;
         (ready && !connection.deferred.is_empty()).then_some(id)
+    }
+
+    /// Loads what the batch will touch. The loads depend on nothing, so the
+    /// processor waits for many of them at once; found again by the commands,
+    /// the lines are in its cache.
+    pub(super) fn warm_batch(&mut self) {
+        let shard = &self.kernel.shard;
+        self.warm.clear();
+        let here = self.kernel.id();
+        let own = || self.lookahead.keys.iter().filter(|key| key.owner == here);
+        for key in own() {
+            self.warm
+                .push(shard.warm_index(usize::from(key.db), key.hash));
+        }
+        for (key, &warm) in own().zip(&self.warm) {
+            shard.warm_record(usize::from(key.db), warm);
+        }
     }
 }
 

@@ -27,23 +27,6 @@ impl Front {
         self.run_batch(now, bytes, fx);
     }
 
-    /// Loads what the batch will touch. The loads depend on nothing, so the
-    /// processor waits for many of them at once; found again by the commands,
-    /// the lines are in its cache.
-    fn warm_batch(&mut self) {
-        let shard = &self.kernel.shard;
-        self.warm.clear();
-        let here = self.kernel.id();
-        let own = || self.lookahead.keys.iter().filter(|key| key.owner == here);
-        for key in own() {
-            self.warm
-                .push(shard.warm_index(usize::from(key.db), key.hash));
-        }
-        for (key, &warm) in own().zip(&self.warm) {
-            shard.warm_record(usize::from(key.db), warm);
-        }
-    }
-
     fn run_batch(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
         let mut ahead = std::mem::take(&mut self.lookahead);
         let mut until = match ahead.alone && ahead.next + 1 < ahead.parsed.len() {

@@ -1,3 +1,5 @@
+//! `KEYSPACE` as clients use it, over workers that run in steps.
+
 use crate::config::Config;
 use crate::front::testing::Rig;
 use rufous_kernel::keyspace::{Keyspace, Regime};
@@ -48,72 +50,75 @@ fn a_keyspace_is_made_shown_changed_and_dropped() {
     }
 }
 
+/// Requests, and how their refusals begin.
+const NONSENSE: [(&str, &str); 16] = [
+    (
+        "KEYSPACE CREATE x PREFIX y",
+        "wrong number of arguments for 'keyspace|create' command",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME loose",
+        "the regime is 'lattice' or 'strict'",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y LEVEL eventual",
+        "REGIME is missing",
+    ),
+    (
+        "KEYSPACE CREATE x REGIME strict CUT no",
+        "PREFIX is missing",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME strict CUT yes",
+        "a strict keyspace has one owner",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice REGIME",
+        "syntax error",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice REGIME strict",
+        "syntax error",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice THREADS 0",
+        "threads are 'all' or",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice THREADS 1 CUT",
+        "CUT needs a replica",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice REPLICAS 3",
+        "replicas on other nodes",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice LEVEL causal",
+        "level causal is not",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice GOSSIP 0",
+        "replicas tell one another every",
+    ),
+    (
+        "KEYSPACE CREATE carts PREFIX y REGIME lattice",
+        "a keyspace with this name exists",
+    ),
+    (
+        "KEYSPACE CREATE x PREFIX cart: REGIME lattice",
+        "keyspace 'carts' has this prefix",
+    ),
+    (
+        "KEYSPACE CREATE x/y PREFIX y REGIME lattice",
+        "a keyspace's name has",
+    ),
+    ("KEYSPACE ALTER carts TIER cold", "syntax error"),
+];
+
 #[test]
 fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let mut rig = carts(2);
-    for (request, why) in [
-        (
-            "KEYSPACE CREATE x PREFIX y",
-            "wrong number of arguments for 'keyspace|create' command",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME loose",
-            "the regime is 'lattice' or 'strict'",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y LEVEL eventual",
-            "REGIME is missing",
-        ),
-        (
-            "KEYSPACE CREATE x REGIME strict CUT no",
-            "PREFIX is missing",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME strict CUT yes",
-            "a strict keyspace has one owner",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice REGIME",
-            "syntax error",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice REGIME strict",
-            "syntax error",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice THREADS 0",
-            "threads are 'all' or",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice THREADS 1 CUT",
-            "CUT needs a replica",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice REPLICAS 3",
-            "replicas on other nodes",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice LEVEL causal",
-            "level causal is not",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX y REGIME lattice GOSSIP 0",
-            "replicas tell one another every",
-        ),
-        (
-            "KEYSPACE CREATE carts PREFIX y REGIME lattice",
-            "a keyspace with this name exists",
-        ),
-        (
-            "KEYSPACE CREATE x PREFIX cart: REGIME lattice",
-            "keyspace 'carts' has this prefix",
-        ),
-        (
-            "KEYSPACE CREATE x/y PREFIX y REGIME lattice",
-            "a keyspace's name has",
-        ),
-        ("KEYSPACE ALTER carts TIER cold", "syntax error"),
-    ] {
+    for (request, why) in NONSENSE {
         let reply = rig.run(request);
         assert!(
             reply.starts_with(&format!("-ERR {why}")),
