@@ -16,7 +16,7 @@ pub fn name_of(key: usize) -> Vec<u8> {
 /// A value as it is written; now and then one that fits no record.
 pub fn text_of(value: Value) -> Vec<u8> {
     let mut text = format!("v{value}-").into_bytes();
-    if value % 13 == 0 {
+    if value.is_multiple_of(13) {
         text.resize(5000, b'x');
     }
     text
