@@ -100,10 +100,6 @@ impl Keyspace {
         if self.replicas != 1 {
             return Err(Invalid::Replicas);
         }
-        // Strings are registers as yet, which keep one value.
-        if self.level.keeps_siblings() || self.resolve == Resolve::Refuse {
-            return Err(Invalid::Siblings);
-        }
         if self.is_lattice() {
             if self.cut && self.threads != 0 {
                 return Err(Invalid::Cut);
@@ -111,7 +107,7 @@ impl Keyspace {
             return Ok(());
         }
         match (self.threads, self.level == Level::EVENTUAL, self.cut) {
-            (1, true, false) => Ok(()),
+            (1, true, false) if self.resolve == Resolve::Newest => Ok(()),
             _ => Err(Invalid::Strict),
         }
     }
@@ -125,7 +121,6 @@ pub enum Invalid {
     Gossip,
     Replicas,
     Cut,
-    Siblings,
     Strict,
     TooMany,
     NameTaken,
@@ -141,9 +136,6 @@ impl fmt::Display for Invalid {
             Invalid::Gossip => "replicas tell one another every 1 to 60000 milliseconds",
             Invalid::Replicas => "replicas on other nodes are not supported: REPLICAS must be 1",
             Invalid::Cut => "CUT needs a replica on every worker: THREADS all",
-            Invalid::Siblings => {
-                "concurrent values are not kept yet: LEVEL causal and RESOLVE need them"
-            }
             Invalid::Strict => {
                 "a strict keyspace has one owner for each key: \
                  LEVEL, THREADS, RESOLVE and CUT are for lattice keyspaces"
@@ -430,11 +422,6 @@ mod tests {
             }),
             Invalid::Cut
         );
-        let causal = Keyspace {
-            level: "causal".parse().unwrap(),
-            ..lattice("a", b"a")
-        };
-        assert_eq!(refused(causal), Invalid::Siblings);
         let strict = Keyspace::new("a", b"a");
         assert_eq!(
             refused(Keyspace {
