@@ -11,8 +11,11 @@
 //! nothing at all has left for the earlier one, it was served first.
 //!
 //! Judged are pops from one key each. Who waits for several may be passed over
-//! while one of them is held, and what moves between workers takes its time
-//! (docs/adr/0013).
+//! while one of them is held, and what moves between workers takes its time:
+//! those behind it wait for its outcome, and who comes meanwhile may find what
+//! they wait for (docs/adr/0013). So nobody is judged who waits for a key from
+//! which somebody waits to move. Of one whose client left, nobody sees when it
+//! is over: it counts for as long as the node lives.
 
 /// A client's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +29,16 @@ struct Wait {
     is_taken: bool,
     /// The numbers of those that came before.
     before: Vec<u64>,
+    /// Somebody waited to move from the key meanwhile.
+    is_beside_move: bool,
 }
 
 /// All waits of a life of the node that can be judged.
 #[derive(Debug, Default)]
 pub struct Order {
     waits: Vec<Wait>,
+    /// Links and keys of those who wait to move.
+    moves: Vec<(usize, usize)>,
     last: u64,
 }
 
@@ -47,7 +54,15 @@ impl Order {
             worker,
             is_taken: false,
             before: Vec::new(),
+            is_beside_move: self.moves.iter().any(|&(_, from)| from == key),
         });
+    }
+
+    /// A request to move from a key is on its way.
+    pub fn ask_to_move(&mut self, link: usize, from: usize) {
+        self.moves.push((link, from));
+        let beside = self.waits.iter_mut().filter(|wait| wait.key == from);
+        beside.for_each(|wait| wait.is_beside_move = true);
     }
 
     /// After a turn of a worker: `has_come` tells of a link whether all that its
@@ -82,6 +97,9 @@ impl Order {
             let Some(wait) = self.waits.iter().find(|w| w.link == *link) else {
                 continue;
             };
+            if wait.is_beside_move {
+                continue;
+            }
             judged += usize::from(!wait.before.is_empty());
             let waits = |w: &&Wait| {
                 wait.before.contains(&w.number) && left.iter().all(|(other, _)| *other != w.link)
@@ -93,7 +111,10 @@ impl Order {
                 ));
             }
         }
-        left.iter().for_each(|(link, _)| self.forget(*link));
+        for (link, _) in left {
+            self.forget(*link);
+            self.moves.retain(|(other, _)| other != link);
+        }
         Ok(judged)
     }
 
@@ -105,6 +126,7 @@ impl Order {
     /// The node is gone.
     pub fn clear(&mut self) {
         self.waits.clear();
+        self.moves.clear();
     }
 }
 
@@ -154,5 +176,29 @@ mod tests {
         order.ask(2, 12, 0, 0);
         order.turn(0, |_| true);
         assert_eq!(order.leave(&[(12, true)]), Ok(0));
+    }
+
+    #[test]
+    fn nobody_is_judged_beside_a_move() {
+        let mut before = Order::default();
+        before.ask_to_move(13, 0);
+        before.ask(1, 11, 0, 0);
+        before.ask(2, 12, 0, 0);
+        before.turn(0, |link| link == 11);
+        before.turn(0, |_| true);
+        let mut after = two();
+        after.ask_to_move(13, 0);
+        for mut order in [before, after] {
+            order.forget(13);
+            assert_eq!(order.leave(&[(12, true)]), Ok(0));
+        }
+        let mut over = Order::default();
+        over.ask_to_move(13, 0);
+        assert_eq!(over.leave(&[(13, true)]), Ok(0));
+        over.ask(1, 11, 0, 0);
+        over.ask(2, 12, 0, 0);
+        over.turn(0, |link| link == 11);
+        over.turn(0, |_| true);
+        assert!(over.leave(&[(12, true)]).is_err());
     }
 }

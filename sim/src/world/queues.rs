@@ -59,6 +59,9 @@ impl World {
             let worker = self.links[link].worker;
             self.queues.order.ask(number, link, worker, key);
         }
+        if let Ask::Move(from, ..) = ask {
+            self.queues.order.ask_to_move(link, from);
+        }
         self.queues.clients[number].ask(ask, replies, self.now_us);
         self.send_to_node(link, bytes);
         if may_wait && !self.calm && self.queues.clients[number].random.chance(0.1) {
