@@ -394,9 +394,15 @@ impl Act {
             }
             Act::ZUnionStore(to) => {
                 let mut union = BTreeMap::<Name, i64>::new();
-                for key in 0..state.len() {
-                    for (member, score) in sorted(state, key)?.into_iter().flatten() {
-                        *union.entry(member.clone()).or_default() += score;
+                let mut add = |member: &Name, score| {
+                    *union.entry(member.clone()).or_default() += score;
+                };
+                for entry in state.iter().flatten() {
+                    match &entry.value {
+                        Value::Sorted(all) => all.iter().for_each(|(m, score)| add(m, *score)),
+                        // Members of a set count as if they had the score 1.
+                        Value::Set(all) => all.iter().for_each(|m| add(m, 1)),
+                        _ => return Err(Wrong),
                     }
                 }
                 let size = union.len();
