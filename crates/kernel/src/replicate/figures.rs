@@ -35,3 +35,20 @@ impl Figures {
         self.held_back += other.held_back;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::replicate::replicas::Replicas;
+    use rufous_base::{Now, WorkerId};
+
+    #[test]
+    fn there_is_no_lag_before_there_is_a_horizon() {
+        let mut replicas = Replicas::new(WorkerId(0), 2);
+        let now = Now {
+            unix_us: 1_700_000_000_000_000,
+            ..Now::default()
+        };
+        replicas.stamp(now);
+        assert_eq!(replicas.figures().horizon_lag_us, 0);
+    }
+}

@@ -179,7 +179,11 @@ impl Replicas {
 
     pub fn figures(&self) -> Figures {
         let clock = self.clock.last();
-        let lag = clock - clock.min(self.heard.horizon());
+        let lag = match self.heard.horizon() {
+            // Nobody has said anything yet.
+            0 => 0,
+            horizon => clock.saturating_sub(horizon),
+        };
         let held_back = self.inbox.iter().map(VecDeque::len).sum::<usize>();
         Figures {
             horizon_lag_us: Stamp {
