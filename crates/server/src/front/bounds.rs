@@ -1,10 +1,12 @@
 //! What one connection may occupy: replies that have not left, and requests
 //! that have not run.
 
-use super::connection::{Connection, Suspended};
+use super::connection::{Connection, Slot, Suspended};
+use super::shared::Counters;
 use super::{Front, Message, find};
 use rufous_base::limits::{MAX_PIPELINE_IN_FLIGHT, OUTPUT_HIGH_WATER};
 use rufous_base::{Args, Backlog, Close, ConnId, Effects, Now, Output};
+use rufous_command::{Flags, Spec};
 
 /// Browsers turned away are logged at most once in so many microseconds.
 const HTTP_LOG_PERIOD_US: u64 = 60_000_000;
@@ -40,8 +42,8 @@ impl Front {
             self.drains.push(conn);
             self.suspend(conn, Suspended::Unsent, fx);
         } else {
-            // They are behind a reply that is awaited, and leave with it.
-            connection.unsent = 0;
+            // They are behind a reply that is awaited, and leave with it: then
+            // it waits until they have been sent.
             self.suspend(conn, Suspended::Barrier, fx);
         }
     }
@@ -111,6 +113,59 @@ impl Front {
     }
 }
 
+/// Whether a command's reply may be as long as its key's value, whatever that
+/// is. Large strings are sent by reference, and so `GET` is not meant.
+pub(super) fn may_answer_long(spec: &Spec) -> bool {
+    spec.flags.has(Flags::READONLY) && !spec.flags.has(Flags::FAST)
+}
+
+/// What a connection may have under way at other workers. These do not know
+/// how much waits for it already, and so it does not ask for more than is
+/// likely to fit: few replies that may be long, until it has seen how long
+/// they are.
+impl Connection {
+    /// How many requests may be under way with the last one, whose reply may
+    /// be long or not.
+    pub(super) fn window(&self, long: bool) -> usize {
+        match long {
+            true => (OUTPUT_HIGH_WATER / self.long_reply.max(1)).clamp(1, MAX_PIPELINE_IN_FLIGHT),
+            false => MAX_PIPELINE_IN_FLIGHT,
+        }
+    }
+
+    /// Likewise where some are under way.
+    pub(super) fn last_window(&self) -> usize {
+        let waits_long = |slot: &Slot| matches!(slot, Slot::Waiting { long: true, .. });
+        self.window(self.slots.back().is_some_and(waits_long))
+    }
+
+    /// A reply has come from elsewhere: stops where that was much.
+    #[inline]
+    pub(super) fn bound_awaited(&mut self, counters: &mut Counters, fx: &mut Effects<Message>) {
+        if self.suspended.is_none() && self.has_too_much_unsent(fx) {
+            counters.suspended += 1;
+            fx.holds.push((self.id, true));
+        }
+    }
+
+    /// Whether so much waits for it that it has to wait too; then what it waits
+    /// for is noted: replies that are still awaited, before others, or that all
+    /// have been sent.
+    #[inline]
+    pub(super) fn has_too_much_unsent(&mut self, fx: &mut Effects<Message>) -> bool {
+        if self.unsent <= OUTPUT_HIGH_WATER {
+            return false;
+        }
+        if self.slots.is_empty() {
+            fx.drains.push(self.id);
+            self.suspended = Some(Suspended::Unsent);
+        } else {
+            self.suspended = Some(Suspended::Barrier);
+        }
+        true
+    }
+}
+
 impl Connection {
     pub(super) fn wanted_backlog(&self) -> Backlog {
         match (self.authenticated, self.monitor) {
@@ -136,7 +191,13 @@ impl Connection {
 /// Bytes written to `out` since `mark`, large values included.
 #[inline]
 pub(super) fn written_since(out: &Output, mark: (usize, usize)) -> usize {
-    let shared = out.shared.get(mark.1..).unwrap_or_default();
+    written_between(out, mark, out.mark())
+}
+
+/// Likewise from one mark to another.
+#[inline]
+pub(super) fn written_between(out: &Output, start: (usize, usize), end: (usize, usize)) -> usize {
+    let shared = out.shared.get(start.1..end.1).unwrap_or_default();
     let large: usize = shared.iter().map(|(_, value)| value.len()).sum();
-    out.bytes.len() - mark.0 + large
+    end.0 - start.0 + large
 }

@@ -1,6 +1,8 @@
 //! What is known of one client connection.
 
+use super::bounds;
 use super::transaction::Transaction;
+use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, WorkerId};
 use rufous_command::Table;
 use rufous_kernel::Batch;
@@ -36,7 +38,11 @@ pub enum ReplyMode {
 #[derive(Debug)]
 pub enum Slot {
     /// Under way.
-    Waiting { discard: bool },
+    Waiting {
+        discard: bool,
+        /// It may be long: see [`super::bounds`].
+        long: bool,
+    },
     /// Ready: the next `len` bytes of [`Connection::late`].
     Late {
         start: (usize, usize),
@@ -76,8 +82,11 @@ pub struct Connection {
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
-    /// Reply bytes written since the driver last sent any.
+    /// Reply bytes written, or come from elsewhere, since the driver last sent any.
     pub(super) unsent: usize,
+    /// Of replies that may be long and come from elsewhere, about the longest
+    /// of the last few.
+    pub(super) long_reply: usize,
     /// What the driver was told last.
     pub(super) backlog: Backlog,
     pub last_command: Option<u16>,
@@ -126,6 +135,7 @@ impl Connection {
             monitor: false,
             closing: false,
             unsent: 0,
+            long_reply: OUTPUT_HIGH_WATER / 2,
             backlog: Backlog::default(),
             last_command: None,
             transaction: Transaction::default(),
@@ -168,11 +178,18 @@ impl Connection {
             debug_assert!(false, "a reply to a request that is not under way");
             return;
         };
-        let Slot::Waiting { discard } = *slot else {
+        let Slot::Waiting { discard, long } = *slot else {
             debug_assert!(false, "a second reply to one request");
             return;
         };
+        let length = bounds::written_between(from, start, end);
+        if long {
+            self.long_reply = length.max(self.long_reply / 4 * 3);
+        }
         let end = if discard { start } else { end };
+        if !discard {
+            self.unsent = self.unsent.saturating_add(length);
+        }
         if place > 0 {
             let mut early = Box::<Output>::default();
             early.append_range(from, start, end);

@@ -387,12 +387,12 @@ impl Front {
                 None => false,
                 Some(Suspended::Barrier) => connection.slots.is_empty(),
                 Some(Suspended::TooManyInFlight) => {
-                    connection.slots.len() < rufous_base::limits::MAX_PIPELINE_IN_FLIGHT / 2
+                    connection.slots.len() < connection.last_window().div_ceil(2)
                 }
                 Some(Suspended::Paused) => !paused,
                 Some(Suspended::Unsent) => connection.unsent == 0,
             };
-            if ready {
+            if ready && !connection.has_too_much_unsent(fx) {
                 connection.suspended = None;
                 self.counters.suspended -= 1;
                 fx.holds.push((connection.id, false));
@@ -488,6 +488,7 @@ impl Completions for Replies<'_> {
             &mut self.fx.output,
         );
         self.fx.write(header.conn, start);
+        connection.bound_awaited(self.counters, self.fx);
         closing::close_if_last(connection, self.fx);
     }
 }

@@ -8,7 +8,6 @@ use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
 use crate::command::Dispatch;
 use crate::command::connection::quiet;
-use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
@@ -378,11 +377,13 @@ impl Front {
                 self.bound_replies(conn, written, fx);
             }
             Submitted::Pending | Submitted::Barrier => {
-                connection.slots.push_back(Slot::Waiting { discard });
-                let in_flight = connection.slots.len();
+                let table = self.table;
+                let command = connection.last_command.map(|id| table.spec(id));
+                let long = command.is_some_and(bounds::may_answer_long);
+                connection.slots.push_back(Slot::Waiting { discard, long });
                 if submitted == Submitted::Barrier {
                     self.suspend(conn, Suspended::Barrier, fx);
-                } else if in_flight >= MAX_PIPELINE_IN_FLIGHT {
+                } else if connection.slots.len() >= connection.window(long) {
                     self.suspend(conn, Suspended::TooManyInFlight, fx);
                 }
             }

@@ -168,15 +168,11 @@ fn strangers_have_hardly_any_room_for_replies() {
     witness.finish();
 }
 
-/// A reply of a million elements is built whole. Who never reads has one of
-/// them waiting, however many it asks for; and not even those add up without end.
-#[test]
-fn replies_of_a_million_elements_to_many_who_never_read() {
-    const ELEMENTS: usize = 1_000_000;
-    const READERS: usize = 20;
-    const EACH: usize = 4;
-    let server = Server::start(&[]);
-    let witness = Witness::start(&server);
+const ELEMENTS: usize = 1_000_000;
+
+/// Makes collections of a million elements, and gives requests for all of one
+/// with the length of the reply: of both workers in turn.
+fn millions(server: &Server) -> [(Vec<u8>, usize); 4] {
     let keys = [0, 1, 0, 1].map(|worker| key_of(worker, worker));
     let [list, set, hash, zset] = [0, 1, 2, 3].map(|n| format!("{}:{n}", keys[n]));
     let mut writer = server.client();
@@ -199,7 +195,7 @@ fn replies_of_a_million_elements_to_many_who_never_read() {
             assert!(writer.run(&words).int() >= 10_000);
         }
     }
-    let asks = [
+    [
         (request(&["LRANGE", &list, "0", "-1"]), ELEMENTS),
         (request(&["SMEMBERS", &set]), ELEMENTS),
         (request(&["HGETALL", &hash]), 2 * ELEMENTS),
@@ -207,7 +203,18 @@ fn replies_of_a_million_elements_to_many_who_never_read() {
             request(&["ZRANGE", &zset, "0", "-1", "WITHSCORES"]),
             2 * ELEMENTS,
         ),
-    ];
+    ]
+}
+
+/// A reply of a million elements is built whole. Who never reads has one of
+/// them waiting, however many it asks for; and not even those add up without end.
+#[test]
+fn replies_of_a_million_elements_to_many_who_never_read() {
+    const READERS: usize = 20;
+    const EACH: usize = 4;
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    let asks = millions(&server);
     let before = server.peak();
     let mut readers: Vec<Client> = (0..READERS).map(|_| server.client()).collect();
     // Each asks for what its own worker has: the next is only run when it has read.
@@ -229,6 +236,43 @@ fn replies_of_a_million_elements_to_many_who_never_read() {
     // 19 to 38 MB each, by capacity at most twice that while it is built.
     server.assert_grew_less(before, READERS as u64 * 80 * MIB);
     drop(readers);
-    server.wait_for_clients(Witness::CLIENTS + 1);
+    server.wait_for_clients(Witness::CLIENTS);
+    witness.finish();
+}
+
+/// What is sent ahead for keys of another worker than the connection's own
+/// waits for the reader likewise, but for the first two.
+#[test]
+fn replies_of_a_million_elements_of_any_worker_to_many_who_never_read() {
+    const READERS: usize = 8;
+    const EACH: usize = 20;
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    let asks = millions(&server);
+    let before = server.peak();
+    let mut readers: Vec<Client> = (0..READERS).map(|_| server.client()).collect();
+    let mut asked = Vec::new();
+    for (n, reader) in readers.iter_mut().enumerate() {
+        let other = 1 - reader.worker(2);
+        // Those of the other worker only, or of both in turn.
+        let step = if n < READERS / 2 { 2 } else { 1 };
+        let which: Vec<usize> = (0..EACH).map(|i| (other + step * i) % 4).collect();
+        let sent: Vec<&[u8]> = which.iter().map(|&i| &asks[i].0[..]).collect();
+        reader.send(&sent.concat());
+        asked.push(which);
+    }
+    witness.goes_on();
+    for n in [0, READERS - 1] {
+        for &ask in asked[n].iter().take(6) {
+            assert_eq!(readers[n].read().array().len(), asks[ask].1);
+        }
+    }
+    witness.goes_on();
+    let grew = server.peak().saturating_sub(before);
+    println!("{READERS} readers: memory grew by {} MiB", grew / MIB);
+    // Three replies of 38 MB at most, and what building one takes.
+    server.assert_grew_less(before, READERS as u64 * 200 * MIB);
+    drop(readers);
+    server.wait_for_clients(Witness::CLIENTS);
     witness.finish();
 }
