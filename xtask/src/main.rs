@@ -6,7 +6,7 @@
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
 //! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
-//! with redis-server, `durable` kills nodes and audits them, `types` runs programs on the data types, `install` gets tools, `process` and `project` are shared helpers.
+//! with redis-server, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod diff;
 mod durable;
 mod fuzz;
 mod install;
+mod merge;
 mod node;
 mod process;
 mod project;
@@ -44,6 +45,7 @@ use std::process::ExitCode;
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
         cargo xtask demo types              a leaderboard, sessions, jobs and an auction\n  \
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
+        cargo xtask demo merge              replicas that take writes at once, and merge\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey\n  \
         cargo xtask figures anna4           updates in process beside concurrent maps"
 )]

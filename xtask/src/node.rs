@@ -3,7 +3,7 @@
 
 use crate::process::{self, cargo, free_port, line, stop};
 use crate::project;
-use crate::{durable, types};
+use crate::{durable, merge, types};
 use anyhow::{Context, Result, bail, ensure};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ enum Demo {
     Types,
     /// Durability: kill -9 under load in each mode of appendfsync, every key audited
     Durable,
+    /// Lattice keyspaces: a cart and a counter, each changed at two replicas at once
+    Merge,
 }
 
 /// Builds the release binaries and passes the arguments on.
@@ -79,6 +81,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
             rounds: args.rounds,
             keys: args.keys,
         }),
+        Demo::Merge => merge::run(),
     }
 }
 
@@ -92,7 +95,7 @@ fn demo_node(records: u64) -> Result<bool> {
     println!("1. Build");
     build()?;
     println!("\n2. Start a node");
-    let mut node = Node::start()?;
+    let mut node = Node::start(&[])?;
     let port = node.port.to_string();
     println!("\n3. Talk to it as to Redis");
     for (words, expected) in [
@@ -164,7 +167,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn start() -> Result<Self> {
+    /// Without data on disk; `options` are further ones.
+    pub(crate) fn start(options: &[&str]) -> Result<Self> {
         let port = free_port()?;
         let directory = project::target().join(format!("demo-{port}"));
         std::fs::create_dir_all(&directory)?;
@@ -173,6 +177,7 @@ impl Node {
             .args(["server", "--port", &port.to_string(), "--dir"])
             .arg(&directory)
             .args(["--appendonly", "no", "--save", ""])
+            .args(options)
             .stdin(Stdio::null());
         println!("$ {}", line(&command));
         let child = command.spawn().context("cannot start the server")?;

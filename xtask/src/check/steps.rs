@@ -2,7 +2,7 @@
 //! what fails fastest.
 
 use crate::process::{self, Finished, line, watch};
-use crate::{diff, fuzz, install, project, sim, suite, tidy};
+use crate::{diff, fuzz, install, merge, project, sim, suite, tidy};
 use anyhow::Result;
 use std::process::Command;
 use std::time::Duration;
@@ -93,6 +93,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "the release build",
         quick: false,
         run: build,
+    },
+    Step {
+        name: "merge",
+        about: "programs on two replicas of lattice keyspaces",
+        quick: false,
+        run: merging,
     },
     Step {
         name: "diff",
@@ -190,9 +196,15 @@ fn build(_full: bool) -> Result<Verdict> {
         "rufous-server",
         "--package",
         "rufous-bench",
+        "--package",
+        "rufous-examples",
     ]);
     let finished = logged("build", &mut command)?;
     Ok(Verdict::from(finished.success(), "cargo build --release"))
+}
+
+fn merging(_full: bool) -> Result<Verdict> {
+    Ok(Verdict::from(merge::show()?, "cargo xtask demo merge"))
 }
 
 fn side_by_side(_full: bool) -> Result<Verdict> {

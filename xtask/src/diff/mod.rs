@@ -9,7 +9,7 @@
 mod compare;
 mod grammar;
 mod payloads;
-mod wire;
+pub(crate) mod wire;
 
 use crate::process::{cargo, run as run_command, which};
 use crate::project;

@@ -6,23 +6,23 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// Words of a command.
-pub(super) type Words = Vec<Vec<u8>>;
+pub(crate) type Words = Vec<Vec<u8>>;
 
 /// A reply with the byte that told its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Text(u8, Vec<u8>),
     Nil(u8),
     /// Of a map: each key and its value.
     Many(u8, Vec<Reply>),
 }
 
-pub(super) struct Client {
+pub(crate) struct Client {
     reader: BufReader<TcpStream>,
 }
 
 impl Client {
-    pub(super) fn connect(host: &str, port: u16) -> Result<Self> {
+    pub(crate) fn connect(host: &str, port: u16) -> Result<Self> {
         let stream = TcpStream::connect((host, port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -31,7 +31,7 @@ impl Client {
         })
     }
 
-    pub(super) fn call(&mut self, words: &[Vec<u8>]) -> Result<Reply> {
+    pub(crate) fn call(&mut self, words: &[Vec<u8>]) -> Result<Reply> {
         let mut request = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
@@ -43,7 +43,7 @@ impl Client {
         reply.with_context(|| format!("no reply to {}", shown(words)))
     }
 
-    pub(super) fn call_text(&mut self, command: &str) -> Result<Reply> {
+    pub(crate) fn call_text(&mut self, command: &str) -> Result<Reply> {
         let words: Words = command
             .split_whitespace()
             .map(|word| word.as_bytes().to_vec())
@@ -92,18 +92,18 @@ fn number(digits: &[u8]) -> Result<i64> {
 }
 
 impl Reply {
-    pub(super) fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         matches!(self, Self::Text(b'-', _))
     }
 
-    pub(super) fn bytes(&self) -> Option<&[u8]> {
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Text(_, bytes) => Some(bytes),
             _ => None,
         }
     }
 
-    pub(super) fn items(&self) -> &[Reply] {
+    pub(crate) fn items(&self) -> &[Reply] {
         match self {
             Self::Many(_, items) => items,
             _ => &[],
@@ -111,10 +111,13 @@ impl Reply {
     }
 }
 
-/// As redis-cli shows them, on one line.
+/// As redis-cli shows them, on one line; a string alone is shown as it is with `#`.
 impl std::fmt::Display for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Text(b'$', bytes) if f.alternate() => {
+                write!(f, "{}", String::from_utf8_lossy(bytes))
+            }
             Self::Text(b'$', bytes) => write!(f, "{}", quoted(bytes)),
             Self::Text(kind, bytes) => {
                 write!(f, "{}{}", char::from(*kind), bytes.escape_ascii())
@@ -136,7 +139,7 @@ fn quoted(bytes: &[u8]) -> String {
 }
 
 /// The command as one would type it into redis-cli.
-pub(super) fn shown(words: &[Vec<u8>]) -> String {
+pub(crate) fn shown(words: &[Vec<u8>]) -> String {
     let plain = |word: &Vec<u8>| {
         let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\".contains(byte);
         !word.is_empty() && word.iter().all(is_plain)

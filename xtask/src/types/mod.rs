@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<bool> {
     process::run(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
     let python = install::redis_py()?.python;
     println!("\n2. Start a node");
-    let mut node = Node::start()?;
+    let mut node = Node::start(&[])?;
     println!("\n3. Run programs on it");
     let mut failed = Vec::new();
     for program in PROGRAMS {

@@ -29,6 +29,8 @@ use std::sync::Arc;
 
 /// Nothing was changed for so long: what was is sent before the epoch is over.
 const IDLE_US: u64 = 2_000;
+/// Longer epochs do not end early: who asks for them wants few messages.
+const SHORT_US: u64 = 1_000_000;
 /// Keys that are sent, or looked at to be forgotten, in one step.
 const KEYS_PER_STEP: usize = 2048;
 /// An epoch ends early when its changes take so much.
@@ -62,6 +64,8 @@ struct Epoch {
 struct Fresh {
     first: Now,
     last_us: u64,
+    /// The epoch is over.
+    at_once: bool,
 }
 
 /// See the module's description.
@@ -83,7 +87,8 @@ pub struct Replicas {
     /// Somebody wants to forget what was removed up to this.
     wanted: u64,
     said: Said,
-    next_report_us: u64,
+    /// The last epoch ended, or a report was asked for here.
+    asked_us: u64,
     /// What was removed up to this has been forgotten.
     forgotten: u64,
     figures: Figures,
@@ -104,7 +109,7 @@ impl Replicas {
             inbox: (0..workers).map(|_| VecDeque::new()).collect(),
             wanted: 0,
             said: Said::default(),
-            next_report_us: 0,
+            asked_us: 0,
             forgotten: 0,
             figures: Figures::default(),
         }
@@ -131,6 +136,7 @@ impl Replicas {
         let fresh = self.fresh.get_or_insert(Fresh {
             first: now,
             last_us: 0,
+            at_once: false,
         });
         fresh.last_us = now.mono_us;
     }
@@ -160,6 +166,7 @@ impl Replicas {
         self.fresh = Some(Fresh {
             first: Now::default(),
             last_us: 0,
+            at_once: true,
         });
     }
 
@@ -209,9 +216,13 @@ impl Replicas {
     fn due_us(&self, period_us: u64) -> Option<u64> {
         let changes = self.fresh.map(|fresh| {
             let end = fresh.first.mono_us + period_us;
-            end.min(fresh.last_us + IDLE_US)
+            match fresh.at_once {
+                true => 0,
+                false if period_us > SHORT_US => end,
+                false => end.min(fresh.last_us + IDLE_US),
+            }
         });
-        let report = self.owes_report().then_some(self.next_report_us);
+        let report = self.owes_report().then_some(self.asked_us + period_us);
         changes.into_iter().chain(report).min()
     }
 
@@ -238,14 +249,14 @@ impl Replicas {
         held: &dyn Fn(u8, &[u8]) -> bool,
         out: &mut Outbox,
     ) -> bool {
-        let more = self.forget(shard);
+        let more = self.forget(now, shard);
         if placement.workers() == 1 {
             shard.changeset().clear();
             self.fresh = None;
             return more;
         }
         if self.epoch.is_none() && self.is_due(now, period_us, shard) {
-            self.begin(now, period_us, shard);
+            self.begin(now, shard);
         }
         if self.epoch.is_some() {
             self.send(now, (shard, placement), held, out);
@@ -259,7 +270,7 @@ impl Replicas {
     }
 
     /// Takes what has changed, and dates the report on it.
-    fn begin(&mut self, now: Now, period_us: u64, shard: &mut Shard) {
+    fn begin(&mut self, now: Now, shard: &mut Shard) {
         let spare = std::mem::take(&mut self.spare);
         let changes = std::mem::replace(shard.changeset(), spare);
         let mut said = Said {
@@ -275,7 +286,7 @@ impl Replicas {
         self.figures.updates += changes.updates();
         self.figures.sent_keys += changes.len() as u64;
         let fresh = self.fresh.take();
-        self.next_report_us = now.mono_us + period_us;
+        self.asked_us = now.mono_us;
         self.epoch = Some(Epoch {
             changes,
             next: 0,
@@ -357,11 +368,12 @@ impl Replicas {
         }
     }
 
-    fn forget(&mut self, shard: &mut Shard) -> bool {
+    fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
         let settled = self.heard.settled();
         if shard.has_to_forget() {
             if self.wanted <= settled {
                 self.wanted = self.clock.last();
+                self.asked_us = now.mono_us;
             }
             if shard.forget_step(settled, KEYS_PER_STEP) {
                 return true;

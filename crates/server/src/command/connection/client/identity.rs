@@ -141,7 +141,7 @@ mod tests {
         );
         assert!(
             rig.run("CLIENT INFO")
-                .contains(" lib-name=redis-py lib-ver=8.1\n")
+                .contains(" lib-name=redis-py lib-ver=8.1 ")
         );
     }
 

@@ -1,13 +1,19 @@
 //! A connection as a line of `CLIENT LIST`.
 
 use crate::front::connection::{Connection, Suspended};
-use rufous_base::Now;
+use rufous_base::{Now, WorkerId};
 use rufous_command::Table;
 use std::fmt::Write;
 
 /// Fields in Redis's order. What has no counterpart here is what it would be
 /// for a client that does not use it; descriptors are the driver's and not known.
-pub(crate) fn describe(connection: &Connection, table: &Table, now: Now) -> String {
+/// Behind them is the worker that the connection is with as long as it lives.
+pub(crate) fn describe(
+    connection: &Connection,
+    worker: WorkerId,
+    table: &Table,
+    now: Now,
+) -> String {
     let seconds = |since: u64| now.mono_us.saturating_sub(since) / 1_000_000;
     let waiting = connection.held.len() - connection.held_at.min(connection.held.len());
     let input = connection.input_bytes();
@@ -41,7 +47,7 @@ pub(crate) fn describe(connection: &Connection, table: &Table, now: Now) -> Stri
     );
     let _ = write!(
         line,
-        " events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}",
+        " events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={} worker={}",
         connection.last_command_name(table),
         if connection.authenticated {
             "default"
@@ -51,6 +57,7 @@ pub(crate) fn describe(connection: &Connection, table: &Table, now: Now) -> Stri
         if connection.resp3 { 3 } else { 2 },
         text(&connection.lib_name),
         text(&connection.lib_version),
+        worker.0,
     );
     line
 }

@@ -35,8 +35,8 @@ pub static INFO: SessionCommand = SessionCommand {
         "Describes the connection.",
     ),
     run: |session, _, reply| {
-        let (table, now) = (session.front.table, session.now);
-        let mut text = line::describe(session.connection()?, table, now);
+        let (worker, table, now) = (session.front.id(), session.front.table, session.now);
+        let mut text = line::describe(session.connection()?, worker, table, now);
         text.push('\n');
         reply.verbatim(*b"txt", &text);
         Ok(())
@@ -61,7 +61,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
                 Which::Kind(kind) => kind.covers(c),
             });
             chosen
-                .map(|c| (c.client_id, line::describe(c, front.table, now)))
+                .map(|c| (c.client_id, line::describe(c, front.id(), front.table, now)))
                 .collect::<Vec<_>>()
         },
         |_, lines, reply| {
@@ -118,6 +118,11 @@ mod tests {
                 one.contains(" name=other ") && one.matches("addr=").count() == 2,
                 "{one}"
             );
+            // Its worker, also where another one answers.
+            assert!(
+                one.ends_with(&format!(" worker={}\n\r\n", workers - 1)),
+                "{one}"
+            );
             rig.check("CLIENT LIST TYPE pubsub", "$0\r\n\r\n");
             assert_eq!(
                 rig.run("CLIENT LIST TYPE Normal").matches("laddr=").count(),
@@ -148,7 +153,7 @@ mod tests {
             .filter_map(|f| f.split_once('='))
             .map(|f| f.0)
             .collect();
-        let expected = "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name lib-ver";
+        let expected = "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name lib-ver worker";
         assert_eq!(names.join(" "), expected);
         assert!(
             body.starts_with("id=1 addr=127.0.0.1:")

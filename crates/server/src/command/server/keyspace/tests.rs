@@ -202,6 +202,29 @@ fn connections_at_different_workers_agree_after_a_while() {
 }
 
 #[test]
+fn long_epochs_last_until_they_are_over_or_shortened() {
+    let mut rig = carts(2);
+    let (a, b) = (rig.connect(0), rig.connect(1));
+    rig.run_on(a, "SADD cart:s milk");
+    rig.advance_ms(1_000);
+    rig.check_on(b, "SISMEMBER cart:s milk", ":1\r\n");
+    for apart_ms in [0, 59_000, 61_000] {
+        rig.check("KEYSPACE ALTER carts GOSSIP 60000", "+OK\r\n");
+        rig.run_on(a, "SADD cart:s milk");
+        // Something to be forgotten is no reason to hurry, either.
+        rig.run_on(b, "SREM cart:s milk");
+        rig.advance_ms(apart_ms);
+        let is_over = u8::from(apart_ms > 60_000);
+        rig.check_on(b, "SISMEMBER cart:s milk", &format!(":{is_over}\r\n"));
+        rig.check("KEYSPACE ALTER carts GOSSIP 100", "+OK\r\n");
+        rig.advance_ms(1_000);
+        for client in [a, b] {
+            rig.check_on(client, "SISMEMBER cart:s milk", ":1\r\n");
+        }
+    }
+}
+
+#[test]
 fn what_needs_all_replicas_is_refused_also_within_transactions() {
     for workers in [1, 2] {
         let mut rig = carts(workers);
