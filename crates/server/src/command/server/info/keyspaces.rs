@@ -18,6 +18,9 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
         }
         field(out, &format!("keyspace{number}"), line);
     }
+    // The shortest that any of them asks for, which is that of all.
+    let epoch_ms = front.kernel.placement().gossip_us() / 1000;
+    field(out, "replica_epoch_ms", epoch_ms);
     let of = &all.replication;
     field(out, "replica_updates", of.updates);
     field(out, "replica_sent_keys", of.sent_keys);

@@ -210,6 +210,10 @@ fn long_epochs_last_until_they_are_over_or_shortened() {
     rig.check_on(b, "SISMEMBER cart:s milk", ":1\r\n");
     for apart_ms in [0, 59_000, 61_000] {
         rig.check("KEYSPACE ALTER carts GOSSIP 60000", "+OK\r\n");
+        assert!(
+            rig.run("INFO keyspaces")
+                .contains("replica_epoch_ms:60000\r\n")
+        );
         rig.run_on(a, "SADD cart:s milk");
         // Something to be forgotten is no reason to hurry, either.
         rig.run_on(b, "SREM cart:s milk");
