@@ -257,7 +257,7 @@ fn on_disk(place: &Path) -> bool {
 }
 
 /// A Redis-like server without snapshots and log; an empty word stands for `--save ""`.
-fn peer(name: &str, program: &str, args: &str) -> ServerSpec {
+pub fn peer(name: &str, program: &str, args: &str) -> ServerSpec {
     let command = format!("{program} --port {{port}} --bind 127.0.0.1 --dir {{dir}} {args}");
     let mut spec = ServerSpec::new(name, &command);
     spec.words

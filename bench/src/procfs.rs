@@ -4,6 +4,7 @@
 //! in ticks of 10 ms, too coarse for short windows; `/proc/<pid>/task/*/schedstat` gives the same
 //! run time in nanoseconds, so that is used where the kernel has it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -70,6 +71,24 @@ fn scheduled_time(pid: u32) -> Option<Duration> {
         total += parse_schedstat(&text)?;
     }
     (!total.is_zero()).then_some(total)
+}
+
+/// CPU time of each thread of process `pid` that has not ended, by the thread's number.
+pub fn thread_times(pid: u32) -> Result<BTreeMap<u32, Duration>> {
+    let tasks = format!("/proc/{pid}/task");
+    let mut times = BTreeMap::new();
+    for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
+        let path = task?.path();
+        let number = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse().ok());
+        // One that ends meanwhile counts no more.
+        let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+        if let (Some(number), Some(time)) = (number, parse_schedstat(&text)) {
+            times.insert(number, time);
+        }
+    }
+    Ok(times)
 }
 
 /// CPU time used by process `pid` so far, by threads that have ended too; in ticks of 10 ms.
@@ -262,6 +281,8 @@ mod tests {
         while cpu_time(pid).unwrap() == before {
             x = std::hint::black_box(x.wrapping_mul(31));
         }
+        let threads = thread_times(pid).unwrap();
+        assert!(threads.values().sum::<Duration>() > before);
         assert!(resident_bytes(pid).unwrap() > 0);
         assert!(peak_resident_bytes(pid).unwrap() > 0);
         assert!(!machine_busy_time().unwrap().is_zero());

@@ -47,7 +47,9 @@ use std::process::ExitCode;
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
         cargo xtask demo merge              replicas that take writes at once, and merge\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey\n  \
-        cargo xtask figures anna4           updates in process beside concurrent maps"
+        cargo xtask figures anna4           updates in process beside concurrent maps\n  \
+        cargo xtask figures anna8           replicas over TCP beside Redis and Redis Cluster\n  \
+        cargo xtask figures anna10          every consistency level beside eventual consistency"
 )]
 struct Cli {
     #[command(subcommand)]

@@ -317,6 +317,7 @@ fn costs(measured: &Measured, skew: f64) -> Option<Costs> {
         private_request: measured.row(IDEAL, skew, THREADS)?.cpu_ns.median,
         shared_request: measured.best(&PEERS, skew, 1)?.cpu_ns.median,
         request: (full.cpu_total_ns - gossip) / full.operations,
+        writes: 1.0,
         send: split.multicast_ns / split.sent_keys,
         merge: split.merge_ns / split.merged_keys,
         batch: split.sent_keys / split.sent_messages,

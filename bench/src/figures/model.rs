@@ -27,6 +27,8 @@ pub struct Costs {
     pub shared_request: f64,
     /// Of one at a worker, its looks at clock and rings included.
     pub request: f64,
+    /// Which part of requests changes its key.
+    pub writes: f64,
     /// Of a key that has changed, once an epoch.
     pub send: f64,
     /// Of a key of one message.
@@ -73,7 +75,8 @@ pub fn replicated(
     // Requests of an epoch that leave no time over, by bisection: what they take grows with them.
     let takes = |requests: f64| {
         // Keys have `replicas` of `processors`, and so has each processor of all keys.
-        let keys = popularity.distinct(requests / busiest / replicas) * (replicas / processors);
+        let keys = popularity.distinct(costs.writes * requests / busiest / replicas)
+            * (replicas / processors);
         let gossip = if others > 0.0 {
             keys * (costs.send + others * costs.merge)
                 + others * (1.0 + keys / costs.batch) * constants.ring
@@ -107,6 +110,7 @@ mod tests {
         private_request: 25.0,
         shared_request: 25.0,
         request: 25.0,
+        writes: 1.0,
         send: 500.0,
         merge: 500.0,
         batch: 240.0,

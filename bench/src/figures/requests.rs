@@ -93,19 +93,28 @@ impl Popularity {
         self.below.iter().zip(before).map(|(to, from)| to - from)
     }
 
-    fn name(&self, rank: usize) -> Key {
-        key((rank as u64).wrapping_mul(SPREAD) % self.below.len() as u64)
+    fn number(&self, rank: usize) -> u64 {
+        (rank as u64).wrapping_mul(SPREAD) % self.below.len() as u64
     }
 
-    fn draw(&self, rng: &mut Rng) -> Key {
+    fn name(&self, rank: usize) -> Key {
+        key(self.number(rank))
+    }
+
+    fn draw(&self, rng: &mut Rng) -> u64 {
         let at = rng.unit();
         let rank = self.below.partition_point(|&below| below <= at);
-        self.name(rank.min(self.below.len() - 1))
+        self.number(rank.min(self.below.len() - 1))
+    }
+
+    /// The numbers of the keys that `count` requests are for.
+    pub fn numbers(&self, count: usize, rng: &mut Rng) -> Vec<u32> {
+        (0..count).map(|_| self.draw(rng) as u32).collect()
     }
 
     /// `count` requests of one thread, for any key.
     pub fn requests(&self, count: usize, rng: &mut Rng) -> Vec<Key> {
-        (0..count).map(|_| self.draw(rng)).collect()
+        (0..count).map(|_| key(self.draw(rng))).collect()
     }
 
     /// Likewise, for the keys of one owner of `workers` alone.
@@ -116,7 +125,7 @@ impl Popularity {
         own: usize,
         workers: usize,
     ) -> Vec<Key> {
-        let draws = std::iter::repeat_with(|| self.draw(rng));
+        let draws = std::iter::repeat_with(|| key(self.draw(rng)));
         let own = draws.filter(|key| owner(key, workers) == own);
         own.take(count).collect()
     }

@@ -13,6 +13,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use rufous_base::{Now, WorkerId};
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::placement::Placement;
+use rufous_kernel::replicate::level::Level;
 use rufous_kernel::replicate::replicas::{Outbox, Replicas};
 use rufous_kernel::shard::{self, Shard};
 use rufous_lattice::Stamp;
@@ -36,17 +37,17 @@ type Message = Arc<[u8]>;
 /// A worker with its data.
 pub struct Worker {
     own: WorkerId,
-    shard: Shard,
-    replicas: Replicas,
+    pub(super) shard: Shard,
+    pub(super) replicas: Replicas,
     placement: Placement,
     /// Keys have other replicas.
-    is_shared: bool,
+    pub(super) is_shared: bool,
     to: Vec<Option<Outgoing>>,
     from: Vec<Consumer<Message>>,
     outbox: Outbox,
     epoch: Instant,
     unix_us: u64,
-    values: Values,
+    pub(super) values: Values,
     turns: u64,
     split: Split,
     sampled: Sampled,
@@ -66,8 +67,14 @@ struct Sampled {
 
 /// Workers that have `threads` replicas of each key (0: all of them do), filled alike.
 pub fn workers(keys: u64, workers: usize, threads: u16) -> Result<Vec<Worker>> {
+    workers_at(Level::EVENTUAL, keys, workers, threads)
+}
+
+/// The same at any level.
+pub fn workers_at(level: Level, keys: u64, workers: usize, threads: u16) -> Result<Vec<Worker>> {
     let keyspace = Keyspace {
         regime: Regime::Lattice,
+        level,
         threads,
         gossip_ms: GOSSIP_MS,
         ..Keyspace::new("figures", b"")
@@ -158,7 +165,7 @@ impl Worker {
     }
 
     #[inline]
-    fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         let mono_us = self.epoch.elapsed().as_micros() as u64;
         Now {
             mono_us,
@@ -191,7 +198,7 @@ impl Worker {
 
     /// Messages that have come, and the epoch, if it is over. What happens here happens seldom.
     #[inline]
-    fn attend(&mut self, now: Now) {
+    pub(super) fn attend(&mut self, now: Now) {
         if self.from.iter().any(|ring| !ring.is_empty()) {
             self.merge(now);
         }

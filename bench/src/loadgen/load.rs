@@ -1,5 +1,5 @@
-//! The epoll loop: keeps one batch in flight on every connection until a deadline or until the
-//! source has no more, then drains, so that every operation is counted in the window it began in.
+//! The epoll loop: keeps one batch of every client in flight until a deadline or until the source has
+//! no more, then drains, so that every operation is counted in the window it began in.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -72,11 +72,14 @@ impl Window {
     }
 }
 
-/// A set of connections to one server, driven by the calling thread.
+/// A set of connections, driven by the calling thread.
 pub struct Load {
     poll: Poll,
     events: Events,
     conns: Vec<Conn<mio::net::TcpStream>>,
+    /// So many connections in a row are one client's, to a server each: it goes on when all of them
+    /// have been answered.
+    per_client: usize,
     buffer: ReadBuffer,
 }
 
@@ -86,6 +89,18 @@ impl Load {
             .map(|_| TcpStream::connect(addr).with_context(|| format!("connecting to {addr}")))
             .collect::<Result<Vec<_>>>()?;
         Self::adopt(streams)
+    }
+
+    /// Clients with a connection to each of several servers: connection `n` of all is to server
+    /// `n % addrs.len()`.
+    pub fn connect_each(addrs: &[SocketAddr], clients: usize) -> Result<Self> {
+        let addrs_of_all = (0..clients).flat_map(|_| addrs);
+        let streams = addrs_of_all
+            .map(|addr| TcpStream::connect(addr).with_context(|| format!("connecting to {addr}")))
+            .collect::<Result<Vec<_>>>()?;
+        let mut load = Self::adopt(streams)?;
+        load.per_client = addrs.len().max(1);
+        Ok(load)
     }
 
     /// Takes over idle connections.
@@ -105,6 +120,7 @@ impl Load {
             poll,
             events,
             conns,
+            per_client: 1,
             buffer: ReadBuffer::default(),
         })
     }
@@ -127,8 +143,8 @@ impl Load {
         };
         let mut window = Window::new()?;
         let mut active = 0;
-        for i in 0..self.conns.len() {
-            active += usize::from(self.begin(i, source, Instant::now())?);
+        for client in 0..self.conns.len() / self.per_client {
+            active += usize::from(self.begin(client, source, Instant::now())?);
         }
         let (mut heard, mut reported) = (begin, begin);
         while active > 0 {
@@ -161,7 +177,7 @@ impl Load {
         }
     }
 
-    /// Serves the sockets that are ready; returns how many connections came to rest.
+    /// Serves the sockets that are ready; returns how many clients came to rest.
     fn turn(
         &mut self,
         source: &mut dyn Source,
@@ -185,9 +201,10 @@ impl Load {
             let received = conn.receive(&mut self.buffer, |number| source.notified(number))?;
             let now = Instant::now();
             window.add(&received, conn.started, conn.previously_started, now);
-            if received.finished {
+            let client = i / self.per_client;
+            if received.finished && !self.is_waiting(client) {
                 let over = deadline.is_some_and(|deadline| now >= deadline);
-                if over || !self.begin(i, source, now)? {
+                if over || !self.begin(client, source, now)? {
                     rested += 1;
                 }
             }
@@ -196,12 +213,101 @@ impl Load {
         Ok(rested)
     }
 
-    fn begin(&mut self, i: usize, source: &mut dyn Source, now: Instant) -> Result<bool> {
-        let conn = &mut self.conns[i];
-        let more = conn.begin(now, |batch| source.fill(i, batch));
-        if more {
-            conn.write()?;
+    /// The connections of a client.
+    fn of(&self, client: usize) -> std::ops::Range<usize> {
+        client * self.per_client..(client + 1) * self.per_client
+    }
+
+    fn is_waiting(&self, client: usize) -> bool {
+        self.per_client > 1 && self.conns[self.of(client)].iter().any(Conn::in_flight)
+    }
+
+    fn begin(&mut self, client: usize, source: &mut dyn Source, now: Instant) -> Result<bool> {
+        let mut any = false;
+        for i in self.of(client) {
+            let conn = &mut self.conns[i];
+            let more = conn.begin(now, |batch| source.fill(i, batch));
+            if more {
+                conn.write()?;
+            }
+            any |= more;
         }
-        Ok(more)
+        Ok(any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::super::conn::{Batch, Expect};
+    use super::super::reply::Check;
+    use super::*;
+
+    /// Answers each byte with `+OK`, the later the larger `slowness` is.
+    fn server(slowness: Duration) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                thread::spawn(move || {
+                    let mut byte = [0];
+                    while stream.read_exact(&mut byte).is_ok() {
+                        thread::sleep(slowness);
+                        stream.write_all(b"+OK\r\n").unwrap();
+                    }
+                });
+            }
+        });
+        addr
+    }
+
+    /// Asks every connection so many times, and keeps which one was filled when.
+    struct Turns {
+        left: Vec<usize>,
+        filled: Vec<usize>,
+    }
+
+    impl Source for Turns {
+        fn fill(&mut self, conn: usize, batch: &mut Batch) {
+            if self.left[conn] > 0 {
+                self.left[conn] -= 1;
+                self.filled.push(conn);
+                batch.out.push(b'x');
+                batch.expects.push(Expect::completing(Check::Simple, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_goes_on_when_all_its_connections_are_answered() {
+        let addrs = [server(Duration::ZERO), server(Duration::from_millis(3))];
+        let mut load = Load::connect_each(&addrs, 2).unwrap();
+        let mut turns = Turns {
+            left: vec![5; 4],
+            filled: Vec::new(),
+        };
+        let window = load.run(&mut turns, Stop::Exhausted).unwrap();
+        assert_eq!(window.operations(), 20);
+        for client in 0..2 {
+            let own = turns.filled.iter().filter(|conn| **conn / 2 == client);
+            let own: Vec<usize> = own.map(|conn| conn % 2).collect();
+            assert_eq!(own, [0, 1].repeat(5));
+        }
+    }
+
+    #[test]
+    fn a_connection_without_requests_does_not_hold_its_client_up() {
+        let addrs = [server(Duration::ZERO), server(Duration::ZERO)];
+        let mut load = Load::connect_each(&addrs, 1).unwrap();
+        let mut turns = Turns {
+            left: vec![1, 4],
+            filled: Vec::new(),
+        };
+        let window = load.run(&mut turns, Stop::Exhausted).unwrap();
+        assert_eq!(window.operations(), 5);
     }
 }

@@ -21,6 +21,8 @@ pub enum Check {
     Bulk,
     /// A whole array of this many bulk values, whatever they hold.
     Bulks(u32),
+    /// Anything but an error, or an array that has one in it.
+    Any,
 }
 
 /// A reply other than the expected one.
@@ -64,6 +66,7 @@ pub fn check(buf: &[u8], wanted: Check) -> Result<Option<usize>, Mismatch> {
         },
         (Check::Bulk, b'$') => any_bulk(buf, wanted),
         (Check::Bulks(len), b'*') => bulks(buf, wanted, len),
+        (Check::Any, _) => any(buf, MOST_NESTED),
         _ => Err(mismatch(buf, wanted)),
     }
 }
@@ -86,6 +89,33 @@ fn bulks(buf: &[u8], wanted: Check, len: u32) -> Result<Option<usize>, Mismatch>
         at += taken;
     }
     Ok(Some(at))
+}
+
+/// Arrays may lie within one another so deep.
+const MOST_NESTED: usize = 4;
+
+fn any(buf: &[u8], depth: usize) -> Result<Option<usize>, Mismatch> {
+    match buf.first() {
+        None => Ok(None),
+        Some(b'+' | b'_') => Ok(line_end(buf)),
+        Some(b':') => check(buf, Check::Integer),
+        Some(b'$') => any_bulk(buf, Check::Any),
+        Some(b'*') if depth > 0 => {
+            let (count, mut at) = match number_line(buf) {
+                Number::Whole(count, end) => (count, end),
+                Number::Partial => return Ok(None),
+                Number::Malformed => return Err(mismatch(buf, Check::Any)),
+            };
+            for _ in 0..count {
+                let Some(taken) = any(&buf[at..], depth - 1)? else {
+                    return Ok(None);
+                };
+                at += taken;
+            }
+            Ok(Some(at))
+        }
+        Some(_) => Err(mismatch(buf, Check::Any)),
+    }
 }
 
 fn any_bulk(buf: &[u8], wanted: Check) -> Result<Option<usize>, Mismatch> {
@@ -226,6 +256,10 @@ mod tests {
         accepts(b"$3\r\nabc\r\n", Check::Bulk);
         accepts(b"$-1\r\n", Check::Bulk);
         accepts(b"*2\r\n$3\r\nabc\r\n$0\r\n\r\n", Check::Bulks(2));
+        for reply in [&b"+OK\r\n"[..], b":7\r\n", b"$-1\r\n", b"*-1\r\n"] {
+            accepts(reply, Check::Any);
+        }
+        accepts(b"*3\r\n+OK\r\n*1\r\n$1\r\na\r\n:5\r\n", Check::Any);
     }
 
     #[test]
@@ -243,6 +277,9 @@ mod tests {
             (b"*1\r\n:1\r\n", Check::Bulks(1)),
             (b"$3\r\nabcde", Check::Bulk),
             (b":3\r\n", Check::Bulk),
+            (b"-ERR no\r\n", Check::Any),
+            (b"*2\r\n+OK\r\n-ERR no\r\n", Check::Any),
+            (b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", Check::Any),
             (b":111111111111111111111111\r\n", Check::Integer),
         ] {
             assert!(

@@ -44,7 +44,7 @@ impl Context {
 }
 
 /// Forks answer Redis's version for compatibility, and their own beside it.
-fn version(info: &str) -> String {
+pub fn version(info: &str) -> String {
     ["rufous_version:", "valkey_version:", "redis_version:"]
         .iter()
         .find_map(|field| info.lines().find_map(|line| line.strip_prefix(field)))

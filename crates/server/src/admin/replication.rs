@@ -12,7 +12,7 @@ type Counted = (
     bool,
 );
 
-const COUNTED: [Counted; 8] = [
+const COUNTED: [Counted; 10] = [
     (
         "rufous_replica_updates_total",
         "Updates of replicated keys by clients.",
@@ -48,6 +48,18 @@ const COUNTED: [Counted; 8] = [
         "The longest time from a change to its being merged here.",
         |f| f.stale_max_us,
         false,
+    ),
+    (
+        "rufous_replica_stale_microseconds_total",
+        "These times, of all epochs merged here together.",
+        |f| f.stale_sum_us,
+        true,
+    ),
+    (
+        "rufous_replica_stale_epochs_total",
+        "Epochs of other workers merged here.",
+        |f| f.stale_epochs,
+        true,
     ),
     (
         "rufous_replica_horizon_lag_microseconds",

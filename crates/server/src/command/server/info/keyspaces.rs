@@ -30,6 +30,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
     let average = of.stale_sum_us.checked_div(of.stale_epochs).unwrap_or(0);
     field(out, "replica_stale_avg_us", average);
     field(out, "replica_stale_max_us", of.stale_max_us);
+    field(out, "replica_stale_epochs", of.stale_epochs);
     field(out, "replica_horizon_lag_us", of.horizon_lag_us);
     field(out, "replica_held_back", of.held_back);
     field(out, "replica_graves_bytes", all.grave_bytes);
