@@ -3,9 +3,8 @@
 use super::history::Value;
 use super::plan::{Mode, Plan};
 use rufous_kernel::replicate::level::Level;
-use rufous_kernel::replicate::level::item_cut::Cache;
-use rufous_kernel::replicate::level::read_committed::Buffer;
 use rufous_kernel::replicate::session::Session;
+use rufous_kernel::replicate::transaction::Transaction as Open;
 use rufous_lattice::Stamp;
 
 /// The name of a register.
@@ -36,9 +35,9 @@ pub struct Transaction {
     pub left: u64,
     /// The next of its stamps, where it writes at once.
     pub stamp: Option<Stamp>,
-    pub buffer: Buffer<usize, Value>,
-    pub cache: Cache<usize, Option<Value>>,
-    /// The events whose writes are in the buffer.
+    pub open: Open,
+    /// What it has written to its copies, in order, and the events.
+    pub kept: Vec<(usize, Value)>,
     pub pending: Vec<usize>,
 }
 

@@ -10,10 +10,12 @@ use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_kernel::durable::effect::Effect;
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
+use rufous_kernel::lock::KeyName;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::replicate::replicas::Replicas;
 use rufous_kernel::replicate::session::State;
-use rufous_kernel::shard::{Keyed, Keying, Shard};
+use rufous_kernel::replicate::transaction::Transaction;
+use rufous_kernel::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard};
 use rufous_lattice::Stamp;
 use std::sync::Arc;
 
@@ -179,6 +181,48 @@ impl Node {
         let (now, key) = (self.now(us), self.shard.key(key));
         let value = self.shard.get(0, key, now).ok().flatten();
         value.map(|value| value.bytes().to_vec())
+    }
+
+    /// An empty shard for the copies of a transaction.
+    pub fn copies(&self) -> Box<Shard> {
+        let mut copies = Box::new(Shard::new(self.number as u64));
+        // Nobody is to hear of what is done there.
+        let table = Table(Arc::clone(&self.table), 1);
+        copies.set_keying(Some(Arc::new(table)));
+        copies
+    }
+
+    /// Writes a key of a transaction, if it has something to write, and reads it.
+    pub fn on_copies(
+        &mut self,
+        us: u64,
+        open: &mut Transaction,
+        name: KeyName,
+        write: Option<&[u8]>,
+    ) -> Option<Vec<u8>> {
+        let now = self.now(us);
+        let missing = open.missing(vec![name.clone()]);
+        for copied in missing.clone() {
+            let key = self.shard.key(&copied.1);
+            let entry = self.shard.gather_entry(0, key, now);
+            open.copy(copied, entry, now);
+        }
+        let at = open.now(now);
+        let stamp = self.replicas.stamp(at);
+        let copies = open.copies();
+        if let Some(text) = write {
+            copies.begin_lattice(Writer { stamp });
+            let key = copies.key(&name.1);
+            copies.set(0, key, NewValue::Copy(text), ExpirySetting::Clear, at);
+            // invariant: it has begun
+            let ended = copies.end_lattice().expect("a command");
+            self.replicas.observe(ended.next);
+        }
+        let key = copies.key(&name.1);
+        let value = copies.get(0, key, at).ok().flatten();
+        let text = value.map(|value| value.bytes().to_vec());
+        open.end_command(missing, write.is_some(), now);
+        text
     }
 
     pub fn show(&mut self, us: u64, key: &[u8]) -> Option<Shown> {

@@ -17,6 +17,7 @@
 //! - [`replicas`]: one worker's part in all of it
 //! - `figures`: what it counts
 //! - [`session`]: what a client's session keeps for them
+//! - [`transaction`]: what an open transaction keeps
 
 pub mod batch;
 pub mod changeset;
@@ -26,3 +27,4 @@ pub mod level;
 pub mod replicas;
 pub mod session;
 mod streams;
+pub mod transaction;

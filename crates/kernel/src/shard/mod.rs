@@ -481,6 +481,11 @@ impl Shard {
         all
     }
 
+    /// Has something large dropped with what is.
+    pub fn drop_later(&mut self, garbage: Garbage) {
+        self.env.garbage.push(garbage);
+    }
+
     /// Asserts every invariant, by looking at everything: for tests.
     pub fn check(&self) {
         for db in &self.dbs {

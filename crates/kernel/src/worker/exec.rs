@@ -61,6 +61,16 @@ impl HeldExec {
         self.wrote || !self.multi.actions.is_empty()
     }
 
+    /// Its writes go on with this stamp.
+    pub fn go_on_at(&mut self, stamp: Option<Stamp>) {
+        self.stamp = stamp;
+    }
+
+    /// Of its next write.
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+
     /// How many keys a database has by now: so many more than the owners have
     /// in the database given first, or in none.
     pub fn count(&self, db: u8) -> (Option<u8>, i64) {
@@ -97,7 +107,7 @@ pub(super) struct Execs {
     /// Wait for keys of other workers, by the number that these answer to.
     pub(super) borrowing: BTreeMap<u64, HeldExec>,
     /// For the next one.
-    spare: Option<Box<Shard>>,
+    pub(super) spare: Option<Box<Shard>>,
 }
 
 impl Execs {
@@ -219,11 +229,7 @@ impl<P: Program> Worker<P> {
 
     /// Everything is held: the embedder may run the transaction.
     pub(super) fn ready_exec(&mut self, now: Now, exec: u64, multi: Multi) {
-        let seed = self.execs.hash_seed;
-        let spare = self.execs.spare.take();
-        let mut scratch = spare.unwrap_or_else(|| Box::new(Shard::new(seed)));
-        scratch.set_policy(self.shard.policy());
-        scratch.set_tuning(*self.shard.tuning());
+        let mut scratch = self.spare_shard();
         scratch.set_keying(self.keying());
         if !multi.dirty {
             load(&mut scratch, &multi.gathered, now);
@@ -238,6 +244,15 @@ impl<P: Program> Worker<P> {
             wrote: false,
             stamp: None,
         });
+    }
+
+    /// An empty shard to run commands on.
+    pub(super) fn spare_shard(&mut self) -> Box<Shard> {
+        let (spare, seed) = (self.execs.spare.take(), self.execs.hash_seed);
+        let mut shard = spare.unwrap_or_else(|| Box::new(Shard::new(seed)));
+        shard.set_policy(self.shard.policy());
+        shard.set_tuning(*self.shard.tuning());
+        shard
     }
 
     /// Whether a key was touched that the part's watcher watches here.

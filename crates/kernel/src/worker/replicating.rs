@@ -166,9 +166,14 @@ impl<P: Program> Worker<P> {
     }
 
     pub(super) fn keying(&self) -> Option<Arc<dyn Keying>> {
+        self.keying_of(self.placement.workers())
+    }
+
+    /// As if there were so many workers: with one nobody is to hear of changes.
+    pub(super) fn keying_of(&self, workers: usize) -> Option<Arc<dyn Keying>> {
         let keys = || Keys {
             table: Arc::clone(&self.lattice.table),
-            workers: self.placement.workers(),
+            workers,
         };
         let has_lattice = self.placement.has_lattice();
         has_lattice.then(|| Arc::new(keys()) as Arc<dyn Keying>)
@@ -252,6 +257,22 @@ impl<P: Program> Worker<P> {
             true => self.lattice.replicas.promise(now, ticket.number()),
             false => 0,
         }
+    }
+
+    /// As [`Worker::promise`], for writes of a transaction to any keys here.
+    pub fn promise_to(&mut self, now: Now, name: u64) -> u64 {
+        self.lattice.replicas.promise(now, name)
+    }
+
+    /// That transaction makes no more writes.
+    pub fn redeem_of(&mut self, name: u64) {
+        self.lattice.replicas.redeem(name);
+    }
+
+    /// For all writes of a transaction; above a time that was promised.
+    pub fn stamp_above(&mut self, now: Now, time: u64) -> Stamp {
+        self.was_promised(time);
+        self.lattice.replicas.stamp(now)
     }
 
     pub(super) fn redeem(&mut self, ticket: Ticket) {

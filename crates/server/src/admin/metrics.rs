@@ -195,6 +195,27 @@ fn of_clients(out: &mut Exposition, figures: &Figures) {
     for (worker, of) in known(figures) {
         family.sample(&[("worker", &worker)], of.blocked);
     }
+    let mut family = out.gauge(
+        "rufous_open_transactions",
+        "Transactions that BEGIN has begun and that have not ended.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.open_transactions);
+    }
+    let mut family = out.counter(
+        "rufous_transactions_committed_total",
+        "Transactions that ended with COMMIT.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.counters.transactions_committed);
+    }
+    let mut family = out.counter(
+        "rufous_transactions_rolled_back_total",
+        "Transactions that ended otherwise.",
+    );
+    for (worker, of) in known(figures) {
+        family.sample(&[("worker", &worker)], of.counters.transactions_rolled_back);
+    }
     let mut family = out.counter(
         "rufous_protected_mode_refusals_total",
         "Clients that protected mode turned away.",

@@ -65,6 +65,7 @@ impl Front {
         let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);
         let sweeping = self.kernel.shard.sweep_step(SWEEP_BUDGET);
         self.drop_idle_clients(now);
+        self.end_long_transactions(now);
         self.sample(now);
         let period = match (expiring || evicting, tidying || sweeping) {
             (true, _) => 0,

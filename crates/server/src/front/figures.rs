@@ -30,6 +30,8 @@ pub struct WorkerFigures {
     pub clients: usize,
     /// Those of them that wait for data.
     pub blocked: usize,
+    /// Connections that have begun a transaction.
+    pub open_transactions: usize,
     pub persistence: PersistenceInfo,
     pub replication: replicas::Figures,
 }
@@ -136,6 +138,7 @@ impl Front {
             expiring: std::array::from_fn(|db| shard.expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal).count(),
             blocked: self.kernel.waiting_clients(),
+            open_transactions: self.open_transactions(),
             persistence: self.persistence_info(),
             replication: self.kernel.replication_figures(),
         }

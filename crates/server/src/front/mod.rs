@@ -13,7 +13,7 @@
 //! - [`gather`]: questions to all workers of the node
 //! - [`cron`]: what happens between requests
 //! - `keyspaces`: changing their table, and what lattice keys refuse
-//! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`
+//! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`]: what commands on connections and the server work with
 //! - [`bounds`]: what one connection may occupy
 //! - [`closing`]: ending connections
@@ -271,9 +271,9 @@ impl Front {
         if let Some(place) = self.connections.get_mut(id.index())
             && place.as_ref().is_some_and(|c| c.id == id)
         {
-            if let Some(connection) = place.take() {
+            if let Some(mut connection) = place.take() {
                 self.counters.suspended -= usize::from(connection.suspended.is_some());
-                self.end_watches_of(&connection);
+                self.end_transaction_of(&mut connection);
                 if connection.monitor {
                     self.shared.monitors_changed(-1);
                 }

@@ -181,6 +181,9 @@ pub struct Counters {
     /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
     pub errors: BTreeMap<String, u64>,
     pub auth_failures: u64,
+    /// Of those that `BEGIN` has begun.
+    pub transactions_committed: u64,
+    pub transactions_rolled_back: u64,
 }
 
 /// Prefixes counted apart; clients can make up no more through scripts or echoes.
@@ -215,6 +218,8 @@ impl Counters {
         self.rejected_connections += other.rejected_connections;
         self.error_replies += other.error_replies;
         self.auth_failures += other.auth_failures;
+        self.transactions_committed += other.transactions_committed;
+        self.transactions_rolled_back += other.transactions_rolled_back;
         for (prefix, count) in &other.errors {
             *self.errors.entry(prefix.clone()).or_default() += count;
         }

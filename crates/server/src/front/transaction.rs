@@ -8,18 +8,24 @@
 //! that asks other workers interrupts the list until they have answered; the
 //! keys stay held meanwhile.
 //!
+//! `BEGIN` is in `begun`: its commands run as they come, and `COMMIT` runs
+//! those that were kept.
+//!
 //! Where a watched key lives, its owner keeps who watches it, and is asked
 //! while it holds the key. Every end of a transaction ends the watches.
 
+pub(crate) mod begun;
 mod plan;
 mod run;
+mod step;
 #[cfg(test)]
 mod tests;
 
 use super::connection::Connection;
 use super::session::Session;
 use super::{Front, find};
-use rufous_base::{Args, ConnId, Now, Output};
+use begun::{Begun, Promised};
+use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_command::{DataCommands, Failure, Flags, Reply, Spec, options};
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
@@ -28,6 +34,7 @@ use rufous_kernel::{Batch, Program};
 use run::Running;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use step::Step;
 
 const TOO_LARGE: Failure = Failure(Cow::Borrowed(
     "ERR the transaction is larger than client-query-buffer-limit allows",
@@ -56,6 +63,8 @@ pub struct Transaction {
     db: Option<u8>,
     pub watched: BTreeSet<KeyName>,
     watched_bytes: usize,
+    /// `BEGIN` was given.
+    begun: Option<Box<Begun>>,
 }
 
 impl Transaction {
@@ -68,9 +77,9 @@ impl Transaction {
         self.len() == 0
     }
 
-    /// What the queue takes.
+    /// What the queue takes, and copies.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.copies_bytes()
     }
 
     /// The flags of all that is queued, and a command that may take memory.
@@ -82,9 +91,31 @@ impl Transaction {
     pub(super) fn abort(&mut self) {
         if self.open {
             self.aborted = true;
-            self.queued = None;
-            self.bytes = 0;
+            self.forget_kept();
         }
+    }
+
+    /// Adds a command.
+    fn keep(
+        &mut self,
+        header: Header,
+        spec: &Spec,
+        args: Args<'_>,
+        spare: &mut Option<Box<Batch>>,
+    ) {
+        self.bytes += size_of_request(&args);
+        self.flags |= spec.flags.0;
+        let grows = spec.flags.has(Flags::DENYOOM);
+        self.grows = self.grows.or(grows.then_some(header.command));
+        let queued = self
+            .queued
+            .get_or_insert_with(|| spare.take().unwrap_or_default());
+        queued.push(header, args);
+    }
+
+    fn forget_kept(&mut self) -> Option<Box<Batch>> {
+        (self.bytes, self.flags, self.grows) = (0, 0, None);
+        self.queued.take()
     }
 }
 
@@ -92,7 +123,7 @@ impl Connection {
     /// The flags of a command, and for `EXEC` those of all that it will run.
     pub fn flags_with_queued(&self, spec: &Spec) -> Flags {
         match spec.name {
-            "exec" => spec.flags.or(Flags(self.transaction.flags)),
+            "exec" | "commit" => spec.flags.or(Flags(self.transaction.flags)),
             _ => spec.flags,
         }
     }
@@ -102,7 +133,15 @@ impl Connection {
         self.transaction.open
             && !matches!(
                 spec.name,
-                "exec" | "discard" | "multi" | "watch" | "quit" | "reset"
+                "exec"
+                    | "discard"
+                    | "multi"
+                    | "watch"
+                    | "quit"
+                    | "reset"
+                    | "begin"
+                    | "commit"
+                    | "rollback"
             )
     }
 
@@ -123,6 +162,10 @@ fn discarded(why: &Failure) -> Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     running: BTreeMap<u64, Running>,
+    /// Commands of open ones whose keys are to be held.
+    steps: BTreeMap<u64, Step>,
+    promised: Promised,
+    names: u64,
     next: u64,
     /// Answers to commands within them that had to ask other workers.
     answers: Vec<(u64, Output)>,
@@ -165,22 +208,15 @@ impl Front {
             return reply.error(&failure);
         }
         if !transaction.aborted {
-            let bytes: usize = args.iter_from(0).map(|arg| arg.len() + 8).sum();
-            transaction.bytes += bytes + size_of::<Request>();
-            if transaction.bytes > limit {
+            if transaction.bytes + size_of_request(&args) > limit {
                 transaction.abort();
                 return reply.error(&TOO_LARGE);
             }
-            transaction.flags |= spec.flags.0;
-            transaction.grows = transaction.grows.or(grows);
             header.db = transaction.db.unwrap_or(header.db);
             if spec.name == "select" {
                 transaction.db = options::database(args.get(1)).ok().or(transaction.db);
             }
-            let queued = transaction
-                .queued
-                .get_or_insert_with(|| spare.take().unwrap_or_default());
-            queued.push(header, args);
+            transaction.keep(header, spec, args, spare);
         }
         reply.simple("QUEUED");
     }
@@ -216,7 +252,10 @@ impl Front {
         spec: Option<&Spec>,
         failure: &Failure,
     ) -> Option<Failure> {
-        if spec.is_some_and(|spec| spec.name == "exec") {
+        let has_begun = self
+            .connection(conn)
+            .is_some_and(|c| c.transaction.is_begun());
+        if spec.is_some_and(|spec| spec.name == "exec") && !has_begun {
             self.end_transaction(conn);
             return Some(discarded(failure));
         }
@@ -233,15 +272,24 @@ impl Front {
         };
         let watcher = connection.watcher();
         let ended = std::mem::take(&mut connection.transaction);
+        self.end_parts(watcher, ended);
+    }
+
+    fn end_parts(&mut self, watcher: WatchId, ended: Transaction) {
         if let Some(batch) = ended.queued {
             self.transactions.keep(batch);
+        }
+        if let Some(begun) = ended.begun {
+            self.counters.transactions_rolled_back += 1;
+            self.end_begun(*begun);
         }
         self.end_watches(watcher, ended.watched.iter());
     }
 
     /// A connection ends.
-    pub(super) fn end_watches_of(&mut self, connection: &Connection) {
-        self.end_watches(connection.watcher(), connection.transaction.watched.iter());
+    pub(super) fn end_transaction_of(&mut self, connection: &mut Connection) {
+        let ended = std::mem::take(&mut connection.transaction);
+        self.end_parts(connection.watcher(), ended);
     }
 
     /// Tells the owners of keys that they are not watched any more.
@@ -274,7 +322,19 @@ impl Front {
     }
 }
 
+/// What a request takes while it is kept.
+fn size_of_request(args: &Args<'_>) -> usize {
+    args.iter_from(0).map(|arg| arg.len() + 8).sum::<usize>() + size_of::<Request>()
+}
+
 impl Transactions {
+    /// For promises of all workers to a transaction of worker `own`. Names of
+    /// holds are small numbers.
+    fn name(&mut self, own: WorkerId) -> u64 {
+        self.names += 1;
+        1 << 63 | u64::from(own.0) << 47 | self.names
+    }
+
     fn keep(&mut self, mut batch: Box<Batch>) {
         batch.reset();
         self.spare = Some(batch);
@@ -287,6 +347,9 @@ impl Session<'_> {
         let transaction = &mut self.connection()?.transaction;
         if transaction.open {
             return Err("ERR MULTI calls can not be nested".into());
+        }
+        if transaction.is_begun() {
+            return Err("ERR MULTI inside a transaction that BEGIN has begun".into());
         }
         transaction.open = true;
         Ok(())
@@ -321,6 +384,9 @@ impl Session<'_> {
         let connection = self.connection()?;
         if connection.transaction.open {
             return Err("ERR WATCH inside MULTI is not allowed".into());
+        }
+        if connection.transaction.is_begun() {
+            return Err("ERR WATCH comes before BEGIN".into());
         }
         let (watcher, db) = (connection.watcher(), connection.db);
         let transaction = &mut connection.transaction;

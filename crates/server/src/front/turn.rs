@@ -205,7 +205,7 @@ impl Front {
         &mut self,
         now: Now,
         request: Request<'_>,
-        args: Args<'_>,
+        mut args: Args<'_>,
         errors: &[String],
         fx: &mut Effects<Message>,
     ) {
@@ -248,6 +248,7 @@ impl Front {
             return;
         }
         let queues = connection.queues(spec);
+        let has_begun = connection.transaction.is_begun();
         connection.commands += u64::from(!queues);
         connection.last_command = Some(id);
         let header = connection.header(id, request.quiet, request.keys.first());
@@ -264,6 +265,14 @@ impl Front {
         // A transaction is shown after what it consists of.
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
+        }
+        if has_begun {
+            match self.run_begun(now, &header, spec, args, &mut fx.output) {
+                Ok(submitted) => {
+                    return self.finish_request(request.conn, mark, submitted, fx);
+                }
+                Err(as_ever) => args = as_ever,
+            }
         }
         let submitted = self.submit(now, &request, &header, args, fx);
         self.finish_request(request.conn, mark, submitted, fx);

@@ -7,6 +7,7 @@ mod common;
 
 mod announced;
 mod auth;
+mod begun;
 mod blocking;
 mod bytes;
 mod ends;

@@ -1,14 +1,13 @@
 //! What clients do next.
 
 use super::{Event, World};
-use crate::replicas::client::{Transaction, name_of, value_of};
+use crate::replicas::client::{Transaction, level, name_of, text_of, value_of};
 use crate::replicas::faults::Fault;
 use crate::replicas::history::{Event as Asked, Outcome, What};
 use crate::replicas::node::{Reply, Said, Shown};
 use crate::replicas::plan::Mode;
-use rufous_kernel::replicate::level::item_cut::Cache;
-use rufous_kernel::replicate::level::read_committed::Buffer;
 use rufous_kernel::replicate::session::Seen;
+use rufous_kernel::replicate::transaction::{Runs, Transaction as Open};
 
 impl World {
     pub(super) fn on_client(&mut self, client: usize) -> Result<(), String> {
@@ -158,7 +157,7 @@ impl World {
             return;
         }
         let mut stamp = None;
-        for (key, value) in std::mem::take(&mut open.buffer).commit() {
+        for (key, value) in std::mem::take(&mut open.kept) {
             stamp = Some(self.set(at, key, value, 0, stamp));
         }
         self.trace
@@ -184,39 +183,40 @@ impl World {
             at,
             left: self.random.between(2, 6),
             stamp,
-            buffer: Buffer::default(),
-            cache: Cache::default(),
+            open: Open::new(level(self.plan.mode), self.nodes[at].copies(), now),
+            kept: Vec::new(),
             pending: Vec::new(),
         }
     }
 
+    /// An operation runs where the level says.
     fn step(&mut self, client: usize, open: &mut Transaction) {
         let key = self.random.index(self.plan.keys);
         let (at, number) = (open.at, Some(open.number));
+        let name = (0, name_of(key).into());
         if self.random.chance(0.5) {
-            let own = open.buffer.read(&key).copied();
-            let value = match (own, self.plan.mode) {
-                (Some(own), _) => Some(own),
-                (None, Mode::ItemCut) => {
-                    let mut cache = std::mem::take(&mut open.cache);
-                    let value = *cache.read(key, || self.read(at, key));
-                    open.cache = cache;
-                    value
+            let value = match open.open.runs(false, std::slice::from_ref(&name)) {
+                Runs::OnCopies => {
+                    let text = self.nodes[at].on_copies(self.us, &mut open.open, name, None);
+                    text.and_then(|text| value_of(&text))
                 }
-                (None, _) => self.read(at, key),
+                _ => self.read(at, key),
             };
             let event = self.ask(client, key, What::Read(value), number, at);
             return self.say(at, Said::Reply(Reply::Event(event)));
         }
         let value = self.history.new_value();
         let event = self.ask(client, key, What::Write(value), number, at);
-        let at_once = self.plan.mode == Mode::ReadUncommitted || self.fault == Fault::WritesAtOnce;
-        if at_once {
+        let runs = open.open.runs(true, std::slice::from_ref(&name));
+        if runs == Runs::UnderStamp || self.fault == Fault::WritesAtOnce {
             let next = self.set(at, key, value, 0, open.stamp);
             open.stamp = open.stamp.map(|_| next);
             return self.say(at, Said::Reply(Reply::Event(event)));
         }
-        open.buffer.write(key, value);
+        let text = text_of(value);
+        let after = self.nodes[at].on_copies(self.us, &mut open.open, name, Some(&text));
+        assert_eq!(after.as_ref(), Some(&text), "it sees its own writes");
+        open.kept.push((key, value));
         open.pending.push(event);
         self.clients[client].waits = false;
         let think = self.random.between(1, self.plan.think_us);

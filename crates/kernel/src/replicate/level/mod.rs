@@ -59,6 +59,11 @@ impl Level {
         self.has(&monotonic_writes::LEVEL) || self.has(&writes_follow_reads::LEVEL)
     }
 
+    /// Whether it is one of transactions.
+    pub fn is_of_transactions(self) -> bool {
+        self.has(&read_uncommitted::LEVEL)
+    }
+
     /// Whether concurrent values are kept beside one another.
     pub fn keeps_siblings(self) -> bool {
         self.has(&causal::LEVEL)

@@ -3,9 +3,12 @@
 use crate::command::SessionCommand;
 use rufous_command::{Flags, Group, Keys, Spec};
 
+pub mod begin;
+pub mod commit;
 pub mod discard;
 pub mod exec;
 pub mod multi;
+pub mod rollback;
 pub mod unwatch;
 pub mod watch;
 
@@ -15,6 +18,9 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &discard::DISCARD,
     &watch::WATCH,
     &unwatch::UNWATCH,
+    &begin::BEGIN,
+    &commit::COMMIT,
+    &rollback::ROLLBACK,
 ];
 
 const fn spec(

@@ -32,6 +32,11 @@ pub(crate) struct Running {
     /// The reply grew beyond all bounds and was thrown away.
     too_much: bool,
     held: Option<HeldExec>,
+    /// `COMMIT` runs it: it knows the databases of its commands, and monitors
+    /// have seen these.
+    begun: bool,
+    /// A watched key was touched.
+    dirty: bool,
     pub(super) watcher: WatchId,
     pub(super) watched: Vec<KeyName>,
 }
@@ -40,7 +45,6 @@ impl Session<'_> {
     /// `EXEC`.
     pub(crate) fn exec(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         let now = self.now;
-        let command = self.front.table.find(b"exec").unwrap_or_default();
         let connection = self.connection()?;
         if !connection.transaction.open {
             return Err("ERR EXEC without MULTI".into());
@@ -50,24 +54,24 @@ impl Session<'_> {
             self.front.show_exec(now, self.conn);
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
+        self.run_kept(reply)
+    }
+
+    /// Runs what was kept.
+    pub(super) fn run_kept(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        let now = self.now;
+        let connection = self.connection()?;
         let (flags, grows) = connection.transaction.changes();
         if let Some(failure) = self.front.refusal_of_changes(now, flags, grows) {
             self.front.end_transaction(self.conn);
             return Err(discarded(&failure));
         }
+        let begun = self.connection()?.transaction.is_begun();
+        let command = if begun { &b"commit"[..] } else { b"exec" };
+        let command = self.front.table.find(command).unwrap_or_default();
         let connection = self.connection()?;
         let taken = std::mem::take(&mut connection.transaction);
-        let header = Header {
-            conn: connection.id,
-            seq: connection.next_seq(),
-            command,
-            db: connection.db,
-            resp3: connection.resp3,
-            no_touch: connection.no_touch,
-            quiet: false,
-            key: 0,
-            hash: 0,
-        };
+        let header = connection.header(command, false, None);
         let running = Running {
             header,
             batch: taken.queued.unwrap_or_default(),
@@ -75,9 +79,14 @@ impl Session<'_> {
             out: Output::default(),
             too_much: false,
             held: None,
+            begun,
+            dirty: false,
             watcher: connection.watcher(),
             watched: taken.watched.into_iter().collect(),
         };
+        if let Some(begun) = taken.begun {
+            self.front.end_begun(*begun);
+        }
         self.pending = self.front.run_transaction(now, running, reply);
         Ok(())
     }
@@ -96,6 +105,7 @@ impl Front {
         let watched = &running.watched;
         if !watched.is_empty() && self.kernel.is_dirty_here(running.watcher, watched, now) {
             reply.null_array();
+            running.dirty = true;
             self.finish_running(now, running);
             return false;
         }
@@ -131,6 +141,9 @@ impl Front {
 
     fn start_held(&mut self, now: Now, held: HeldExec, fx: &mut Effects<Message>) {
         let exec = held.exec;
+        if let Some(step) = self.transactions.steps.remove(&exec) {
+            return self.step_held(now, step, held, fx);
+        }
         let Some(mut running) = self.transactions.running.remove(&exec) else {
             debug_assert!(false, "keys held for a transaction that is not under way");
             return;
@@ -146,6 +159,7 @@ impl Front {
                 .connection(running.header.conn)
                 .is_some_and(|c| c.resp3);
             Reply::new(&mut out, resp3).null_array();
+            running.dirty = true;
             running.batch.requests.clear();
         } else {
             Reply::new(&mut out, false).array(running.batch.requests.len());
@@ -219,7 +233,11 @@ impl Front {
         if running.too_much {
             self.close_now(conn);
         }
-        self.show_exec(now, conn);
+        match (running.begun, running.dirty) {
+            (false, _) => self.show_exec(now, conn),
+            (true, false) => self.counters.transactions_committed += 1,
+            (true, true) => self.counters.transactions_rolled_back += 1,
+        }
     }
 
     /// Shows monitors that a transaction ended.
@@ -281,7 +299,9 @@ impl Front {
             running.next += 1;
             header.seq = running.header.seq;
             if let Some(connection) = self.connection(header.conn) {
-                header.db = connection.db;
+                if !running.begun {
+                    header.db = connection.db;
+                }
                 header.resp3 = connection.resp3;
                 header.no_touch = connection.no_touch;
             }
@@ -291,6 +311,9 @@ impl Front {
                     running.next -= 1;
                     return false;
                 }
+            }
+            if !running.begun {
+                self.show_queued(now, &header, &args);
             }
             let start = out.mark();
             if !self.run_queued(now, exec, &header, running.held.as_mut(), args, out) {
@@ -310,6 +333,18 @@ impl Front {
         true
     }
 
+    /// A command is run that had only been queued.
+    fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
+        let spec = self.table.spec(header.command);
+        if self.shared.has_monitors() && monitor::shows(spec) {
+            self.feed_monitors(now, header.conn, spec, args);
+        }
+        if let Some(connection) = self.connection(header.conn) {
+            connection.commands += 1;
+            connection.last_command = Some(header.command);
+        }
+    }
+
     fn run_queued(
         &mut self,
         now: Now,
@@ -320,13 +355,6 @@ impl Front {
         out: &mut Output,
     ) -> bool {
         let spec = self.table.spec(header.command);
-        if self.shared.has_monitors() && monitor::shows(spec) {
-            self.feed_monitors(now, header.conn, spec, &args);
-        }
-        if let Some(connection) = self.connection(header.conn) {
-            connection.commands += 1;
-            connection.last_command = Some(header.command);
-        }
         if let Some(failure) = self.refused_on_lattice(spec, &args) {
             Reply::new(out, header.resp3).error(&failure);
             self.kernel.note(header.command, false);

@@ -2,6 +2,7 @@
 
 use crate::front::testing::{Client, Rig};
 
+mod begun;
 mod bounds;
 mod schedules;
 

@@ -32,7 +32,7 @@ pub(crate) fn describe(
     let _ = write!(
         line,
         " sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={}",
-        if connection.transaction.open {
+        if connection.transaction.open || connection.transaction.is_begun() {
             connection.transaction.len() as i64
         } else {
             -1
@@ -69,7 +69,10 @@ fn text(name: &[u8]) -> &str {
 fn flags(connection: &Connection) -> String {
     let all = [
         (connection.monitor, 'O'),
-        (connection.transaction.open, 'x'),
+        (
+            connection.transaction.open || connection.transaction.is_begun(),
+            'x',
+        ),
         (
             connection.is_blocked() || connection.suspended == Some(Suspended::Paused),
             'b',

@@ -33,6 +33,8 @@ pub(crate) struct Figures {
     /// Connections that watch keys, and how many they watch.
     pub(crate) watching: usize,
     pub(crate) watched: usize,
+    /// Connections that have begun a transaction.
+    pub(crate) open_transactions: usize,
     pub(crate) longest_input: usize,
     pub(crate) longest_output: usize,
     pub(crate) memory: Usage,
@@ -70,6 +72,7 @@ impl Figures {
                 .filter(|c| !c.transaction.watched.is_empty())
                 .count(),
             watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
+            open_transactions: front.open_transactions(),
             longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
             longest_output: front
                 .clients()
@@ -113,6 +116,7 @@ impl Figures {
             all.awaited += one.awaited;
             all.watching += one.watching;
             all.watched += one.watched;
+            all.open_transactions += one.open_transactions;
             all.longest_input = all.longest_input.max(one.longest_input);
             all.longest_output = all.longest_output.max(one.longest_output);
             all.memory.add(one.memory);

@@ -1,0 +1,104 @@
+//! Transactions that are open while their client thinks: each command of
+//! theirs is answered at once, and nothing is held in between.
+//!
+//! The embedder asks [`Transaction::runs`] where a command is to run. For one
+//! on copies it has the missing keys copied, by [`Worker::copy_here`] where
+//! they are this worker's and free, and otherwise as those of a transaction
+//! are held ([`Worker::hold_all`]), by [`Worker::copy_held`]; they are let go
+//! of with the command's reply. The commands that wrote it keeps, and runs them again on data
+//! in the end.
+
+use super::spanning::gather;
+use super::{HeldExec, Worker};
+use crate::batch::Header;
+use crate::lock::KeyName;
+use crate::multi::Gathered;
+use crate::program::Program;
+use crate::replicate::level::Level;
+use crate::replicate::transaction::Transaction;
+use rufous_base::actor::Garbage;
+use rufous_base::{Args, Now, Output};
+use rufous_lattice::Stamp;
+
+/// A shard that takes more is not kept for the next transaction.
+const KEEP_BYTES: usize = 256 << 10;
+
+impl<P: Program> Worker<P> {
+    pub fn open_transaction(&mut self, now: Now, level: Level) -> Transaction {
+        let mut copies = self.spare_shard();
+        // What is done on copies no other replica hears of.
+        copies.set_keying(self.keying_of(1));
+        Transaction::new(level, copies, now)
+    }
+
+    /// Takes back what a transaction has used.
+    pub fn close_transaction(&mut self, transaction: Transaction) {
+        let mut shard = transaction.into_shard();
+        for garbage in shard.take_garbage() {
+            self.shard.drop_later(garbage);
+        }
+        let bytes = shard.memory().total();
+        if bytes <= KEEP_BYTES {
+            self.execs.spare = Some(shard);
+        } else {
+            let what = shard;
+            self.shard.drop_later(Garbage { bytes, what });
+        }
+    }
+
+    /// Copies keys of this worker's that nobody holds.
+    pub fn copy_here(
+        &mut self,
+        transaction: &mut Transaction,
+        keys: &[KeyName],
+        touch: bool,
+        now: Now,
+    ) {
+        self.shard.set_touch(touch);
+        for Gathered { key, entry, .. } in gather(&mut self.shard, self.id, keys, now) {
+            transaction.copy(key, entry, now);
+        }
+    }
+
+    /// Copies all keys that are held.
+    pub fn copy_held(&mut self, transaction: &mut Transaction, held: &mut HeldExec, now: Now) {
+        for gathered in &mut held.multi.gathered {
+            transaction.copy(gathered.key.clone(), gathered.entry.take(), now);
+        }
+    }
+
+    /// Runs a command on copies of all keys that it names. False where its
+    /// reply is an error.
+    pub fn run_on_copies(
+        &mut self,
+        transaction: &mut Transaction,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let now = transaction.now(now);
+        let start = out.mark().0;
+        std::mem::swap(&mut self.shard, &mut *transaction.copies);
+        self.run_through(now, header, args, out);
+        std::mem::swap(&mut self.shard, &mut *transaction.copies);
+        for garbage in transaction.copies.take_garbage() {
+            self.shard.drop_later(garbage);
+        }
+        out.bytes.get(start) != Some(&b'-')
+    }
+
+    /// As [`Worker::run_now`], under the next of a transaction's stamps.
+    pub fn run_under(
+        &mut self,
+        stamp: &mut Option<Stamp>,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        out: &mut Output,
+    ) {
+        self.resume_transaction(now, stamp);
+        self.run_now(now, header, args, out);
+        *stamp = self.end_transaction();
+    }
+}

@@ -1,0 +1,21 @@
+//! ROLLBACK: forgets what was written since BEGIN.
+
+use super::spec;
+use crate::command::SessionCommand;
+use rufous_command::Flags;
+
+pub static ROLLBACK: SessionCommand = SessionCommand {
+    spec: spec(
+        "rollback",
+        "7.2.4",
+        1,
+        Flags::FAST,
+        "O(N) where N is the number of keys that the transaction has copies of",
+        "Drops the transaction that BEGIN has begun.",
+    ),
+    run: |session, _, reply| {
+        session.rollback()?;
+        reply.ok();
+        Ok(())
+    },
+};

@@ -1,0 +1,240 @@
+//! `BEGIN … COMMIT | ROLLBACK`: transactions whose commands are answered one
+//! by one, and that hold nothing of others' meanwhile.
+//!
+//! What its level says of a command decides where that runs (see
+//! `rufous_kernel::replicate::transaction`). Of those that ran on copies the
+//! ones that wrote are kept, and `COMMIT` runs them as `EXEC` runs what
+//! `MULTI` has kept. An error is the reply to its command and no more. Only
+//! where a transaction becomes too large, or can't go on, it is given up: it
+//! is over then, but is still to be ended, so that what its client has sent
+//! already is not taken for commands of their own.
+//!
+//! A transaction that writes at once does so under one time, which others may
+//! have gone beyond meanwhile. Every worker promises at its beginning to tell
+//! nobody of a later one until it ends; so it may not last for ever.
+
+use super::super::connection::Connection;
+use super::super::session::Session;
+use super::super::{Front, find};
+use super::Transaction;
+use rufous_base::{Args, ConnId, Now, WorkerId};
+use rufous_command::{Failure, Reply};
+use rufous_kernel::replicate::level::{Level, read_committed};
+use rufous_kernel::replicate::transaction::Transaction as Open;
+use rufous_kernel::worker::Stamp;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+const TOO_LONG: Failure = Failure(Cow::Borrowed(
+    "ERR a transaction of level read-uncommitted ends after 60 seconds",
+));
+const WRITES_STAY: Failure = Failure(Cow::Borrowed(
+    "ERR the transaction is over, but its writes stay: at level read-uncommitted they are done at once",
+));
+
+/// How long what was deleted is remembered for a transaction that may still
+/// write under the time of its beginning, in microseconds.
+const LONGEST_US: u64 = 60_000_000;
+
+/// Of a connection's transaction that `BEGIN` has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(super) open: Open,
+    /// The version of the table of keyspaces.
+    pub(super) keyspaces: u64,
+    /// Why it can only be ended.
+    pub(super) given_up: Option<Failure>,
+    /// Something was written at once.
+    pub(super) wrote: bool,
+    /// Where it writes at once: of its next write on keys that are replicated,
+    /// and by which name workers know it.
+    pub(super) stamp: Option<Stamp>,
+    pub(super) promise: Option<u64>,
+}
+
+/// What was promised for transactions of this worker's, and until when.
+pub(super) type Promised = BTreeMap<u64, (ConnId, u64)>;
+
+impl Transaction {
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// What its copies take.
+    pub(super) fn copies_bytes(&self) -> usize {
+        self.begun.as_ref().map_or(0, |begun| begun.open.bytes())
+    }
+}
+
+impl Session<'_> {
+    /// `BEGIN`, of the level that is named by an argument, if there is one.
+    pub(crate) fn begin(&mut self, args: &Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        let level = match args.len() {
+            1 => read_committed::LEVEL.name.parse().ok(),
+            _ => level_of(args.get(1)),
+        };
+        let level: Level = level.ok_or(Failure::from(
+            "ERR no level of transactions: there are read-committed, read-uncommitted and item-cut",
+        ))?;
+        let (now, conn) = (self.now, self.conn);
+        let open = self.front.kernel.open_transaction(now, level);
+        let at_once = open.writes_at_once();
+        let transaction = &self.connection()?.transaction;
+        let refused = if transaction.open {
+            Some("ERR BEGIN inside MULTI is not allowed")
+        } else if transaction.is_begun() {
+            Some("ERR a transaction has begun already: COMMIT or ROLLBACK ends it")
+        } else if at_once && !transaction.watched.is_empty() {
+            Some(
+                "ERR WATCH has no meaning for a transaction of level read-uncommitted: its writes are done at once",
+            )
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            self.front.kernel.close_transaction(open);
+            return Err(why.into());
+        }
+        let begun = Begun {
+            open,
+            keyspaces: self.front.kernel.keyspaces().version(),
+            given_up: None,
+            wrote: false,
+            stamp: None,
+            promise: None,
+        };
+        self.connection()?.transaction.begun = Some(Box::new(begun));
+        if !at_once || !self.front.kernel.placement().has_lattice() {
+            reply.ok();
+            return Ok(());
+        }
+        let name = self.front.transactions.name(self.front.id());
+        self.ask_all(
+            reply,
+            move |front, now| front.kernel.promise_to(now, name),
+            move |front, times, reply| {
+                front.begin_at_once(now, conn, name, &times);
+                reply.ok();
+            },
+        );
+        Ok(())
+    }
+
+    /// `ROLLBACK`.
+    pub(crate) fn rollback(&mut self) -> Result<(), Failure> {
+        let Some(begun) = &self.connection()?.transaction.begun else {
+            return Err("ERR ROLLBACK without BEGIN".into());
+        };
+        let stays = begun.wrote;
+        self.front.end_transaction(self.conn);
+        match stays {
+            true => Err(WRITES_STAY),
+            false => Ok(()),
+        }
+    }
+
+    /// `COMMIT`. The reply is that of `EXEC`.
+    pub(crate) fn commit(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        let Some(begun) = &self.connection()?.transaction.begun else {
+            return Err("ERR COMMIT without BEGIN".into());
+        };
+        if let Some(why) = &begun.given_up {
+            let failure = match begun.wrote {
+                true => WRITES_STAY,
+                false => super::discarded(why),
+            };
+            self.front.end_transaction(self.conn);
+            return Err(failure);
+        }
+        self.run_kept(reply)
+    }
+}
+
+fn level_of(text: &[u8]) -> Option<Level> {
+    let text = std::str::from_utf8(text).ok()?;
+    let level: Level = text.parse().ok()?;
+    level.is_of_transactions().then_some(level)
+}
+
+impl Front {
+    pub(crate) fn open_transactions(&self) -> usize {
+        let begun = |c: &&Connection| c.transaction.is_begun();
+        self.connections().filter(begun).count()
+    }
+
+    pub(super) fn begun(&mut self, conn: ConnId) -> Option<&mut Begun> {
+        self.connection(conn)?.transaction.begun.as_deref_mut()
+    }
+
+    /// Has a transaction do no more. The reply to the command that it can't do.
+    pub(super) fn give_up(&mut self, now: Now, conn: ConnId, why: Failure) -> Failure {
+        let failure = given_up(&why);
+        let Some(level) = self.begun(conn).map(|begun| begun.open.level()) else {
+            return failure;
+        };
+        let empty = self.kernel.open_transaction(now, level);
+        let Some(connection) = find(&mut self.connections, conn) else {
+            return failure;
+        };
+        let transaction = &mut connection.transaction;
+        if let Some(kept) = transaction.forget_kept() {
+            self.transactions.keep(kept);
+        }
+        let Some(begun) = transaction.begun.as_deref_mut() else {
+            return failure;
+        };
+        let copies = std::mem::replace(&mut begun.open, empty);
+        begun.given_up = Some(why);
+        let promise = begun.promise.take();
+        self.kernel.close_transaction(copies);
+        self.redeem(promise);
+        failure
+    }
+
+    /// All workers have promised.
+    fn begin_at_once(&mut self, now: Now, conn: ConnId, name: u64, times: &[u64]) {
+        let time = times.iter().max().copied().unwrap_or_default();
+        let stamp = self.kernel.stamp_above(now, time);
+        match self.begun(conn) {
+            Some(begun) => {
+                (begun.stamp, begun.promise) = (Some(stamp), Some(name));
+                let until = now.mono_us + LONGEST_US;
+                self.transactions.promised.insert(name, (conn, until));
+            }
+            None => self.redeem(Some(name)),
+        }
+    }
+
+    fn redeem(&mut self, promise: Option<u64>) {
+        let Some(name) = promise else { return };
+        self.transactions.promised.remove(&name);
+        self.kernel.redeem_of(name);
+        for worker in 0..self.kernel.placement().workers() {
+            let worker = WorkerId(worker as u16);
+            if worker != self.id() {
+                self.tell(worker, move |front, _| front.kernel.redeem_of(name));
+            }
+        }
+    }
+
+    /// Gives up transactions that write at once and have lasted too long.
+    pub(in crate::front) fn end_long_transactions(&mut self, now: Now) {
+        let promised = self.transactions.promised.values();
+        let due = promised.filter(|(_, until)| *until <= now.mono_us);
+        let due: Vec<ConnId> = due.map(|(conn, _)| *conn).collect();
+        for conn in due {
+            self.give_up(now, conn, TOO_LONG);
+        }
+    }
+
+    /// Takes back what an ended transaction has used.
+    pub(super) fn end_begun(&mut self, begun: Begun) {
+        self.redeem(begun.promise);
+        self.kernel.close_transaction(begun.open);
+    }
+}
+
+/// What commands are answered of a transaction that was given up.
+pub(super) fn given_up(why: &Failure) -> Failure {
+    format!("{}: it is given up, ROLLBACK ends it", why.text()).into()
+}
