@@ -21,8 +21,7 @@ use rufous_lattice::Stamp;
 use super::drive::{Client, Contestant, Reach, Split, TURN, thread_cpu_ns};
 use super::requests::{Key, VALUE_BYTES, Values, key};
 
-/// Requests whose cache misses are taken together.
-const WARMED: usize = 16;
+const WARMED: usize = Shard::WARMED;
 const _: () = assert!(TURN.is_multiple_of(WARMED));
 /// As many messages fit a ring between two workers of a node.
 const RING: usize = 1024;
@@ -177,15 +176,7 @@ impl Worker {
     fn write(&mut self, keys: &[Key], now: Now) {
         for names in keys.as_chunks::<WARMED>().0 {
             let hashes = names.each_ref().map(|name| self.shard.key(name).hash);
-            // What the request before has loaded needs no second time.
-            let mut last = None;
-            let warm = hashes.map(|hash| {
-                let is_new = last.replace(hash) != Some(hash);
-                is_new.then(|| self.shard.warm_index(0, hash))
-            });
-            for warm in warm.into_iter().flatten() {
-                self.shard.warm_record(0, warm);
-            }
+            self.shard.warm(hashes.iter().map(|&hash| (0, hash)));
             for (bytes, hash) in names.iter().zip(hashes) {
                 let write = (self.replicas.stamp(now), self.is_shared);
                 let value = self.values.take();

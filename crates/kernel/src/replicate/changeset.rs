@@ -51,14 +51,31 @@ pub struct Changed<'a> {
 }
 
 impl Changeset {
-    /// The key has changed: its whole state is to be sent.
+    /// The key has changed: its whole state is to be sent. Returns the number
+    /// of its entry, a guess for [`Changeset::touch_again`].
     #[inline]
-    pub fn touch(&mut self, db: u8, key: Key<'_>) {
+    pub fn touch(&mut self, db: u8, key: Key<'_>) -> u32 {
         self.updates += 1;
         let at = self.entry(db, key, || None);
         if self.entries[at].delta.is_some() {
             self.drop_delta(at);
         }
+        at as u32
+    }
+
+    /// Likewise, without looking for it, where entry `at` is the key's and all
+    /// of it is to be sent already; elsewhere does nothing and says no.
+    #[inline(always)]
+    pub fn touch_again(&mut self, at: u32, db: u8, key: Key<'_>) -> bool {
+        let Some(entry) = self.entries.get(at as usize) else {
+            return false;
+        };
+        let name = self.names.get(entry.name.0..entry.name.1);
+        let is_it = entry.db == db
+            && entry.delta.is_none()
+            && name.is_some_and(|name| equal(name, key.bytes));
+        self.updates += u64::from(is_it);
+        is_it
     }
 
     #[cold]

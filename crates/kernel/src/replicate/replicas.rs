@@ -318,7 +318,13 @@ impl Replicas {
         } else {
             end.min(epoch.next + KEYS_PER_STEP)
         };
+        let mut warmed = epoch.next;
         while epoch.next < step {
+            if epoch.next == warmed {
+                warmed = step.min(warmed + Shard::WARMED);
+                let keys = (epoch.next..warmed).filter_map(|at| epoch.changes.get(at));
+                shard.warm(keys.map(|changed| (usize::from(changed.db), changed.key.hash)));
+            }
             let changed = epoch.changes.get(epoch.next);
             epoch.next += 1;
             let Some(changed) = changed else { break };
@@ -468,20 +474,23 @@ impl Replicas {
         flushes: u64,
         items: Items<'_>,
     ) -> Result<(), NotAnEffect> {
-        for item in items {
-            let Item {
-                db,
-                key,
-                tag,
-                chunk,
-            } = item?;
-            let db = usize::from(db);
-            // What was sent before a flush went with it.
-            if flushes < self.flushed_at[db] {
-                continue;
+        let mut items = items.peekable();
+        let mut some = Vec::with_capacity(Shard::WARMED);
+        while items.peek().is_some() {
+            some.clear();
+            for item in items.by_ref().take(Shard::WARMED) {
+                let item = item?;
+                some.push((usize::from(item.db), shard.key(item.key), item));
             }
-            self.figures.merged_items += 1;
-            shard.merge(db, shard.key(key), tag, chunk, now)?;
+            shard.warm(some.iter().map(|&(db, key, _)| (db, key.hash)));
+            for &(db, key, Item { tag, chunk, .. }) in &some {
+                // What was sent before a flush went with it.
+                if flushes < self.flushed_at[db] {
+                    continue;
+                }
+                self.figures.merged_items += 1;
+                shard.merge(db, key, tag, chunk, now)?;
+            }
         }
         Ok(())
     }

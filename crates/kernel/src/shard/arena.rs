@@ -127,6 +127,15 @@ impl Arena {
         &mut page.bytes[slot_of(handle) * size..][..size]
     }
 
+    /// Likewise of any handle, also of one that names nothing.
+    #[inline(always)]
+    pub(super) fn slot_mut(&mut self, handle: u32) -> Option<&mut [u8]> {
+        let page = self.pages.get_mut(page_of(handle))?;
+        let size = page.slot_size as usize;
+        let start = slot_of(handle) * size;
+        page.bytes.get_mut(start..start + size)
+    }
+
     /// Loads the first cache lines of a slot: packed collections are read and
     /// moved whole. Any handle will do, also one that names nothing.
     #[inline]

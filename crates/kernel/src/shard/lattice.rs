@@ -96,7 +96,8 @@ impl Env {
 
     pub(super) fn note_change(&mut self, db: u8, key: Key<'_>, tag: Tag, ops: &[u8]) {
         if is_small(tag) {
-            return self.changes.touch(db, key);
+            self.changes.touch(db, key);
+            return;
         }
         let done = self.changes.add(db, key, tag, ops, &self.tuning);
         debug_assert!(done.is_ok(), "operations are as their type encodes them");

@@ -11,8 +11,9 @@ use super::types::{Any, Entry, Key, OwnedValue};
 use super::{Env, Shard};
 use crate::durable::effect::{Effect, NotAnEffect};
 use rufous_base::Now;
-use rufous_datatype::algebra::{Corrupt, Tuning};
+use rufous_datatype::algebra::{Corrupt, DataType, Tuning};
 use rufous_datatype::object::{Object, Tag};
+use rufous_datatype::replicated::register::Register;
 use rufous_lattice::Stamp;
 
 /// Bytes of a state that are shown together.
@@ -40,7 +41,14 @@ impl Shard {
         chunk: &[u8],
         now: Now,
     ) -> Result<bool, NotAnEffect> {
-        let changed = self.merge_chunk(db, key, tag, chunk, now)?;
+        let plain = match tag {
+            Tag::Register => self.merge_plain((db, key), chunk, now),
+            _ => None,
+        };
+        let changed = match plain {
+            Some(changed) => changed,
+            None => self.merge_chunk(db, key, tag, chunk, now)?,
+        };
         if changed {
             self.env.counters.changes += 1;
             self.env.touch(key, db as u8);
@@ -157,6 +165,17 @@ impl Shard {
             }
         };
         let tag = any.tag().filter(|tag| tag.is_replicated())?;
+        let replica = Replica {
+            tag,
+            newest: any.newest(),
+            is_shown: found.is_some(),
+        };
+        if let Any::Packed(Tag::Register, bytes) = any
+            && let Some(delta) = Register::packed_view(bytes).delta()
+        {
+            f(tag, &delta);
+            return Some(replica);
+        }
         let mut chunk = std::mem::take(&mut self.env.packed);
         let mut next = Some(0);
         while let Some(from) = next {
@@ -164,11 +183,6 @@ impl Shard {
             next = any.chunk(from, CHUNK, &mut chunk);
             f(tag, &chunk);
         }
-        let replica = Replica {
-            tag,
-            newest: any.newest(),
-            is_shown: found.is_some(),
-        };
         self.env.packed = chunk;
         Some(replica)
     }

@@ -28,6 +28,7 @@
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
 //!   pages are emptied
 //! - `segment`, `index`: from hash to record
+//! - `recent`: what was written lately is not looked up; loading ahead
 //! - `walk`: the index in the order of hashes, and at random
 //! - `expiry`: the order in which keys expire
 //! - `sample`: drawing records to be evicted
@@ -50,6 +51,7 @@ mod merging;
 mod overwrite;
 mod placed;
 pub mod policy;
+mod recent;
 mod record;
 mod replay;
 mod replica;
@@ -88,6 +90,7 @@ use db::{Db, Outside};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use lattice::Writing;
+use recent::Recent;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
@@ -95,7 +98,6 @@ use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::Registered;
 use snapshot::Snapshot;
 use std::hash::Hasher;
-use std::hint::black_box;
 use std::sync::Arc;
 use watch::Watches;
 
@@ -176,6 +178,7 @@ pub struct Shard {
     seed: SharedSeed,
     dbs: Vec<Db>,
     env: Env,
+    recent: Recent,
     /// Where expiry and maintenance go on, so that every database has its turn.
     next_expire: usize,
     next_maintain: usize,
@@ -226,6 +229,7 @@ impl Shard {
                 changes: Changeset::default(),
                 horizon: 0,
             },
+            recent: Recent::default(),
             next_expire: 0,
             next_maintain: 0,
             replay_now: Now::default(),
@@ -239,20 +243,6 @@ impl Shard {
             bytes,
             hash: hash_of(&self.seed, bytes),
         }
-    }
-
-    /// Loads the key's line of the index. For a batch of keys, first all of
-    /// these, then [`Shard::warm_record`] for each result: within each pass
-    /// the processor waits for all the misses together.
-    #[inline]
-    pub fn warm_index(&self, db: usize, hash: u32) -> Warm {
-        Warm(self.dbs[db].index.candidate(hash))
-    }
-
-    /// Loads what most probably is the record's slot. The value means nothing.
-    #[inline]
-    pub fn warm_record(&self, db: usize, warm: Warm) -> u64 {
-        black_box(self.dbs[db].arena.warm(warm.0))
     }
 
     /// The value, as an access to the key; counted as a hit or a miss.

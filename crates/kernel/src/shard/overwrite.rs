@@ -3,15 +3,46 @@
 //! second, so nothing here is called that need not be, and what happens seldom
 //! is kept out of the way.
 
-use super::Shard;
+use super::db::Db;
 use super::lattice::Keyed;
 use super::record::{self, PACKED};
 use super::types::Key;
+use super::{Env, Shard};
 use rufous_base::Now;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_datatype::replicated::register;
 use rufous_lattice::Stamp;
+use std::ops::Range;
+
+/// A plain write over a plain write in the value part of a packed record.
+#[inline(always)]
+fn overwrite(slot: &mut [u8], part: Range<usize>, stamp: Stamp, value: &[u8]) -> bool {
+    let Some((&mut tag, packed)) = slot.get_mut(part).and_then(<[u8]>::split_first_mut) else {
+        return false;
+    };
+    tag == Tag::Register as u8 && register::overwrite_in_place(packed, stamp, value)
+}
+
+impl Db {
+    /// The key's record, if it may have been noted or overwritten so: handle, slot,
+    /// and where in it the value part is.
+    #[inline(always)]
+    fn plain_record(
+        &mut self,
+        key: Key<'_>,
+        env: &Env,
+    ) -> Option<(u32, &mut [u8], Range<usize>)> {
+        let handle = self.index.probe(key.hash).handle;
+        if handle == 0 || env.snapshot.capturing {
+            return None;
+        }
+        let head = self.matching(handle, key.bytes)?;
+        let part = head.value_at()..head.value_at() + head.value_len();
+        let is_plain = head.kind() == PACKED && !head.has_expiry();
+        is_plain.then(|| (handle, self.arena.get_mut(handle), part))
+    }
+}
 
 impl Shard {
     /// Writes a string at one replica, with a stamp that is above all that its
@@ -35,8 +66,30 @@ impl Shard {
         }
     }
 
+    /// Merges what another replica wrote, an encoded register, where it is a
+    /// plain write and so is what is here, of the same length. Says whether
+    /// that changed anything; `None`: it is to be merged as anything is.
+    #[inline]
+    pub(super) fn merge_plain(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        chunk: &[u8],
+        now: Now,
+    ) -> Option<bool> {
+        let (stamp, value) = register::plain(chunk)?;
+        let (_, slot, part) = self.dbs[db].plain_record(key, &self.env)?;
+        let here = register::packed_stamp(slot.get(part.clone())?.get(1..)?);
+        let changed = overwrite(slot, part, stamp, value);
+        // Equal stamps are of one write, or something is to be looked at.
+        if !changed && here <= stamp {
+            return None;
+        }
+        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
+        Some(changed)
+    }
+
     #[inline(never)]
-    fn put_register_anew(
+    pub(super) fn put_register_anew(
         &mut self,
         (db, key): (usize, Key<'_>),
         keyed: Keyed,
@@ -61,37 +114,55 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) -> bool {
-        let at = &mut self.dbs[db];
-        let probe = at.index.probe(key.hash);
-        if probe.handle == 0 {
-            return false;
+        let place = self.recent.place(key.hash);
+        if let Some(slot) = self.dbs[db].arena.slot_mut(place.handle)
+            && let Some(part) = place.value_in(slot, key.hash, key.bytes)
+            && !self.env.snapshot.capturing
+            && overwrite(slot, part, stamp, value)
+        {
+            record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
+            self.tell_overwritten((db as u8, key), keyed, place.entry, (stamp, value));
+            return true;
         }
-        let Some(head) = at.matching(probe.handle, key.bytes) else {
+        self.overwrite_elsewhere((db, key), keyed, stamp, value, now)
+    }
+
+    #[inline(never)]
+    fn overwrite_elsewhere(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        keyed: Keyed,
+        stamp: Stamp,
+        value: &[u8],
+        now: Now,
+    ) -> bool {
+        let Some((handle, slot, part)) = self.dbs[db].plain_record(key, &self.env) else {
             return false;
         };
-        if head.kind() != PACKED || head.has_expiry() || self.env.snapshot.capturing {
-            return false;
-        }
-        let slot = at.arena.get_mut(probe.handle);
-        let Some((&mut tag, packed)) = head.value_part_mut(slot).split_first_mut() else {
-            return false;
-        };
-        if tag != Tag::Register as u8 || !register::overwrite_in_place(packed, stamp, value) {
+        if !overwrite(slot, part, stamp, value) {
             return false;
         }
         record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        self.tell_overwritten(db as u8, key, keyed, stamp, value);
+        self.recent.note(key.hash, handle, slot);
+        self.tell_overwritten((db as u8, key), keyed, u32::MAX, (stamp, value));
         true
     }
 
-    #[inline]
-    fn tell_overwritten(&mut self, db: u8, key: Key<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) {
+    #[inline(always)]
+    fn tell_overwritten(
+        &mut self,
+        (db, key): (u8, Key<'_>),
+        keyed: Keyed,
+        entry: u32,
+        (stamp, value): (Stamp, &[u8]),
+    ) {
         if self.env.observed {
             return self.tell_observed((db, key), keyed, stamp, value);
         }
         self.env.counters.changes += 1;
-        if keyed.is_shared {
-            self.env.changes.touch(db, key);
+        if keyed.is_shared && !self.env.changes.touch_again(entry, db, key) {
+            let entry = self.env.changes.touch(db, key);
+            self.recent.note_entry(key.hash, entry);
         }
     }
 

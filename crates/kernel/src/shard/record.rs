@@ -15,6 +15,8 @@
 //! A varint has seven bits a byte, low bits first. A key of 8 bytes with a
 //! value of 64 takes 78 bytes, and 86 with an expiry.
 
+use std::ops::Range;
+
 /// The value part is the value.
 pub(super) const INLINE: u8 = 1;
 /// The value part is a number in the slab of big values.
@@ -58,7 +60,7 @@ impl Head {
         // Every slot has eight bytes; in nearly every record they hold all.
         if let Some(&first) = slot.first_chunk() {
             let word = u64::from_le_bytes(first);
-            if word & 0x0080_0080_0000_0000 == 0 || word & 0x8080_0000_0000 == 0 {
+            if is_compact(word) {
                 // One byte of length, or two where the first says so.
                 let low = (word >> 40) as u32 & 0x7F;
                 let is_long = (word >> 47) as u32 & 1;
@@ -200,6 +202,54 @@ impl Head {
             ..self
         })
     }
+}
+
+/// What the head of a record with a packed value says, where its key lies beside
+/// it, it does not expire, and its lengths have few bytes: to be compared with
+/// a head in one go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Compact {
+    /// The first eight bytes, but for the access stamp.
+    start: u64,
+    key_at: u16,
+    value_at: u16,
+    end: u16,
+}
+
+const ALL_BUT_STAMP: u64 = !((STAMP as u64) << 8);
+
+impl Compact {
+    #[inline(always)]
+    pub(super) fn of(slot: &[u8]) -> Option<Self> {
+        let start = u64::from_le_bytes(*slot.first_chunk()?);
+        let plain = start as u8 & (KIND | HAS_EXPIRY | LONG_KEY) == PACKED;
+        if !plain || !is_compact(start) {
+            return None;
+        }
+        let head = Head::of(slot);
+        Some(Self {
+            start: start & ALL_BUT_STAMP,
+            key_at: head.key_at as u16,
+            value_at: head.value_at() as u16,
+            end: (head.value_at() + head.value_len()) as u16,
+        })
+    }
+
+    /// Where key and value part lie in a slot whose record begins so; of any
+    /// slot.
+    #[inline(always)]
+    pub(super) fn parts(&self, slot: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+        let start = u64::from_le_bytes(*slot.first_chunk()?);
+        let [key, value, end] = [self.key_at, self.value_at, self.end].map(usize::from);
+        (start & ALL_BUT_STAMP == self.start).then_some((key..value, value..end))
+    }
+}
+
+/// Whether the lengths of a record that begins so are of one byte and one or
+/// two.
+#[inline(always)]
+fn is_compact(start: u64) -> bool {
+    start & 0x0080_0080_0000_0000 == 0 || start & 0x8080_0000_0000 == 0
 }
 
 /// Everything that makes up a record.

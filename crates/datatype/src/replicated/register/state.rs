@@ -75,6 +75,13 @@ pub fn packed_text(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// Stamp and value of an encoded register that is a plain write.
+#[inline]
+pub fn plain(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
+    let value = bytes.get(HEAD..)?;
+    (bytes[0] == form::PLAIN).then(|| (packed_stamp(bytes), value))
+}
+
 /// Puts a later plain write in place of a plain write of the same length:
 /// nothing else of the bytes changes. Otherwise changes nothing and says no.
 #[inline]

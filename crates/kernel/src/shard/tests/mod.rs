@@ -6,6 +6,7 @@ mod journal;
 mod lattice;
 mod members;
 mod model;
+mod recent;
 mod replicas;
 mod single;
 mod snapshot;
