@@ -11,6 +11,7 @@ use super::anna4::{
     FULL, Measured, ONE_REPLICA, ONE_THREAD, Options, Row, SKEWS, THREADS, THREE_REPLICAS,
 };
 use super::constants::Constants;
+use super::drive::TURN;
 use super::lines::{Line, LineChart};
 use super::model::{self, Costs};
 use super::peers::{IDEAL, OWN_IDEAL, PEERS};
@@ -170,7 +171,9 @@ fn throughput_method(options: &Options) -> Vec<String> {
              printed. *Private maps* are the ideal: a map per thread, nobody told of anything. With \
              one replica (and *own keys*) each thread is asked for the keys that it owns, and the \
              throughput is that of all requests in their mix: where most are for one key, its \
-             owner's. Three replicas on two threads are two."
+             owner's. Three replicas on two threads are two. A worker looks at a turn's {TURN} requests \
+             together: those that follow one another for the same key look for it once, and each then \
+             checks its stamp and copies its value; maps look for the key of each."
         ),
         "*M/s* is by the clock on the wall, *by CPU* what the threads would do had each of them its \
          processor to itself: by this the ideal is compared, as nobody waits for others there. Who \

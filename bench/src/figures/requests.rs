@@ -50,6 +50,16 @@ impl Values {
         }
     }
 
+    /// As [`Values::take`], one after the other.
+    #[inline]
+    pub fn iter(&mut self) -> impl Iterator<Item = &Value> {
+        let (all, next) = (&self.all, &mut self.next);
+        std::iter::repeat_with(move || {
+            *next = (*next + 1) % VALUES;
+            &all[*next]
+        })
+    }
+
     #[inline]
     pub fn take(&mut self) -> &Value {
         self.next = (self.next + 1) % VALUES;

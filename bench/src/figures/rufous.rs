@@ -174,14 +174,25 @@ impl Worker {
 
     #[inline]
     fn write(&mut self, keys: &[Key], now: Now) {
-        for names in keys.as_chunks::<WARMED>().0 {
-            let hashes = names.each_ref().map(|name| self.shard.key(name).hash);
-            self.shard.warm(hashes.iter().map(|&hash| (0, hash)));
-            for (bytes, hash) in names.iter().zip(hashes) {
-                let write = (self.replicas.stamp(now), self.is_shared);
-                let value = self.values.take();
+        // A key that is written some times in a row is looked for once.
+        let mut runs = [(&keys[..0], 0); WARMED];
+        let mut rest = keys.chunk_by(|a, b| a == b).peekable();
+        while rest.peek().is_some() {
+            let mut count = 0;
+            for (names, run) in rest.by_ref().take(WARMED).zip(&mut runs) {
+                *run = (names, self.shard.key(&names[0]).hash);
+                count += 1;
+            }
+            let runs = &runs[..count];
+            self.shard.warm(runs.iter().map(|run| (0, run.1)));
+            for &(names, hash) in runs {
+                let bytes = &names[0];
+                let replicas = &mut self.replicas;
+                let values = self.values.iter().take(names.len());
+                let writes = values.map(|value| (replicas.stamp(now), &value[..]));
+                let key = shard::Key { bytes, hash };
                 self.shard
-                    .put_register(0, shard::Key { bytes, hash }, write, value, now);
+                    .put_registers((0, key), self.is_shared, writes, now);
             }
         }
         self.replicas.wrote(now, self.shard.changeset());

@@ -13,8 +13,9 @@ use rufous_base::limits::{DATABASES, MAX_WORKERS};
 use rufous_datatype::object::Tag;
 use std::sync::Arc;
 
-/// About so many bytes are in one message; a larger item is alone in its.
-pub const BATCH_BYTES: usize = 256 << 10;
+/// About so many bytes are in one message; a larger item is alone in its. Who
+/// merges one answers nobody meanwhile, and it should lie in the nearer caches.
+pub const BATCH_BYTES: usize = 64 << 10;
 
 const ITEMS: u8 = 1;
 const ORDERED: u8 = 2;

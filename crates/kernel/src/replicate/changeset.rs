@@ -17,8 +17,10 @@ use rufous_datatype::algebra::{Corrupt, Tuning};
 use rufous_datatype::object::{Object, Tag};
 use std::ops::Range;
 
-/// Buffers that grew beyond this are not kept for the next epoch.
+/// Buffers of up to so many bytes are kept for the next epoch, and larger ones
+/// up to so many while a quarter of them is used.
 const KEEP_BYTES: usize = 1 << 20;
+const KEEP_USED_BYTES: usize = 8 << 20;
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -38,7 +40,7 @@ struct Entry {
     db: u8,
     hash: u32,
     name: (usize, usize),
-    delta: Option<Object>,
+    delta: Option<Box<Object>>,
 }
 
 /// A key that has changed.
@@ -63,10 +65,11 @@ impl Changeset {
         at as u32
     }
 
-    /// Likewise, without looking for it, where entry `at` is the key's and all
-    /// of it is to be sent already; elsewhere does nothing and says no.
+    /// Likewise `times` times, without looking for it, where entry `at` is the
+    /// key's and all of it is to be sent already; elsewhere does nothing and
+    /// says no.
     #[inline(always)]
-    pub fn touch_again(&mut self, at: u32, db: u8, key: Key<'_>) -> bool {
+    pub fn touch_again(&mut self, at: u32, db: u8, key: Key<'_>, times: u64) -> bool {
         let Some(entry) = self.entries.get(at as usize) else {
             return false;
         };
@@ -74,7 +77,9 @@ impl Changeset {
         let is_it = entry.db == db
             && entry.delta.is_none()
             && name.is_some_and(|name| equal(name, key.bytes));
-        self.updates += u64::from(is_it);
+        if is_it {
+            self.updates += times;
+        }
         is_it
     }
 
@@ -95,7 +100,7 @@ impl Changeset {
         tuning: &Tuning,
     ) -> Result<(), Corrupt> {
         self.updates += 1;
-        let at = self.entry(db, key, || Some(tag.empty()));
+        let at = self.entry(db, key, || Some(Box::new(tag.empty())));
         // Without a delta all of it is sent, these operations included.
         let Some(delta) = &mut self.entries[at].delta else {
             return Ok(());
@@ -114,7 +119,12 @@ impl Changeset {
 
     /// The entry of a key; a new one gets the delta that `delta` makes.
     #[inline]
-    fn entry(&mut self, db: u8, key: Key<'_>, delta: impl FnOnce() -> Option<Object>) -> usize {
+    fn entry(
+        &mut self,
+        db: u8,
+        key: Key<'_>,
+        delta: impl FnOnce() -> Option<Box<Object>>,
+    ) -> usize {
         if self.entries.len() * 2 >= self.places.len() {
             self.grow();
         }
@@ -132,7 +142,7 @@ impl Changeset {
     }
 
     #[inline(never)]
-    fn enter(&mut self, db: u8, key: Key<'_>, place: usize, delta: Option<Object>) -> usize {
+    fn enter(&mut self, db: u8, key: Key<'_>, place: usize, delta: Option<Box<Object>>) -> usize {
         let start = self.names.len();
         self.names.extend_from_slice(key.bytes);
         self.entries.push(Entry {
@@ -189,7 +199,7 @@ impl Changeset {
                 bytes: &self.names[name],
                 hash: entry.hash,
             },
-            delta: entry.delta.as_ref(),
+            delta: entry.delta.as_deref(),
         })
     }
 
@@ -199,7 +209,10 @@ impl Changeset {
 
     /// Forgets what has changed, and keeps the room for the next epoch.
     pub fn clear(&mut self) {
-        if self.bytes() > KEEP_BYTES {
+        let bytes = self.bytes();
+        let used = self.names.len() + self.entries.len() * size_of::<Entry>();
+        let is_used = bytes <= KEEP_USED_BYTES && used >= bytes / 4;
+        if bytes > KEEP_BYTES && !is_used {
             *self = Self::default();
             return;
         }
@@ -220,7 +233,7 @@ impl Changeset {
                 bytes: &old.names[start..end],
                 hash: entry.hash,
             };
-            self.delta_bytes += entry.delta.as_ref().map_or(0, Object::heap_bytes);
+            self.delta_bytes += entry.delta.as_ref().map_or(0, |delta| delta.heap_bytes());
             self.entry(entry.db, key, || entry.delta);
             self.updates += 1;
         }

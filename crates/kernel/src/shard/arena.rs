@@ -140,6 +140,12 @@ impl Arena {
     /// moved whole. Any handle will do, also one that names nothing.
     #[inline]
     pub(super) fn warm(&self, handle: u32) -> u64 {
+        self.warm_lines(handle, WARM_LINES)
+    }
+
+    /// Likewise, so many lines.
+    #[inline]
+    pub(super) fn warm_lines(&self, handle: u32, lines: usize) -> u64 {
         let Some(page) = self.pages.get(page_of(handle)) else {
             return 0;
         };
@@ -148,7 +154,7 @@ impl Arena {
         let Some(slot) = page.bytes.get(start..start + size) else {
             return 0;
         };
-        let lines = slot.iter().step_by(LINE).take(WARM_LINES);
+        let lines = slot.iter().step_by(LINE).take(lines);
         lines.map(|&byte| u64::from(byte)).sum()
     }
 

@@ -5,7 +5,7 @@
 
 use super::db::Db;
 use super::lattice::Keyed;
-use super::record::{self, PACKED};
+use super::record::{self, Head, PACKED};
 use super::types::Key;
 use super::{Env, Shard};
 use rufous_base::Now;
@@ -28,16 +28,23 @@ impl Db {
     /// The key's record, if it may have been noted or overwritten so: handle, slot,
     /// and where in it the value part is.
     #[inline(always)]
-    fn plain_record(
-        &mut self,
-        key: Key<'_>,
-        env: &Env,
-    ) -> Option<(u32, &mut [u8], Range<usize>)> {
-        let handle = self.index.probe(key.hash).handle;
-        if handle == 0 || env.snapshot.capturing {
+    fn plain_record(&mut self, key: Key<'_>, env: &Env) -> Option<(u32, &mut [u8], Range<usize>)> {
+        if env.snapshot.capturing {
             return None;
         }
-        let head = self.matching(handle, key.bytes)?;
+        let probe = self.index.probe(key.hash);
+        let at_home = match probe.handle {
+            0 if !probe.further => return None,
+            0 => None,
+            handle => self.matching(handle, key.bytes),
+        };
+        let (handle, head) = match at_home {
+            Some(head) => (probe.handle, head),
+            None => {
+                let handle = self.find_further(key)?.handle;
+                (handle, Head::of(self.arena.get(handle)))
+            }
+        };
         let part = head.value_at()..head.value_at() + head.value_len();
         let is_plain = head.kind() == PACKED && !head.has_expiry();
         is_plain.then(|| (handle, self.arena.get_mut(handle), part))
@@ -45,10 +52,35 @@ impl Db {
 }
 
 impl Shard {
-    /// Writes a string at one replica, with a stamp that is above all that its
-    /// worker has given: what SET does, without the ways around it. Where it
-    /// `is_shared`, other replicas have to hear of it.
+    /// Writes a string at one replica some times in a row, with stamps that are
+    /// above all that its worker has given: what as many SETs do, without the
+    /// ways around them. Where it `is_shared`, other replicas have to hear of it.
     #[inline(always)]
+    pub fn put_registers<'v>(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        is_shared: bool,
+        mut writes: impl Iterator<Item = (Stamp, &'v [u8])>,
+        now: Now,
+    ) {
+        let keyed = Keyed {
+            strings: Tag::Register,
+            is_shared,
+        };
+        let mut next = writes.next();
+        while let Some((stamp, value)) = next {
+            next = self.overwrite_again((db, key), keyed, (stamp, value), &mut writes, now);
+            if let Some((stamp, value)) = next {
+                if !self.overwrite_register((db, key), keyed, stamp, value, now) {
+                    self.put_register_anew((db, key), keyed, stamp, value, now);
+                }
+                next = writes.next();
+            }
+        }
+    }
+
+    /// [`Shard::put_registers`] of one write.
+    #[inline]
     pub fn put_register(
         &mut self,
         db: usize,
@@ -57,13 +89,8 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) {
-        let keyed = Keyed {
-            strings: Tag::Register,
-            is_shared,
-        };
-        if !self.overwrite_register((db, key), keyed, stamp, value, now) {
-            self.put_register_anew((db, key), keyed, stamp, value, now);
-        }
+        let write = std::iter::once((stamp, value));
+        self.put_registers((db, key), is_shared, write, now);
     }
 
     /// Merges what another replica wrote, an encoded register, where it is a
@@ -78,7 +105,11 @@ impl Shard {
     ) -> Option<bool> {
         let (stamp, value) = register::plain(chunk)?;
         let (_, slot, part) = self.dbs[db].plain_record(key, &self.env)?;
-        let here = register::packed_stamp(slot.get(part.clone())?.get(1..)?);
+        let (&tag, packed) = slot.get(part.clone())?.split_first()?;
+        if tag != Tag::Register as u8 {
+            return None;
+        }
+        let here = register::packed_stamp(packed);
         let changed = overwrite(slot, part, stamp, value);
         // Equal stamps are of one write, or something is to be looked at.
         if !changed && here <= stamp {
@@ -104,31 +135,53 @@ impl Shard {
         self.end_lattice();
     }
 
-    /// A plain write over a plain write of the same length, in its record.
+    /// Plain writes over plain writes of the same length, where the key was
+    /// written last and nobody observes it but other replicas. Returns the
+    /// first that cannot be done so.
     #[inline(always)]
-    pub(super) fn overwrite_register(
+    fn overwrite_again<'v>(
         &mut self,
         (db, key): (usize, Key<'_>),
         keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
+        first: (Stamp, &'v [u8]),
+        more: &mut impl Iterator<Item = (Stamp, &'v [u8])>,
         now: Now,
-    ) -> bool {
+    ) -> Option<(Stamp, &'v [u8])> {
         let place = self.recent.place(key.hash);
-        if let Some(slot) = self.dbs[db].arena.slot_mut(place.handle)
-            && let Some(part) = place.value_in(slot, key.hash, key.bytes)
-            && !self.env.snapshot.capturing
-            && overwrite(slot, part, stamp, value)
+        let arena = &mut self.dbs[db].arena;
+        let slot = arena.slot_mut(place.handle).filter(|_| !self.env.observed);
+        let Some(slot) = slot else {
+            return Some(first);
+        };
+        let part = place.value_in(slot, key.hash, key.bytes);
+        let Some((_, packed)) = part
+            .and_then(|part| slot.get_mut(part))
+            .and_then(<[u8]>::split_first_mut)
+            .filter(|(tag, _)| **tag == Tag::Register as u8)
+        else {
+            return Some(first);
+        };
+        let (mut next, mut times) = (Some(first), 0);
+        while let Some((stamp, value)) = next
+            && register::overwrite_in_place(packed, stamp, value)
         {
-            record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-            self.tell_overwritten((db as u8, key), keyed, place.entry, (stamp, value));
-            return true;
+            times += 1;
+            next = more.next();
         }
-        self.overwrite_elsewhere((db, key), keyed, stamp, value, now)
+        if times > 0 {
+            let mut access = record::stamp(slot);
+            for _ in 0..if self.env.policy.lfu { times } else { 1 } {
+                access = self.env.next_stamp(access, now);
+            }
+            record::put_stamp(slot, access);
+            self.tell_overwritten((db as u8, key), keyed, place.entry, times);
+        }
+        next
     }
 
+    /// A plain write over a plain write of the same length, in its record.
     #[inline(never)]
-    fn overwrite_elsewhere(
+    pub(super) fn overwrite_register(
         &mut self,
         (db, key): (usize, Key<'_>),
         keyed: Keyed,
@@ -144,24 +197,19 @@ impl Shard {
         }
         record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
         self.recent.note(key.hash, handle, slot);
-        self.tell_overwritten((db as u8, key), keyed, u32::MAX, (stamp, value));
+        match self.env.observed {
+            true => self.tell_observed((db as u8, key), keyed, stamp, value),
+            false => self.tell_overwritten((db as u8, key), keyed, u32::MAX, 1),
+        }
         true
     }
 
     #[inline(always)]
-    fn tell_overwritten(
-        &mut self,
-        (db, key): (u8, Key<'_>),
-        keyed: Keyed,
-        entry: u32,
-        (stamp, value): (Stamp, &[u8]),
-    ) {
-        if self.env.observed {
-            return self.tell_observed((db, key), keyed, stamp, value);
-        }
-        self.env.counters.changes += 1;
-        if keyed.is_shared && !self.env.changes.touch_again(entry, db, key) {
+    fn tell_overwritten(&mut self, (db, key): (u8, Key<'_>), keyed: Keyed, entry: u32, times: u64) {
+        self.env.counters.changes += times;
+        if keyed.is_shared && !self.env.changes.touch_again(entry, db, key, times) {
             let entry = self.env.changes.touch(db, key);
+            self.env.changes.touch_again(entry, db, key, times - 1);
             self.recent.note_entry(key.hash, entry);
         }
     }

@@ -17,6 +17,9 @@ use std::ops::Range;
 /// So many keys are hot at a time, at most.
 const PLACES: usize = 256;
 
+/// So many cache lines of a record are loaded where all of it is needed.
+const WHOLE_LINES: usize = 20;
+
 /// What was found of a key when it was last written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
@@ -106,14 +109,20 @@ impl Shard {
         black_box(self.dbs[db].arena.warm(warm.0))
     }
 
-    /// Both, for some keys with their databases.
+    /// Both, for some keys with their databases, whose records are read or
+    /// written whole.
     pub fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
         let mut found = [(0, Warm(0)); Self::WARMED];
+        let mut any = 0;
         for ((db, hash), found) in keys.zip(&mut found) {
             *found = (db, self.warm_index(db, hash));
+            any |= found.1.0;
         }
-        for (db, warm) in found {
-            self.warm_record(db, warm);
+        if any == 0 {
+            return;
+        }
+        for (db, warm) in found.into_iter().filter(|(_, warm)| warm.0 != 0) {
+            black_box(self.dbs[db].arena.warm_lines(warm.0, WHOLE_LINES));
         }
     }
 }

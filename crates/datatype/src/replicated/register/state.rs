@@ -75,11 +75,11 @@ pub fn packed_text(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Stamp and value of an encoded register that is a plain write.
+/// Stamp and value of an encoded register that is a plain write; of any bytes.
 #[inline]
 pub fn plain(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
-    let value = bytes.get(HEAD..)?;
-    (bytes[0] == form::PLAIN).then(|| (packed_stamp(bytes), value))
+    let (value, stamp) = (bytes.get(HEAD..)?, packed_stamp(bytes));
+    (bytes[0] == form::PLAIN && stamp > Stamp::ZERO).then_some((stamp, value))
 }
 
 /// Puts a later plain write in place of a plain write of the same length:

@@ -31,7 +31,7 @@ impl Pair {
             let mut shard = Shard::new(seed);
             shard.set_keying(Some(Arc::new(All)));
             shard.set_policy(Policy {
-                lfu: seed % 3 == 0,
+                lfu: seed.is_multiple_of(3),
                 ..Policy::default()
             });
             shard
@@ -86,30 +86,41 @@ impl Pair {
     }
 
     fn put(&mut self, db: usize, name: &[u8]) {
-        let (stamp, value, now) = (self.stamp(), self.value(), self.now);
+        let now = self.now;
         let (key, is_shared) = (self.quick.key(name), self.below(9) > 0);
-        let known = self.quick.recent.knows(key.hash);
-        let updates = self.quick.changeset().updates();
-        let write = (stamp, is_shared);
-        self.quick.put_register(db, key, write, &value, now);
+        let mut writes = vec![(self.stamp(), self.value())];
+        while self.below(3) > 0 {
+            let (mut stamp, value) = writes[0].clone();
+            stamp.time += writes.len() as u64;
+            let other = self.below(4) == 0;
+            writes.push((stamp, if other { self.value() } else { value }));
+        }
+        let known = self.quick.recent.knows(key.hash) && !self.quick.env.observed;
+        let all = writes.iter().map(|(stamp, value)| (*stamp, &value[..]));
+        self.quick.put_registers((db, key), is_shared, all, now);
         let keyed = Keyed {
             strings: Tag::Register,
             is_shared,
         };
-        self.slow
-            .put_register_anew((db, key), keyed, stamp, &value, now);
-        self.short += u64::from(known && self.quick.changeset().updates() > updates);
+        for (stamp, value) in &writes {
+            self.slow
+                .put_register_anew((db, key), keyed, *stamp, value, now);
+        }
+        self.short += u64::from(known && self.quick.recent.knows(key.hash));
     }
 
     fn merge(&mut self, db: usize, name: &[u8]) {
         let (stamp, value, now) = (self.stamp(), self.value(), self.now);
         let deadline = now.unix_ms() + self.rng.below(20);
-        let register = match self.below(8) {
+        let register = match self.below(10) {
             0 => Register::deleted(stamp),
             1 => Register::written(stamp, value, deadline),
             _ => Register::written(stamp, value, 0),
         };
         let mut chunk = register.encoded();
+        if self.below(20) == 0 {
+            chunk[1..1 + Stamp::SIZE].fill(0);
+        }
         if self.below(20) == 0 {
             let len = self.below(chunk.len() + 1);
             chunk.truncate(len);
@@ -127,7 +138,10 @@ impl Pair {
     fn something_else(&mut self, db: usize, name: &[u8]) {
         let (now, value) = (self.now, self.value());
         let key = self.quick.key(name);
-        match self.below(16) {
+        match self.below(17) {
+            16 => self.command(|shard| {
+                shard.add_to_sketch(db, key, [&b"a"[..], &value].into_iter(), now);
+            }),
             0 => self.command(|shard| {
                 shard.remove(db, key, now);
             }),
@@ -173,16 +187,14 @@ impl Pair {
         self.now.mono_us += 3_000;
         self.now.unix_us += 1 + self.rng.below(3_000);
         match self.below(10) {
-            0..5 => {
-                for _ in 0..1 + self.below(4) {
-                    self.now.unix_us += 1;
-                    self.put(db, &name);
-                }
-            }
+            0..5 => self.put(db, &name),
             5..8 => self.merge(db, &name),
             _ => self.something_else(db, &name),
         }
-        for (shard, out) in [&mut self.quick, &mut self.slow].into_iter().zip(&mut self.snapshots) {
+        for (shard, out) in [&mut self.quick, &mut self.slow]
+            .into_iter()
+            .zip(&mut self.snapshots)
+        {
             if shard.is_snapshotting() || shard.is_unwinding() {
                 shard.snapshot_step(200, out);
             }
@@ -198,7 +210,10 @@ impl Pair {
         let [quick, slow] = [&mut self.quick, &mut self.slow].map(|shard| {
             let changes = shard.changeset();
             let of = |c: crate::replicate::changeset::Changed<'_>| (c.db, c.key.bytes.to_vec());
-            (changes.iter().map(of).collect::<Vec<_>>(), changes.updates())
+            (
+                changes.iter().map(of).collect::<Vec<_>>(),
+                changes.updates(),
+            )
         });
         assert_eq!(quick, slow);
         for (db, name) in (0..2).flat_map(|db| self.keys.iter().map(move |name| (db, name))) {
