@@ -290,7 +290,7 @@ fn accepted(
             if let Way::Begun(level) = contest.way
                 && ask(&["BEGIN", level])?
             {
-                ask(&["ROLLBACK"])?;
+                ask(&["COMMIT"])?;
             }
             ask(&["KEYSPACE", "DROP", "probe"])?;
         }
