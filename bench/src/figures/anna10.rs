@@ -406,7 +406,7 @@ fn in_process(options: &Options, progress: &Progress) -> Result<Vec<InProcess>> 
             moves,
         };
         let name = match moves {
-            true => format!("{}, may move", contest.name),
+            true => format!("{}, moves", contest.name),
             false => contest.name.to_owned(),
         };
         let two = sessions::contestant(&name, habit, keys, WORKERS)?;

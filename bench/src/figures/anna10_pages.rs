@@ -258,7 +258,7 @@ fn in_process_method(options: &Options) -> String {
         "The same six operations of the same keys without connections and commands: {WORKERS} workers \
          as in [anna-4](anna-4.md), each with 512 sessions that do theirs in turn, windows of {} ms, {} \
          for each level. A session that stays with its worker, as every connection to a node does, \
-         keeps nothing: its level is what the worker does. One that *may move* keeps what it would \
+         keeps nothing: its level is what the worker does. One that *moves* keeps what it would \
          need at another worker, the whole state of what it has read or written, until all replicas \
          have it, and brings it along to every operation; no client of one node has to. Clients of \
          the levels of transactions keep writes, and what they have read, in memory of their own. \

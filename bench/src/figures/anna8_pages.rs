@@ -191,8 +191,7 @@ fn chart(measured: &Measured) -> Chart {
             let row = measured.row(store, skew, pipeline)?;
             let cluster = measured.row(CLUSTER, skew, pipeline)?;
             let value = row.ratio_to(cluster, |s| s.kops).median;
-            let (kops, cpu) = (row.median(|s| s.kops), row.median(|s| s.cpu_us));
-            let label = format!("{value:.2} ({kops:.0} k/s, {cpu:.1} µs)");
+            let label = format!("{value:.2} ({:.0} k/s)", row.median(|s| s.kops));
             Some(Bar {
                 series,
                 value,
@@ -207,21 +206,13 @@ fn chart(measured: &Measured) -> Chart {
     });
     Chart {
         title: "Reading and writing records over TCP, beside Redis Cluster".into(),
-        axis:
-            "throughput of Redis Cluster = 1; more is better (k/s, CPU-µs of servers per operation)"
-                .into(),
+        axis: "throughput of Redis Cluster = 1; more is better".into(),
         series: stores.map(str::to_owned).to_vec(),
         groups: groups.collect(),
     }
 }
 
-const CURVES: [&str; 5] = [
-    "full replication",
-    "3 replicas",
-    "1 replica",
-    "Redis Cluster",
-    "Redis",
-];
+const CURVES: [&str; 3] = ["full replication", "Redis Cluster", "Redis"];
 
 /// The constants of a store under a mix with one request at a time.
 fn costs(row: &Row, gossip: &Gossip) -> Costs {
@@ -241,15 +232,13 @@ fn costs(row: &Row, gossip: &Gossip) -> Costs {
 }
 
 /// Thousands a second of each curve at so many processors.
-fn curves(n: f64, popularity: &Popularity, measured: &Measured, costs: [&Costs; 3]) -> [f64; 5] {
+fn curves(n: f64, popularity: &Popularity, measured: &Measured, costs: [&Costs; 3]) -> [f64; 3] {
     let [ours, cluster, redis] = costs;
     let reckon = |replicas, costs| {
         model::replicated(n, replicas, popularity, &measured.constants, costs) * 1e3
     };
     [
         reckon(f64::INFINITY, ours),
-        reckon(3.0, ours),
-        reckon(1.0, ours),
         reckon(1.0, cluster),
         1e6 / redis.private_request,
     ]
@@ -263,8 +252,8 @@ fn chart_name(skew: f64) -> String {
 }
 
 fn cores(options: &Options, measured: &Measured) -> (Report, Vec<LineChart>) {
-    let [full, three, one, cluster, redis] = CURVES;
-    let mut table = Table::new(2, ["mix", "processors", full, three, one, cluster, redis]);
+    let [full, cluster, redis] = CURVES;
+    let mut table = Table::new(2, ["mix", "processors", full, cluster, redis]);
     let (mut charts, mut notes, mut data) = (Vec::new(), Vec::new(), Vec::new());
     for (&skew, gossip) in SKEWS.iter().zip(&measured.gossip) {
         let row = |store| measured.row(store, skew, PIPELINES[0]);
@@ -324,17 +313,18 @@ fn cores_method() -> Vec<String> {
          from what two workers cost one another in process; the dots are what one of two threads \
          was measured to allow."
             .into(),
-        "A key's requests are spread over as many processors as have it, so the hottest key bounds \
-         whoever has it once. In every epoch each worker sends the keys that it has changed, once \
-         each, and merges those of the others. Left out are the network and what an operation \
-         costs more where its key is on another worker (*1 replica*)."
+        "In the cluster a key's requests all go to one instance, so the hottest key bounds it. With \
+         full replication they are spread over all processors; in every epoch each worker sends the \
+         keys that it has changed, once each, and merges those of all others. Fewer replicas are left \
+         out: connections are served by all workers whichever of them has the key, and what of an \
+         operation is bound to the key was not measured. So is the network."
             .into(),
         images.join("\n\n"),
     ]
 }
 
-fn lines(measured: &Measured, skew: f64, points: &[(f64, [f64; 5])]) -> LineChart {
-    let stores = [Some(FULL), None, Some(ONE_REPLICA), Some(CLUSTER), None];
+fn lines(measured: &Measured, skew: f64, points: &[(f64, [f64; 3])]) -> LineChart {
+    let stores = [Some(FULL), Some(CLUSTER), None];
     let lines = CURVES
         .iter()
         .zip(stores)
