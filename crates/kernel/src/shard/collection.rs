@@ -211,6 +211,7 @@ impl Shard {
             }
         }
         let mut ops = std::mem::take(&mut self.env.ops);
+        ops.clear();
         let wanted = self.env.observed.then_some(&mut ops);
         let at = &mut self.dbs[db];
         let (changes, result) = match found {
@@ -230,7 +231,6 @@ impl Shard {
             };
             self.env.tell(key, db as u8, &effect);
         }
-        ops.clear();
         self.env.ops = ops;
         Ok(result)
     }

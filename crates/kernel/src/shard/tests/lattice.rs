@@ -1,6 +1,7 @@
 //! Writes to replicated keys, and what other replicas send, one by one.
 
 use super::replicas::All;
+use crate::durable::effect::Effect;
 use crate::shard::{
     Editor, Entry, ExpirySetting, Key, NewValue, OwnedValue, Shard, WatchId, WrongType,
 };
@@ -95,6 +96,34 @@ fn a_write_in_place_is_told_like_any_other() {
     }
     assert_eq!(states[0], states[1]);
     assert!(states[0].1.ends_with(b"tttttttt") || states[0].1.ends_with(b"ssssssss"));
+}
+
+#[test]
+fn a_collection_is_told_as_it_is_behind_a_replicated_string() {
+    // The second write is in place.
+    for writes in 1..3 {
+        let mut shard = shard();
+        shard.set_journaling(true);
+        for step in 0..writes {
+            shard.begin_lattice(writer(step));
+            let key = shard.key(b"k");
+            shard.set(0, key, NewValue::Copy(b"abc"), ExpirySetting::Clear, NOW);
+            shard.end_lattice();
+        }
+        let key = shard.key(b"s");
+        let add = Op::Add { member: b"m" };
+        let done = shard.update::<Set, _>(0, key, NOW, |editor| editor.apply(&add));
+        assert!(done.is_ok());
+        let journal = std::mem::take(shard.journal());
+        let (mut rest, mut last) = (&journal[..], None);
+        while !rest.is_empty() {
+            last = Some(Effect::decode(&mut rest).expect("an effect"));
+        }
+        let Some(Effect::Update { tag, ops, .. }) = last else {
+            panic!("{last:?}");
+        };
+        assert_eq!((tag, tag.are_operations(ops)), (Tag::Set, true));
+    }
 }
 
 #[test]
