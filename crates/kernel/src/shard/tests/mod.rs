@@ -9,6 +9,7 @@ mod model;
 mod recent;
 mod replicas;
 mod single;
+mod sketches;
 mod snapshot;
 mod texts;
 mod watch;

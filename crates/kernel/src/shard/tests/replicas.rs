@@ -19,6 +19,19 @@ const KEYS: u64 = 3;
 #[derive(Debug)]
 pub(super) struct All;
 
+/// All keys, with strings of this type.
+#[derive(Debug)]
+struct Strings(Tag);
+
+impl Keying for Strings {
+    fn of(&self, _: &[u8]) -> Option<Keyed> {
+        Some(Keyed {
+            strings: self.0,
+            is_shared: true,
+        })
+    }
+}
+
 impl Keying for All {
     fn of(&self, _: &[u8]) -> Option<Keyed> {
         Some(Keyed {
@@ -30,6 +43,9 @@ impl Keying for All {
 
 /// What a replica has heard of a key, plainly.
 pub(super) trait Model: Clone + Debug + Default {
+    /// The type that strings have.
+    const STRINGS: Tag = Tag::Register;
+
     /// A random write, checked; returns what others are told of it.
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self;
     /// `horizon`: whoever sends less than a deletion up to there has forgotten it.
@@ -79,7 +95,7 @@ struct Replica<M> {
 impl<M: Model> Replica<M> {
     fn new(number: usize) -> Self {
         let mut shard = Shard::new(number as u64);
-        shard.set_keying(Some(Arc::new(All)));
+        shard.set_keying(Some(Arc::new(Strings(M::STRINGS))));
         shard.set_journaling(true);
         Self {
             shard,
@@ -107,7 +123,7 @@ impl<M: Model> Replica<M> {
                 shard.apply(&effect).expect("it can be done again");
             }
         }
-        shard.set_keying(Some(Arc::new(All)));
+        shard.set_keying(Some(Arc::new(Strings(M::STRINGS))));
         shard.set_journaling(true);
         shard.check();
         self.shard = shard;

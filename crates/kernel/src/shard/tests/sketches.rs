@@ -1,0 +1,113 @@
+//! Replicated HyperLogLogs: of each register the higher rank stays, and a
+//! deletion takes away what was added to what it deletes.
+
+use super::replicas::{Model, Write, run};
+use crate::shard::{Key, Shard};
+use proptest::prelude::*;
+use rufous_base::Now;
+use rufous_datatype::hll::{Observation, Registers, Sketch};
+use rufous_datatype::object::Tag;
+use rufous_lattice::Stamp;
+use std::collections::BTreeSet;
+
+/// What was added since the last deletion; none: there is no sketch.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Added {
+    deleted: Stamp,
+    elements: Option<BTreeSet<u64>>,
+}
+
+fn name(element: u64) -> Vec<u8> {
+    format!("element {element}").into_bytes()
+}
+
+fn registers(elements: &BTreeSet<u64>) -> Registers {
+    let mut registers = Registers::default();
+    for element in elements {
+        registers.raise(Observation::of(&name(*element)));
+    }
+    registers
+}
+
+impl Model for Added {
+    const STRINGS: Tag = Tag::Sketch;
+
+    fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self {
+        let Write { stamp, now, rng } = write;
+        // Few elements, or enough for the other form that such strings have.
+        let count = match rng.below(8) {
+            0 => 0,
+            1 => 3_000,
+            _ => 1 + rng.below(3),
+        };
+        let elements: BTreeSet<_> = (0..count).map(|_| rng.below(100 + 10 * count)).collect();
+        match rng.below(6) {
+            0 => {
+                let removed = shard.remove(0, key, now);
+                assert_eq!(removed, self.elements.is_some());
+                if removed {
+                    (self.deleted, self.elements) = (stamp, None);
+                }
+            }
+            1 => {
+                shard.merge_sketches(0, key, &registers(&elements), now);
+                self.elements.get_or_insert_default().extend(elements);
+            }
+            _ => {
+                let names: Vec<_> = elements.iter().map(|e| name(*e)).collect();
+                let names = names.iter().map(|name| &name[..]);
+                let changed = shard.add_to_sketch(0, key, names, now).expect("a replica");
+                let before = self.elements.clone();
+                self.elements.get_or_insert_default().extend(elements);
+                let ranks =
+                    |e: &Option<BTreeSet<u64>>| e.as_ref().map(|e| registers(e).ranks().to_vec());
+                assert_eq!(changed, ranks(&before) != ranks(&self.elements));
+            }
+        }
+        self.clone()
+    }
+
+    fn merge(&mut self, other: &Added, horizon: u64) {
+        let is_old = self.elements.is_none() && self.deleted.time <= horizon;
+        if other.deleted > self.deleted || is_old && other.deleted < self.deleted {
+            self.clone_from(other);
+        } else if other.deleted == self.deleted
+            && let Some(theirs) = &other.elements
+        {
+            self.elements.get_or_insert_default().extend(theirs);
+        }
+    }
+
+    fn expire(&mut self, _: Now) {}
+
+    fn forget(&mut self, horizon: u64) {
+        assert!(self.elements.is_none() && self.deleted.time <= horizon);
+        *self = Added::default();
+    }
+
+    /// Elements that raise nothing are not told.
+    fn shown(&self) -> String {
+        format!("{:?}", self.elements.as_ref().map(registers))
+    }
+
+    fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now) {
+        let seen = shard.peek(0, key, now).expect("a string");
+        let seen = seen.map(|text| {
+            let text = text.bytes().to_vec();
+            let registers = Sketch::parse(&text).and_then(Sketch::registers);
+            registers.expect("a sketch").ranks().to_vec()
+        });
+        let expected = self.elements.as_ref().map(registers);
+        let expected = expected.map(|registers| registers.ranks().to_vec());
+        assert_eq!(seen, expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn replicas_count_what_they_have_heard_of_and_converge(seed in any::<u64>(), steps in 1usize..200) {
+        run::<Added>(seed, steps);
+    }
+}
