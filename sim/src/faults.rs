@@ -3,6 +3,8 @@
 use crate::random::Random;
 use rufous_base::Now;
 use rufous_kernel::planted::{self, Planted};
+use rufous_kernel::worker;
+use rufous_server::front::Message;
 
 /// What is wrong with the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,12 +17,14 @@ pub enum Fault {
     ExpiryTooEarly,
     /// A message between workers is lost now and then.
     MessageLost,
+    /// A batch for another replica is lost now and then.
+    BatchLost,
     /// Of the kernel.
     Kernel(Planted),
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 14] = [
+    pub const ALL: [(Fault, &'static str); 19] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -44,6 +48,11 @@ impl Fault {
             "growth-loses-change",
         ),
         (Fault::Kernel(Planted::LogLosesChunk), "log-loses-chunk"),
+        (Fault::BatchLost, "batch-lost"),
+        (Fault::Kernel(Planted::MergeSkipped), "merge-skipped"),
+        (Fault::Kernel(Planted::StartNotTold), "start-not-told"),
+        (Fault::Kernel(Planted::ForgottenEarly), "forgotten-early"),
+        (Fault::Kernel(Planted::ChangeNotSent), "change-not-sent"),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {
@@ -65,7 +74,12 @@ impl Fault {
         }
     }
 
-    pub(crate) fn loses_message(self, random: &mut Random) -> bool {
-        self == Fault::MessageLost && random.chance(0.01)
+    pub(crate) fn loses_message(self, message: &Message, random: &mut Random) -> bool {
+        let replicates = || matches!(message, Message::Kernel(worker::Message::Replicate(_)));
+        match self {
+            Fault::MessageLost => random.chance(0.01),
+            Fault::BatchLost => replicates() && random.chance(0.1),
+            _ => false,
+        }
     }
 }

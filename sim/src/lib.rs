@@ -11,6 +11,7 @@
 //! - [`disk`], [`clock`]: what outlives a crash, and the time of day
 //! - [`client`], [`workload`]: who asks for what
 //! - [`queues`]: clients of lists and sorted sets that wait for what comes
+//! - [`lattice`]: clients of keyspaces of which several workers have replicas
 //! - [`history`], [`model`], [`oracle`]: what was seen, and whether it is right
 //! - [`probes`], [`trace`]: rare states that were reached, and what happened
 //! - [`faults`]: what is made wrong on purpose
@@ -24,6 +25,7 @@ pub mod clock;
 pub mod disk;
 pub mod faults;
 pub mod history;
+pub mod lattice;
 pub mod model;
 pub mod oracle;
 pub mod plan;

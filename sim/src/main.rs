@@ -49,6 +49,9 @@ struct Args {
     /// There: all clients have this level
     #[arg(long, requires = "replicas")]
     mode: Option<String>,
+    /// All seeds have lattice keyspaces
+    #[arg(long, conflicts_with = "replicas")]
+    lattice: bool,
 }
 
 fn main() -> ExitCode {
@@ -81,9 +84,16 @@ fn run(args: &Args) -> Result<bool, String> {
     many(args, fault)
 }
 
+fn limits(args: &Args) -> Limits {
+    Limits {
+        lattice: args.lattice.then_some(true),
+        ..Limits::default()
+    }
+}
+
 /// One seed, with its trace.
 fn one(args: &Args, seed: u64, fault: Fault) -> Result<bool, String> {
-    let report = runs::run(seed, &Limits::default(), fault, true);
+    let report = runs::run(seed, &limits(args), fault, true);
     print!("{}", report.plan);
     let text = report.lines.join("\n") + "\n";
     if args.verbose {
@@ -147,7 +157,7 @@ fn many(args: &Args, fault: Fault) -> Result<bool, String> {
 }
 
 fn next(args: &Args, seed: u64, fault: Fault, sum: &mut Sum) -> bool {
-    let report = runs::run(seed, &Limits::default(), fault, false);
+    let report = runs::run(seed, &limits(args), fault, false);
     sum.seeds += 1;
     sum.operations += report.operations;
     sum.events += report.events;
@@ -155,7 +165,7 @@ fn next(args: &Args, seed: u64, fault: Fault, sum: &mut Sum) -> bool {
     sum.probes.merge(&report.probes);
     let mut failure = report.failure;
     if args.twice {
-        let again = runs::run(seed, &Limits::default(), fault, false);
+        let again = runs::run(seed, &limits(args), fault, false);
         if again.hash != report.hash {
             failure.get_or_insert(format!(
                 "the trace differs: {:016x}, then {:016x}",

@@ -121,6 +121,9 @@ pub struct Plan {
     pub last_workers: usize,
     /// Earlier saves that are kept.
     pub retention: u64,
+    /// Whether there are lattice keyspaces, and what their clients do together.
+    pub lattice: bool,
+    pub lattice_commands: u64,
 }
 
 /// What the world can do by now; tests narrow it.
@@ -132,6 +135,8 @@ pub struct Limits {
     pub only: Option<Kind>,
     /// See [`Plan::sorted_queues`].
     pub sorted_queues: Option<f64>,
+    /// Whether all runs have lattice keyspaces, or none.
+    pub lattice: Option<bool>,
 }
 
 impl Plan {
@@ -195,14 +200,22 @@ impl Plan {
             ]),
             last_workers: Self::next_workers(&mut r, workers),
             retention: r.weighted(&[(2, 0), (1, 1), (1, 3)]),
+            lattice: false,
+            lattice_commands: 0,
         };
         plan.add_collections();
         plan.add_types();
-        if let Some(kind) = limits.only {
-            plan.keep_only(kind);
-        }
-        plan.sorted_queues = limits.sorted_queues.unwrap_or(plan.sorted_queues);
+        plan.add_lattice();
+        plan.narrow(limits);
         plan
+    }
+
+    fn narrow(&mut self, limits: &Limits) {
+        if let Some(kind) = limits.only {
+            self.keep_only(kind);
+        }
+        self.sorted_queues = limits.sorted_queues.unwrap_or(self.sorted_queues);
+        self.lattice = limits.lattice.unwrap_or(self.lattice);
     }
 
     /// Claret's types, quiet updates, long elements, and what queues are.
@@ -222,6 +235,12 @@ impl Plan {
         // The longer ones make chunks of 64 KiB.
         self.long = r.weighted(&[(3, 1_000), (1, 5_000)]);
         self.sorted_queues = r.weighted(&[(1, 0.0), (2, 0.5), (1, 1.0)]);
+    }
+
+    fn add_lattice(&mut self) {
+        let mut r = Random::new(self.seed, "lattice keyspaces");
+        self.lattice = r.chance(0.3);
+        self.lattice_commands = r.skewed(60, 400);
     }
 
     fn keep_only(&mut self, kind: Kind) {
@@ -394,6 +413,10 @@ impl fmt::Display for Plan {
             "  {} texts, {} counters, {} expiring keys, {} groups, {} pairs, {} large ones",
             self.texts, self.counters, self.expiring, self.groups, self.pairs, self.ballast
         )?;
+        if self.lattice {
+            let commands = self.lattice_commands;
+            writeln!(f, "  {commands} commands on lattice keyspaces")?;
+        }
         writeln!(
             f,
             "  {} hashes, {} lists, {} sets, {} sorted sets, packed up to {} elements, long ones of {} bytes",

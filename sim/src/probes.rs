@@ -48,12 +48,15 @@ pub enum Probe {
     ChunkOf64K,
     WrongType,
     QuietUpdate,
+    LatticeRefused,
+    LatticeExec,
+    TableChanged,
 }
 
 use Probe::*;
 
 impl Probe {
-    pub const ALL: [Probe; 44] = [
+    pub const ALL: [Probe; 47] = [
         TurnWithManyInputs,
         RequestSplit,
         ReadHeld,
@@ -98,6 +101,9 @@ impl Probe {
         ChunkOf64K,
         WrongType,
         QuietUpdate,
+        LatticeRefused,
+        LatticeExec,
+        TableChanged,
     ];
 }
 

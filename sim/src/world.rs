@@ -10,6 +10,7 @@
 //! - `shapes`: packed and large collections, over restarts
 
 mod end;
+mod lattice;
 mod life;
 mod network;
 mod queues;
@@ -22,6 +23,7 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::faults::Fault;
 use crate::history::History;
+use crate::lattice::Lattice;
 use crate::oracle::promise::Modes;
 use crate::plan::{Crash, Plan};
 use crate::probes::{Probe, Probes};
@@ -156,6 +158,8 @@ pub struct World {
     clients: Vec<Client>,
     /// Their numbers follow those of the other clients.
     queues: Queues,
+    /// Likewise, behind them.
+    lattice: Lattice,
     history: History,
     unique: Unique,
     disk: Disk,
@@ -210,6 +214,7 @@ impl World {
             last_message_us: BTreeMap::new(),
             clients,
             queues: Queues::new(&plan),
+            lattice: Lattice::new(&plan),
             history: History::new(workload::units(&plan)),
             unique: Unique::new(&plan),
             disk: Disk::new(seed, plan.disk.clone()),
@@ -240,7 +245,7 @@ impl World {
             probes: self.probes,
             hash: self.trace.hash(),
             events: self.trace.len(),
-            operations: self.finished,
+            operations: self.finished + self.lattice.operations(),
             lines: self.trace.into_lines(),
             unsure: self.history.unsure,
             plan: self.plan,
@@ -249,7 +254,8 @@ impl World {
 
     fn script(&mut self) {
         self.start(self.plan.workers);
-        for client in 0..self.clients.len() + self.queues.clients.len() {
+        let side = self.queues.clients.len() + self.lattice.clients.len();
+        for client in 0..self.clients.len() + side {
             let at = self.now_us + self.network.below(2_000);
             self.push(at, None, What::Act(client));
         }

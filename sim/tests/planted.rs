@@ -131,3 +131,39 @@ fn the_change_that_makes_a_collection_large() {
 fn a_log_that_gets_but_the_first_chunk() {
     caught_saying("log-loses-chunk", &Limits::default(), NO_ORDER, 400);
 }
+
+/// All runs have lattice keyspaces.
+fn lattice() -> Limits {
+    Limits {
+        lattice: Some(true),
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn replicas_that_are_not_told_or_do_not_listen() {
+    for fault in ["batch-lost", "merge-skipped", "change-not-sent"] {
+        caught_saying(fault, &lattice(), "after quiet worker", 50);
+    }
+}
+
+#[test]
+fn replicas_that_do_not_tell_all_they_have_after_a_start() {
+    caught_saying("start-not-told", &lattice(), "after quiet worker", 100);
+}
+
+#[test]
+fn deletions_that_are_forgotten_before_everybody_knows() {
+    caught_saying("forgotten-early", &lattice(), "", 100);
+}
+
+#[test]
+fn transactions_that_other_workers_are_not_told_of() {
+    let what = "what is written together differs";
+    caught_saying("dropped-effect", &lattice(), what, 200);
+}
+
+#[test]
+fn replicas_that_go_back_behind_what_they_have_shown() {
+    caught_saying("merge-skipped", &lattice(), "which it has to", 200);
+}

@@ -44,6 +44,12 @@ pub enum Planted {
     ForgottenEarly,
     /// Now and then other replicas are not told of a change.
     ChangeNotSent,
+    /// Now and then what another replica has sent is not merged.
+    MergeSkipped,
+    /// After a start, others are told but some of what is here.
+    StartNotTold,
+    /// What is forgotten while a snapshot is under way is left out of it.
+    SnapshotMissesForgotten,
 }
 
 #[cfg(feature = "planted-faults")]

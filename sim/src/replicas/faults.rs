@@ -16,7 +16,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 11] = [
+    pub const ALL: [(Fault, &'static str); 12] = [
         (Fault::StampPerWrite, "stamp-per-write"),
         (Fault::WritesAtOnce, "writes-at-once"),
         (Fault::Kernel(Planted::ReadsNotKept), "reads-not-kept"),
@@ -31,6 +31,10 @@ impl Fault {
         (Fault::Kernel(Planted::ReadsNotCached), "reads-not-cached"),
         (Fault::Kernel(Planted::ForgottenEarly), "forgotten-early"),
         (Fault::Kernel(Planted::ChangeNotSent), "change-not-sent"),
+        (
+            Fault::Kernel(Planted::SnapshotMissesForgotten),
+            "snapshot-misses-forgotten",
+        ),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

@@ -290,12 +290,12 @@ impl Node {
     }
 
     /// Goes on with the snapshot; answers whether it is complete.
-    pub fn save_on(&mut self) -> bool {
+    pub fn save_on(&mut self, bytes: usize) -> bool {
         let Some((_, saved)) = &mut self.saving else {
             return true;
         };
         let mut step = Vec::new();
-        let more = self.shard.is_snapshotting() && self.shard.snapshot_step(200, &mut step);
+        let more = self.shard.is_snapshotting() && self.shard.snapshot_step(bytes, &mut step);
         saved.append(&mut step);
         !more
     }

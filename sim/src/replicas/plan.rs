@@ -82,6 +82,9 @@ pub struct Plan {
     pub operations: u64,
     /// Clients talk to the same replica all the time.
     pub stay: bool,
+    /// Where each client begins, and whether it only reads; none: anywhere, and
+    /// everybody writes.
+    pub places: Vec<(usize, bool)>,
     pub gossip_ms: u32,
     /// Of each clock: how far it is off, and how much faster it is in a million.
     pub clocks: Vec<(i64, i64)>,
@@ -96,6 +99,9 @@ pub struct Plan {
     pub partition: f64,
     pub crash: f64,
     pub snapshot: f64,
+    /// Between two steps of a snapshot, and bytes in each.
+    pub save_us: u64,
+    pub save_bytes: usize,
 }
 
 impl Plan {
@@ -124,6 +130,7 @@ impl Plan {
             rounds: random.between(2, 6) as usize,
             operations: random.between(4, 25),
             stay,
+            places: Vec::new(),
             gossip_ms: random.skewed(1, 100) as u32,
             clocks: (0..nodes).map(|_| clock(&mut random)).collect(),
             delays: (0..nodes).map(|_| delays(&mut random)).collect(),
@@ -135,34 +142,78 @@ impl Plan {
             partition: if random.chance(0.5) { 0.6 } else { 0.0 },
             crash: if random.chance(0.5) { 0.3 } else { 0.0 },
             snapshot: if random.chance(0.5) { 0.7 } else { 0.0 },
+            save_us: 100,
+            save_bytes: 200,
         };
         plan.hurry(&mut random);
+        plan.save_slowly(&mut random);
         plan
     }
 
     /// What only goes wrong where clients are faster than messages is tried
-    /// where they are.
+    /// where they are, and where those who look do nothing else: a write of
+    /// their own would hide what they lack.
     fn hurry(&mut self, random: &mut Random) {
         let is_cut = self.mode == Mode::Cut;
         let is_ordered = level(self.mode).is_ordered();
-        if !(is_cut || is_ordered && random.chance(0.3)) {
+        if !(is_cut && random.chance(0.8) || is_ordered && random.chance(0.4)) {
             return;
         }
         (self.stay, self.spread) = (true, 0);
-        self.clients = random.between(4, 8) as usize;
+        (self.loss, self.twice) = (0.0, 0.0);
         self.keys = random.between(2, 3) as usize;
-        self.operations = random.between(20, 60);
-        self.think_us = random.skewed(100, 1_500);
-        self.sync_us = random.skewed(10, 300);
-        self.gossip_ms = match is_cut {
-            true => random.between(1, 3),
-            false => random.between(5, 20),
-        } as u32;
-        let slow = if is_cut { 20_000 } else { 5_000 };
-        let mut delay = || random.skewed(50, slow);
-        for row in &mut self.delays {
-            row.iter_mut().for_each(|us| *us = delay());
+        self.operations = random.between(40, 100);
+        self.think_us = random.skewed(50, 500);
+        self.sync_us = random.skewed(10, 100);
+        match is_cut {
+            true => self.one_slow_link(random),
+            false => self.slow_links(random),
         }
+    }
+
+    /// What is deleted has been forgotten before a snapshot that knew of it is
+    /// complete.
+    fn save_slowly(&mut self, random: &mut Random) {
+        if self.mode != Mode::Shared || random.chance(0.5) {
+            return;
+        }
+        self.rounds = random.between(4, 8) as usize;
+        self.operations = random.between(20, 50);
+        self.think_us = random.skewed(500, 3_000);
+        self.sync_us = random.skewed(10, 300);
+        self.gossip_ms = random.between(1, 3) as u32;
+        (self.crash, self.snapshot, self.partition) = (0.8, 1.0, 0.0);
+        (self.loss, self.resend_us) = (0.0, 1_000);
+        self.save_us = random.skewed(500, 10_000);
+        self.save_bytes = random.between(10, 80) as usize;
+        for row in &mut self.delays {
+            row.iter_mut().for_each(|us| *us = random.skewed(50, 1_000));
+        }
+    }
+
+    /// Parts of what was sent together arrive one after the other, and
+    /// somebody looks meanwhile.
+    fn slow_links(&mut self, random: &mut Random) {
+        self.gossip_ms = random.between(3, 10) as u32;
+        for row in &mut self.delays {
+            row.iter_mut()
+                .for_each(|us| *us = random.skewed(2_000, 30_000));
+        }
+        let readers = (0..random.between(2, 5)).map(|n| (1 + n as usize % (self.nodes - 1), true));
+        self.places = [(0, false)].into_iter().chain(readers).collect();
+        self.clients = self.places.len();
+    }
+
+    /// The last node hears of what it is told of before it hears of that.
+    fn one_slow_link(&mut self, random: &mut Random) {
+        self.gossip_ms = 1;
+        for row in &mut self.delays {
+            row.iter_mut().for_each(|us| *us = random.skewed(50, 500));
+        }
+        let last = self.nodes - 1;
+        self.delays[0][last] = random.between(10_000, 60_000);
+        self.places = vec![(0, false), (1, false), (last, true), (last, true)];
+        self.clients = self.places.len();
     }
 }
 

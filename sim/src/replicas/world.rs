@@ -76,7 +76,7 @@ impl World {
         self.write_all();
         self.settle()?;
         for client in 0..self.plan.clients {
-            let home = self.random.index(self.plan.nodes);
+            let home = self.first_home(client);
             let session = self.new_session();
             self.clients.push(Client::new(&self.plan, session, home));
             assert_eq!(self.clients.len(), client + 1);
@@ -95,6 +95,11 @@ impl World {
     /// How many there were.
     pub(super) fn operations(&self) -> u64 {
         (self.history.len() + self.shared.len()) as u64
+    }
+
+    fn first_home(&mut self, client: usize) -> usize {
+        let any = self.random.index(self.plan.nodes);
+        self.plan.places.get(client).map_or(any, |(home, _)| *home)
     }
 
     fn new_session(&mut self) -> usize {
@@ -306,7 +311,7 @@ impl World {
             self.end_turn(at);
         }
         for client in 0..self.clients.len() {
-            let home = self.random.index(self.plan.nodes);
+            let home = self.first_home(client);
             let session = self.new_session();
             let old = &mut self.clients[client];
             let (left, waited) = (old.left, old.waits);
@@ -331,12 +336,12 @@ impl World {
         }
         let mut complete = true;
         for node in &mut self.nodes {
-            complete &= node.save_on();
+            complete &= node.save_on(self.plan.save_bytes);
         }
         if complete {
             self.nodes.iter_mut().for_each(Node::adopt_snapshot);
         } else {
-            self.after(100, Event::Save);
+            self.after(self.plan.save_us, Event::Save);
         }
     }
 

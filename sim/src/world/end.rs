@@ -30,6 +30,7 @@ impl World {
         self.until("nothing is under way", limit, |w| {
             w.clients.iter().all(Client::is_done)
                 && w.queues.rest()
+                && w.lattice.rest()
                 && w.seats.iter().all(|s| s.is_idle())
         });
     }
@@ -55,6 +56,7 @@ impl World {
         self.until("everything is read", limit, |w| w.audit.is_empty());
         self.rest();
         self.look_at_queues();
+        self.look_at_lattice();
         for seat in &self.seats {
             seat.front.kernel.shard.check();
         }

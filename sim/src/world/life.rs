@@ -2,6 +2,7 @@
 
 use super::{Power, What, World};
 use crate::history::{Epoch, Kept};
+use crate::lattice::Space;
 use crate::oracle::promise::Slowness;
 use crate::plan::{Crash, Ending};
 use crate::probes::Probe;
@@ -27,7 +28,12 @@ impl World {
             "node",
             format_args!("starts with {workers} workers, life {}", self.life),
         );
-        let config = Arc::new(settings::config(&self.plan, workers));
+        let mut config = settings::config(&self.plan, workers);
+        if self.lattice.declared {
+            let spaces = self.lattice.spaces.iter();
+            config.keyspaces = spaces.map(Space::keyspace).collect();
+        }
+        let config = Arc::new(config);
         let shared = Arc::new(Shared::new(
             workers,
             self.plan.seed ^ u64::from(self.life),

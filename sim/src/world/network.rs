@@ -196,7 +196,7 @@ impl World {
     }
 
     fn send_message(&mut self, from: usize, to: usize, message: Message) {
-        if self.fault.loses_message(&mut self.chance) {
+        if self.fault.loses_message(&message, &mut self.chance) {
             return;
         }
         let (low, high) = self.plan.message_us;

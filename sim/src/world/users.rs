@@ -23,6 +23,9 @@ impl World {
     }
 
     pub(super) fn on_act(&mut self, client: usize) {
+        if let Some(number) = self.lattice_client(client) {
+            return self.on_lattice_act(number);
+        }
         if let Some(number) = self.queue_client(client) {
             return self.on_queue_act(number);
         }
@@ -237,6 +240,9 @@ impl World {
 
     pub(super) fn on_bytes_to_client(&mut self, link: usize, bytes: &[u8]) {
         let client = self.links[link].client;
+        if let Some(number) = self.lattice_client(client) {
+            return self.on_bytes_to_lattice_client(number, link, bytes);
+        }
         if let Some(number) = self.queue_client(client) {
             return self.on_bytes_to_queue_client(number, link, bytes);
         }
@@ -399,6 +405,9 @@ impl World {
 
     pub(super) fn on_client_lost(&mut self, link: usize) {
         let client = self.links[link].client;
+        if let Some(number) = self.lattice_client(client) {
+            return self.on_lattice_client_lost(number, link);
+        }
         if let Some(number) = self.queue_client(client) {
             return self.on_queue_client_lost(number, link);
         }

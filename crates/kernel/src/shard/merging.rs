@@ -10,6 +10,7 @@ use super::replica::Other;
 use super::types::{Any, Entry, Key, OwnedValue};
 use super::{Env, Shard};
 use crate::durable::effect::{Effect, NotAnEffect};
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::algebra::{Corrupt, DataType, Tuning};
 use rufous_datatype::object::{Object, Tag};

@@ -6,6 +6,7 @@ use super::db::{Db, Found, Outside, packed};
 use super::lattice::is_small;
 use super::record::{Head, PACKED};
 use super::types::{Key, fits_packed};
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::object::{Object, Registered, Tag};
@@ -216,7 +217,9 @@ impl Db {
     }
 
     fn forget_grave(&mut self, key: Key<'_>, horizon: u64, env: &mut Env) {
-        self.capture_grave(key.bytes, &mut env.snapshot);
+        if !planted::is(Planted::SnapshotMissesForgotten) {
+            self.capture_grave(key.bytes, &mut env.snapshot);
+        }
         let parity = self.graves.parity_of(key.bytes).unwrap_or(self.parity);
         let Some(mut object) = self.graves.take(key.bytes) else {
             return;
@@ -235,7 +238,9 @@ impl Db {
         if !self.is_replicated(found.handle) || self.shape_of(found.handle).1 {
             return;
         }
-        self.capture(found.handle, &mut env.snapshot);
+        if !planted::is(Planted::SnapshotMissesForgotten) {
+            self.capture(found.handle, &mut env.snapshot);
+        }
         let (_, object) = self.object_mut(found.handle);
         let before = object.heap_bytes();
         let forgotten = object.forget(horizon, TOMBSTONES);

@@ -18,6 +18,7 @@ use crate::durable::effect::Effect;
 use crate::keyspace::{Keyspace, Keyspaces};
 use crate::lock::Ticket;
 use crate::multi::{Multi, NodeAction};
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::replicas::{Figures, Outbox, Replicas};
 use crate::shard::{Keyed, Keying, Shard};
@@ -446,7 +447,8 @@ impl<P: Program> Worker<P> {
             .placement
             .lattice(name)
             .map(|k| k.spread(self.placement.workers()));
-        if spread.is_some_and(|spread| spread > 1) {
+        let untold = planted::is(Planted::StartNotTold) && planted::now_and_then();
+        if !untold && spread.is_some_and(|spread| spread > 1) {
             self.shard.changeset().touch(db as u8, key);
         }
     }

@@ -73,7 +73,9 @@ impl World {
             }
             Ok(None) => {}
         }
-        let (writes, floor) = (self.random.chance(0.5), self.clients[client].keeps.floor());
+        let only_reads = self.plan.places.get(client).is_some_and(|(_, only)| *only);
+        let writes = self.random.chance(0.5) && !only_reads;
+        let floor = self.clients[client].keeps.floor();
         let mut written = 0;
         let what = match writes {
             true => {

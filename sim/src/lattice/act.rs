@@ -1,0 +1,92 @@
+//! What clients did to lattice keys, and how sure it is that it was done and
+//! is kept.
+
+use super::Thing;
+use crate::history::{Epoch, Outcome, Record};
+use crate::model::{Op, Step};
+
+/// What a command does to a key.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Deed {
+    /// A string is written, or deleted; it may have a time to live. `over`:
+    /// values that its connection had seen or written there before.
+    Write {
+        key: usize,
+        value: Option<Thing>,
+        px: Option<u64>,
+        over: Vec<Thing>,
+    },
+    /// The string that is there is written again.
+    Rewrite {
+        key: usize,
+    },
+    /// `needs`: what has to be shown to whoever is shown this.
+    Add {
+        key: usize,
+        thing: Thing,
+        needs: Vec<(usize, Thing)>,
+    },
+    /// One thing, or the key. `covered`: what was there and is gone.
+    Remove {
+        key: usize,
+        thing: Option<Thing>,
+        covered: Vec<Thing>,
+    },
+    /// By so many quarters.
+    Count {
+        key: usize,
+        by: i64,
+    },
+    Flush {
+        db: usize,
+    },
+}
+
+impl Deed {
+    /// The key; a flush has none.
+    pub(super) fn key(&self) -> Option<usize> {
+        match *self {
+            Deed::Write { key, .. }
+            | Deed::Rewrite { key }
+            | Deed::Add { key, .. }
+            | Deed::Remove { key, .. }
+            | Deed::Count { key, .. } => Some(key),
+            Deed::Flush { .. } => None,
+        }
+    }
+}
+
+/// A command, or a transaction of several.
+#[derive(Clone, Debug)]
+pub(super) struct Act {
+    /// Of the node, from 1 on.
+    pub life: usize,
+    pub asked_us: u64,
+    /// `u64::MAX`: nobody knows whether it was done.
+    pub answered_us: u64,
+    pub refused: bool,
+    pub deeds: Vec<Deed>,
+}
+
+impl Act {
+    /// Whether it was done, and all of these ends of the node have to keep it.
+    pub(super) fn is_sure(&self, epochs: &[Epoch]) -> bool {
+        let record = Record {
+            op: Op::One(Step::Flush),
+            outcome: Outcome::Open,
+            connection: 0,
+            order: 0,
+            asked_us: self.asked_us,
+            answered_us: self.answered_us,
+        };
+        let ends = &epochs[self.life - 1..];
+        !self.refused
+            && self.answered_us != u64::MAX
+            && ends.iter().all(|epoch| epoch.holds(&record))
+    }
+
+    /// Whether it was over when the other was asked for.
+    pub(super) fn is_before(&self, other: &Act) -> bool {
+        self.life < other.life || self.answered_us <= other.asked_us
+    }
+}

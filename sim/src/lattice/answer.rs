@@ -1,0 +1,142 @@
+//! What replies to clients of lattice keyspaces say.
+
+use super::{Ask, Asked, Lattice, Thing, View};
+use crate::client::refusal;
+use rufous_resp::Reply;
+
+fn thing(text: &[u8]) -> Result<Thing, String> {
+    let digits = text.strip_prefix(b"m").unwrap_or(text);
+    let digits = digits.split(|b| *b == b'.').next().unwrap_or_default();
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|d| d.parse().ok());
+    number.ok_or_else(|| format!("nobody made {}", String::from_utf8_lossy(text)))
+}
+
+/// A sum in quarters.
+fn quarters(text: &[u8]) -> Result<i64, String> {
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|t| t.parse::<f64>().ok());
+    let exact = number.map(|n| n * 4.0).filter(|n| n.fract() == 0.0);
+    exact
+        .map(|n| n as i64)
+        .ok_or_else(|| format!("no sum: {}", String::from_utf8_lossy(text)))
+}
+
+/// Whether the reply to a removal says that something was there.
+fn was_there(reply: &Reply) -> bool {
+    matches!(reply, Reply::Integer(n) if *n > 0)
+}
+
+impl Lattice {
+    /// What was asked for was answered.
+    pub fn answer(&mut self, client: usize, asked: Asked, now_us: u64) -> Result<(), String> {
+        let Some(last) = asked.got.last() else {
+            return Ok(());
+        };
+        if let Some(_why) = asked.got.iter().find_map(refusal) {
+            if let Ask::Act(act) = asked.ask {
+                self.acts[act].refused = matches!(last, Reply::Error(_));
+            }
+            self.clients[client].ready &= !matches!(asked.ask, Ask::Ready | Ask::Look(_));
+            return Ok(());
+        }
+        match asked.ask {
+            Ask::Ready => {
+                let there = |reply: &Reply| match reply {
+                    Reply::Simple(_) => true,
+                    Reply::Error(text) => text.ends_with(b"with this name exists"),
+                    _ => false,
+                };
+                self.clients[client].ready = asked.got.iter().all(there);
+            }
+            Ask::Table => {}
+            Ask::Impossible => {
+                let says =
+                    |text: &[u8]| String::from_utf8_lossy(text).contains("coordination-free");
+                if !matches!(last, Reply::Error(text) if says(text)) {
+                    return Err(format!("what cannot be done was done: {last:?}"));
+                }
+            }
+            Ask::Act(act) => self.acknowledge(client, act, last, asked.got.len(), now_us)?,
+            Ask::Look(keys) => match last {
+                Reply::Array(all) if asked.got.len() == keys.len() + 2 => {
+                    for (key, reply) in keys.iter().zip(all) {
+                        self.shown(client, *key, reply)?;
+                    }
+                }
+                reply => self.shown(client, keys[0], reply)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn shown(&mut self, client: usize, key: usize, reply: &Reply) -> Result<(), String> {
+        let view = self.view(key, reply)?;
+        let Some(worker) = self.auditor(client) else {
+            return self.look(client, key, &view);
+        };
+        self.audit.remove(&(worker, key));
+        self.seen.insert((worker, key), view);
+        Ok(())
+    }
+
+    fn view(&self, key: usize, reply: &Reply) -> Result<View, String> {
+        let mut view = View::default();
+        match reply {
+            Reply::Null => {}
+            Reply::Bulk(text) if self.keys[key].kind.counts() => view.sum = quarters(text)?,
+            Reply::Bulk(text) => {
+                view.things.insert(thing(text)?);
+            }
+            Reply::Array(all) => {
+                for element in all {
+                    let Reply::Bulk(text) = element else {
+                        return Err(format!("no element: {element:?}"));
+                    };
+                    if !view.things.insert(thing(text)?) {
+                        return Err(format!("an element that is there twice: {all:?}"));
+                    }
+                }
+            }
+            other => return Err(format!("no reply to a read: {other:?}")),
+        }
+        Ok(view)
+    }
+
+    fn acknowledge(
+        &mut self,
+        client: usize,
+        number: usize,
+        reply: &Reply,
+        replies: usize,
+        now_us: u64,
+    ) -> Result<(), String> {
+        let mut deeds = std::mem::take(&mut self.acts[number].deeds);
+        let parts = match reply {
+            Reply::Array(parts) if replies > 1 => &parts[..],
+            reply => std::slice::from_ref(reply),
+        };
+        // Some of it was done at most: nobody knows.
+        let failed = parts.iter().find(|part| matches!(part, Reply::Error(_)));
+        match failed {
+            Some(error) if refusal(error).is_none() => {
+                return Err(format!("an act failed: {error:?}, {deeds:?}"));
+            }
+            Some(_) => {}
+            // A transaction of nothing.
+            None if parts.is_empty() => {}
+            None => {
+                // One command may add several things.
+                let last = parts.len() - 1;
+                for (at, deed) in deeds.iter_mut().enumerate() {
+                    self.learn(client, deed, was_there(&parts[at.min(last)]));
+                }
+                self.acts[number].answered_us = now_us;
+            }
+        }
+        self.acts[number].deeds = deeds;
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! Clients of lattice keyspaces: several workers have replicas of each key,
+//! all take writes, and only after quiet must they show the same.
+//!
+//! Every value, member and field is written once, so that a read tells whose
+//! write it has seen; sums have bounds. Oracles: what a connection has seen or
+//! written stays, as long as nobody takes it away, and does not come back when
+//! it has gone ([`session`]); after quiet all workers show the same, and that
+//! is what the acknowledged operations allow ([`judge`]).
+//!
+//! - [`space`]: the keyspaces and keys of a run
+//! - [`act`]: what was done, and how sure that is
+//! - [`ask`], [`answer`]: what clients ask for, and what replies say
+
+mod act;
+mod answer;
+mod ask;
+mod judge;
+mod session;
+mod space;
+
+pub use judge::Judged;
+pub use space::{Key, Kind, Space};
+
+use crate::client::State;
+use crate::plan::Plan;
+use crate::random::Random;
+use act::Act;
+use rufous_resp::{Reply, ReplyParser};
+use session::Session;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// As many as a node has workers, at most: each looks at one of them.
+pub const AUDITORS: usize = 4;
+
+/// What a client has asked for.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// The database, and that the keyspaces are there.
+    Ready,
+    /// The act of this number.
+    Act(usize),
+    /// What is at these keys.
+    Look(Vec<usize>),
+    /// Something that nobody can do alone.
+    Impossible,
+    /// A change of the keyspaces, which may be refused.
+    Table,
+}
+
+#[derive(Debug)]
+pub struct Asked {
+    pub ask: Ask,
+    /// Replies to come, and those that came.
+    wanted: usize,
+    pub got: Vec<Reply>,
+}
+
+#[derive(Debug)]
+pub struct LatticeClient {
+    pub state: State,
+    pub ready: bool,
+    pub asked: VecDeque<Asked>,
+    /// Things that it still wants to do.
+    pub left: u64,
+    pub db: usize,
+    pub random: Random,
+    session: Session,
+    parser: ReplyParser,
+    received: Vec<u8>,
+}
+
+impl LatticeClient {
+    fn new(seed: u64, number: usize, left: u64) -> Self {
+        Self {
+            state: State::Away,
+            ready: false,
+            asked: VecDeque::new(),
+            left,
+            db: 0,
+            random: Random::new(seed, &format!("lattice client {number}")),
+            session: Session::default(),
+            parser: ReplyParser::default(),
+            received: Vec::new(),
+        }
+    }
+
+    pub fn connected(&mut self, link: usize, life: usize) {
+        self.state = State::Connected(link);
+        self.ready = false;
+        self.session = Session::new(life);
+        self.parser = ReplyParser::default();
+        self.received.clear();
+    }
+
+    fn ask(&mut self, ask: Ask, wanted: usize) {
+        self.asked.push_back(Asked {
+            ask,
+            wanted,
+            got: Vec::new(),
+        });
+    }
+
+    /// Bytes came; gives what was answered by them.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Vec<Asked>, String> {
+        self.received.extend_from_slice(bytes);
+        let mut answered = Vec::new();
+        loop {
+            let parsed = self.parser.parse(&self.received);
+            let (done, reply) = parsed.map_err(|e| format!("not a reply: {e:?}"))?;
+            self.received.drain(..done);
+            let Some(reply) = reply else {
+                return Ok(answered);
+            };
+            let Some(asked) = self.asked.front_mut() else {
+                return match reply {
+                    Reply::Error(_) => Ok(answered),
+                    reply => Err(format!("a reply that nobody asked for: {reply:?}")),
+                };
+            };
+            asked.got.push(reply);
+            if asked.got.len() == asked.wanted {
+                answered.extend(self.asked.pop_front());
+            }
+        }
+    }
+}
+
+/// A member, field or value, by its number.
+type Thing = u64;
+
+/// What is at a key: things, or a sum in quarters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    pub things: BTreeSet<Thing>,
+    pub sum: i64,
+}
+
+/// All of it, and what was seen.
+#[derive(Debug, Default)]
+pub struct Lattice {
+    /// The last ones look at everything.
+    pub clients: Vec<LatticeClient>,
+    pub spaces: Vec<Space>,
+    /// Whether the settings name the keyspaces.
+    pub declared: bool,
+    pub keys: Vec<Key>,
+    /// Keys that transactions write together.
+    groups: Vec<Vec<usize>>,
+    acts: Vec<Act>,
+    /// The acts that made things, or wrote values.
+    made: BTreeMap<Thing, usize>,
+    /// Things that somebody has asked to remove, one by one.
+    removed: BTreeSet<Thing>,
+    /// Acts on each key, and flushes of each database.
+    of_key: Vec<Vec<usize>>,
+    flushes: BTreeMap<usize, Vec<usize>>,
+    next: Thing,
+    /// Pairs of worker and key still to be looked at, and what was there.
+    pub audit: BTreeSet<(usize, usize)>,
+    seen: BTreeMap<(usize, usize), View>,
+    pipeline: u64,
+}
+
+impl Lattice {
+    pub fn new(plan: &Plan) -> Self {
+        // Replicas take what others send, whatever the limit.
+        if !plan.lattice || plan.maxmemory.is_some() {
+            return Self::default();
+        }
+        let mut r = Random::new(plan.seed, "lattice");
+        let count = r.between(2, 5) as usize;
+        let client = |n| LatticeClient::new(plan.seed, n, plan.lattice_commands / count as u64);
+        let spaces = space::spaces(&mut r);
+        let (keys, groups) = space::keys(&mut r, &spaces);
+        Self {
+            clients: (0..count + AUDITORS).map(client).collect(),
+            declared: r.chance(0.3),
+            of_key: vec![Vec::new(); keys.len()],
+            pipeline: r.weighted(&[(3, 1), (2, 3)]),
+            spaces,
+            keys,
+            groups,
+            ..Self::default()
+        }
+    }
+
+    /// The worker that a client looks at everything of.
+    pub fn auditor(&self, client: usize) -> Option<usize> {
+        client.checked_sub(self.clients.len() - AUDITORS)
+    }
+
+    pub fn rest(&self) -> bool {
+        self.clients.iter().all(|client| client.asked.is_empty())
+    }
+
+    /// How many commands came to an end.
+    pub fn operations(&self) -> u64 {
+        self.acts.len() as u64
+    }
+}

@@ -1,0 +1,213 @@
+//! What one connection has seen and written. It talks to the same replica of
+//! a key all the time, and so what it has seen stays, as long as nobody
+//! removes it; and what it has removed or replaced does not come back.
+//!
+//! A thing may need others: who is shown it has to be shown them from then on.
+
+use super::act::Deed;
+use super::{Kind, Lattice, Thing, View};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Session {
+    /// Things that were shown to it or that it has added, by key.
+    known: BTreeMap<usize, BTreeSet<Thing>>,
+    /// Of these, those that it has added.
+    own: BTreeSet<(usize, Thing)>,
+    /// What it has removed.
+    gone: BTreeSet<Thing>,
+    /// The value of a register, and those before it.
+    now: BTreeMap<usize, Thing>,
+    past: BTreeMap<usize, BTreeSet<Thing>>,
+    /// Of the node.
+    pub(super) life: usize,
+}
+
+impl Session {
+    pub(super) fn new(life: usize) -> Self {
+        Self {
+            life,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn known(&self, key: usize) -> impl Iterator<Item = Thing> + '_ {
+        self.known.get(&key).into_iter().flatten().copied()
+    }
+
+    /// Values that a write now comes after.
+    fn over(&self, key: usize) -> Vec<Thing> {
+        let past = self.past.get(&key).into_iter().flatten();
+        past.chain(self.now.get(&key)).copied().collect()
+    }
+
+    fn replace(&mut self, key: usize, value: Option<Thing>) {
+        let before = match value {
+            Some(value) => self.now.insert(key, value),
+            None => self.now.remove(&key),
+        };
+        if let Some(before) = before.filter(|before| Some(*before) != value) {
+            self.past.entry(key).or_default().insert(before);
+        }
+    }
+}
+
+impl Lattice {
+    /// What has to be shown to whoever is shown something that this client adds
+    /// to the key now. (Of one keyspace, and of sets that only grow.)
+    pub(super) fn needs(&self, client: usize, key: usize) -> Vec<(usize, Thing)> {
+        let Some(space) = self.keys[key].space else {
+            return Vec::new();
+        };
+        let (own, seen) = self.spaces[space].orders();
+        let session = &self.clients[client].session;
+        let grown =
+            |at: usize| self.keys[at].space == Some(space) && self.keys[at].kind == Kind::Grown;
+        let known = session.known.iter().filter(|(at, _)| grown(**at));
+        let all = known.flat_map(|(at, things)| things.iter().map(|thing| (*at, *thing)));
+        all.filter(|need| seen || own && session.own.contains(need))
+            .collect()
+    }
+
+    /// A deed of this client was acknowledged.
+    pub(super) fn learn(&mut self, client: usize, deed: &mut Deed, was_there: bool) {
+        let session = &mut self.clients[client].session;
+        match deed {
+            Deed::Write {
+                key, value, over, ..
+            } => {
+                *over = session.over(*key);
+                session.replace(*key, *value);
+            }
+            Deed::Add { key, thing, .. } => {
+                session.known.entry(*key).or_default().insert(*thing);
+                session.own.insert((*key, *thing));
+            }
+            Deed::Remove {
+                key,
+                thing,
+                covered,
+            } => {
+                *covered = match thing {
+                    Some(thing) if was_there => vec![*thing],
+                    Some(_) => Vec::new(),
+                    None => session.known(*key).collect(),
+                };
+                session.gone.extend(covered.iter());
+            }
+            Deed::Rewrite { .. } | Deed::Count { .. } | Deed::Flush { .. } => {}
+        }
+    }
+
+    /// A client was shown what is at a key.
+    pub(super) fn look(&mut self, client: usize, key: usize, view: &View) -> Result<(), String> {
+        let kind = self.keys[key].kind;
+        for thing in &view.things {
+            self.is_made(key, *thing)?;
+        }
+        if kind.is_register() {
+            return self.look_at_register(client, key, view);
+        }
+        let session = &self.clients[client].session;
+        let name = String::from_utf8_lossy(&self.keys[key].name);
+        if let Some(thing) = view.things.intersection(&session.gone).next() {
+            return Err(format!("{name} shows {thing} again"));
+        }
+        let lost =
+            |thing: &Thing| !view.things.contains(thing) && !self.may_be_removed(key, *thing);
+        if let Some(thing) = session.known(key).find(lost) {
+            return Err(format!("{name} does not show {thing}, which it has to"));
+        }
+        for thing in &view.things {
+            self.know(client, key, *thing);
+        }
+        Ok(())
+    }
+
+    fn know(&mut self, client: usize, key: usize, thing: Thing) {
+        let session = &mut self.clients[client].session;
+        if !session.known.entry(key).or_default().insert(thing) {
+            return;
+        }
+        let act = &self.acts[self.made[&thing]];
+        // An end of the node may lose what a thing needs, and keep the thing.
+        if act.life != session.life {
+            return;
+        }
+        for deed in &act.deeds {
+            if let Deed::Add {
+                thing: added,
+                needs,
+                ..
+            } = deed
+                && *added == thing
+            {
+                for (at, need) in needs {
+                    session.known.entry(*at).or_default().insert(*need);
+                }
+            }
+        }
+    }
+
+    fn look_at_register(&mut self, client: usize, key: usize, view: &View) -> Result<(), String> {
+        let shown = view.things.first().copied();
+        let session = &mut self.clients[client].session;
+        // The deadline of any value, also of one that was replaced, can be
+        // set: then it is written again.
+        if self.keys[key].kind == Kind::Fleeting {
+            return Ok(());
+        }
+        let past = session.past.get(&key);
+        if let Some(value) = shown.filter(|value| past.is_some_and(|past| past.contains(value))) {
+            let name = String::from_utf8_lossy(&self.keys[key].name);
+            return Err(format!("{name} is {value} again"));
+        }
+        session.replace(key, shown);
+        Ok(())
+    }
+
+    /// Somebody has asked for it to be there.
+    pub(super) fn is_made(&self, key: usize, thing: Thing) -> Result<(), String> {
+        let name = String::from_utf8_lossy(&self.keys[key].name);
+        let Some(act) = self.made.get(&thing).map(|act| &self.acts[*act]) else {
+            return Err(format!("{name} shows {thing}, which nobody made"));
+        };
+        if act.refused {
+            return Err(format!("{name} shows {thing}, which was refused"));
+        }
+        let here = act.deeds.iter().any(|deed| match deed {
+            Deed::Add {
+                key: at, thing: t, ..
+            } => (*at, *t) == (key, thing),
+            Deed::Write { key: at, value, .. } => (*at, *value) == (key, Some(thing)),
+            _ => false,
+        });
+        match here {
+            true => Ok(()),
+            false => Err(format!("{name} shows {thing}, which was made elsewhere")),
+        }
+    }
+
+    /// Whether somebody may have removed it.
+    pub(super) fn may_be_removed(&self, key: usize, thing: Thing) -> bool {
+        if self.removed.contains(&thing) {
+            return true;
+        }
+        let Some(made) = self.made.get(&thing).map(|act| &self.acts[*act]) else {
+            return true;
+        };
+        let whole = |act: &usize| {
+            let removes = |deed: &Deed| matches!(deed, Deed::Remove { thing: None, key: at, .. } if *at == key);
+            self.acts[*act].deeds.iter().any(removes)
+        };
+        let flushes = self.flushes.get(&self.keys[key].db).into_iter().flatten();
+        let mut all = self.of_key[key]
+            .iter()
+            .filter(|act| whole(act))
+            .chain(flushes);
+        all.any(|act| {
+            let act = &self.acts[*act];
+            !act.refused && !act.is_before(made)
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! The keyspaces and keys of a run.
+
+use crate::random::Random;
+use rufous_kernel::keyspace::{Keyspace, Regime};
+
+/// A lattice keyspace.
+#[derive(Clone, Debug)]
+pub struct Space {
+    pub name: String,
+    pub level: &'static str,
+    /// 0: all.
+    pub threads: u16,
+    pub cut: bool,
+    pub gossip_ms: u64,
+    /// Nobody changes more of it than its epochs.
+    pub is_fixed: bool,
+    pub db: usize,
+}
+
+const LEVELS: [&str; 9] = [
+    "eventual",
+    "read-committed",
+    "item-cut",
+    "monotonic-reads",
+    "monotonic-writes",
+    "writes-follow-reads",
+    "read-your-writes",
+    "pram",
+    "pram+writes-follow-reads",
+];
+
+impl Space {
+    /// The words after `KEYSPACE CREATE`.
+    pub fn words(&self) -> Vec<String> {
+        let threads = match self.threads {
+            0 => "all".into(),
+            n => n.to_string(),
+        };
+        let cut = if self.cut { "yes" } else { "no" };
+        let words = [
+            &self.name,
+            "PREFIX",
+            &self.prefix(),
+            "REGIME",
+            "lattice",
+            "LEVEL",
+            self.level,
+            "THREADS",
+            &threads,
+            "CUT",
+            cut,
+            "GOSSIP",
+            &self.gossip_ms.to_string(),
+        ];
+        words.map(str::to_string).to_vec()
+    }
+
+    fn prefix(&self) -> String {
+        format!("{}:", self.name)
+    }
+
+    /// As the settings have it.
+    pub fn keyspace(&self) -> Keyspace {
+        Keyspace {
+            regime: Regime::Lattice,
+            // invariant: these are levels
+            level: self.level.parse().expect("a level"),
+            threads: self.threads,
+            cut: self.cut,
+            gossip_ms: self.gossip_ms as u32,
+            ..Keyspace::new(&self.name, self.prefix().as_bytes())
+        }
+    }
+
+    fn orders_own(&self) -> bool {
+        const ORDERED: [&str; 4] = [
+            "monotonic-writes",
+            "writes-follow-reads",
+            "pram",
+            "pram+writes-follow-reads",
+        ];
+        self.is_fixed && self.threads == 0 && (self.cut || ORDERED.contains(&self.level))
+    }
+
+    /// What has to be shown before a write: what its connection wrote before,
+    /// and where there is a causal cut what it saw, too.
+    pub fn orders(&self) -> (bool, bool) {
+        (self.orders_own(), self.is_fixed && self.cut)
+    }
+}
+
+pub(super) fn spaces(r: &mut Random) -> Vec<Space> {
+    let gossip = r.skewed(1, 300);
+    let space = |n, r: &mut Random| {
+        let cut = r.chance(0.25);
+        Space {
+            name: format!("l{n}"),
+            level: LEVELS[r.index(LEVELS.len())],
+            threads: match cut {
+                true => 0,
+                false => r.weighted(&[(4, 0), (1, 1), (2, 2), (1, 3)]),
+            },
+            cut,
+            gossip_ms: gossip.max(r.skewed(1, 300)),
+            is_fixed: r.chance(0.8),
+            db: 4 + usize::from(r.chance(0.2)),
+        }
+    };
+    (0..r.between(1, 3)).map(|n| space(n, r)).collect()
+}
+
+/// What a key is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string that is written and deleted.
+    Register,
+    /// A string that has a time to live now and then.
+    Fleeting,
+    /// A string that transactions write together with others.
+    Group,
+    Set,
+    Hash,
+    Sorted,
+    /// A set of which nobody removes anything.
+    Grown,
+    Count,
+    Float,
+    HashCount,
+    ScoreCount,
+}
+
+impl Kind {
+    pub fn is_register(self) -> bool {
+        matches!(self, Kind::Register | Kind::Fleeting | Kind::Group)
+    }
+
+    pub fn counts(self) -> bool {
+        use Kind::{Count, Float, HashCount, ScoreCount};
+        matches!(self, Count | Float | HashCount | ScoreCount)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub name: Vec<u8>,
+    pub kind: Kind,
+    pub db: usize,
+    /// None: a strict key.
+    pub space: Option<usize>,
+}
+
+pub(super) fn keys(r: &mut Random, spaces: &[Space]) -> (Vec<Key>, Vec<Vec<usize>>) {
+    use Kind::{
+        Count, Fleeting, Float, Group, Grown, Hash, HashCount, Register, ScoreCount, Set, Sorted,
+    };
+    let kinds = [
+        Register, Fleeting, Set, Hash, Sorted, Count, Float, HashCount, ScoreCount,
+    ];
+    let mut keys = Vec::new();
+    let share = r.weighted(&[(1, 0.3), (1, 0.7)]);
+    for (space, at) in spaces.iter().enumerate() {
+        let some = kinds.into_iter().filter(|_| r.chance(share));
+        let chosen: Vec<_> = some.chain([Grown, Grown, Group, Group]).collect();
+        for (n, kind) in chosen.into_iter().enumerate() {
+            let name = format!("{}:{kind:?}{n}", at.name).to_lowercase();
+            keys.push(Key {
+                name: name.into_bytes(),
+                kind,
+                db: at.db,
+                space: Some(space),
+            });
+        }
+    }
+    for db in [4, 5] {
+        keys.push(Key {
+            name: format!("strict:{db}").into_bytes(),
+            kind: Grown,
+            db,
+            space: None,
+        });
+    }
+    let groups = [4, 5].map(|db| {
+        let of = |(_, key): &(usize, &Key)| key.db == db && key.kind == Group;
+        keys.iter().enumerate().filter(of).map(|(n, _)| n).collect()
+    });
+    (keys, groups.to_vec())
+}

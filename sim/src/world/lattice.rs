@@ -1,0 +1,183 @@
+//! What the clients of lattice keyspaces do; see [`crate::lattice`].
+
+use super::network::Link;
+use super::{CALM_LIMIT_US, Power, What, World};
+use crate::client::State;
+use crate::lattice::{Ask, Judged};
+use crate::probes::Probe;
+use crate::seat::Arrival;
+use crate::trace::show;
+use rufous_base::ConnInfo;
+use rufous_resp::Reply;
+
+impl World {
+    /// Which client of lattice keyspaces this is, if it is one.
+    pub(super) fn lattice_client(&self, client: usize) -> Option<usize> {
+        client.checked_sub(self.clients.len() + self.queues.clients.len())
+    }
+
+    fn number_of(&self, number: usize) -> usize {
+        self.clients.len() + self.queues.clients.len() + number
+    }
+
+    pub(super) fn on_lattice_act(&mut self, number: usize) {
+        let client = self.number_of(number);
+        let audits = self.lattice.auditor(number);
+        if audits.is_some_and(|worker| !self.lattice.audit.iter().any(|(at, _)| *at == worker)) {
+            return;
+        }
+        match self.lattice.clients[number].state {
+            State::Away if self.power == Power::Up => self.connect_lattice_client(number, audits),
+            State::Away => {
+                let wait = self.network.skewed(500, 50_000);
+                return self.act_in(client, wait);
+            }
+            State::Connected(_) => {}
+        }
+        let State::Connected(link) = self.lattice.clients[number].state else {
+            return;
+        };
+        let me = &self.lattice.clients[number];
+        if !me.asked.is_empty() || !self.links[link].open || self.links[link].ended {
+            return;
+        }
+        if audits.is_none() && (self.calm || me.left == 0) {
+            return;
+        }
+        let mut bytes = Vec::new();
+        match audits {
+            Some(worker) => self.lattice.audit(number, worker, &mut bytes),
+            None => self.lattice.compose(number, self.now_us, &mut bytes),
+        }
+        self.send_to_node(link, bytes);
+        let leaves = self.plan.disconnect;
+        if audits.is_none() && self.lattice.clients[number].random.chance(leaves) {
+            self.leave_lattice(link);
+        }
+    }
+
+    /// The client goes away at once, or sends no more and reads on.
+    fn leave_lattice(&mut self, link: usize) {
+        let gone = self.network.chance(0.6);
+        let at = self.arrival_at_node(link);
+        self.push(at, Some(self.life), What::LeftNode { link, gone });
+        if gone {
+            self.push(self.now_us, None, What::ClientLost { link });
+        }
+        self.links[link].ended = true;
+    }
+
+    fn connect_lattice_client(&mut self, number: usize, worker: Option<usize>) {
+        let any = self.network.index(self.seats.len());
+        let worker = worker.unwrap_or(any);
+        let conn = self.seats[worker].new_connection();
+        let link = self.links.len();
+        let client = self.number_of(number);
+        self.links.push(Link::new(client, worker, conn, self.life));
+        self.places
+            .insert((worker, conn.slot, conn.generation), link);
+        self.lattice.clients[number].connected(link, self.life as usize);
+        let info = ConnInfo {
+            peer: format!("127.0.0.1:{}", 10_000 + link),
+            local: "127.0.0.1:6379".into(),
+            is_local: true,
+            is_internal: false,
+        };
+        self.arrive(worker, Arrival::Opened(conn, info));
+    }
+
+    pub(super) fn on_bytes_to_lattice_client(&mut self, number: usize, link: usize, bytes: &[u8]) {
+        if self.lattice.clients[number].state != State::Connected(link) {
+            return;
+        }
+        self.trace.note(
+            self.now_us,
+            format_args!("l{number}"),
+            format_args!("receives {}", show(bytes)),
+        );
+        let answered = match self.lattice.clients[number].receive(bytes) {
+            Ok(answered) => answered,
+            Err(problem) => return self.fail(format!("lattice client {number}: {problem}")),
+        };
+        let any = !answered.is_empty();
+        for asked in answered {
+            match (&asked.ask, asked.got.last()) {
+                (Ask::Impossible, Some(Reply::Error(_))) => self.probes.hit(Probe::LatticeRefused),
+                (Ask::Table, Some(Reply::Simple(_))) => self.probes.hit(Probe::TableChanged),
+                (Ask::Act(_), Some(Reply::Array(_))) => self.probes.hit(Probe::LatticeExec),
+                _ => {}
+            }
+            if let Err(problem) = self.lattice.answer(number, asked, self.now_us) {
+                return self.fail(format!("lattice client {number}: {problem}"));
+            }
+        }
+        if any && self.lattice.clients[number].asked.is_empty() {
+            let most = 2 * self.plan.think_us;
+            let us = match self.lattice.auditor(number) {
+                Some(_) => 10,
+                None => self.lattice.clients[number].random.skewed(1, most),
+            };
+            // Where it was refused, it asks again after a while.
+            let wait = if self.lattice.clients[number].ready {
+                us
+            } else {
+                us.max(1_000)
+            };
+            self.act_in(self.number_of(number), wait.max(1));
+        }
+    }
+
+    pub(super) fn on_lattice_client_lost(&mut self, number: usize, link: usize) {
+        let me = &mut self.lattice.clients[number];
+        if me.state != State::Connected(link) {
+            return;
+        }
+        me.state = State::Away;
+        me.asked.clear();
+        self.trace.note(
+            self.now_us,
+            format_args!("l{number}"),
+            format_args!("lost its connection"),
+        );
+        let wait = self.network.skewed(10, 20_000);
+        self.act_in(self.number_of(number), wait);
+    }
+
+    /// Reads everything at every worker, and judges.
+    pub(super) fn look_at_lattice(&mut self) {
+        if self.lattice.clients.is_empty() || self.failed() {
+            return;
+        }
+        let limit = self.now_us + CALM_LIMIT_US;
+        self.until("lattice clients are at rest", limit, |w| w.lattice.rest());
+        // What is gone by its deadline is forgotten after it, and so this can
+        // only be asked for in runs that have none under way any more.
+        let from_us = self.now_us;
+        self.lattice.begin_audit(self.seats.len());
+        for number in 0..self.lattice.clients.len() {
+            if self.lattice.auditor(number).is_some() {
+                self.act_in(self.number_of(number), 1);
+            }
+        }
+        self.until("all replicas are read", limit, |w| {
+            w.lattice.audit.is_empty()
+        });
+        if self.failed() {
+            return;
+        }
+        let judged = self.lattice.judge(&Judged {
+            epochs: &self.history.epochs,
+            clock: &self.clock,
+            from_us,
+            now_us: self.now_us,
+            is_steady: self.plan.jumps.is_empty(),
+        });
+        if let Err(problem) = judged {
+            return self.fail(problem);
+        }
+        self.until("nobody remembers what is gone", limit, |w| {
+            let shards = w.seats.iter().map(|seat| &seat.front.kernel.shard);
+            shards.into_iter().all(|shard| shard.graves_len() == 0)
+        });
+    }
+}
