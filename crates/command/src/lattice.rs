@@ -268,6 +268,45 @@ mod tests {
     }
 
     #[test]
+    fn collections_live_their_time_and_are_made_anew_without_one() {
+        let mut rig = Rig::new();
+        rig.shard.set_keying(Some(Arc::new(Carts)));
+        let mut replicas = Replicas::new(WorkerId(0), 2);
+        let mut check = |rig: &mut Rig, request: &str, expected: &str| {
+            let stamp = replicas.stamp(rig.now);
+            rig.shard.begin_lattice(Writer { stamp });
+            rig.check(request, expected);
+            let ended = rig.shard.end_lattice().expect("begun");
+            assert_eq!(ended.refused, None, "{request}");
+            replicas.observe(ended.next);
+            rig.shard.check();
+        };
+        for (add, key) in [
+            ("SADD cart:s apple", "cart:s"),
+            ("HINCRBY cart:h f 1", "cart:h"),
+            ("ZINCRBY cart:z 1 a", "cart:z"),
+        ] {
+            let mut other = Rig::new();
+            let first = other.run(&add.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+            let first = String::from_utf8_lossy(&first).into_owned();
+            for _ in 0..2 {
+                check(&mut rig, add, &first);
+                check(&mut rig, &format!("TTL {key}"), ":-1\r\n");
+                check(&mut rig, &format!("EXPIRE {key} 100"), ":1\r\n");
+                check(&mut rig, &format!("PERSIST {key}"), ":1\r\n");
+                check(&mut rig, &format!("TTL {key}"), ":-1\r\n");
+                check(&mut rig, &format!("EXPIRE {key} 100"), ":1\r\n");
+                check(&mut rig, &format!("TTL {key}"), ":100\r\n");
+                rig.now.unix_us += 99_000_000;
+                rig.now.unix_us += 1_000_000;
+                check(&mut rig, &format!("EXISTS {key}"), ":0\r\n");
+                check(&mut rig, &format!("TTL {key}"), ":-2\r\n");
+            }
+            check(&mut rig, &format!("EXPIRE {key} 100"), ":0\r\n");
+        }
+    }
+
+    #[test]
     fn no_payload_takes_a_replicated_value_to_a_strict_key() {
         let mut rig = Rig::new();
         rig.shard.set_keying(Some(Arc::new(Carts)));

@@ -2,7 +2,7 @@
 //! is registered.
 
 use crate::algebra::{Algebra, Corrupt, DataType, Tuning};
-use crate::replicated::{Forgotten, Writer};
+use crate::replicated::{Forgotten, Refused, Writer};
 use rufous_lattice::Stamp;
 
 /// A [`DataType`] that is registered here.
@@ -280,6 +280,88 @@ macro_rules! register {
                     $(Object::$name(state) => if let Some(replicas) = <$ty>::REPLICAS {
                         (replicas.delete)(state, writer, ops);
                     },)+
+                }
+            }
+
+            /// When its time comes, in Unix milliseconds, if it is replicated
+            /// and has a deadline; otherwise 0.
+            pub fn deadline(&self) -> u64 {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.expiry.deadline)(state),
+                        None => 0,
+                    },)+
+                }
+            }
+
+            /// Where it shows nothing: the time of a stamp from which on, as the
+            /// horizon of all replicas, nobody has to know of it.
+            pub fn until(&self) -> u64 {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.expiry.until)(state),
+                        None => 0,
+                    },)+
+                }
+            }
+
+            /// What is written to it needs a stamp above this one.
+            pub fn floor(&self) -> Stamp {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.expiry.floor)(state),
+                        None => Stamp::ZERO,
+                    },)+
+                }
+            }
+
+            /// Appends encoded operations that give what is shown a deadline in
+            /// Unix milliseconds, 0 for none.
+            pub fn encode_deadline(
+                &self,
+                at: u64,
+                writer: &Writer,
+                ops: &mut Vec<u8>,
+            ) -> Result<(), Refused> {
+                match self {
+                    $(Object::$name(state) => match <$ty>::REPLICAS {
+                        Some(replicas) => (replicas.expiry.set)(state, at, writer, ops),
+                        None => Err(Refused::NO_MERGE),
+                    },)+
+                }
+            }
+
+            /// Appends encoded operations which every replica does when the
+            /// deadline has come.
+            pub fn encode_expiry(&self, ops: &mut Vec<u8>) {
+                match self {
+                    $(Object::$name(state) => if let Some(replicas) = <$ty>::REPLICAS {
+                        (replicas.expiry.pass)(state, ops);
+                    },)+
+                }
+            }
+
+            /// Whether [`Object::make_way`] has to be called with this horizon.
+            pub fn may_make_way(&self, horizon: u64) -> bool {
+                match self {
+                    $(Object::$name(state) => <$ty>::REPLICAS
+                        .and_then(|replicas| replicas.make_way)
+                        .is_some_and(|way| (way.is_due)(state, horizon)),)+
+                }
+            }
+
+            /// Before what another replica has sent is merged: of removals up to
+            /// the horizon, which every state that is still to come has seen,
+            /// those go of which it says less, as who sends it has forgotten them.
+            pub fn make_way(&mut self, sent: &Object, horizon: u64) {
+                match (self, sent) {
+                    $((Object::$name(state), Object::$name(sent)) => {
+                        let way = <$ty>::REPLICAS.and_then(|replicas| replicas.make_way);
+                        if let Some(way) = way {
+                            (way.run)(state, <$ty>::view(sent), horizon);
+                        }
+                    })+
+                    _ => {}
                 }
             }
 

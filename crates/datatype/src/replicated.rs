@@ -17,6 +17,9 @@
 //! - [`Object::newest`] is the newest stamp of a state, none if the type is not
 //!   replicated. [`Object::forget`] drops the tombstones that are not newer
 //!   than a time which all replicas have passed.
+//! - A value may have a deadline. When its time has come every replica does by
+//!   itself, and all alike, what [`Object::encode_expiry`] says, and tells no
+//!   other; see [`rufous_lattice::Deadline`].
 //! - A plain type says by [`DataType::REPLICATE`] which type replicates it, and
 //!   what its operations are there: [`apply`] does one. What cannot be done
 //!   without asking other replicas is [`Refused`].
@@ -63,6 +66,10 @@ impl Refused {
         why: "the value is of another type",
         instead: "delete it first",
     };
+    pub const CAUSAL_DEADLINE: Refused = Refused {
+        why: "of several concurrent values each would have a deadline of its own",
+        instead: "leave the deadline out, or use a keyspace without causal order",
+    };
     /// The type has no replicated one.
     pub const NO_MERGE: Refused = Refused {
         why: "values of this type do not merge",
@@ -92,7 +99,36 @@ pub struct Replicas<T: Algebra + ?Sized> {
     pub forget: fn(&mut T::State, horizon: u64, budget: usize) -> Forgotten,
     /// Appends encoded operations that delete what the state shows.
     pub delete: fn(&T::State, &Writer, &mut Vec<u8>),
+    /// What can be done with deadlines.
+    pub expiry: Expiry<T>,
+    /// See [`Object::make_way`].
+    pub make_way: Option<MakeWay<T>>,
 }
+
+/// See [`Object::make_way`].
+pub struct MakeWay<T: Algebra + ?Sized> {
+    /// Whether there may be something to do, with this horizon.
+    pub is_due: fn(&T::State, u64) -> bool,
+    pub run: for<'s> fn(&mut T::State, T::View<'s>, u64),
+}
+
+/// How values of a replicated type come to their end.
+pub struct Expiry<T: Algebra + ?Sized> {
+    /// Unix milliseconds; 0 for none.
+    pub deadline: fn(&T::State) -> u64,
+    /// See [`Object::until`].
+    pub until: fn(&T::State) -> u64,
+    /// What is written from now on needs a stamp above this one.
+    pub floor: fn(&T::State) -> Stamp,
+    /// Appends encoded operations that give what the state shows a deadline, or
+    /// none with 0.
+    pub set: SetDeadline<T>,
+    /// Appends what every replica does when the time has come.
+    pub pass: fn(&T::State, &mut Vec<u8>),
+}
+
+pub type SetDeadline<T> =
+    fn(&<T as Algebra>::State, u64, &Writer, &mut Vec<u8>) -> Result<(), Refused>;
 
 /// How a plain type is replicated.
 pub struct Replicate<T: Algebra + ?Sized> {
@@ -123,11 +159,31 @@ pub fn apply<T: DataType>(
 ) -> Result<T::Reply, Refused> {
     let link = T::REPLICATE.ok_or(Refused::NO_MERGE)?;
     let start = ops.len();
+    let floor = object.floor();
+    if writer.stamp < floor {
+        // Other clocks were ahead, or this one was set back: what has gone with
+        // a deadline would take what is written now along.
+        writer.stamp = Stamp {
+            time: floor.time.saturating_add(1),
+            step: 0,
+            ..writer.stamp
+        };
+    }
+    let was_hidden = object.is_hidden();
     let reply = (link.translate)(object, op, writer, ops)?;
     if ops.len() > start {
         writer.stamp = writer.stamp.next();
         let done = object.commit_encoded(&ops[start..], tuning);
         debug_assert!(done.is_ok(), "operations are as their type encodes them");
+        // A key that has lost its last element has none when it is made anew;
+        // where replicas took one each, it still has.
+        if object.deadline() > 0 && (was_hidden || object.is_hidden()) {
+            let end = ops.len();
+            object.encode_deadline(0, writer, ops)?;
+            writer.stamp = writer.stamp.next();
+            let done = object.commit_encoded(&ops[end..], tuning);
+            debug_assert!(done.is_ok(), "operations are as their type encodes them");
+        }
     }
     Ok(reply)
 }

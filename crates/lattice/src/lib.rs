@@ -25,6 +25,7 @@
 //! | [`register`] | the last write wins, increments of it add up |
 //! | [`presence`] | whether a member is there; additions beat removals |
 //! | [`score`] | a number that is written and added to |
+//! | [`deadline`] | when a collection's time comes, and what has gone with it |
 //! | [`version`] | what has been seen of each replica's writes |
 //! | [`siblings`] | values of which none has seen the other |
 //!
@@ -40,6 +41,7 @@ pub mod bounded_counter;
 pub mod causal;
 pub mod code;
 pub mod counter;
+pub mod deadline;
 pub mod dots;
 pub mod extremes;
 pub mod hyperloglog;
@@ -67,6 +69,7 @@ pub use bounded_counter::BoundedCounter;
 pub use causal::Causal;
 pub use code::{Coded, Malformed};
 pub use counter::{Counter, FloatCounter};
+pub use deadline::Deadline;
 pub use dots::{Dot, Dots};
 pub use extremes::Extremes;
 pub use hyperloglog::HyperLogLog;

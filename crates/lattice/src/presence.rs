@@ -92,6 +92,12 @@ impl Presence {
         self.entries.iter().any(|entry| entry.added > NONE)
     }
 
+    /// Likewise, leaving out additions below this stamp.
+    pub fn is_there_since(&self, cut: Stamp) -> bool {
+        let live = |entry: &Entry| entry.added > NONE && entry.stamp() >= cut;
+        self.entries.iter().any(live)
+    }
+
     /// No stamp in it is newer.
     pub fn newest(&self) -> Stamp {
         let stamps = self.entries.iter().map(Entry::stamp);
@@ -254,6 +260,16 @@ mod tests {
         assert!(a.merge(&removal) && !a.is_there());
         assert!(!a.merge(&again) && !a.merge(&Presence::added(stamp(1, 1))));
         assert_eq!(a.newest(), stamp(10, 1));
+    }
+
+    #[test]
+    fn only_additions_since_a_cut_are_seen_from_there() {
+        let mut a = Presence::added(stamp(3, 1));
+        assert!(a.is_there_since(Stamp::ZERO) && a.is_there_since(stamp(3, 1)));
+        assert!(!a.is_there_since(stamp(3, 1).expired()));
+        let removal = Presence::added(stamp(9, 2)).removal(stamp(10, 2));
+        a.merge(&removal);
+        assert!(a.newest() > stamp(9, 2) && !a.is_there_since(stamp(4, 1)));
     }
 
     #[test]

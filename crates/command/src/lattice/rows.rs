@@ -45,8 +45,9 @@ const SKETCH: Refusal = Refusal {
     instead: "use a keyspace of regime strict, or one key for each writer and PFCOUNT of them all",
 };
 
-const DEADLINE: &str = "The string that this replica shows, written again with the deadline; \
-    of two writes at the same time the last wins. Refused on other types";
+const DEADLINE: &str = "Of two deadlines at the same time the one with the higher stamp stays. \
+    When the time comes every replica removes by itself what was written before; elements written \
+    since stay. A string is written again with its deadline. Refused of strings with causal order";
 const COUNTS: &str = "Additions of all replicas add up; replies the sum as this replica knows it. \
     A SET replaces the additions that it has seen or that are made at the same time";
 const LAST_WINS: &str = "Of two writes at the same time the one with the higher stamp stays";

@@ -31,7 +31,7 @@ pub use state::{
 pub(super) use write::add_float;
 pub use write::{delete, expire, expire_at, increment, increment_float, set};
 
-use super::{Forgotten, Replicas};
+use super::{Expiry, Forgotten, Replicas};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::integer::is_canonical_integer;
 use crate::{pack, table};
@@ -208,6 +208,17 @@ impl DataType for Register {
             Forgotten::Empty
         },
         delete: |_, writer, ops| delete(writer, ops),
+        expiry: Expiry {
+            deadline: |state| state.view().deadline(),
+            until: |state| state.view().stamp().time,
+            floor: |_| Stamp::ZERO,
+            set: |state, at, writer, ops| {
+                expire_at(state.view(), at, writer, ops);
+                Ok(())
+            },
+            pass: |state, ops| expire(state.view(), ops),
+        },
+        make_way: None,
     });
 
     fn packed_view(bytes: &[u8]) -> View<'_> {

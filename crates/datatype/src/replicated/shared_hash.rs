@@ -28,8 +28,12 @@ impl Element for Field {
         they have seen and add up; a write replaces them, also those that are made at the same \
         time.";
 
-    fn is_there(value: &Register) -> bool {
-        value.is_there()
+    fn is_there(value: &Register, cut: Stamp) -> bool {
+        value.is_there() && value.stamp() >= cut
+    }
+
+    fn nothing(cut: Stamp) -> Register {
+        Register::deleted(cut)
     }
 
     fn newest(value: &Register) -> Stamp {
@@ -40,8 +44,8 @@ impl Element for Field {
         Register::deleted(stamp)
     }
 
-    fn show(view: &mut hash::State, field: &[u8], value: &Register, tuning: &Tuning) {
-        match &text_of(value) {
+    fn show(view: &mut hash::State, field: &[u8], value: Option<&Register>, tuning: &Tuning) {
+        match &value.and_then(text_of) {
             Some(value) => Hash::commit(view, &Op::Set { field, value }, tuning),
             None => Hash::commit(view, &Op::Delete { field }, tuning),
         }
@@ -72,7 +76,7 @@ fn translate(
     ops: &mut Vec<u8>,
 ) -> Result<Reply, Refused> {
     let state = SharedHash::of(object).ok_or(Refused::OTHER_TYPE)?;
-    let value = |field| SharedHash::value(Some(state), field);
+    let value = |field| SharedHash::value(state, field);
     let reply = Hash::execute(Hash::view(state.view()), op);
     match (*op, &reply) {
         (Op::Set { field, value }, _) => {
@@ -83,7 +87,7 @@ fn translate(
             );
         }
         (Op::SetNew { .. }, _) => return Err(SET_NEW),
-        (Op::Delete { field }, _) => SharedHash::remove(Some(state), field, writer, ops),
+        (Op::Delete { field }, _) => SharedHash::remove(state, field, writer, ops),
         (Op::Increment { field, by }, Reply::Integer(Ok(_))) => {
             let mut register = value(field);
             if register.counter.add(writer.stamp.replica, by).is_err() {

@@ -23,8 +23,12 @@ impl Element for Member {
         removals of different members never meet. Of an addition and a removal of one member at \
         the same time the addition stays: a removal takes away only what it has seen.";
 
-    fn is_there(value: &Presence) -> bool {
-        value.is_there()
+    fn is_there(value: &Presence, cut: Stamp) -> bool {
+        value.is_there_since(cut)
+    }
+
+    fn nothing(_: Stamp) -> Presence {
+        Presence::default()
     }
 
     fn newest(value: &Presence) -> Stamp {
@@ -35,10 +39,10 @@ impl Element for Member {
         value.removal(stamp)
     }
 
-    fn show(view: &mut set::State, member: &[u8], value: &Presence, tuning: &Tuning) {
-        let op = match value.is_there() {
-            true => Op::Add { member },
-            false => Op::Remove { member },
+    fn show(view: &mut set::State, member: &[u8], value: Option<&Presence>, tuning: &Tuning) {
+        let op = match value {
+            Some(_) => Op::Add { member },
+            None => Op::Remove { member },
         };
         Set::commit(view, &op, tuning);
     }
@@ -85,7 +89,7 @@ fn translate(
         // Also of a member that is there: a removal that has not seen this addition
         // is not to take it away.
         Op::Add { member } => tell(member, &Presence::added(writer.stamp), ops),
-        Op::Remove { member } => SharedSet::remove(Some(state), member, writer, ops),
+        Op::Remove { member } => SharedSet::remove(state, member, writer, ops),
         Op::Contains { .. } | Op::Size | Op::Members => {}
     }
     Ok(Set::execute(Set::view(state.view()), op))

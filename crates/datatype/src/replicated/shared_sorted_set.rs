@@ -26,8 +26,12 @@ impl Element for Ranked {
         they have seen and add up; another score replaces them, also those that are made at the \
         same time. Increments to both infinities make zero.";
 
-    fn is_there(value: &Score) -> bool {
-        value.score().is_some()
+    fn is_there(value: &Score, cut: Stamp) -> bool {
+        value.score().is_some() && value.stamp() >= cut
+    }
+
+    fn nothing(cut: Stamp) -> Score {
+        Score::removed(cut)
     }
 
     fn newest(value: &Score) -> Stamp {
@@ -38,9 +42,9 @@ impl Element for Ranked {
         Score::removed(stamp)
     }
 
-    fn show(view: &mut sorted_set::State, member: &[u8], value: &Score, tuning: &Tuning) {
+    fn show(view: &mut sorted_set::State, member: &[u8], value: Option<&Score>, tuning: &Tuning) {
         let only = Only::default();
-        let op = match value.score() {
+        let op = match value.and_then(Score::score) {
             Some(score) => Op::Add {
                 member,
                 score,
@@ -107,7 +111,7 @@ fn translate(
         }
         Op::Add { member, score, .. } => tell(member, &Score::written(writer.stamp, score), ops),
         Op::Increment { member, by, .. } => {
-            let mut score = SharedSortedSet::value(Some(state), member);
+            let mut score = SharedSortedSet::value(state, member);
             let replica = writer.stamp.replica;
             let total = score.floats.total(replica) + by;
             if total.is_nan() || reply == Reply::NotANumber {
@@ -117,9 +121,9 @@ fn translate(
             reply = Reply::Score(score.score());
             tell(member, &score, ops);
         }
-        Op::Remove { member } => SharedSortedSet::remove(Some(state), member, writer, ops),
+        Op::Remove { member } => SharedSortedSet::remove(state, member, writer, ops),
         Op::RemoveRange { zone } => view.each(view.span(&zone), false, |member, _| {
-            SharedSortedSet::remove(Some(state), member, writer, ops);
+            SharedSortedSet::remove(state, member, writer, ops);
         }),
         _ => {}
     }

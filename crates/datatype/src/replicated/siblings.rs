@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Forgotten, Replicas, Writer};
+use super::{Expiry, Forgotten, Refused, Replicas, Writer};
 use crate::algebra::{
     Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Phase, Rule, Tuning, When,
 };
@@ -236,6 +236,14 @@ impl DataType for Siblings {
             Forgotten::Empty
         },
         delete: |state, writer, ops| delete(state.bytes(), None, writer, ops),
+        expiry: Expiry {
+            deadline: |_| 0,
+            until: |state| values(state.bytes()).seen().newest().time,
+            floor: |_| Stamp::ZERO,
+            set: |_, _, _, _| Err(Refused::CAUSAL_DEADLINE),
+            pass: |_, _| {},
+        },
+        make_way: None,
     });
 
     fn packed_view(bytes: &[u8]) -> View<'_> {

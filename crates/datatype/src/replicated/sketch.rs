@@ -2,16 +2,22 @@
 //! is a write: what was added to the sketch that it has seen goes with it.
 //!
 //! A lexicographic pair of the stamp of the last deletion and, added since, the
-//! registers. What is read is the string that Redis would have.
+//! registers; beside it a [`Deadline`], which a later deletion voids. One that
+//! has passed is a deletion at its cut: an extension that comes after that finds
+//! nothing. What is read is the string that Redis would have.
 //!
 //! ```text
 //! a delta or chunk:
-//! stamp  there?  register  rank  …
-//! 12     01      00 2a     03
+//! stamp  bits  deadline  register  rank  …
+//! 12     03    32        00 2a     03
+//!
+//! packed:
+//! stamp  timed?  deadline  string
+//! 12     01      32        …
 //! ```
 //!
-//! Packed, a sketch is the stamp and the string; no bytes are one that was
-//! never there.
+//! Bits: 1 if there is a string, 2 if there is a deadline. No bytes are a sketch
+//! that was never there.
 
 mod state;
 #[cfg(test)]
@@ -19,12 +25,12 @@ mod tests;
 
 pub use state::{Large, State, View};
 
-use super::{Forgotten, Replicas, Writer};
+use super::{Expiry, Forgotten, MakeWay, Replicas, Writer};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::hll::{Observation, Registers};
 use crate::{pack, table};
 use rufous_base::rng::Rng;
-use rufous_lattice::Stamp;
+use rufous_lattice::{Deadline, Stamp};
 use state::Delta;
 
 /// See the module's description.
@@ -67,7 +73,8 @@ fn raise(view: View<'_>, seen: impl Iterator<Item = Observation>, ops: &mut Vec<
     let changed = !all.is_empty() || view.text().is_none();
     if changed {
         let mut delta = Vec::new();
-        Delta::put_head(&mut delta, view.stamp(), true);
+        let none = Deadline::default();
+        Delta::put_head(&mut delta, view.stamp(), true, none);
         all.iter().for_each(|seen| Delta::put(&mut delta, *seen));
         pack::push(ops, &delta);
     }
@@ -76,7 +83,13 @@ fn raise(view: View<'_>, seen: impl Iterator<Item = Observation>, ops: &mut Vec<
 
 pub fn delete(writer: &Writer, ops: &mut Vec<u8>) {
     let mut delta = Vec::new();
-    Delta::put_head(&mut delta, writer.stamp, false);
+    Delta::put_head(&mut delta, writer.stamp, false, Deadline::default());
+    pack::push(ops, &delta);
+}
+
+fn set_deadline(deadline: Deadline, ops: &mut Vec<u8>) {
+    let mut delta = Vec::new();
+    Delta::put_head(&mut delta, Stamp::ZERO, false, deadline);
     pack::push(ops, &delta);
 }
 
@@ -174,17 +187,38 @@ impl Algebra for Sketch {
 impl DataType for Sketch {
     const REDIS_NAME: &'static str = "string";
     const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
-        newest: |state| state.view().stamp(),
+        newest: |state| state.view().newest(),
         is_hidden: |view| view.text().is_none(),
         forget: |state, horizon, _| {
             let view = state.view();
-            if view.text().is_some() || view.stamp().time > horizon {
+            if view.text().is_some() || view.newest().time > horizon {
                 return Forgotten::Kept;
             }
             *state = State::default();
             Forgotten::Empty
         },
         delete: |_, writer, ops| delete(writer, ops),
+        expiry: Expiry {
+            deadline: |state| state.view().deadline().at(),
+            until: |state| state.view().until(),
+            floor: |_| Stamp::ZERO,
+            set: |state, at, writer, ops| {
+                set_deadline(state.view().deadline().set(writer.stamp, at), ops);
+                Ok(())
+            },
+            pass: |state, ops| set_deadline(state.view().deadline().passed(), ops),
+        },
+        make_way: Some(MakeWay {
+            is_due: |state, horizon| {
+                let view = state.view();
+                view.text().is_none() && view.newest().time <= horizon
+            },
+            run: |state, sent, _| {
+                if sent.text().is_some() && sent.stamp() < state.view().stamp() {
+                    *state = State::default();
+                }
+            },
+        }),
     });
 
     fn packed_view(bytes: &[u8]) -> View<'_> {
@@ -247,7 +281,8 @@ impl DataType for Sketch {
     fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
         let delta = Delta::read(chunk)?;
         // A state that says nothing is a missing key.
-        if delta.stamp == Stamp::ZERO && !delta.is_there {
+        let says = (delta.stamp, delta.deadline) != Default::default();
+        if !says && !delta.is_there {
             return Err(Corrupt);
         }
         state.merge(chunk, tuning);

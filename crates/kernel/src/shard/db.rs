@@ -166,12 +166,13 @@ impl Db {
         same.then_some(head)
     }
 
-    /// Finds a record that has not expired; one that has is removed.
+    /// Finds a record that has not expired; one that has is removed, but for
+    /// elements that were added to it since its time.
     pub(super) fn live(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
         let found = self.find(key)?;
         if self.is_due(found.handle, now.unix_ms()) {
             self.expire_one(found, key.hash, env);
-            return None;
+            return self.find(key);
         }
         Some(found)
     }
@@ -190,7 +191,7 @@ impl Db {
         if probe.handle != 0
             && let Some(head) = self.matching(probe.handle, key.bytes)
         {
-            return self.read((probe.found(), head), key.hash, touch, now, env);
+            return self.read((probe.found(), head), key, touch, now, env);
         }
         if probe.handle == 0 && !probe.further {
             return None;
@@ -208,21 +209,21 @@ impl Db {
     ) -> Option<Any<'_>> {
         let found = self.find_further(key)?;
         let head = Head::of(self.arena.get(found.handle));
-        self.read((found, head), key.hash, touch, now, env)
+        self.read((found, head), key, touch, now, env)
     }
 
     #[inline(always)]
     fn read(
         &mut self,
         (found, head): (Found, Head),
-        hash: u32,
+        key: Key<'_>,
         touch: bool,
         now: Now,
         env: &mut Env,
     ) -> Option<Any<'_>> {
         if head.has_expiry() && head.is_due(self.arena.get(found.handle), now.unix_ms()) {
-            self.expire_one(found, hash, env);
-            return None;
+            self.expire_one(found, key.hash, env);
+            return self.left_of(key);
         }
         if touch {
             let slot = self.arena.get_mut(found.handle);
@@ -233,6 +234,12 @@ impl Db {
             return Some(Any::String(Value::Small(head.value_part(slot))));
         }
         Some(self.value_of(head, slot).shown())
+    }
+
+    /// What has outlived its time.
+    #[cold]
+    fn left_of(&self, key: Key<'_>) -> Option<Any<'_>> {
+        Some(self.value(self.find(key)?.handle).shown())
     }
 
     #[inline]
@@ -412,7 +419,12 @@ impl Db {
         let next = self.index.collect(cursor, count, &mut entries);
         for &(hash, handle) in &entries {
             if self.is_due(handle, now_ms) {
+                let key: Box<[u8]> = self.item(handle).key.into();
                 self.expire_entry(hash, handle, env);
+                let key = Key { bytes: &key, hash };
+                if let Some(left) = self.find(key) {
+                    f(self.item(left.handle));
+                }
             } else {
                 f(self.item(handle));
             }

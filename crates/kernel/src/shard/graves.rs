@@ -131,11 +131,16 @@ impl Graves {
 
     pub(super) fn put(&mut self, key: Key<'_>, object: Object, parity: u8) {
         let newest = object.newest().time;
+        self.put_until(key, object, parity, newest);
+    }
+
+    /// Likewise, to be looked at when the horizon has passed this time.
+    pub(super) fn put_until(&mut self, key: Key<'_>, object: Object, parity: u8, time: u64) {
         let (body, hash) = (Body::new(object), key.hash);
         drop(self.take(key.bytes));
         let key: Arc<[u8]> = key.bytes.into();
         self.bytes += OVERHEAD + key.len() + body.bytes();
-        self.queue.push_back((newest, hash, Arc::clone(&key)));
+        self.queue.push_back((time, hash, Arc::clone(&key)));
         self.by_key.insert(key, Grave { body, hash, parity });
         // A key that is deleted and made again leaves stale places behind.
         if self.queue.len() > 64 + 2 * (self.by_key.len() + self.fading.len()) {

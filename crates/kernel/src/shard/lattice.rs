@@ -58,7 +58,7 @@ const OTHER_TYPE: Refused = Refused {
     instead: "use another key, or delete this one and wait until all replicas know",
 };
 
-const NOT_YET: Refused = Refused {
+pub(super) const NOT_YET: Refused = Refused {
     why: "its value is from before the keyspace had replicas",
     instead: "read it, delete the key, and write it again",
 };
@@ -66,11 +66,6 @@ const NOT_YET: Refused = Refused {
 const ON_THE_WHOLE: Refused = Refused {
     why: "it depends on what the value is at other replicas",
     instead: "write the whole value",
-};
-
-pub(super) const NO_DEADLINE: Refused = Refused {
-    why: "elements that are added at the same time would have to be forgotten, too",
-    instead: "remove the elements, or delete the key",
 };
 
 const NO_STORE: Refused = Refused {

@@ -100,6 +100,11 @@ impl Shard {
         let joined = |object: &mut Object, env: &mut Env| {
             // What is small is compared, what is large is taken for changed.
             let before = object.packed().map(<[u8]>::to_vec);
+            if object.may_make_way(env.horizon) {
+                let mut sent = tag.empty();
+                change(&mut sent, &env.tuning).map_err(|_| NotAnEffect)?;
+                object.make_way(&sent, env.horizon);
+            }
             change(object, &env.tuning).map_err(|_| NotAnEffect)?;
             Ok(before.is_none() || before.as_deref() != object.packed())
         };
@@ -114,7 +119,7 @@ impl Shard {
         let mut object = tag.empty();
         change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
         at.drop_replica(key, &mut self.env);
-        at.put_replica(None, key, object, now, &mut self.env);
+        at.put_replica(key, object, now, &mut self.env);
         Ok(true)
     }
 
@@ -131,7 +136,7 @@ impl Shard {
         let Some(grave) = at.graves.get(key.bytes) else {
             return Ok(());
         };
-        if grave.newest().time > self.env.horizon || grave.tag() != tag {
+        if grave.until() > self.env.horizon || grave.tag() != tag {
             return Ok(());
         }
         let mut object = tag.empty();

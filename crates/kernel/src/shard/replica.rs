@@ -4,14 +4,13 @@
 use super::Env;
 use super::db::{Db, Found, Outside, packed};
 use super::lattice::is_small;
-use super::record::{Head, PACKED};
+use super::record::Head;
 use super::types::{Key, fits_packed};
 use crate::planted::{self, Planted};
 use rufous_base::Now;
-use rufous_datatype::algebra::Algebra;
-use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::object::{Object, Tag};
 use rufous_datatype::replicated::Forgotten;
-use rufous_datatype::replicated::register::{self, Register};
+use rufous_lattice::stamp::COUNTER_BITS;
 
 /// What is known of a key is of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +23,18 @@ pub(super) enum Other {
 /// Tombstones of one key that are dropped at a time.
 const TOMBSTONES: usize = 64;
 
+/// In the time of stamps.
+const SECOND: u64 = 1_000_000 << COUNTER_BITS;
+
 /// When the value expires, if it does.
 fn deadline_of(object: &Object) -> Option<u64> {
-    let view = Register::view(Register::of(object)?);
-    Some(view.deadline()).filter(|&at| at > 0)
+    Some(object.deadline()).filter(|&at| at > 0)
 }
 
 /// What every replica makes of a value whose time has come.
-fn expire(object: &mut Object, env: &Env) {
+fn expire(object: &mut Object, env: &mut Env) {
     let mut ops = Vec::new();
-    if let Some(state) = Register::of(object) {
-        register::expire(Register::view(state), &mut ops);
-    }
+    object.encode_expiry(&mut ops);
     let done = object.commit_encoded(&ops, &env.tuning);
     debug_assert!(done.is_ok(), "operations are as their type encodes them");
 }
@@ -53,8 +52,11 @@ impl Db {
     ) -> Result<R, Other> {
         let Some(found) = self.live(key, now, env) else {
             let mut object = self.exhume(key, tag, env)?;
+            if deadline_of(&object).is_some_and(|at| at <= now.unix_ms()) {
+                expire(&mut object, env);
+            }
             let result = change(&mut object, env);
-            self.put_replica(None, key, object, now, env);
+            self.put_replica(key, object, now, env);
             return Ok(result);
         };
         match self.shape_of(found.handle).0 {
@@ -62,29 +64,41 @@ impl Db {
             Some(other) if other.is_replicated() => return Err(Other::Replicated(other)),
             _ => return Err(Other::Plain),
         }
-        self.capture(found.handle, &mut env.snapshot);
         self.touch(found.handle, now, env);
+        Ok(self.revise_replica(found, key, env, change))
+    }
+
+    /// Likewise of a record.
+    fn revise_replica<R>(
+        &mut self,
+        found: Found,
+        key: Key<'_>,
+        env: &mut Env,
+        change: impl FnOnce(&mut Object, &mut Env) -> R,
+    ) -> R {
+        self.capture(found.handle, &mut env.snapshot);
         if self.shape_of(found.handle).1 {
             let mut object = self.unpacked(found.handle);
             let result = change(&mut object, env);
-            self.put_replica(Some(found), key, object, now, env);
-            return Ok(result);
+            self.settle_replica(found, key, object, env);
+            return result;
         }
         let (_, object) = self.object_mut(found.handle);
         let before = object.heap_bytes();
         let result = change(object, env);
         let (after, is_hidden) = (object.heap_bytes(), object.is_hidden());
-        let (deadline, newest) = (deadline_of(object), object.newest().time);
+        let (tag, deadline) = (object.tag(), deadline_of(object));
+        let newest = object.newest().time;
         self.outside = self.outside + after - before;
         if is_hidden {
-            self.bury(found, key, |_, _| (), env);
+            self.bury(found, key);
         } else {
             self.set_expiry(found, key, deadline, env);
             if !is_small(tag) {
                 self.graves.enroll(key, newest);
             }
         }
-        Ok(result)
+        result
     }
 
     /// What the key's grave holds, taken out of it; where it has none, nothing.
@@ -115,81 +129,65 @@ impl Db {
         tag.unpack(bytes.to_vec())
     }
 
-    /// Puts a replicated value where it belongs; `found` is the key's record.
-    pub(super) fn put_replica(
-        &mut self,
-        found: Option<Found>,
-        key: Key<'_>,
-        object: Object,
-        now: Now,
-        env: &mut Env,
-    ) {
+    /// Puts a replicated value where it belongs; the key has no record.
+    pub(super) fn put_replica(&mut self, key: Key<'_>, object: Object, now: Now, env: &mut Env) {
         if object.is_hidden() {
-            if let Some(found) = found {
-                self.remove(found, key.hash, env);
-            }
-            if !object.is_empty() {
-                self.graves.put(key, object, self.parity);
-            }
-            return;
+            return self.put_grave(key, object);
         }
         let deadline = deadline_of(&object);
         if !is_small(object.tag()) {
             self.graves.enroll(key, object.newest().time);
         }
-        match found {
-            None => self.create_object(key, object, now, env),
-            Some(found) => match object.packed().filter(|bytes| fits_packed(bytes)) {
-                Some(bytes) if self.shape_of(found.handle).1 => {
-                    self.replace_packed(found, key, object.tag(), bytes);
-                }
-                _ => self.replace_object(found, key, object, env),
-            },
+        self.create_object(key, object, now, env);
+        if let Some(found) = self.find(key) {
+            self.set_expiry(found, key, deadline, env);
+        }
+    }
+
+    /// Likewise of what became of a packed record.
+    fn settle_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
+        if object.is_hidden() {
+            self.remove(found, key.hash, env);
+            return self.put_grave(key, object);
+        }
+        let deadline = deadline_of(&object);
+        if !is_small(object.tag()) {
+            self.graves.enroll(key, object.newest().time);
+        }
+        match object.packed().filter(|bytes| fits_packed(bytes)) {
+            Some(bytes) => self.replace_packed(found, key, object.tag(), bytes),
+            None => self.replace_object(found, key, object, env),
         }
         if let Some(found) = self.find(key) {
             self.set_expiry(found, key, deadline, env);
         }
     }
 
-    /// Makes a record a grave of what `turn` makes of its value.
-    fn bury(
-        &mut self,
-        found: Found,
-        key: Key<'_>,
-        turn: impl FnOnce(&mut Object, &Env),
-        env: &mut Env,
-    ) {
-        let slot = self.arena.get(found.handle);
-        let mut object = match Head::of(slot).kind() {
-            PACKED => {
-                let object = self.unpacked(found.handle);
-                self.remove(found, key.hash, env);
-                object
-            }
-            _ => match self.unlink(found, key.hash) {
-                Some(Outside::Object(object)) => object,
-                _ => return,
-            },
-        };
-        turn(&mut object, env);
-        if object.is_hidden() {
+    fn put_grave(&mut self, key: Key<'_>, object: Object) {
+        if !object.is_empty() {
             self.graves.put(key, object, self.parity);
         }
     }
 
+    /// Makes a grave of an object that is no longer packed and shows nothing.
+    fn bury(&mut self, found: Found, key: Key<'_>) {
+        if let Some(Outside::Object(object)) = self.unlink(found, key.hash) {
+            self.put_grave(key, object);
+        }
+    }
+
     /// A replicated value's time has come. Every replica finds that by itself,
-    /// and so no log is told.
+    /// and so no log is told. Elements that were added since stay.
     pub(super) fn expire_replica(&mut self, found: Found, hash: u32, env: &mut Env) {
         env.counters.expired += 1;
         env.counters.changes += 1;
-        self.capture(found.handle, &mut env.snapshot);
         let bytes: Box<[u8]> = self.item(found.handle).key.into();
         let key = Key {
             bytes: &bytes,
             hash,
         };
         env.touch(key, self.number);
-        self.bury(found, key, expire, env);
+        self.revise_replica(found, key, env, expire);
     }
 
     /// Forgets what everybody has heard of, looking at no more than `budget`
@@ -224,11 +222,14 @@ impl Db {
         let Some(mut object) = self.graves.take(key.bytes) else {
             return;
         };
-        if object.newest().time <= horizon {
+        let until = object.until();
+        if until <= horizon {
             return env.throw(Outside::Object(object));
         }
         if object.forget(horizon, TOMBSTONES) != Forgotten::Empty {
-            self.graves.put(key, object, parity);
+            // One with a deadline may stay for long: others must not wait for it.
+            let next = until.min(horizon.saturating_add(SECOND));
+            self.graves.put_until(key, object, parity, next);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Strings at replicated keys: written whole, counted, or given a deadline.
 
 use super::Shard;
-use super::lattice::{Keyed, NO_DEADLINE};
+use super::lattice::{Keyed, NOT_YET};
 use super::types::{Any, ExpirySetting, Key, NewValue};
 use rufous_base::Now;
 use rufous_datatype::ValueError;
@@ -17,11 +17,6 @@ use rufous_lattice::{Siblings as Values, VersionVector};
 const NO_COUNT: Refused = Refused {
     why: "increments of several concurrent values do not add up",
     instead: "count in a keyspace without causal order",
-};
-
-const NO_CAUSAL_DEADLINE: Refused = Refused {
-    why: "of several concurrent values each would have a deadline of its own",
-    instead: "leave the deadline out, or use a keyspace without causal order",
 };
 
 impl Shard {
@@ -58,7 +53,7 @@ impl Shard {
             return match deadline {
                 0 => self.write_sibling((db, key), keyed, Some(bytes), None, now),
                 _ => {
-                    self.refuse(NO_CAUSAL_DEADLINE);
+                    self.refuse(Refused::CAUSAL_DEADLINE);
                     at.is_some()
                 }
             };
@@ -220,9 +215,7 @@ impl Shard {
             return None;
         }
         if self.is_plain(db, key, now) {
-            let old = self.peek(db, key, now).ok()?;
-            let old = NewValue::Own(old?.bytes().to_vec());
-            self.write_string(db, key, keyed, &old, ExpirySetting::Keep, now);
+            self.adopt_string(db, key, keyed, now)?;
         }
         let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
             Register::of(object).map(|state| add(Register::view(state), writer, ops))
@@ -230,8 +223,16 @@ impl Shard {
         self.write_replica(db, key, (keyed, tag), now, encode)?
     }
 
-    /// The value seen, written again with another deadline. Returns whether
-    /// the key is there.
+    /// Writes a string from before the key had replicas as one that has.
+    fn adopt_string(&mut self, db: usize, key: Key<'_>, keyed: Keyed, now: Now) -> Option<()> {
+        let old = self.peek(db, key, now).ok()?;
+        let old = NewValue::Own(old?.bytes().to_vec());
+        self.write_string(db, key, keyed, &old, ExpirySetting::Keep, now);
+        Some(())
+    }
+
+    /// Gives what is seen another deadline: of a string, by writing it again.
+    /// Returns whether the key is there.
     pub(super) fn set_deadline(
         &mut self,
         db: usize,
@@ -240,18 +241,24 @@ impl Shard {
         unix_ms: Option<u64>,
         now: Now,
     ) -> bool {
-        match self.tag_at(db, key, now) {
-            None => return false,
-            Some(Tag::Register) => {}
-            Some(_) => {
-                self.refuse(NO_DEADLINE);
-                return false;
-            }
+        if self.is_plain(db, key, now) && self.adopt_string(db, key, keyed, now).is_none() {
+            self.refuse(NOT_YET);
+            return false;
         }
+        let Some(tag) = self.tag_at(db, key, now) else {
+            return false;
+        };
         let deadline = unix_ms.map_or(0, |at| at.max(1));
-        let done = self.count(db, key, keyed, now, |view, writer, ops| {
-            register::expire_at(view, deadline, writer, ops)
-        });
-        done.unwrap_or(false)
+        let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
+            object.encode_deadline(deadline, writer, ops)
+        };
+        match self.write_replica(db, key, (keyed, tag), now, encode) {
+            Some(Ok(())) => true,
+            Some(Err(refused)) => {
+                self.refuse(refused);
+                false
+            }
+            None => false,
+        }
     }
 }

@@ -12,13 +12,13 @@ use crate::set::{self, Set};
 use crate::sorted_set::{self, Only, SortedSet, Zone};
 
 /// A replica: what it does is told to others as it is.
-struct Replica {
-    object: Object,
-    writer: Writer,
+pub(super) struct Replica {
+    pub(super) object: Object,
+    pub(super) writer: Writer,
 }
 
 impl Replica {
-    fn two(tag: Tag) -> [Replica; 2] {
+    pub(super) fn two(tag: Tag) -> [Replica; 2] {
         [1, 2].map(|replica| Replica {
             object: tag.empty(),
             writer: Writer {
@@ -31,19 +31,22 @@ impl Replica {
         })
     }
 
-    fn run<T: DataType>(&mut self, op: &T::Op<'_>) -> (Result<T::Reply, Refused>, Vec<u8>) {
+    pub(super) fn run<T: DataType>(
+        &mut self,
+        op: &T::Op<'_>,
+    ) -> (Result<T::Reply, Refused>, Vec<u8>) {
         let mut ops = Vec::new();
         let (object, writer) = (&mut self.object, &mut self.writer);
         let reply = apply::<T>(object, op, writer, &Tuning::default(), &mut ops);
         (reply, ops)
     }
 
-    fn hear(&mut self, ops: &[u8]) {
+    pub(super) fn hear(&mut self, ops: &[u8]) {
         let heard = self.object.commit_encoded(ops, &Tuning::default());
         heard.unwrap();
     }
 
-    fn delete(&mut self) -> Vec<u8> {
+    pub(super) fn delete(&mut self) -> Vec<u8> {
         let mut ops = Vec::new();
         self.writer.stamp.time += 10;
         self.object.encode_delete(&self.writer, &mut ops);
@@ -241,7 +244,7 @@ fn parts_agree<E: Element>() {
             Elements::<E>::commit(&mut state, &op, &Tuning::default());
             state.check::<E>();
             if rng.below(8) == 0 {
-                let left = state.forget(rng.below(4), rng.below(4) as usize);
+                let left = state.forget::<E>(rng.below(4), rng.below(4) as usize);
                 state.check::<E>();
                 let is_empty = Elements::<E>::is_empty(Some(&state));
                 assert_eq!(

@@ -2,7 +2,7 @@
 
 use crate::algebra::{Corrupt, MAX_PACKED, Tuning};
 use crate::hll::{self, Editor, Observation, REGISTERS};
-use rufous_lattice::Stamp;
+use rufous_lattice::{Coded, Deadline, Lattice, Stamp};
 use std::sync::{Arc, LazyLock};
 
 /// See the description of [`super`].
@@ -16,6 +16,7 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub struct Large {
     stamp: Stamp,
+    deadline: Deadline,
     text: Arc<Vec<u8>>,
 }
 
@@ -41,8 +42,16 @@ impl Large {
 pub(super) struct Delta<'a> {
     pub(super) stamp: Stamp,
     pub(super) is_there: bool,
+    pub(super) deadline: Deadline,
     registers: &'a [[u8; 3]],
 }
+
+/// Bits of a delta.
+const THERE: u8 = 1;
+const TIMED: u8 = 2;
+
+/// Where what is packed has its string.
+const HEAD: usize = Stamp::SIZE + 1;
 
 /// The highest rank that an observation has.
 const MAX_RANK: u8 = 51;
@@ -50,16 +59,23 @@ const MAX_RANK: u8 = 51;
 impl<'a> Delta<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         let (&stamp, rest) = bytes.split_first_chunk().ok_or(Corrupt)?;
-        let (&is_there, rest) = rest.split_first().ok_or(Corrupt)?;
+        let (&bits, mut rest) = rest.split_first().ok_or(Corrupt)?;
+        let mut deadline = Deadline::default();
+        if bits & TIMED > 0 {
+            let (bytes, after) = rest.split_at_checked(Deadline::SIZE).ok_or(Corrupt)?;
+            deadline = Deadline::decode(bytes).map_err(|_| Corrupt)?;
+            rest = after;
+        }
         let (registers, rest) = rest.as_chunks();
         let delta = Delta {
             stamp: Stamp::from_bytes(stamp),
-            is_there: is_there == 1,
+            is_there: bits & THERE > 0,
+            deadline,
             registers,
         };
         let sound =
             |seen: Observation| seen.index < REGISTERS && (1..=MAX_RANK).contains(&seen.rank);
-        let is_sound = is_there <= 1
+        let is_sound = bits <= THERE | TIMED
             && rest.is_empty()
             && (delta.is_there || registers.is_empty())
             && delta.seen().all(sound)
@@ -74,9 +90,14 @@ impl<'a> Delta<'a> {
         })
     }
 
-    pub(super) fn put_head(out: &mut Vec<u8>, stamp: Stamp, is_there: bool) {
+    pub(super) fn put_head(out: &mut Vec<u8>, stamp: Stamp, is_there: bool, deadline: Deadline) {
+        let is_timed = deadline != Deadline::default();
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
         out.extend_from_slice(&stamp.to_bytes());
-        out.push(is_there.into());
+        out.push(bit(is_there, THERE) | bit(is_timed, TIMED));
+        if is_timed {
+            deadline.encode(out);
+        }
     }
 
     pub(super) fn put(out: &mut Vec<u8>, seen: Observation) {
@@ -90,9 +111,53 @@ impl<'a> View<'a> {
     #[inline]
     pub fn text(self) -> Option<&'a [u8]> {
         match self {
-            View::Packed(bytes) => bytes.get(Stamp::SIZE..).filter(|text| !text.is_empty()),
+            View::Packed(bytes) => {
+                let head = if self.is_timed() { Deadline::SIZE } else { 0 };
+                bytes.get(HEAD + head..).filter(|text| !text.is_empty())
+            }
             View::Large(large) => Some(&large.text),
         }
+    }
+
+    fn is_timed(self) -> bool {
+        match self {
+            View::Packed(bytes) => bytes.get(Stamp::SIZE) == Some(&1),
+            View::Large(large) => large.deadline != Deadline::default(),
+        }
+    }
+
+    fn last_deadline(self) -> Deadline {
+        match self {
+            View::Packed(bytes) if self.is_timed() => {
+                let bytes = bytes.get(HEAD..HEAD + Deadline::SIZE);
+                // What is kept was encoded here.
+                let deadline = bytes.and_then(|bytes| Deadline::decode(bytes).ok());
+                deadline.unwrap_or_default()
+            }
+            View::Packed(_) => Deadline::default(),
+            View::Large(large) => large.deadline,
+        }
+    }
+
+    /// That which holds: none that was set before the last deletion.
+    #[inline]
+    pub(super) fn deadline(self) -> Deadline {
+        if !self.is_timed() {
+            return Deadline::default();
+        }
+        let deadline = self.last_deadline();
+        match self.stamp() > deadline.stamp() {
+            true => Deadline::default(),
+            false => deadline,
+        }
+    }
+
+    pub(super) fn until(self) -> u64 {
+        self.stamp().time.max(self.deadline().until())
+    }
+
+    pub(super) fn newest(self) -> Stamp {
+        self.stamp().max(self.last_deadline().newest())
     }
 
     /// The text, where it is kept by reference.
@@ -103,7 +168,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Of the last deletion.
+    /// Of the last deletion, or from which on what was there before a deadline
+    /// has gone.
     pub fn stamp(self) -> Stamp {
         match self {
             View::Packed(bytes) => bytes
@@ -124,7 +190,8 @@ impl<'a> View<'a> {
     /// See [`crate::algebra::DataType::chunk`]. A position is a register.
     pub(super) fn chunk(self, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
         let most = (budget / 3).max(1);
-        Delta::put_head(out, self.stamp(), self.text().is_some());
+        let is_there = self.text().is_some();
+        Delta::put_head(out, self.stamp(), is_there, self.last_deadline());
         let all = self.sketch()?.observations().ok()?;
         let mut rest = all.skip_while(|seen| (seen.index as u64) < at);
         rest.by_ref()
@@ -148,53 +215,70 @@ impl State {
         let Ok(delta) = Delta::read(delta) else {
             return false;
         };
-        let stamp = self.view().stamp();
-        if delta.stamp < stamp {
-            return false;
+        let view = self.view();
+        let (mut stamp, mut deadline) = (view.stamp(), view.last_deadline());
+        let mut changed = deadline.merge(&delta.deadline);
+        let mut text = self.take_text();
+        // What has passed is a deletion, even if it was extended elsewhere.
+        let last = delta.stamp.max(delta.deadline.cut());
+        if last > stamp {
+            (stamp, text, changed) = (last, None, true);
         }
-        let mut changed = delta.stamp > stamp;
-        if changed {
-            *self = State::Packed(delta.stamp.to_bytes().to_vec());
+        if delta.stamp == stamp && delta.is_there {
+            changed |= text.is_none();
+            let old = text.unwrap_or_else(hll::empty);
+            // What is kept was written here.
+            text = Editor::new(old, tuning.hll_sparse_max_bytes)
+                .ok()
+                .map(|mut editor| {
+                    let mut raised = false;
+                    for seen in delta.seen() {
+                        raised |= editor.raise(seen);
+                    }
+                    if raised {
+                        editor.mark_stale();
+                    }
+                    changed |= raised;
+                    editor.into_value()
+                });
         }
-        if !delta.is_there {
-            return changed;
-        }
-        let text = self.take_text();
-        changed |= text.is_none();
-        let text = text.unwrap_or_else(hll::empty);
-        // What is kept was written here.
-        let Ok(mut editor) = Editor::new(text, tuning.hll_sparse_max_bytes) else {
-            return changed;
-        };
-        let mut raised = false;
-        for seen in delta.seen() {
-            raised |= editor.raise(seen);
-        }
-        if raised {
-            editor.mark_stale();
-        }
-        *self = State::of(delta.stamp, editor.into_value());
-        changed || raised
+        *self = State::of(stamp, deadline, text);
+        changed
     }
 
     /// The string, without a copy where nobody else has it.
     fn take_text(&mut self) -> Option<Vec<u8>> {
+        let kept = self.view().text()?.len();
         match std::mem::take(self) {
             State::Packed(mut bytes) => {
-                let text = bytes.drain(..Stamp::SIZE.min(bytes.len()));
-                drop(text);
-                (!bytes.is_empty()).then_some(bytes)
+                bytes.drain(..bytes.len() - kept);
+                Some(bytes)
             }
             State::Large(large) => Some(Arc::unwrap_or_clone(large.text)),
         }
     }
 
-    fn of(stamp: Stamp, text: Vec<u8>) -> State {
-        if Stamp::SIZE + text.len() <= MAX_PACKED {
-            return State::Packed([&stamp.to_bytes(), &text[..]].concat());
+    fn of(stamp: Stamp, deadline: Deadline, text: Option<Vec<u8>>) -> State {
+        let is_timed = deadline != Deadline::default();
+        if text.is_none() && !is_timed && stamp == Stamp::ZERO {
+            return State::default();
         }
-        let text = Arc::new(text);
-        State::Large(Box::new(Large { stamp, text }))
+        let text = text.unwrap_or_default();
+        if HEAD + Deadline::SIZE + text.len() > MAX_PACKED {
+            let text = Arc::new(text);
+            return State::Large(Box::new(Large {
+                stamp,
+                deadline,
+                text,
+            }));
+        }
+        let mut bytes = stamp.to_bytes().to_vec();
+        bytes.push(is_timed.into());
+        if is_timed {
+            deadline.encode(&mut bytes);
+        }
+        bytes.extend_from_slice(&text);
+        State::Packed(bytes)
     }
 }
 
@@ -209,7 +293,8 @@ pub(super) fn samples() -> &'static [Vec<u8>] {
                 step: 0,
             };
             let mut head = Vec::new();
-            Delta::put_head(&mut head, stamp, true);
+            let none = Deadline::default();
+            Delta::put_head(&mut head, stamp, true, none);
             all.push(head.clone());
             for registers in [&[(5, 3)][..], &[(5, 9), (77, 1)], &[(0, 2), (16383, 51)]] {
                 let mut delta = head.clone();
@@ -220,8 +305,18 @@ pub(super) fn samples() -> &'static [Vec<u8>] {
             }
             if time > 0 {
                 let mut gone = Vec::new();
-                Delta::put_head(&mut gone, stamp, false);
+                Delta::put_head(&mut gone, stamp, false, none);
                 all.push(gone);
+                for deadline in [none.set(stamp, 1), none.set(stamp, 1).passed()] {
+                    let mut timed = Vec::new();
+                    Delta::put_head(&mut timed, Stamp::ZERO, false, deadline);
+                    all.push(timed);
+                }
+                let passed = none.set(stamp, 1).passed();
+                let mut since = Vec::new();
+                Delta::put_head(&mut since, passed.cut(), true, passed);
+                Delta::put(&mut since, Observation { index: 5, rank: 4 });
+                all.push(since);
             }
         }
         all

@@ -96,3 +96,49 @@ fn golden_bytes_and_others() {
     assert!(Delta::read(&[&head[..], &[1, 0, 1, 1, 0, 2, 51]].concat()).is_ok());
     assert!(Delta::read(&head).is_err());
 }
+
+#[test]
+fn a_deadline_takes_what_was_there_and_what_is_added_since_adds_up() {
+    let (mut a, mut b) = (Tag::Sketch.empty(), Tag::Sketch.empty());
+    let stamp = |time| Stamp {
+        time,
+        replica: 1,
+        step: 0,
+    };
+    let expire = |object: &mut Object, time, at| {
+        let mut ops = Vec::new();
+        let writer = Writer { stamp: stamp(time) };
+        object.encode_deadline(at, &writer, &mut ops).unwrap();
+        hear(object, &ops);
+        ops
+    };
+    let added = adds(&mut a, 0..10);
+    let told = [added.clone(), expire(&mut a, 5, 9)].concat();
+    hear(&mut b, &told);
+    assert_eq!((b.deadline(), count(&b)), (9, 10));
+    // Not by what comes late, either.
+    for object in [&mut a, &mut b] {
+        let mut ops = Vec::new();
+        object.encode_expiry(&mut ops);
+        hear(object, &ops);
+        hear(object, &told);
+        assert!(object.is_hidden() && object.deadline() == 0);
+    }
+    let (x, y) = (adds(&mut a, 20..30), adds(&mut b, 25..40));
+    hear(&mut a, &y);
+    hear(&mut b, &x);
+    assert_eq!(a, b);
+    assert_eq!(count(&a), 20);
+    // A deletion takes the deadline along.
+    expire(&mut a, 1 << 60, 1 << 40);
+    let mut gone = Vec::new();
+    delete(
+        &Writer {
+            stamp: stamp(2 << 60),
+        },
+        &mut gone,
+    );
+    hear(&mut a, &gone);
+    adds(&mut a, 0..3);
+    assert_eq!((a.deadline(), count(&a)), (0, 3));
+}

@@ -10,6 +10,7 @@ use rufous_datatype::object::Registered;
 use rufous_datatype::set::{self, Set};
 use rufous_datatype::sorted_set::{self, Only, SortedSet};
 use rufous_lattice::Stamp;
+use rufous_lattice::stamp::COUNTER_BITS;
 use std::collections::{BTreeMap, BTreeSet};
 
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"", b"a longer name"];
@@ -35,17 +36,42 @@ impl Element {
     }
 }
 
-/// A key's elements, all of one of three types.
+/// When a key goes: of the deadlines that were set the last holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+struct Deadline {
+    set: Stamp,
+    /// What was written below it has gone.
+    cut: Stamp,
+    unix_ms: u64,
+}
+
+impl Deadline {
+    fn pass(&mut self) {
+        if self.unix_ms > 0 {
+            let time = (self.unix_ms * 1000) << COUNTER_BITS;
+            self.set = self.set.expired();
+            self.cut = self.set.max(Stamp {
+                time,
+                ..Stamp::ZERO
+            });
+            self.unix_ms = 0;
+        }
+    }
+}
+
+/// A key's elements, all of one of three types, and its deadline.
 #[derive(Clone, Debug, Default)]
-struct Members(BTreeMap<Vec<u8>, Element>);
+struct Members(BTreeMap<Vec<u8>, Element>, Deadline);
 
 impl Members {
     fn has(&self, name: &[u8]) -> bool {
-        self.0.get(name).is_some_and(|e| !e.live().is_empty())
+        let live = self.0.get(name).map(Element::live).unwrap_or_default();
+        live.iter().any(|&stamp| stamp >= self.1.cut)
     }
 
     fn value(&self, name: &[u8]) -> Option<u64> {
-        self.0.get(name)?.last.1
+        let (stamp, value) = self.0.get(name)?.last;
+        value.filter(|_| stamp >= self.1.cut)
     }
 
     /// What a removal of an element tells others, if it is there.
@@ -60,7 +86,7 @@ impl Members {
                     ..Element::default()
                 }
             }
-            (b"b" | b"c", Some(element)) if element.last.1.is_some() => Element {
+            (b"b" | b"c", Some(_)) if self.value(name).is_some() => Element {
                 last: (stamp, None),
                 ..Element::default()
             },
@@ -118,12 +144,10 @@ impl Model for Members {
         let Write { stamp, now, rng } = write;
         let name = NAMES[rng.below(4) as usize];
         let mut told = Members::default();
-        match rng.below(9) {
+        let was_there = self.shows(key);
+        match rng.below(11) {
             0 => {
-                assert_eq!(
-                    shard.remove(0, key, now),
-                    !self.0.is_empty() && self.shows(key)
-                );
+                assert_eq!(shard.remove(0, key, now), was_there);
                 for name in NAMES {
                     told.0.insert(name.to_vec(), self.removal(key, name, stamp));
                 }
@@ -131,6 +155,16 @@ impl Model for Members {
             1..4 => {
                 take(shard, key, name, now);
                 told.0.insert(name.to_vec(), self.removal(key, name, stamp));
+            }
+            4..6 => {
+                let at = match rng.below(3) {
+                    0 => None,
+                    _ => Some(now.unix_ms() + rng.below(30)),
+                };
+                assert_eq!(shard.set_expire_at(0, key, at, now), was_there);
+                if was_there {
+                    told.1 = self.set(stamp, at.unwrap_or(0));
+                }
             }
             _ => {
                 let value = rng.below(1000);
@@ -144,10 +178,21 @@ impl Model for Members {
             }
         }
         self.merge(&told, 0);
+        // A key that is gone, or was, has no deadline when it is made anew.
+        if self.1.unix_ms > 0 && told.1 == Deadline::default() {
+            let is_new = !was_there && self.shows(key);
+            if is_new || was_there && !self.shows(key) {
+                told.1 = self.set(stamp, 0);
+                self.merge(&told, 0);
+            }
+        }
         told
     }
 
     fn merge(&mut self, other: &Self, _: u64) {
+        if other.1 > self.1 {
+            self.1 = other.1;
+        }
         for (name, theirs) in &other.0 {
             let mine = self.0.entry(name.clone()).or_default();
             mine.added.extend(&theirs.added);
@@ -156,7 +201,11 @@ impl Model for Members {
         }
     }
 
-    fn expire(&mut self, _: Now) {}
+    fn expire(&mut self, now: Now) {
+        if (1..=now.unix_ms()).contains(&self.1.unix_ms) {
+            self.1.pass();
+        }
+    }
 
     /// Stamps are unique: what is forgotten here is known not to come again.
     fn forget(&mut self, _: u64) {}
@@ -195,10 +244,21 @@ impl Model for Members {
         }
         let len = shard.look(0, key, now).map_or(0, |any| any.len());
         assert_eq!(len, seen.len());
+        let at = shard.expire_at(0, key, now);
+        let expected = Some(self.1.unix_ms).filter(|&at| at > 0);
+        assert_eq!(at, (len > 0).then_some(expected), "{self:?}");
     }
 }
 
 impl Members {
+    fn set(&self, stamp: Stamp, unix_ms: u64) -> Deadline {
+        Deadline {
+            set: stamp,
+            unix_ms,
+            ..self.1
+        }
+    }
+
     fn shows(&self, key: Key<'_>) -> bool {
         NAMES.iter().any(|name| match key.bytes {
             b"a" => self.has(name),
