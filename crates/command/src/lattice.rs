@@ -45,6 +45,8 @@ pub struct But {
     pub words: &'static [&'static str],
     /// Other options that may stand before them; none: any words.
     pub among: &'static [&'static str],
+    /// Whether it is refused without one of the words, rather than with one.
+    pub is_without: bool,
     pub refusal: Refusal,
 }
 
@@ -108,7 +110,7 @@ impl But {
         let options = args.iter_from(self.from).take_while(|arg| {
             self.among.is_empty() || is_one(arg, self.words) || is_one(arg, self.among)
         });
-        options.into_iter().any(|arg| is_one(arg, self.words))
+        options.into_iter().any(|arg| is_one(arg, self.words)) != self.is_without
     }
 }
 
@@ -126,7 +128,8 @@ pub fn page() -> String {
                 let but = but.map(|but| {
                     let Refusal { why, instead } = but.refusal;
                     let words = but.words.join(", ");
-                    format!(" Refused with {words}: {why}; {instead}.")
+                    let with = if but.is_without { "without" } else { "with" };
+                    format!(" Refused {with} {words}: {why}; {instead}.")
                 });
                 format!("{means}. `{example}`{}", but.unwrap_or_default())
             }
@@ -254,6 +257,11 @@ mod tests {
                 rig.shard.begin_lattice(Writer { stamp });
                 let words: Vec<_> = request.split(' ').map(str::as_bytes).collect();
                 // Whole databases are the server's.
+                // A payload is tried by itself.
+                if request.starts_with("RESTORE") {
+                    rig.shard.end_lattice();
+                    continue;
+                }
                 let reply = match example.starts_with("FLUSH") && request == example {
                     true => b"+OK".to_vec(),
                     false => rig.run(&words),
@@ -306,16 +314,86 @@ mod tests {
         }
     }
 
+    /// Runs a request that writes to replicas; returns whether it was refused.
+    fn on_replicas(rig: &mut Rig, request: &[&[u8]]) -> (Vec<u8>, bool) {
+        rig.now.unix_us += 1;
+        let stamp = Replicas::new(WorkerId(0), 2).stamp(rig.now);
+        rig.shard.begin_lattice(Writer { stamp });
+        let reply = rig.run(request);
+        let ended = rig.shard.end_lattice().expect("begun");
+        rig.shard.check();
+        (reply, ended.refused.is_some())
+    }
+
+    fn body(reply: &[u8]) -> Vec<u8> {
+        let start = reply.iter().position(|&byte| byte == b'\n').expect("bulk") + 1;
+        reply[start..reply.len() - 2].to_vec()
+    }
+
+    #[test]
+    fn payloads_have_the_plain_value_and_are_written_element_by_element() {
+        let mut rig = Rig::new();
+        rig.shard.set_keying(Some(Arc::new(Carts)));
+        let cases: [(&[&[u8]], &[u8]); 3] = [
+            (&[b"SADD", b"cart:k", b"apple"], b"SMEMBERS"),
+            (&[b"HSET", b"cart:k", b"f", b"1"], b"HGETALL"),
+            (&[b"ZADD", b"cart:k", b"1.5", b"m"], b"ZPOPMIN"),
+        ];
+        for (write, read) in cases {
+            let name: &[u8] = &[b"cart:".as_slice(), write[0]].concat();
+            let mut write = write.to_vec();
+            write[1] = name;
+            on_replicas(&mut rig, &write);
+            let payload = body(&rig.run(&[b"DUMP", name]));
+            assert_eq!(
+                rig.run(&[b"RESTORE", b"strict", b"0", &payload]),
+                b"+OK\r\n"
+            );
+            let key = rig.shard.key(b"strict");
+            let value = rig.shard.read(0, key, rig.now).expect("there");
+            assert!(value.tag().is_some_and(|tag| !tag.is_replicated()));
+            assert_eq!(body(&rig.run(&[b"DUMP", b"strict"])), payload);
+            // In the place of what is there.
+            let mut more = write.clone();
+            let last = more.len() - 1;
+            more[last] = b"7";
+            on_replicas(&mut rig, &more);
+            let request: [&[u8]; 5] = [b"RESTORE", name, b"5000", &payload, b"REPLACE"];
+            assert_eq!(
+                on_replicas(&mut rig, &request),
+                (b"+OK\r\n".to_vec(), false)
+            );
+            let key = rig.shard.key(name);
+            let value = rig.shard.read(0, key, rig.now).expect("there");
+            assert!(value.tag().is_some_and(Tag::is_replicated));
+            assert_eq!(body(&rig.run(&[b"DUMP", name])), payload);
+            let ttl = rig.run(&[b"PTTL", name]);
+            assert!(ttl == b":5000\r\n" || ttl == b":4999\r\n", "{ttl:?}");
+            assert_ne!(rig.run(&[read, name]), b"*0\r\n");
+            rig.run(&[b"DEL", b"strict"]);
+        }
+        // Of another type, nothing is changed.
+        let payload = body(&rig.run(&[b"DUMP", b"cart:SADD"]));
+        let request: [&[u8]; 5] = [b"RESTORE", b"cart:HSET", b"0", &payload, b"REPLACE"];
+        assert!(on_replicas(&mut rig, &request).1);
+        rig.check("HGET cart:HSET f", "$1\r\n1\r\n");
+        rig.run(&[b"RPUSH", b"list", b"a"]);
+        let payload = body(&rig.run(&[b"DUMP", b"list"]));
+        let request: [&[u8]; 5] = [b"RESTORE", b"cart:list", b"0", &payload, b"REPLACE"];
+        assert!(on_replicas(&mut rig, &request).1);
+        let without = refused("restore cart:k 0 payload", &["cart:k"]);
+        assert!(without.is_some_and(|refusal| refusal.contains("whether it is there")));
+        assert_eq!(
+            refused("restore cart:k 0 payload REPLACE", &["cart:k"]),
+            None
+        );
+    }
+
     #[test]
     fn no_payload_takes_a_replicated_value_to_a_strict_key() {
         let mut rig = Rig::new();
         rig.shard.set_keying(Some(Arc::new(Carts)));
-        let stamp = Replicas::new(WorkerId(0), 2).stamp(rig.now);
-        rig.shard.begin_lattice(Writer { stamp });
-        rig.check("SADD cart:s apple", ":1\r\n");
-        rig.shard.end_lattice();
-        let refused = rig.run(&[b"DUMP", b"cart:s"]);
-        assert!(refused.starts_with(b"-ERR the payload would not have"));
+        on_replicas(&mut rig, &[b"SADD", b"cart:s", b"apple"]);
         let key = rig.shard.key(b"cart:s");
         let value = rig.shard.read(0, key, rig.now).expect("there");
         let tag = value.tag().expect("a set");

@@ -3,7 +3,11 @@
 use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
+use rufous_datatype::hash::Hash;
+use rufous_datatype::object::{Registered, Tag};
 use rufous_datatype::rdb::{self, DumpWriter};
+use rufous_datatype::set::Set;
+use rufous_datatype::sorted_set::SortedSet;
 use rufous_kernel::shard::Any;
 
 pub static DUMP: Command = Command {
@@ -33,10 +37,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
             let Some(tag) = any.tag() else {
                 return Err(Failure::WRONG_TYPE);
             };
-            if tag.is_replicated() {
-                return Err(Failure::from(REPLICATED));
+            // Of what replicas know the plain value that is shown.
+            match tag {
+                Tag::SharedSet => inside::<Set>(any)?,
+                Tag::SharedHash => inside::<Hash>(any)?,
+                Tag::SharedSortedSet => inside::<SortedSet>(any)?,
+                _ => rdb::dump(tag, any.len(), |at, budget, out| any.chunk(at, budget, out)),
             }
-            rdb::dump(tag, any.len(), |at, budget, out| any.chunk(at, budget, out))
         }
     };
     // Nobody could send it back.
@@ -47,8 +54,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     Ok(())
 }
 
-const REPLICATED: &str = "ERR the payload would not have what replicas know of the elements: \
-     read these with the commands of the type";
+fn inside<T: Registered>(any: Any<'_>) -> Result<Vec<u8>, Failure> {
+    let view = any.of::<T>().map_err(|_| Failure::WRONG_TYPE)?;
+    let chunk = |at, budget, out: &mut Vec<u8>| T::chunk(view, at, budget, out);
+    Ok(rdb::dump(T::TAG, T::len(view), chunk))
+}
+
 const TOO_LARGE: &str = "ERR the payload would be larger than what a request may have";
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
             expire_at,
             access,
         };
-        ctx.shard.insert_entry(ctx.db, key, entry, ctx.now);
+        ctx.shard.restore_entry(ctx.db, key, entry, ctx.now);
     }
     reply.ok();
     Ok(())

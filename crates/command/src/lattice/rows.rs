@@ -39,6 +39,10 @@ const NO_MERGE: Refusal = Refusal {
     why: "values of this type do not merge",
     instead: "use a keyspace of regime strict for them",
 };
+const MUST_REPLACE: Refusal = Refusal {
+    why: "whether it is there is known only to all replicas together",
+    instead: "use it with REPLACE, or a keyspace of regime strict",
+};
 const SKETCH: Refusal = Refusal {
     why: "a HyperLogLog is bytes of which the last write wins, and what other replicas add at the \
           same time would be lost",
@@ -48,6 +52,9 @@ const SKETCH: Refusal = Refusal {
 const DEADLINE: &str = "Of two deadlines at the same time the one with the higher stamp stays. \
     When the time comes every replica removes by itself what was written before; elements written \
     since stay. A string is written again with its deadline. Refused of strings with causal order";
+const RESTORES: &str = "Takes away what this replica shows, and writes string or elements of the \
+    payload; what is added elsewhere at the same time stays. The payload of DUMP is that of the \
+    plain value that the replica shows. Refused of types that do not merge";
 const COUNTS: &str = "Additions of all replicas add up; replies the sum as this replica knows it. \
     A SET replaces the additions that it has seen or that are made at the same time";
 const LAST_WINS: &str = "Of two writes at the same time the one with the higher stamp stays";
@@ -84,6 +91,29 @@ const fn among(
         from,
         words,
         among,
+        is_without: false,
+        refusal,
+    });
+    Row {
+        means: Means::Allowed {
+            means,
+            example,
+            but,
+        },
+        ..row
+    }
+}
+
+/// Refused without one of the words.
+const fn only(row: Row, from: usize, words: &'static [&'static str], refusal: Refusal) -> Row {
+    let Means::Allowed { means, example, .. } = row.means else {
+        return row;
+    };
+    let but = Some(But {
+        from,
+        words,
+        among: &[],
+        is_without: true,
         refusal,
     });
     Row {
@@ -236,7 +266,12 @@ pub static ROWS: &[Row] = &[
     refused("rank.add", NO_MERGE),
     refused("rename", MOVES),
     refused("renamenx", MOVES),
-    refused("restore", REPLACES),
+    only(
+        allowed("restore", RESTORES, "RESTORE cart:s 0 payload REPLACE"),
+        4,
+        &["REPLACE"],
+        MUST_REPLACE,
+    ),
     refused("rpop", POSITIONS),
     refused("rpoplpush", POSITIONS),
     refused("rpush", POSITIONS),

@@ -17,8 +17,11 @@ use super::{Env, Shard};
 use crate::durable::effect::Effect;
 use crate::replicate::changeset::Changeset;
 use rufous_base::Now;
+use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::{Refused, Writer};
+use rufous_datatype::set::{self, Set};
+use rufous_datatype::sorted_set::{self, Only, SortedSet, Zone};
 use rufous_lattice::Stamp;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -282,6 +285,74 @@ impl Shard {
         }
     }
 
+    /// [`Shard::insert_entry`], where a collection that comes to a replicated
+    /// key takes the place of what this replica shows, element by element.
+    pub fn restore_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
+        match (self.replicated(key), &entry.value) {
+            (Some(keyed), OwnedValue::Object(object)) => {
+                self.restore_replica((db, key, keyed), object, entry.expire_at, now);
+            }
+            _ => self.insert_entry(db, key, entry, now),
+        }
+    }
+
+    fn restore_replica(
+        &mut self,
+        at: (usize, Key<'_>, Keyed),
+        object: &Object,
+        expire_at: Option<u64>,
+        now: Now,
+    ) {
+        match object.tag() {
+            Tag::Set => self.restore_as::<Set>(at, object, now, |editor, members| {
+                members.each(|member, _| editor.commit(&set::Op::Add { member }));
+            }),
+            Tag::Hash => self.restore_as::<Hash>(at, object, now, |editor, fields| {
+                fields.each(|field, value| editor.commit(&hash::Op::Set { field, value }));
+            }),
+            Tag::SortedSet => self.restore_as::<SortedSet>(at, object, now, |editor, members| {
+                members.each(members.span(&Zone::ALL), false, |member, score| {
+                    let only = Only::default();
+                    editor.commit(&sorted_set::Op::Add {
+                        member,
+                        score,
+                        only,
+                    });
+                });
+            }),
+            _ => return self.refuse(Refused::NO_MERGE),
+        }
+        let (db, key, keyed) = at;
+        if expire_at.is_some() {
+            self.set_deadline(db, key, keyed, expire_at, now);
+        }
+    }
+
+    fn restore_as<T: Registered>(
+        &mut self,
+        (db, key, keyed): (usize, Key<'_>, Keyed),
+        object: &Object,
+        now: Now,
+        write: impl FnOnce(&mut Editor<'_, T>, T::View<'_>),
+    ) {
+        let (Some(link), Some(state)) = (T::REPLICATE, T::of(object)) else {
+            return self.refuse(Refused::NO_MERGE);
+        };
+        // What is refused changes nothing.
+        let known = match self.dbs[db].live(key, now, &mut self.env) {
+            Some(found) => self.dbs[db].shape_of(found.handle).0,
+            None => self.dbs[db].graves.tag_of(key.bytes).or(Some(link.tag)),
+        };
+        if known != Some(link.tag) {
+            return self.refuse(OTHER_TYPE);
+        }
+        self.remove_replica(db, key, keyed, now);
+        let done = self.update_replica::<T, _>(db, key, keyed, now, |editor| {
+            write(editor, T::view(state));
+        });
+        debug_assert!(done.is_ok(), "the type was looked at");
+    }
+
     /// [`Shard::update`] of a replicated key: operations are translated to
     /// those of the type that replicates `T`.
     pub(super) fn update_replica<T: Registered, R>(
@@ -292,12 +363,8 @@ impl Shard {
         now: Now,
         change: impl FnOnce(&mut Editor<'_, T>) -> R,
     ) -> Result<R, WrongType> {
-        const NO_LATTICE: Refused = Refused {
-            why: "values of this type do not merge",
-            instead: "use a keyspace of regime strict for them",
-        };
         let Some(link) = T::REPLICATE else {
-            self.refuse(NO_LATTICE);
+            self.refuse(Refused::NO_MERGE);
             return Err(WrongType);
         };
         let Some(mut writing) = self.env.writing.take() else {
