@@ -4,6 +4,7 @@ use super::{WORKERS, all, assert_unwatched};
 use crate::front::testing::{Client, Rig};
 
 mod limits;
+mod schedules;
 
 const LEVELS: [&str; 3] = ["READ-COMMITTED", "item-cut", "read-uncommitted"];
 
