@@ -34,7 +34,11 @@ pub struct Item<'a> {
 /// The end of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// All changes of the sender up to this time have been sent.
+    /// The date of the epoch: all that was changed before it and can be told
+    /// has been sent.
+    pub sent: u64,
+    /// All changes of the sender up to this time have been sent, and there will
+    /// be no more of them.
     pub upto: u64,
     /// The least that the sender has heard of the others.
     pub least: u64,
@@ -128,7 +132,8 @@ impl<'a> Batch<'a> {
             }
             REPORT => {
                 let report = Report {
-                    upto: newest,
+                    sent: newest,
+                    upto: varint(from)?,
                     least: varint(from)?,
                     horizon: varint(from)?,
                     wanted: varint(from)?,
@@ -219,8 +224,16 @@ impl Writer {
 
 impl Report {
     pub fn encode(&self, from: u16, flushes: u64) -> Arc<[u8]> {
-        let mut out = head(REPORT, from, flushes, self.upto);
-        for n in [self.least, self.horizon, self.wanted, self.since_us] {
+        let mut out = head(REPORT, from, flushes, self.sent);
+        let Self {
+            upto,
+            least,
+            horizon,
+            wanted,
+            since_us,
+            ..
+        } = *self;
+        for n in [upto, least, horizon, wanted, since_us] {
             put_varint(&mut out, n);
         }
         out.into()
@@ -300,7 +313,8 @@ mod tests {
     #[test]
     fn reports_say_what_they_said() {
         let report = Report {
-            upto: 1 << 60,
+            sent: 1 << 60,
+            upto: 1 << 59,
             least: 5,
             horizon: 4,
             wanted: 0,

@@ -17,6 +17,11 @@
 //! begin anew with it, from nothing, and must not meet others who take that for
 //! something older than the removal that they still know. So a worker also says
 //! its horizon, and what is forgotten lies before all of these.
+//!
+//! Who may still make changes with older stamps, as it has promised a time to
+//! others, says that it is up to no more than that. What changes may depend on is
+//! another matter: how much of what the sender of others has *sent*, whatever
+//! stamps are in it, has come.
 
 use crate::planted::{self, Planted};
 
@@ -26,6 +31,8 @@ pub struct Heard {
     own: usize,
     /// Up to where it has heard of each; its own place means nothing.
     upto: Vec<u64>,
+    /// The dates of the last epochs that have come of each.
+    sent: Vec<u64>,
     /// The least that each has heard up to, as it has said.
     least: Vec<u64>,
     /// The horizon of each, as it has said.
@@ -38,6 +45,7 @@ impl Heard {
         Self {
             own,
             upto: vec![0; workers],
+            sent: vec![0; workers],
             least: vec![0; workers],
             horizons: vec![0; workers],
         }
@@ -58,6 +66,14 @@ impl Heard {
         }
         if let Some(told) = self.horizons.get_mut(from) {
             *told = (*told).max(horizon);
+        }
+    }
+
+    /// All that `from` has changed before `date` has come, save what it has
+    /// promised to others.
+    pub fn hear_sent(&mut self, from: usize, date: u64) {
+        if let Some(sent) = self.sent.get_mut(from).filter(|_| from != self.own) {
+            *sent = (*sent).max(date);
         }
     }
 
@@ -88,9 +104,9 @@ impl Heard {
         told.min().unwrap_or(u64::MAX).min(self.horizon())
     }
 
-    /// Up to where it has heard of each, in order.
+    /// The epochs of each that have come, in order.
     pub fn vector(&self) -> &[u64] {
-        &self.upto
+        &self.sent
     }
 
     /// Whether this worker has everything that `after`, the vector of `from`,
@@ -99,8 +115,8 @@ impl Heard {
         if planted::is(Planted::CutNotKept) {
             return true;
         }
-        let mut both = self.upto.iter().zip(after).enumerate();
-        both.all(|(worker, (heard, after))| worker == self.own || worker == from || heard >= after)
+        let mut both = self.sent.iter().zip(after).enumerate();
+        both.all(|(worker, (sent, after))| worker == self.own || worker == from || sent >= after)
     }
 }
 
@@ -136,8 +152,9 @@ mod tests {
     #[test]
     fn what_a_change_may_depend_on_is_covered_or_not() {
         let mut heard = Heard::new(2, 3);
-        heard.hear(0, 10, 0, 0);
-        heard.hear(1, 4, 0, 0);
+        heard.hear_sent(0, 10);
+        heard.hear_sent(1, 4);
+        heard.hear(1, 99, 0, 0);
         assert!(heard.covers(0, &[99, 4, 99]));
         assert!(!heard.covers(0, &[99, 5, 99]));
         assert!(heard.covers(1, &[10, 99, 0]));

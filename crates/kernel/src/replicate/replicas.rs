@@ -55,6 +55,8 @@ struct Epoch {
     said: Said,
     flushes: u64,
     since_us: u64,
+    /// When its changes were taken, as a stamp has it.
+    date: u64,
     /// For causal cuts: what the changes may depend on.
     after: Vec<u64>,
 }
@@ -273,8 +275,9 @@ impl Replicas {
     fn begin(&mut self, now: Now, shard: &mut Shard) {
         let spare = std::mem::take(&mut self.spare);
         let changes = std::mem::replace(shard.changeset(), spare);
+        let date = self.clock.tick(now.unix_us).time;
         let mut said = Said {
-            upto: self.clock.tick(now.unix_us).time,
+            upto: date,
             least: self.heard.least(),
             horizon: self.heard.horizon(),
         };
@@ -291,6 +294,7 @@ impl Replicas {
             changes,
             next: 0,
             said,
+            date,
             flushes: self.flushes,
             since_us: fresh.map_or(0, |fresh| fresh.first.unix_us),
             after: self.heard.vector().to_vec(),
@@ -357,6 +361,7 @@ impl Replicas {
     fn report(&mut self, placement: &Placement, epoch: &Epoch, out: &mut Outbox) {
         self.said = epoch.said;
         let report = Report {
+            sent: epoch.date,
             upto: epoch.said.upto,
             least: epoch.said.least,
             horizon: epoch.said.horizon,
@@ -498,6 +503,7 @@ impl Replicas {
     fn on_report(&mut self, now: Now, from: usize, report: &Report) {
         self.heard
             .hear(from, report.upto, report.least, report.horizon);
+        self.heard.hear_sent(from, report.sent);
         self.wanted = self.wanted.max(report.wanted);
         if report.since_us > 0 {
             let stale = now.unix_us.saturating_sub(report.since_us);
