@@ -18,6 +18,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Far longer than replicas take to hear of each other.
 const QUIET: Duration = Duration::from_secs(20);
 const ATTEMPTS: usize = 64;
+/// Keys that are shown although they do not differ.
+const SHOWN: usize = 8;
 
 pub(crate) fn run() -> Result<bool> {
     println!("1. Build");
@@ -51,19 +53,23 @@ pub(crate) fn show() -> Result<bool> {
     }
     println!("\n{}. All keys at both replicas", PROGRAMS.len() + 3);
     let seen = once_quiet(node.port)?;
-    let differ = seen.iter().filter(|key| key.differs()).count();
-    seen.iter().for_each(Seen::print);
+    let (differ, same): (Vec<_>, Vec<_>) = seen.iter().partition(|key| key.differs());
+    same.iter().take(SHOWN).for_each(|key| key.print());
+    if same.len() > SHOWN {
+        println!("    … and {} more, the same at both", same.len() - SHOWN);
+    }
+    differ.iter().for_each(|key| key.print());
     node.stop()?;
     if !failed.is_empty() {
         println!("\nFailed: {}.", failed.join(", "));
     }
-    if differ > 0 {
-        println!("\n{differ} keys differ between replicas.");
+    if !differ.is_empty() {
+        println!("\n{} keys differ between replicas.", differ.len());
     } else {
         println!("\nBoth replicas hold the same {} keys.", seen.len());
     }
     ensure!(!seen.is_empty(), "the programs left nothing to compare");
-    Ok(failed.is_empty() && differ == 0)
+    Ok(failed.is_empty() && differ.is_empty())
 }
 
 /// A key as two replicas show it.
