@@ -13,7 +13,7 @@
 //! - [`heard`]: how far workers have heard of one another, and what can be
 //!   forgotten
 //! - [`level`]: consistency levels, one a file
-//! - `streams`: to whom
+//! - `epoch`: its changes on their way; `streams`: to whom
 //! - [`replicas`]: one worker's part in all of it
 //! - `figures`: what it counts
 //! - [`session`]: what a client's session keeps for them
@@ -21,6 +21,7 @@
 
 pub mod batch;
 pub mod changeset;
+mod epoch;
 mod figures;
 pub mod heard;
 pub mod level;

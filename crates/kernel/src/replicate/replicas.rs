@@ -13,6 +13,7 @@
 
 use super::batch::{Batch, Body, Item, Items, Report};
 use super::changeset::Changeset;
+use super::epoch::{Epoch, Fresh, Said};
 pub use super::figures::Figures;
 use super::heard::Heard;
 use super::streams::{Streams, write};
@@ -27,10 +28,6 @@ use rufous_lattice::{Clock, Stamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Nothing was changed for so long: what was is sent before the epoch is over.
-const IDLE_US: u64 = 2_000;
-/// Longer epochs do not end early: who asks for them wants few messages.
-const SHORT_US: u64 = 1_000_000;
 /// Keys that are sent, or looked at to be forgotten, in one step.
 const KEYS_PER_STEP: usize = 2048;
 /// An epoch ends early when its changes take so much.
@@ -38,37 +35,6 @@ const MOST_CHANGES_BYTES: usize = 16 << 20;
 
 /// Messages by receiver, in order.
 pub type Outbox = Vec<(WorkerId, Arc<[u8]>)>;
-
-/// What was said, or may be said, of one's own state.
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    upto: u64,
-    least: u64,
-    horizon: u64,
-}
-
-/// Changes being sent.
-#[derive(Debug)]
-struct Epoch {
-    changes: Changeset,
-    next: usize,
-    said: Said,
-    flushes: u64,
-    since_us: u64,
-    /// When its changes were taken, as a stamp has it.
-    date: u64,
-    /// For causal cuts: what the changes may depend on.
-    after: Vec<u64>,
-}
-
-/// Times at which the changes since the last epoch were made.
-#[derive(Clone, Copy, Debug)]
-struct Fresh {
-    first: Now,
-    last_us: u64,
-    /// The epoch is over.
-    at_once: bool,
-}
 
 /// See the module's description.
 #[derive(Debug)]
@@ -216,14 +182,7 @@ impl Replicas {
 
     /// When the next epoch ends.
     fn due_us(&self, period_us: u64) -> Option<u64> {
-        let changes = self.fresh.map(|fresh| {
-            let end = fresh.first.mono_us + period_us;
-            match fresh.at_once {
-                true => 0,
-                false if period_us > SHORT_US => end,
-                false => end.min(fresh.last_us + IDLE_US),
-            }
-        });
+        let changes = self.fresh.map(|fresh| fresh.end_us(period_us));
         let report = self.owes_report().then_some(self.asked_us + period_us);
         changes.into_iter().chain(report).min()
     }
