@@ -47,6 +47,9 @@ pub const OUTPUT_TOTAL_LIMIT: usize = 2 * OUTPUT_HARD_LIMIT;
 pub const STRANGER_HIGH_WATER: usize = 16 * 1024;
 pub const STRANGER_HARD_LIMIT: usize = 256 * 1024;
 
+/// Bytes that a worker keeps of what clients have seen of keys with causal order.
+pub const CONTEXT_BYTES: usize = 16 * 1024 * 1024;
+
 /// Bytes that may wait for a client that is sent what others do (`MONITOR`).
 pub const FEED_HARD_LIMIT: usize = 32 * 1024 * 1024;
 

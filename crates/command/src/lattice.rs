@@ -229,8 +229,13 @@ mod tests {
 
     impl Keying for Carts {
         fn of(&self, key: &[u8]) -> Option<Keyed> {
-            key.starts_with(b"cart:").then_some(Keyed {
-                strings: Tag::Register,
+            let strings = match key.get(..5)? {
+                b"cart:" => Tag::Register,
+                b"note:" => Tag::Siblings,
+                _ => return None,
+            };
+            Some(Keyed {
+                strings,
                 is_shared: true,
             })
         }
@@ -255,7 +260,8 @@ mod tests {
             for request in begin {
                 let stamp = replicas.stamp(rig.now);
                 rig.shard.begin_lattice(Writer { stamp });
-                let words: Vec<_> = request.split(' ').map(str::as_bytes).collect();
+                let words = request.split(' ').map(|word| word.trim_matches('"'));
+                let words: Vec<_> = words.map(str::as_bytes).collect();
                 // Whole databases are the server's.
                 // A payload is tried by itself.
                 if request.starts_with("RESTORE") {

@@ -14,12 +14,13 @@
 //! - [`elements`]: replies, scans and draws of elements
 //! - [`lattice`]: what commands mean on keys whose replicas all take writes
 //! - [`table`]: finding a command by name
-//! - [`string`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
+//! - [`string`], [`causal`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
 //!   [`hyperloglog`], [`claret`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
 
 pub mod bitmap;
 pub mod blocking;
+pub mod causal;
 pub mod claret;
 pub mod elements;
 pub mod failure;

@@ -2,8 +2,8 @@
 //! on data in one table; ids are places in it.
 
 use crate::{
-    Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, claret, geo, hash, hyperloglog,
-    key, list, server, set, sorted_set, string,
+    Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, causal, claret, geo, hash,
+    hyperloglog, key, list, server, set, sorted_set, string,
 };
 use rufous_base::{Args, Now, Output};
 use rufous_datatype::object::Tag;
@@ -19,6 +19,7 @@ pub fn data_commands() -> impl Iterator<Item = &'static Command> {
 
 static GROUPS: &[&[&Command]] = &[
     string::COMMANDS,
+    causal::COMMANDS,
     list::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,

@@ -15,7 +15,7 @@
 //! that are left before anything is allocated, and what is decoded has a limit. Elements that a
 //! collection cannot have twice, and empty collections, are refused as Redis does.
 
-mod checksum;
+pub(crate) mod checksum;
 mod integers;
 mod items;
 mod listpack;

@@ -28,7 +28,7 @@
 //!   ([`rufous_lattice::Clock::observe`]).
 //!
 //! Map: [`register`] (strings; the last write wins), [`siblings`] (strings with
-//! causal order), [`sketch`] (HyperLogLogs), [`elements`] (collections),
+//! causal order), [`token`] (what was seen of them), [`sketch`] (HyperLogLogs), [`elements`] (collections),
 //! [`shared_set`], [`shared_hash`], [`shared_sorted_set`] (what their elements
 //! are).
 
@@ -39,6 +39,7 @@ pub mod shared_set;
 pub mod shared_sorted_set;
 pub mod siblings;
 pub mod sketch;
+pub mod token;
 
 use crate::algebra::{Algebra, DataType, Tuning};
 use crate::object::{Object, Tag};

@@ -8,6 +8,8 @@ use rufous_base::{Args, BigArg, ConnId, Output, Span};
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub conn: ConnId,
+    /// The node's number for its client, which no other gets while it runs.
+    pub client: u64,
     /// The request's place among those of its connection.
     pub seq: u32,
     pub command: u16,

@@ -5,6 +5,10 @@
 //! makes another one with a higher version, which every worker takes over at
 //! the same instant, while nothing runs anywhere (see `worker::replicating`).
 
+mod resolve;
+
+pub use resolve::Resolve;
+
 use crate::durable::effect::{NotAnEffect, byte, put_varint, slice, varint};
 use crate::replicate::level::Level;
 use std::fmt;
@@ -25,15 +29,6 @@ pub enum Regime {
     Strict,
     /// Each of its replicas, at once; they converge by merging.
     Lattice,
-}
-
-/// What a plain read shows where a key has several concurrent values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolve {
-    /// The one that was written last.
-    Newest,
-    /// An error that says how to read them all.
-    Refuse,
 }
 
 /// See the module's description.
@@ -104,6 +99,9 @@ impl Keyspace {
             if self.cut && self.threads != 0 {
                 return Err(Invalid::Cut);
             }
+            if self.resolve != Resolve::Newest && !self.level.keeps_siblings() {
+                return Err(Invalid::Resolve);
+            }
             return Ok(());
         }
         match (self.threads, self.level == Level::EVENTUAL, self.cut) {
@@ -121,6 +119,7 @@ pub enum Invalid {
     Gossip,
     Replicas,
     Cut,
+    Resolve,
     Strict,
     TooMany,
     NameTaken,
@@ -136,6 +135,10 @@ impl fmt::Display for Invalid {
             Invalid::Gossip => "replicas tell one another every 1 to 60000 milliseconds",
             Invalid::Replicas => "replicas on other nodes are not supported: REPLICAS must be 1",
             Invalid::Cut => "CUT needs a replica on every worker: THREADS all",
+            Invalid::Resolve => {
+                "only LEVEL causal keeps several values of a key: \
+                 RESOLVE of other levels is newest"
+            }
             Invalid::Strict => {
                 "a strict keyspace has one owner for each key: \
                  LEVEL, THREADS, RESOLVE and CUT are for lattice keyspaces"
@@ -259,7 +262,7 @@ impl Keyspaces {
             put_bytes(out, keyspace.level.to_string().as_bytes());
             put_varint(out, u64::from(keyspace.threads));
             put_varint(out, u64::from(keyspace.replicas));
-            out.push(u8::from(keyspace.resolve == Resolve::Refuse));
+            out.push(keyspace.resolve.byte());
             out.push(u8::from(keyspace.cut));
             put_varint(out, u64::from(keyspace.gossip_ms));
         }
@@ -329,10 +332,7 @@ fn decode_one(from: &mut &[u8]) -> Result<Keyspace, NotAnEffect> {
         level: take_level(from)?,
         threads: take_number(from)?,
         replicas: take_number(from)?,
-        resolve: match take_flag(from)? {
-            true => Resolve::Refuse,
-            false => Resolve::Newest,
-        },
+        resolve: Resolve::of_byte(byte(from)?)?,
         cut: take_flag(from)?,
         gossip_ms: take_number(from)?,
     })
@@ -359,7 +359,13 @@ mod tests {
             level: "monotonic-reads+monotonic-writes".parse().unwrap(),
             ..lattice("likes", b"like:")
         };
-        table.with(few).unwrap()
+        let table = table.with(few).unwrap();
+        let notes = Keyspace {
+            level: "causal".parse().unwrap(),
+            resolve: Resolve::Largest,
+            ..lattice("notes", b"note:")
+        };
+        table.with(notes).unwrap()
     }
 
     #[test]
@@ -421,6 +427,13 @@ mod tests {
                 ..few
             }),
             Invalid::Cut
+        );
+        assert_eq!(
+            refused(Keyspace {
+                resolve: Resolve::Refuse,
+                ..lattice("a", b"a")
+            }),
+            Invalid::Resolve
         );
         let strict = Keyspace::new("a", b"a");
         assert_eq!(

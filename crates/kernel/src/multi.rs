@@ -28,6 +28,7 @@ use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
 use crate::wait::WaiterId;
 use rufous_base::WorkerId;
+use rufous_lattice as lattice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ pub struct Multi {
     pub batch: Box<Batch>,
     /// The embedder's number of a transaction, which it runs itself.
     pub exec: Option<u64>,
+    /// Whose it is; see [`crate::batch::Header::client`].
+    pub client: u64,
     /// It is the request of a client that waits for keys of this worker.
     pub waiter: Option<WaiterId>,
     /// It counts as an access to its keys.
@@ -145,7 +148,12 @@ pub struct Gathered {
     pub owner: WorkerId,
     pub key: KeyName,
     pub entry: Option<Entry>,
+    /// What the client has seen of it, where that matters.
+    pub context: Option<lattice::Seen>,
 }
+
+/// What the client of a command has seen of keys once it has run.
+pub type Seen = Vec<(KeyName, lattice::Seen)>;
 
 /// A key and what becomes of it.
 pub type KeyWrite = (KeyName, Change);
@@ -163,6 +171,7 @@ impl Multi {
     fn new(batch: Box<Batch>, to_visit: Vec<Visit>) -> Self {
         Self {
             touch: batch.requests.iter().all(|r| !r.header.no_touch),
+            client: batch.requests.first().map_or(0, |r| r.header.client),
             batch,
             exec: None,
             waiter: None,

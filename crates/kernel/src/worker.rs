@@ -6,6 +6,7 @@
 //! [`Completions`].
 
 mod closing;
+mod contexts;
 pub mod durability;
 mod exchange;
 mod exec;
@@ -59,6 +60,8 @@ pub enum Message {
     Acquire {
         multi: u64,
         scope: Scope,
+        /// Whose command it is.
+        client: u64,
         touch: bool,
         part: Option<Box<Part>>,
     },
@@ -148,6 +151,7 @@ enum Work {
     Hold {
         multi: u64,
         coordinator: WorkerId,
+        client: u64,
         touch: bool,
         part: Option<Box<Part>>,
     },
@@ -374,10 +378,11 @@ impl<P: Program> Worker<P> {
                 Work::Hold {
                     multi,
                     coordinator,
+                    client,
                     touch,
                     part,
                 } => {
-                    let hold = self.hold(ticket, touch, part.as_deref(), now);
+                    let hold = self.hold(ticket, (client, touch), part.as_deref(), now);
                     let acquired = Message::Acquired {
                         multi,
                         ticket,
@@ -419,6 +424,7 @@ impl<P: Program> Worker<P> {
             Message::Acquire {
                 multi,
                 scope,
+                client,
                 touch,
                 part,
             } => {
@@ -427,6 +433,7 @@ impl<P: Program> Worker<P> {
                     Work::Hold {
                         multi,
                         coordinator: from,
+                        client,
                         touch,
                         part,
                     },

@@ -206,6 +206,7 @@ impl World {
                 slot: at.1 as u32,
                 generation: 0,
             },
+            client: at.1 as u64,
             seq: conn.submitted,
             command,
             db,

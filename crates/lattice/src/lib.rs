@@ -84,7 +84,7 @@ pub use presence::Presence;
 pub use product::Product;
 pub use register::Register;
 pub use score::Score;
-pub use siblings::Siblings;
+pub use siblings::{Seen, Siblings};
 pub use stamp::{Clock, Stamp};
 pub use top_k::TopK;
 pub use union::Union;

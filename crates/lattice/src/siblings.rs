@@ -6,23 +6,101 @@
 //! was replaced there. The paper's pair of vector clock and value is not
 //! associative; this is.
 //!
+//! With each write goes what merges beside it: what was added to it (a
+//! [`Counter`]), and the last deadline that it was given. They go with the
+//! write. What is added where nothing was ever written belongs to a write of
+//! [`Stamp::ZERO`], which the first real one that is seen replaces, whoever
+//! made it. A write whose deadline has passed goes at every replica by itself:
+//! it was seen, so no merge brings it back.
+//!
 //! Whole states are merged, never parts of one: what a state has seen is then
 //! all that the vector says. It is a [`crate::MultiValue`] whose dots are stamps
 //! and whose context needs no dots apart, since nothing comes before its turn.
 //!
 //! ```text
-//! live  stamp  length  value  …  seen
-//! 01    12     01      61        a version vector        the latest stamp first
+//! seen              live  stamp  form  length  text  …   the latest stamp first
+//! a version vector  01    12     00    01      61
+//! form 01           … then the deadline's stamp and the deadline
+//! form 02           … then the length of what was written, that, and the counter;
+//!                   before them the text is what it adds up to
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use crate::code::{Coded, Malformed, Reader, put_varint};
-use crate::{Lattice, Stamp, VersionVector};
+use crate::counter::Overflow;
+use crate::{Counter, Lattice, Stamp, VersionVector};
+use std::borrow::Cow;
+
+/// A write that is alive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sibling {
+    pub stamp: Stamp,
+    /// As it was written.
+    pub value: Vec<u8>,
+    /// What was added since.
+    pub counter: Counter,
+    /// The last that it was given, with the stamp of that: Unix milliseconds,
+    /// 0 for none.
+    pub deadline: (Stamp, u64),
+}
+
+/// What a writer has seen: all up to a vector, and of what came later his own
+/// last write alone. His own write does not say that he has seen what others
+/// have written at the same replica before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub all: VersionVector,
+    /// [`Stamp::ZERO`] for none.
+    pub own: Stamp,
+}
+
+impl Seen {
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.own == Stamp::ZERO
+    }
+
+    fn covers(&self, stamp: Stamp) -> bool {
+        stamp != Stamp::ZERO && (stamp == self.own || self.all.covers(stamp))
+    }
+
+    /// Also what another has seen; of two own writes the later.
+    pub fn merge(&mut self, other: &Self) {
+        self.all.merge(&other.all);
+        self.own = self.own.max(other.own);
+        if self.all.covers(self.own) {
+            self.own = Stamp::ZERO;
+        }
+    }
+}
+
+impl From<VersionVector> for Seen {
+    fn from(all: VersionVector) -> Self {
+        let own = Stamp::ZERO;
+        Self { all, own }
+    }
+}
+
+impl Coded for Seen {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.all.encode(out);
+        out.extend_from_slice(&self.own.to_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(bytes);
+        let (all, own) = (VersionVector::read(&mut reader)?, Stamp::read(&mut reader)?);
+        reader.end()?;
+        Ok(Self { all, own })
+    }
+}
 
 /// See the module's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Siblings {
     /// Stamps descending; all of them were seen.
-    live: Vec<(Stamp, Vec<u8>)>,
+    live: Vec<Sibling>,
     seen: VersionVector,
 }
 
@@ -31,30 +109,134 @@ pub struct Siblings {
 /// merges would matter.
 pub const MAX_SIBLINGS: usize = 32;
 
+const DEADLINE: u8 = 1;
+const COUNTED: u8 = 2;
+
+impl Sibling {
+    /// As it is read: what was written and what was added to it.
+    pub fn text(&self) -> Cow<'_, [u8]> {
+        if self.counter.is_empty() {
+            return Cow::Borrowed(&self.value);
+        }
+        let base = str::from_utf8(&self.value).map_or(Ok(0), str::parse::<i64>);
+        let sum = i128::from(base.unwrap_or(0)) + self.counter.sum();
+        let sum = sum.clamp(i64::MIN.into(), i64::MAX.into());
+        Cow::Owned(sum.to_string().into_bytes())
+    }
+
+    fn is_due(&self, now_ms: u64) -> bool {
+        (1..=now_ms).contains(&self.deadline.1)
+    }
+
+    /// Of the same write.
+    fn merge(&mut self, other: &Self) {
+        // Two values of one stamp do not happen; the order is total all the same.
+        if other.value > self.value {
+            self.value.clone_from(&other.value);
+        }
+        self.counter.merge(&other.counter);
+        self.deadline = self.deadline.max(other.deadline);
+    }
+}
+
 impl Siblings {
     /// Writes a value, or a deletion, in the place of all that `context` has
     /// seen; of all that is here where there is no context. The stamp is newer
-    /// than all that its replica has given.
-    pub fn write(&mut self, stamp: Stamp, value: Option<Vec<u8>>, context: Option<&VersionVector>) {
-        match context.map(|context| context.below(stamp)) {
+    /// than all that its replica has given. Says whether that changed
+    /// anything: a deletion of nothing does not.
+    pub fn write(&mut self, stamp: Stamp, value: Option<Vec<u8>>, context: Option<&Seen>) -> bool {
+        let before = self.live.len();
+        let mut changed = value.is_some();
+        match context {
             None => self.live.clear(),
             Some(context) => {
-                self.live.retain(|(dot, _)| !context.covers(*dot));
-                // What was seen elsewhere and has not come yet is replaced all the same.
-                self.seen.merge(&context);
+                let context = Seen {
+                    all: context.all.below(stamp),
+                    own: context.own,
+                };
+                let is_left = |dot: Stamp| dot != Stamp::ZERO && !context.covers(dot);
+                self.live.retain(|sibling| is_left(sibling.stamp));
+                // What was seen elsewhere and has not come yet is replaced all the
+                // same; but one write does not say what was before it there.
+                changed |= self.seen.merge(&context.all);
             }
         }
+        changed |= self.live.len() != before;
         if let Some(value) = value {
             self.live.truncate(MAX_SIBLINGS - 1);
-            let at = self.live.partition_point(|(dot, _)| *dot > stamp);
-            self.live.insert(at, (stamp, value));
+            let at = self.live.partition_point(|sibling| sibling.stamp > stamp);
+            let sibling = Sibling {
+                stamp,
+                value,
+                ..Sibling::default()
+            };
+            self.live.insert(at, sibling);
         }
-        self.seen.raise(stamp);
+        if changed {
+            self.seen.raise(stamp);
+        }
+        changed
     }
 
-    /// Stamps and values, the latest first.
-    pub fn live(&self) -> impl ExactSizeIterator<Item = (Stamp, &[u8])> {
-        self.live.iter().map(|(stamp, value)| (*stamp, &value[..]))
+    /// Adds to what the write of `stamp` has written, in the entry of a
+    /// replica. What was never written is of [`Stamp::ZERO`].
+    pub fn add(&mut self, stamp: Stamp, replica: u16, by: i64) -> Result<(), Overflow> {
+        if stamp == Stamp::ZERO && self.seen.is_empty() && self.live.is_empty() {
+            self.live.push(Sibling::default());
+        }
+        match self.place(stamp) {
+            Some(at) => self.live[at].counter.add(replica, by),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives everything that is alive a deadline, or with 0 none. What was
+    /// never written is written by that.
+    pub fn set_deadline(&mut self, stamp: Stamp, unix_ms: u64) {
+        if let [base] = &self.live[..]
+            && base.stamp == Stamp::ZERO
+        {
+            let value = base.text().into_owned();
+            self.write(stamp, Some(value), None);
+        }
+        for sibling in &mut self.live {
+            sibling.deadline = sibling.deadline.max((stamp, unix_ms));
+        }
+    }
+
+    /// Gives one write a deadline, its own.
+    pub fn set_deadline_of(&mut self, stamp: Stamp, unix_ms: u64) {
+        if let Some(at) = self.place(stamp) {
+            self.live[at].deadline = (stamp, unix_ms);
+        }
+    }
+
+    /// When the next of them goes.
+    pub fn next_deadline(&self) -> Option<u64> {
+        let deadlines = self.live.iter().map(|sibling| sibling.deadline.1);
+        deadlines.filter(|&at| at > 0).min()
+    }
+
+    /// Without those whose deadline is not later.
+    pub fn expire(&mut self, now_ms: u64) {
+        self.live.retain(|sibling| !sibling.is_due(now_ms));
+    }
+
+    /// The latest first.
+    pub fn live(&self) -> impl ExactSizeIterator<Item = &Sibling> {
+        self.live.iter()
+    }
+
+    /// What the writer of this has seen, who had seen `context` before: all
+    /// of it where nothing else is alive.
+    pub fn seen_by_writer(&self, stamp: Stamp, context: &Seen) -> Seen {
+        match self.live.iter().all(|sibling| sibling.stamp == stamp) {
+            true => self.seen.clone().into(),
+            false => Seen {
+                all: context.all.below(stamp),
+                own: stamp,
+            },
+        }
     }
 
     /// What a reader has seen who has read all that is alive.
@@ -62,30 +244,47 @@ impl Siblings {
         &self.seen
     }
 
-    fn value(&self, stamp: Stamp) -> Option<&Vec<u8>> {
-        let at = self.live.binary_search_by(|(dot, _)| stamp.cmp(dot));
-        at.ok().map(|at| &self.live[at].1)
+    /// Nothing in it is newer.
+    pub fn newest(&self) -> Stamp {
+        let deadlines = self.live.iter().map(|sibling| sibling.deadline.0);
+        deadlines.fold(self.seen.newest(), Stamp::max)
     }
 
-    /// Of its own writes those that the other side has alive, or has not seen.
-    fn kept<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (Stamp, &'a Vec<u8>)> {
-        self.live.iter().filter_map(|(stamp, value)| {
-            let theirs = other.value(*stamp);
-            let is_kept = theirs.is_some() || !other.seen.covers(*stamp);
-            // Two values of one stamp do not happen; the order is total all the same.
-            is_kept.then_some((*stamp, theirs.map_or(value, |theirs| theirs.max(value))))
-        })
+    /// Nothing was ever done.
+    pub fn is_bottom(&self) -> bool {
+        self.live.is_empty() && self.seen.is_empty()
+    }
+
+    fn place(&self, stamp: Stamp) -> Option<usize> {
+        let at = self.live.binary_search_by(|dot| stamp.cmp(&dot.stamp));
+        at.ok()
+    }
+
+    /// Whatever was seen, was seen after the write that never was.
+    fn covers(&self, stamp: Stamp) -> bool {
+        match stamp == Stamp::ZERO {
+            true => !self.seen.is_empty(),
+            false => self.seen.covers(stamp),
+        }
     }
 }
 
 impl Lattice for Siblings {
     fn merge(&mut self, other: &Self) -> bool {
-        let kept = self.kept(other);
-        let new = other
-            .kept(self)
-            .filter(|(stamp, _)| self.value(*stamp).is_none());
-        let mut live: Vec<_> = kept.chain(new).map(|(s, v)| (s, v.clone())).collect();
-        live.sort_unstable_by_key(|dot| std::cmp::Reverse(dot.0));
+        let mut live = Vec::with_capacity(self.live.len());
+        for mine in &self.live {
+            let mut kept = mine.clone();
+            match other.place(mine.stamp) {
+                Some(at) => kept.merge(&other.live[at]),
+                None if other.covers(mine.stamp) => continue,
+                None => {}
+            }
+            live.push(kept);
+        }
+        let is_new =
+            |sibling: &&Sibling| self.place(sibling.stamp).is_none() && !self.covers(sibling.stamp);
+        live.extend(other.live.iter().filter(is_new).cloned());
+        live.sort_unstable_by_key(|sibling| std::cmp::Reverse(sibling.stamp));
         let changed = live != self.live;
         self.live = live;
         self.seen.merge(&other.seen) || changed
@@ -94,147 +293,134 @@ impl Lattice for Siblings {
 
 impl Coded for Siblings {
     fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.live.len() as u64);
-        for (stamp, value) in &self.live {
-            out.extend_from_slice(&stamp.to_bytes());
-            put_varint(out, value.len() as u64);
-            out.extend_from_slice(value);
-        }
         self.seen.encode(out);
+        put_varint(out, self.live.len() as u64);
+        for sibling in &self.live {
+            let Sibling {
+                stamp,
+                value,
+                counter,
+                deadline,
+            } = sibling;
+            let has_deadline = deadline.0 != Stamp::ZERO;
+            let form = u8::from(has_deadline) * DEADLINE + u8::from(!counter.is_empty()) * COUNTED;
+            out.extend_from_slice(&stamp.to_bytes());
+            out.push(form);
+            put_bytes(out, &sibling.text());
+            if has_deadline {
+                out.extend_from_slice(&deadline.0.to_bytes());
+                put_varint(out, deadline.1);
+            }
+            if !counter.is_empty() {
+                put_bytes(out, value);
+                counter.encode(out);
+            }
+        }
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(bytes);
-        let mut live: Vec<(Stamp, Vec<u8>)> = Vec::new();
+        let seen = VersionVector::read(&mut reader)?;
+        let mut live: Vec<Sibling> = Vec::new();
         for _ in 0..reader.varint()? {
-            let stamp = Stamp::read(&mut reader)?;
-            let len = reader.varint()?;
-            if live.last().is_some_and(|last| last.0 <= stamp) {
+            let (sibling, text) = read(&mut reader)?;
+            let is_in_order = live.last().is_none_or(|last| last.stamp > sibling.stamp);
+            if !is_in_order || *text != *sibling.text() {
                 return Err(Malformed);
             }
-            live.push((stamp, reader.bytes(len)?.to_vec()));
+            live.push(sibling);
         }
-        let seen = VersionVector::read(&mut reader)?;
         reader.end()?;
-        let is_sound = live.iter().all(|(stamp, _)| seen.covers(*stamp));
-        is_sound.then_some(Siblings { live, seen }).ok_or(Malformed)
+        let is_sound = |sibling: &Sibling| match sibling.stamp == Stamp::ZERO {
+            true => {
+                let is_counted = sibling.value.is_empty() && !sibling.counter.is_empty();
+                is_counted && sibling.deadline.0 == Stamp::ZERO && seen.is_empty()
+            }
+            false => seen.covers(sibling.stamp),
+        };
+        let all = live.iter().all(is_sound);
+        all.then_some(Siblings { live, seen }).ok_or(Malformed)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::laws::{self, Draw};
-    use crate::{Dot, MultiValue};
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
 
-    fn stamp(time: u64, replica: u16) -> Stamp {
-        Stamp {
-            time,
-            replica,
-            step: 0,
+fn take_bytes<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    let len = from.varint()?;
+    from.bytes(len)
+}
+
+/// A write, and the text that is said to be what it reads as.
+fn read<'a>(from: &mut Reader<'a>) -> Result<(Sibling, &'a [u8]), Malformed> {
+    let stamp = Stamp::read(from)?;
+    let form = from.byte()?;
+    let text = take_bytes(from)?;
+    if form & !(DEADLINE | COUNTED) != 0 {
+        return Err(Malformed);
+    }
+    let mut deadline = (Stamp::ZERO, 0);
+    if form & DEADLINE != 0 {
+        deadline = (Stamp::read(from)?, from.varint()?);
+        if deadline.0 == Stamp::ZERO {
+            return Err(Malformed);
         }
     }
-
-    fn siblings(draw: &mut Draw) -> Siblings {
-        let mut siblings = Siblings::default();
-        for time in 1..=draw.below(4) {
-            let stamp = stamp(time, draw.below(3) as u16);
-            let value = (draw.below(4) > 0).then(|| vec![b'a' + time as u8]);
-            let nothing = VersionVector::default();
-            let context = (draw.below(2) == 0).then_some(&nothing);
-            siblings.write(stamp, value, context);
+    let (mut value, mut counter) = (text, Counter::default());
+    if form & COUNTED != 0 {
+        value = take_bytes(from)?;
+        counter = Counter::read(from)?;
+        if counter.is_empty() {
+            return Err(Malformed);
         }
-        siblings
     }
+    let sibling = Sibling {
+        stamp,
+        value: value.to_vec(),
+        counter,
+        deadline,
+    };
+    Ok((sibling, text))
+}
 
-    #[test]
-    fn the_laws_hold() {
-        laws::check::<Siblings>(60, 1, siblings).unwrap();
-        laws::check_code(600, 1, siblings).unwrap();
-    }
+/// What was seen, read from an encoded state without the rest of it.
+pub fn seen_of(bytes: &[u8]) -> Result<VersionVector, Malformed> {
+    VersionVector::read(&mut Reader(bytes))
+}
 
-    #[test]
-    fn siblings_are_a_register_in_causal_order() {
-        let dot = |stamp: Stamp| Dot {
-            replica: stamp.replica,
-            number: stamp.time,
-        };
-        laws::check_model::<Siblings, MultiValue<Vec<u8>>>(150, 1, siblings, |siblings| {
-            let live = siblings.live();
-            let store = live.map(|(stamp, value)| (dot(stamp), value.to_vec()));
-            let seen = siblings.seen().stamps();
-            let seen =
-                seen.flat_map(|last| (1..=last.time).map(move |time| Stamp { time, ..last }));
-            MultiValue::new(store.collect(), seen.map(dot))
-        })
-        .unwrap();
-    }
+/// The texts of an encoded state, the latest first, without copies of them.
+pub fn texts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut reader = Reader(bytes);
+    let count = skip_seen(&mut reader).and_then(|()| reader.varint());
+    (0..count.unwrap_or(0)).map_while(move |_| read_text(&mut reader).ok())
+}
 
-    fn values(siblings: &Siblings) -> Vec<&[u8]> {
-        siblings.live().map(|(_, value)| value).collect()
-    }
+/// How many writes are alive in an encoded state.
+pub fn len(bytes: &[u8]) -> usize {
+    let mut reader = Reader(bytes);
+    let count = skip_seen(&mut reader).and_then(|()| reader.varint());
+    count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX))
+}
 
-    #[test]
-    fn what_has_not_seen_each_other_stays_beside_each_other() {
-        let (mut a, mut b) = (Siblings::default(), Siblings::default());
-        a.write(stamp(1, 1), Some(b"a".to_vec()), None);
-        b.write(stamp(2, 2), Some(b"b".to_vec()), None);
-        assert!(a.merge(&b) && b.merge(&a));
-        assert_eq!(values(&a), [b"b", b"a"]);
-        assert_eq!(a, b);
-        let context = a.seen().clone();
-        a.write(stamp(3, 1), Some(b"both".to_vec()), Some(&context));
-        b.write(
-            stamp(3, 2),
-            Some(b"meanwhile".to_vec()),
-            Some(&VersionVector::default()),
-        );
-        assert!(a.merge(&b));
-        assert_eq!(values(&a), [&b"meanwhile"[..], b"both"]);
-    }
+fn skip_seen(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    let entries = reader.varint()?;
+    let bytes = entries.checked_mul(Stamp::SIZE as u64).ok_or(Malformed)?;
+    reader.bytes(bytes).map(drop)
+}
 
-    #[test]
-    fn what_a_write_has_seen_elsewhere_does_not_come_back() {
-        let mut far = Siblings::default();
-        far.write(stamp(1, 1), Some(b"old".to_vec()), None);
-        let mut near = Siblings::default();
-        near.write(stamp(2, 2), Some(b"new".to_vec()), Some(far.seen()));
-        assert!(!near.merge(&far));
-        assert_eq!(values(&near), [b"new"]);
-        near.write(stamp(3, 2), None, None);
-        assert!(values(&near).is_empty() && near.seen().newest() == stamp(3, 2));
-        // Nobody has seen what is later than he himself.
-        let mut liar = VersionVector::default();
-        liar.raise(stamp(9, 1));
-        near.write(stamp(4, 2), None, Some(&liar));
-        far.write(stamp(8, 1), Some(b"late".to_vec()), None);
-        near.merge(&far);
-        assert_eq!(values(&near), [b"late"]);
+fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    Stamp::read(reader)?;
+    let form = reader.byte()?;
+    let text = take_bytes(reader)?;
+    if form & DEADLINE != 0 {
+        Stamp::read(reader)?;
+        reader.varint()?;
     }
-
-    #[test]
-    fn a_write_leaves_a_bounded_number() {
-        let mut all = Siblings::default();
-        for time in 1..100 {
-            all.write(
-                stamp(time, 1),
-                Some(vec![0]),
-                Some(&VersionVector::default()),
-            );
-        }
-        assert_eq!(all.live().len(), MAX_SIBLINGS);
-        assert_eq!(all.live().last().map(|(dot, _)| dot.time), Some(68));
+    if form & COUNTED != 0 {
+        take_bytes(reader)?;
+        Counter::read(reader)?;
     }
-
-    #[test]
-    fn golden_bytes() {
-        let mut siblings = Siblings::default();
-        siblings.write(stamp(7, 2), Some(b"a".to_vec()), None);
-        let dot = [0, 0, 0, 0, 0, 0, 0, 7, 0, 2, 0, 0];
-        let seen = [1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0];
-        assert_eq!(
-            siblings.encoded(),
-            [&[1][..], &dot, &[1, b'a'], &seen].concat()
-        );
-    }
+    Ok(text)
 }

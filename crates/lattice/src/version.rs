@@ -55,6 +55,20 @@ impl VersionVector {
         }
     }
 
+    /// Without the entries of replicas of which this is false.
+    pub fn only(&self, is_kept: impl Fn(u16) -> bool) -> Self {
+        let is_kept = |entry: &&(u16, (u64, u16))| is_kept(entry.0);
+        Self {
+            entries: self.entries.iter().filter(is_kept).copied().collect(),
+        }
+    }
+
+    /// Whether anything was seen of a replica.
+    pub fn knows(&self, replica: u16) -> bool {
+        let at = self.entries.binary_search_by_key(&replica, |entry| entry.0);
+        at.is_ok()
+    }
+
     /// The newest stamp that was seen.
     pub fn newest(&self) -> Stamp {
         self.stamps().fold(Stamp::ZERO, Stamp::max)
@@ -169,6 +183,9 @@ mod tests {
         assert_eq!(vector.newest(), stamp(7, 2));
         assert!(vector.below(stamp(7, 2)).is_empty());
         assert_eq!(vector.below(stamp(8, 0)), vector);
+        assert!(vector.knows(2) && !vector.knows(1));
+        assert_eq!(vector.only(|replica| replica == 2), vector);
+        assert!(vector.only(|replica| replica == 1).is_empty());
         let golden = [1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0, 2];
         assert_eq!(vector.encoded(), golden);
     }

@@ -165,6 +165,16 @@ pub static ROWS: &[Row] = &[
     refused("bzmpop", WAITS),
     refused("bzpopmax", WAITS),
     refused("bzpopmin", WAITS),
+    allowed(
+        "causal.del",
+        "At LEVEL causal alone: deletes what the token has seen",
+        "CAUSAL.DEL note:a \"\"",
+    ),
+    allowed(
+        "causal.set",
+        "At LEVEL causal alone: replaces what the token has seen, and stands beside the rest",
+        "CAUSAL.SET note:a \"\" 1",
+    ),
     refused("copy", MOVES),
     allowed("decr", COUNTS, "DECR cart:n"),
     allowed("decrby", COUNTS, "DECRBY cart:n 2"),

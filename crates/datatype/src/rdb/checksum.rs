@@ -31,7 +31,7 @@ const fn tables() -> [[u64; 256]; 8] {
     tables
 }
 
-pub(super) fn checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut sum = 0;
     for word in words {

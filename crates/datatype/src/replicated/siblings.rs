@@ -1,5 +1,6 @@
 //! Replicated strings with causal order: a write replaces what its writer has
-//! seen, and stays beside what it has not. See [`rufous_lattice::Siblings`].
+//! seen, and stays beside what it has not; what is added to one adds up. See
+//! [`rufous_lattice::Siblings`].
 //!
 //! A state is its encoding there, packed or, where it does not fit a record,
 //! kept by reference; no bytes are one that was never written. Operations have
@@ -12,10 +13,10 @@ use super::{Expiry, Forgotten, Refused, Replicas, Writer};
 use crate::algebra::{
     Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Phase, Rule, Tuning, When,
 };
-use crate::{pack, table};
+use crate::{ValueError, integer, pack, table};
 use rufous_base::rng::Rng;
-use rufous_lattice::code::Reader;
-use rufous_lattice::{Coded, Lattice, Siblings as Values, Stamp, VersionVector};
+use rufous_lattice::{Coded, Lattice, Seen, Siblings as Values, Stamp, VersionVector};
+use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
 
 /// See the module's description.
@@ -43,50 +44,132 @@ pub enum Kind {
     Merge,
 }
 
-/// What is read where one value is asked for: the latest. Nothing is decoded.
+/// Which of several values is read where one is asked for. All replicas that
+/// hold the same choose the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pick {
+    /// The one that was written last.
+    #[default]
+    Newest,
+    /// Numbers by their size, and before texts; texts by their bytes.
+    Largest,
+    Smallest,
+}
+
+/// The texts, the latest first. Nothing is decoded.
 #[inline]
-pub fn latest(view: View<'_>) -> Option<&[u8]> {
-    let mut reader = Reader(view);
-    if reader.varint().ok()? == 0 {
-        return None;
+pub fn texts(view: View<'_>) -> impl Iterator<Item = &[u8]> {
+    rufous_lattice::siblings::texts(view)
+}
+
+/// What is read where one value is asked for. Nothing is decoded.
+#[inline]
+pub fn shown(view: View<'_>, pick: Pick) -> Option<&[u8]> {
+    let mut texts = texts(view);
+    match pick {
+        Pick::Newest => texts.next(),
+        Pick::Largest => texts.max_by(|a, b| compare(a, b)),
+        Pick::Smallest => texts.min_by(|a, b| compare(a, b)),
     }
-    Stamp::read(&mut reader).ok()?;
-    let len = reader.varint().ok()?;
-    reader.bytes(len).ok()
+}
+
+/// A total order, whatever the texts are.
+fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    let number = |text: &[u8]| -> Option<f64> {
+        let number: f64 = str::from_utf8(text).ok()?.parse().ok()?;
+        // The two zeros are one.
+        (!number.is_nan()).then_some(number + 0.0)
+    };
+    match (number(a), number(b)) {
+        (Some(x), Some(y)) => {
+            // Integers that one double stands for are still told apart.
+            let order = x.total_cmp(&y);
+            let order = order.then_with(|| integer::parse_i64(a).cmp(&integer::parse_i64(b)));
+            order.then_with(|| a.cmp(b))
+        }
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+/// How many values there are.
+pub fn count(view: View<'_>) -> usize {
+    rufous_lattice::siblings::len(view)
+}
+
+/// What is known to have been seen.
+pub fn seen(view: View<'_>) -> VersionVector {
+    rufous_lattice::siblings::seen_of(view).unwrap_or_default()
 }
 
 /// All values, and what was seen.
 pub fn values(view: View<'_>) -> Values {
+    if view.is_empty() {
+        return Values::default();
+    }
     // What is kept was encoded here; no bytes are a state that was never written.
     Values::decode(view).unwrap_or_default()
 }
 
 /// Writes a value in the place of what `context` has seen, or of all that this
-/// replica shows.
+/// replica shows. Answers how many values there are then, and what the writer
+/// has seen.
 pub fn set(
     view: View<'_>,
     value: &[u8],
-    context: Option<&VersionVector>,
+    context: Option<&Seen>,
     writer: &Writer,
     ops: &mut Vec<u8>,
-) {
-    write(view, Some(value.to_vec()), context, writer, ops);
-}
-
-/// Deletes what `context` has seen, or all that this replica shows.
-pub fn delete(view: View<'_>, context: Option<&VersionVector>, writer: &Writer, ops: &mut Vec<u8>) {
-    write(view, None, context, writer, ops);
-}
-
-fn write(
-    view: View<'_>,
-    value: Option<Vec<u8>>,
-    context: Option<&VersionVector>,
-    writer: &Writer,
-    ops: &mut Vec<u8>,
-) {
+) -> (usize, Seen) {
     let mut values = values(view);
-    values.write(writer.stamp, value, context);
+    values.write(writer.stamp, Some(value.to_vec()), context);
+    tell(&values, ops);
+    let nothing = Seen::default();
+    let seen = values.seen_by_writer(writer.stamp, context.unwrap_or(&nothing));
+    (values.live().len(), seen)
+}
+
+/// Deletes what `context` has seen, or all that this replica shows. Says
+/// whether there was any of that.
+pub fn delete(view: View<'_>, context: Option<&Seen>, writer: &Writer, ops: &mut Vec<u8>) -> bool {
+    let mut values = values(view);
+    let before = values.live().len();
+    if values.write(writer.stamp, None, context) {
+        tell(&values, ops);
+    }
+    values.live().len() < before
+}
+
+/// Adds to the value that is shown, and answers what it is then. Where all are
+/// deleted it is written anew. A text that is no number is left alone.
+pub fn increment(
+    view: View<'_>,
+    pick: Pick,
+    by: i64,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) -> Result<i64, ValueError> {
+    let shown = shown(view, pick);
+    let sum = integer::increment(shown, by)?;
+    let mut values = values(view);
+    let at = values
+        .live()
+        .find(|sibling| Some(&*sibling.text()) == shown);
+    match at.map(|sibling| sibling.stamp) {
+        None if !values.is_bottom() => {
+            values.write(writer.stamp, Some(sum.to_string().into_bytes()), None);
+        }
+        at => {
+            let added = values.add(at.unwrap_or(Stamp::ZERO), writer.stamp.replica, by);
+            added.map_err(|_| ValueError::Overflow)?;
+        }
+    }
+    tell(&values, ops);
+    Ok(sum)
+}
+
+fn tell(values: &Values, ops: &mut Vec<u8>) {
     let delta = &values.encoded();
     Siblings::encode(&Op::Merge { delta }, ops);
 }
@@ -126,8 +209,9 @@ impl Algebra for Siblings {
     const NAME: &'static str = "siblings";
     const ABOUT: &'static str = "Strings of causal keyspaces. A write replaces the values that its \
         writer has seen; values whose writers have not seen each other stay beside each other, \
-        until a write that has seen them all replaces them. Where one value is asked for, the \
-        latest answers.";
+        until a write that has seen them all replaces them. Increments belong to the value that \
+        they have seen and add up, whichever replicas they are made at; they go with it. Where one \
+        value is asked for, the latest answers, or the largest or smallest.";
     const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
     const MERGE: Option<Merge<Self>> = Some(|into, from, _| !from.is_empty() && into.merge(from));
 
@@ -201,7 +285,7 @@ impl Algebra for Siblings {
 /// An encoded state of few stamps; one fits no record.
 fn sample(rng: &mut Rng) -> &'static [u8] {
     static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-        let nothing = VersionVector::default();
+        let nothing = Seen::default();
         let mut all = Vec::new();
         for replica in 1..4u16 {
             let mut values = Values::default();
@@ -215,7 +299,15 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
                 let value = (time != 2).then(|| vec![b'0' + time as u8; len]);
                 values.write(stamp, value, (replica == 1).then_some(&nothing));
                 all.push(values.encoded());
+                // invariant: so little fits
+                values.add(stamp, replica, 7).expect("fits");
+                values.set_deadline_of(stamp, time - 1);
+                all.push(values.encoded());
             }
+            let mut counted = Values::default();
+            // invariant: so little fits
+            counted.add(Stamp::ZERO, replica, -5).expect("fits");
+            all.push(counted.encoded());
         }
         all
     });
@@ -225,20 +317,22 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
 impl DataType for Siblings {
     const REDIS_NAME: &'static str = "string";
     const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
-        newest: |state| values(state.bytes()).seen().newest(),
-        is_hidden: |view| latest(view).is_none(),
+        newest: |state| values(state.bytes()).newest(),
+        is_hidden: |view| count(view) == 0,
         forget: |state, horizon, _| {
             let values = values(state.bytes());
-            if values.live().len() > 0 || values.seen().newest().time > horizon {
+            if values.live().len() > 0 || values.newest().time > horizon {
                 return Forgotten::Kept;
             }
             *state = Self::empty();
             Forgotten::Empty
         },
-        delete: |state, writer, ops| delete(state.bytes(), None, writer, ops),
+        delete: |state, writer, ops| {
+            delete(state.bytes(), None, writer, ops);
+        },
         expiry: Expiry {
             deadline: |_| 0,
-            until: |state| values(state.bytes()).seen().newest().time,
+            until: |state| values(state.bytes()).newest().time,
             floor: |_| Stamp::ZERO,
             set: |_, _, _, _| Err(Refused::CAUSAL_DEADLINE),
             pass: |_, _| {},
@@ -274,7 +368,7 @@ impl DataType for Siblings {
 
     /// One string is read, whatever is beside it.
     fn len(view: View<'_>) -> usize {
-        usize::from(latest(view).is_some())
+        usize::from(count(view) > 0)
     }
 
     fn heap_bytes(state: &State) -> usize {
@@ -284,8 +378,12 @@ impl DataType for Siblings {
         }
     }
 
-    fn encoding(_: View<'_>, _: &Tuning) -> &'static str {
-        "raw"
+    fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
+        match texts(view).next() {
+            Some(text) if integer::is_canonical_integer(text) => "int",
+            Some(text) if text.len() > 44 => "raw",
+            _ => "embstr",
+        }
     }
 
     fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
@@ -307,8 +405,8 @@ impl DataType for Siblings {
 
     fn extend(state: &mut State, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {
         let theirs = Values::decode(chunk).map_err(|_| Corrupt)?;
-        // Nothing seen is a missing key.
-        if theirs.seen().is_empty() {
+        // Nothing done is a missing key.
+        if theirs.is_bottom() {
             return Err(Corrupt);
         }
         state.merge(chunk);

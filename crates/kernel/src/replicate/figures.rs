@@ -18,6 +18,11 @@ pub struct Figures {
     pub horizon_lag_us: u64,
     /// Messages that wait for what they depend on.
     pub held_back: u64,
+    /// What clients have seen of keys with causal order.
+    pub contexts: u64,
+    pub contexts_bytes: u64,
+    /// Writes that stand beside others.
+    pub concurrent_writes: u64,
 }
 
 impl Figures {
@@ -33,6 +38,9 @@ impl Figures {
         self.stale_epochs += other.stale_epochs;
         self.horizon_lag_us = self.horizon_lag_us.max(other.horizon_lag_us);
         self.held_back += other.held_back;
+        self.contexts += other.contexts;
+        self.contexts_bytes += other.contexts_bytes;
+        self.concurrent_writes += other.concurrent_writes;
     }
 }
 

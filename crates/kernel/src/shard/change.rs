@@ -137,6 +137,9 @@ impl Shard {
     ) -> bool {
         self.env.counters.changes += 1;
         if self.env.observed {
+            if self.is_undecided() {
+                return false;
+            }
             if let Some(keyed) = self.replicated(key) {
                 return self.write_string(db, key, keyed, &value, expiry, now);
             }
@@ -246,10 +249,13 @@ impl Shard {
 
     /// Returns whether the key was there.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        if self.env.observed
-            && let Some(keyed) = self.replicated(key)
-        {
-            return self.remove_replica(db, key, keyed, now);
+        if self.env.observed {
+            if self.is_undecided() {
+                return false;
+            }
+            if let Some(keyed) = self.replicated(key) {
+                return self.remove_replica(db, key, keyed, now);
+            }
         }
         self.remove_strictly(db, key, now)
     }

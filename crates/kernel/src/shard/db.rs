@@ -21,6 +21,7 @@ use super::types::{Any, Entry, Item, Key, Value};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_datatype::object::{Object, Tag};
+use rufous_datatype::replicated::siblings::Pick;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -233,7 +234,12 @@ impl Db {
         if head.kind() == INLINE {
             return Some(Any::String(Value::Small(head.value_part(slot))));
         }
-        Some(self.value_of(head, slot).shown())
+        let pick = || {
+            env.keying
+                .as_ref()
+                .map_or(Pick::Newest, |k| k.resolve(key.bytes).pick())
+        };
+        Some(self.value_of(head, slot).shown_by(pick))
     }
 
     /// What has outlived its time.

@@ -15,6 +15,7 @@ use super::replica::Other;
 use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
 use super::{Env, Shard};
 use crate::durable::effect::Effect;
+use crate::keyspace::Resolve;
 use crate::replicate::changeset::Changeset;
 use rufous_base::Now;
 use rufous_datatype::hash::{self, Hash};
@@ -29,6 +30,18 @@ use std::sync::Arc;
 /// Which keys are replicated, and how.
 pub trait Keying: Debug + Send + Sync {
     fn of(&self, key: &[u8]) -> Option<Keyed>;
+
+    /// What a plain read shows where strings with causal order are several.
+    fn resolve(&self, key: &[u8]) -> Resolve {
+        let _ = key;
+        Resolve::Newest
+    }
+
+    /// Whether a replica of this number may have written.
+    fn is_replica(&self, replica: u16) -> bool {
+        let _ = replica;
+        true
+    }
 }
 
 /// How a key is replicated.
@@ -244,6 +257,9 @@ impl Shard {
         let Some(tag) = self.tag_at(db, key, now) else {
             return false;
         };
+        if tag == Tag::Siblings {
+            return self.delete_siblings(db, key, keyed, now);
+        }
         let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
             object.encode_delete(writer, ops);
         };

@@ -38,10 +38,12 @@
 mod account;
 mod arena;
 mod awaited;
+mod causal;
 mod change;
 mod classes;
 mod collection;
 mod compact;
+mod contexts;
 mod db;
 mod expiry;
 mod graves;
@@ -51,6 +53,7 @@ mod merging;
 mod overwrite;
 mod placed;
 pub mod policy;
+mod reading;
 mod recent;
 mod record;
 mod replay;
@@ -69,7 +72,10 @@ mod walk;
 mod watch;
 mod write;
 
+pub(crate) use causal::ON_COPIES;
+pub use causal::Written;
 pub use collection::Editor;
+pub use contexts::Contexts;
 pub use graves::GraveKeys;
 pub use lattice::{Ended, Keyed, Keying};
 pub use merging::Replica;
@@ -86,6 +92,7 @@ pub use watch::WatchId;
 use crate::keyspace::Keyspaces;
 use crate::replicate::changeset::Changeset;
 use awaited::Awaited;
+use contexts::Session;
 use db::{Db, Outside};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
@@ -95,7 +102,6 @@ use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
-use rufous_datatype::object::Registered;
 use snapshot::Snapshot;
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -140,6 +146,8 @@ struct Env {
     keying: Option<Arc<dyn Keying>>,
     /// Of the command that runs, if it may write to such keys.
     writing: Option<Writing>,
+    /// Of its client, where keys have causal order.
+    session: Option<Box<Session>>,
     /// What was changed here, for other replicas.
     changes: Changeset,
     /// See `Shard::set_horizon`.
@@ -226,6 +234,7 @@ impl Shard {
                 ops: Vec::new(),
                 keying: None,
                 writing: None,
+                session: None,
                 changes: Changeset::default(),
                 horizon: 0,
             },
@@ -243,57 +252,6 @@ impl Shard {
             bytes,
             hash: hash_of(&self.seed, bytes),
         }
-    }
-
-    /// The value, as an access to the key; counted as a hit or a miss.
-    #[inline]
-    pub fn read(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
-        let touch = self.env.touch;
-        let value = self.dbs[db].get(key, touch, now, &mut self.env);
-        match value {
-            Some(_) => self.env.counters.hits += 1,
-            None => self.env.counters.misses += 1,
-        }
-        value
-    }
-
-    /// The value, without leaving a trace in the access stamp.
-    #[inline]
-    pub fn look(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
-        self.dbs[db].get(key, false, now, &mut self.env)
-    }
-
-    /// The string at the key, as an access to it.
-    #[inline]
-    pub fn get(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        now: Now,
-    ) -> Result<Option<Value<'_>>, WrongType> {
-        self.read(db, key, now).map(Any::string).transpose()
-    }
-
-    /// The string at the key, without leaving a trace in the access stamp.
-    #[inline]
-    pub fn peek(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        now: Now,
-    ) -> Result<Option<Value<'_>>, WrongType> {
-        self.look(db, key, now).map(Any::string).transpose()
-    }
-
-    /// The collection at the key, as an access to it.
-    #[inline]
-    pub fn collection<T: Registered>(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        now: Now,
-    ) -> Result<Option<T::View<'_>>, WrongType> {
-        self.read(db, key, now).map(Any::of::<T>).transpose()
     }
 
     /// How collections are shaped from now on.

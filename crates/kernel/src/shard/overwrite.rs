@@ -189,6 +189,9 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) -> bool {
+        if keyed.strings != Tag::Register {
+            return false;
+        }
         let Some((handle, slot, part)) = self.dbs[db].plain_record(key, &self.env) else {
             return false;
         };

@@ -2,22 +2,15 @@
 
 use super::Shard;
 use super::lattice::{Keyed, NOT_YET};
-use super::types::{Any, ExpirySetting, Key, NewValue};
+use super::types::{ExpirySetting, Key, NewValue};
 use rufous_base::Now;
 use rufous_datatype::ValueError;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::hll::Registers;
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::register::{self, Register};
-use rufous_datatype::replicated::siblings::{self, Siblings};
 use rufous_datatype::replicated::sketch::{self, Sketch};
 use rufous_datatype::replicated::{Refused, Writer};
-use rufous_lattice::{Siblings as Values, VersionVector};
-
-const NO_COUNT: Refused = Refused {
-    why: "increments of several concurrent values do not add up",
-    instead: "count in a keyspace without causal order",
-};
 
 impl Shard {
     /// Sets a string; returns whether the key was there before.
@@ -50,80 +43,18 @@ impl Shard {
             ExpirySetting::Keep => at.flatten().unwrap_or(0),
         };
         if tag == Tag::Siblings {
-            return match deadline {
-                0 => self.write_sibling((db, key), keyed, Some(bytes), None, now),
-                _ => {
-                    self.refuse(Refused::CAUSAL_DEADLINE);
-                    at.is_some()
-                }
-            };
+            if deadline > 0 {
+                self.refuse(Refused::CAUSAL_DEADLINE);
+            } else {
+                let context = self.context_of(db, key);
+                self.write_sibling((db, key), keyed, Some(bytes), context.as_ref(), now);
+            }
+            return at.is_some();
         }
         self.write_replica(db, key, (keyed, tag), now, |_, writer, ops| {
             register::set(writer, bytes, deadline, ops);
         });
         at.is_some()
-    }
-
-    /// Writes or deletes a string with causal order, where the running command
-    /// may: in the place of what `context` has seen, or of what this replica
-    /// shows. Returns whether the key was there before.
-    pub fn set_sibling(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        value: Option<&[u8]>,
-        context: Option<&VersionVector>,
-        now: Now,
-    ) -> bool {
-        match self.replicated(key) {
-            Some(keyed) if keyed.strings == Tag::Siblings => {
-                self.write_sibling((db, key), keyed, value, context, now)
-            }
-            _ => false,
-        }
-    }
-
-    fn write_sibling(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        value: Option<&[u8]>,
-        context: Option<&VersionVector>,
-        now: Now,
-    ) -> bool {
-        let was_there = self.contains(db, key, now);
-        if self.is_plain(db, key, now) {
-            self.remove_strictly(db, key, now);
-        }
-        let at = (keyed, Tag::Siblings);
-        self.write_replica(db, key, at, now, |object, writer, ops| {
-            let Some(state) = Siblings::of(object) else {
-                return;
-            };
-            let view = Siblings::view(state);
-            match value {
-                Some(value) => siblings::set(view, value, context, writer, ops),
-                None => siblings::delete(view, context, writer, ops),
-            }
-        });
-        was_there
-    }
-
-    /// All concurrent values of a string with causal order, and what is known
-    /// to have been seen: also of one that shows nothing.
-    pub fn siblings(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Values> {
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        let at = &self.dbs[db];
-        let values = match found.map(|found| at.value(found.handle)) {
-            Some(Any::Packed(Tag::Siblings, bytes)) => siblings::values(bytes),
-            Some(Any::Object(object)) => siblings::values(Siblings::view(Siblings::of(object)?)),
-            Some(_) => return None,
-            None => {
-                let grave = at.graves.get(key.bytes)?;
-                siblings::values(Siblings::view(Siblings::of(&grave)?))
-            }
-        };
-        Some(values)
     }
 
     /// Adds elements to a HyperLogLog, where the key is replicated; says
@@ -180,6 +111,9 @@ impl Shard {
         now: Now,
     ) -> Option<Result<i64, ValueError>> {
         let keyed = self.replicated(key)?;
+        if keyed.strings == Tag::Siblings {
+            return Some(self.increment_sibling(db, key, keyed, by, now));
+        }
         let done = self.count(db, key, keyed, now, |view, writer, ops| {
             register::increment(view, by, writer, ops)
         });
@@ -195,6 +129,10 @@ impl Shard {
         now: Now,
     ) -> Option<Result<Vec<u8>, ValueError>> {
         let keyed = self.replicated(key)?;
+        if keyed.strings == Tag::Siblings {
+            // What is read is written again, by who has seen it.
+            return None;
+        }
         let done = self.count(db, key, keyed, now, |view, writer, ops| {
             register::increment_float(view, by, writer, ops)
         });
@@ -210,10 +148,6 @@ impl Shard {
         add: impl FnOnce(register::View<'_>, &Writer, &mut Vec<u8>) -> R,
     ) -> Option<R> {
         let tag = keyed.strings;
-        if tag != Tag::Register {
-            self.refuse(NO_COUNT);
-            return None;
-        }
         if self.is_plain(db, key, now) {
             self.adopt_string(db, key, keyed, now)?;
         }

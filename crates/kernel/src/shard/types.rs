@@ -3,7 +3,7 @@
 use rufous_datatype::algebra::{Algebra, DataType, MAX_PACKED, Tuning};
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::register::Register;
-use rufous_datatype::replicated::siblings::{self, Siblings};
+use rufous_datatype::replicated::siblings::{self, Pick, Siblings};
 use rufous_datatype::replicated::sketch::Sketch;
 use rufous_lattice::Stamp;
 use std::sync::Arc;
@@ -77,6 +77,19 @@ impl<'a> Any<'a> {
         }
     }
 
+    /// Likewise, where one of several values is picked.
+    #[inline]
+    pub(super) fn shown_by(self, pick: impl FnOnce() -> Pick) -> Self {
+        let view = match self {
+            Any::Packed(Tag::Siblings, bytes) => bytes,
+            Any::Object(Object::Siblings(state)) => Siblings::view(state),
+            _ => return self.shown(),
+        };
+        Any::String(Value::Small(
+            siblings::shown(view, pick()).unwrap_or_default(),
+        ))
+    }
+
     /// As commands see it: a replicated string is a string.
     #[inline]
     pub(super) fn shown(self) -> Self {
@@ -86,8 +99,11 @@ impl<'a> Any<'a> {
                 let view = Register::view(state);
                 (view.shared_text(), view.text())
             }
-            Any::Packed(Tag::Siblings, bytes) => (None, siblings::latest(bytes)),
-            Any::Object(Object::Siblings(state)) => (None, siblings::latest(Siblings::view(state))),
+            Any::Packed(Tag::Siblings, bytes) => (None, siblings::shown(bytes, Pick::Newest)),
+            Any::Object(Object::Siblings(state)) => {
+                let newest = siblings::shown(Siblings::view(state), Pick::Newest);
+                (None, newest)
+            }
             Any::Packed(Tag::Sketch, bytes) => (None, Sketch::packed_view(bytes).text()),
             Any::Object(Object::Sketch(state)) => {
                 let view = Sketch::view(state);
@@ -318,4 +334,6 @@ pub struct Counters {
     pub hits: u64,
     /// Reads that did not.
     pub misses: u64,
+    /// Writes of strings with causal order that stand beside others.
+    pub concurrent_writes: u64,
 }

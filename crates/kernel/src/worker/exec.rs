@@ -11,14 +11,16 @@
 //! Whether a watched key was touched is asked at its owner while it is held,
 //! so that the answer still holds when the commands run.
 
+use super::contexts::seen_since;
 use super::open::Borrowed;
 use super::scratch::{discard, load, unload};
+use super::spanning::Changes;
 use super::{Completions, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
 use crate::multi::{Multi, NodeAction, Part};
 use crate::program::Program;
-use crate::shard::{Shard, WatchId};
+use crate::shard::{Contexts, Shard, WatchId};
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +30,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct ExecPlan {
     /// The embedder's number for it.
     pub exec: u64,
+    /// Whose it is; see [`Header::client`].
+    pub client: u64,
     /// Keys of its commands, in any order, repeats allowed.
     pub keys: Vec<KeyName>,
     pub watched: Vec<KeyName>,
@@ -53,6 +57,8 @@ pub struct HeldExec {
     wrote: bool,
     /// Of its next write.
     stamp: Option<Stamp>,
+    /// What its client has seen of its keys.
+    pub(super) contexts: Contexts,
 }
 
 impl HeldExec {
@@ -165,7 +171,9 @@ impl<P: Program> Worker<P> {
             part.keys.sort_unstable();
             part.keys.dedup();
         }
-        self.start(Multi::on_exec(plan.exec, parts, plan.whole, plan.touch));
+        let mut multi = Multi::on_exec(plan.exec, parts, plan.whole, plan.touch);
+        multi.client = plan.client;
+        self.start(multi);
     }
 
     /// The next transaction that may run.
@@ -188,9 +196,11 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) {
         self.resume_transaction(now, &mut held.stamp);
+        self.swap_contexts(held);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
         self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
+        self.swap_contexts(held);
         held.stamp = self.end_transaction();
         held.give_back(now);
         held.wrote |= P::is_write(header.command);
@@ -212,8 +222,10 @@ impl<P: Program> Worker<P> {
             held: tickets,
             gathered,
             actions,
+            client,
             ..
         } = held.multi;
+        let seen = seen_since(client, &gathered, &mut held.contexts, &self.shard);
         let writes = match held.wrote {
             // What a flush or a swap left of a key need not be what the owner
             // makes of it: then every key is told.
@@ -223,7 +235,13 @@ impl<P: Program> Worker<P> {
         self.execs.spare = Some(held.scratch);
         let mut replies = Box::<Batch>::default();
         replies.push_reply(*header, reply);
-        let changes = (writes, &actions[..], None);
+        let changes = Changes {
+            writes,
+            actions: &actions,
+            table: None,
+            client,
+            seen,
+        };
         self.scatter(now, tickets, changes, (self.id, replies), completions);
     }
 
@@ -234,7 +252,9 @@ impl<P: Program> Worker<P> {
         if !multi.dirty {
             load(&mut scratch, &multi.gathered, now);
         }
+        let contexts = self.gathered_contexts(multi.client, &multi.gathered);
         self.execs.ready.push_back(HeldExec {
+            contexts,
             exec,
             dirty: multi.dirty,
             resumed: false,

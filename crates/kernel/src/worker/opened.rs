@@ -16,6 +16,7 @@ use crate::multi::Gathered;
 use crate::program::Program;
 use crate::replicate::level::Level;
 use crate::replicate::transaction::Transaction;
+use crate::shard::ON_COPIES;
 use rufous_base::actor::Garbage;
 use rufous_base::{Args, Now, Output};
 use rufous_lattice::Stamp;
@@ -62,7 +63,11 @@ impl<P: Program> Worker<P> {
 
     /// Copies all keys that are held.
     pub fn copy_held(&mut self, transaction: &mut Transaction, held: &mut HeldExec, now: Now) {
+        let client = held.multi.client;
         for gathered in &mut held.multi.gathered {
+            if let Some(seen) = gathered.context.take() {
+                self.note_contexts(client, &[(gathered.key.clone(), seen)]);
+            }
             transaction.copy(gathered.key.clone(), gathered.entry.take(), now);
         }
     }
@@ -79,13 +84,26 @@ impl<P: Program> Worker<P> {
     ) -> bool {
         let now = transaction.now(now);
         let start = out.mark().0;
+        // Whoever has seen such a write has seen nothing of real ones by that.
+        let mut stamp = self.stamp_on_copies(now);
+        self.resume_transaction(now, &mut stamp);
         std::mem::swap(&mut self.shard, &mut *transaction.copies);
         self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *transaction.copies);
+        self.end_transaction();
         for garbage in transaction.copies.take_garbage() {
             self.shard.drop_later(garbage);
         }
         out.bytes.get(start) != Some(&b'-')
+    }
+
+    /// For writes that are done on copies and nowhere else: of no worker.
+    fn stamp_on_copies(&mut self, now: Now) -> Option<Stamp> {
+        let has_lattice = self.placement.has_lattice();
+        has_lattice.then(|| Stamp {
+            replica: ON_COPIES,
+            ..self.lattice.replicas.stamp(now)
+        })
     }
 
     /// As [`Worker::run_now`], under the next of a transaction's stamps.

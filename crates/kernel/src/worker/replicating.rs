@@ -15,13 +15,13 @@ use super::{Completions, Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::Note;
 use crate::durable::effect::Effect;
-use crate::keyspace::{Keyspace, Keyspaces};
+use crate::keyspace::{Keyspace, Keyspaces, Resolve};
 use crate::lock::Ticket;
 use crate::multi::{Multi, NodeAction};
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::replicas::{Figures, Outbox, Replicas};
-use crate::shard::{Keyed, Keying, Shard};
+use crate::shard::{Contexts, Keyed, Keying, Shard};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_datatype::object::Tag;
@@ -36,11 +36,16 @@ const KEYS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Lattice {
     table: Arc<Keyspaces>,
-    replicas: Replicas,
+    pub(super) replicas: Replicas,
     /// The next stamp of the transaction that runs.
     open: Option<Stamp>,
     outbox: Outbox,
     more: bool,
+    /// Whether strings of any keyspace have causal order.
+    pub(super) keeps_siblings: bool,
+    pub(super) contexts: Contexts,
+    /// While a command runs with those of gathered keys.
+    pub(super) own_contexts: Option<Contexts>,
 }
 
 impl Lattice {
@@ -51,6 +56,9 @@ impl Lattice {
             open: None,
             outbox: Vec::new(),
             more: false,
+            keeps_siblings: false,
+            contexts: Contexts::default(),
+            own_contexts: None,
         }
     }
 }
@@ -67,9 +75,21 @@ impl Keying for Keys {
     fn of(&self, key: &[u8]) -> Option<Keyed> {
         let keyspace = self.table.lattice(key)?;
         Some(Keyed {
-            strings: Tag::Register,
+            strings: match keyspace.level.keeps_siblings() {
+                true => Tag::Siblings,
+                false => Tag::Register,
+            },
             is_shared: keyspace.spread(self.workers) > 1,
         })
+    }
+
+    fn resolve(&self, key: &[u8]) -> Resolve {
+        let keyspace = self.table.lattice(key);
+        keyspace.map_or(Resolve::Newest, |keyspace| keyspace.resolve)
+    }
+
+    fn is_replica(&self, replica: u16) -> bool {
+        usize::from(replica) < self.workers
     }
 }
 
@@ -86,7 +106,18 @@ impl<P: Program> Worker<P> {
     }
 
     pub fn replication_figures(&self) -> Figures {
-        self.lattice.replicas.figures()
+        Figures {
+            contexts: self.lattice.contexts.len() as u64,
+            contexts_bytes: self.lattice.contexts.bytes() as u64,
+            concurrent_writes: self.shard.counters().concurrent_writes,
+            ..self.lattice.replicas.figures()
+        }
+    }
+
+    /// Whether strings of any keyspace have causal order.
+    #[inline]
+    pub(super) fn keeps_siblings(&self) -> bool {
+        self.lattice.keeps_siblings
     }
 
     /// Makes `table`, a change of [`Worker::keyspaces`], that of every worker,
@@ -160,6 +191,8 @@ impl<P: Program> Worker<P> {
 
     fn adopt_table(&mut self, table: &Arc<Keyspaces>) {
         self.lattice.table = Arc::clone(table);
+        let mut lattices = table.iter().filter(|keyspace| keyspace.is_lattice());
+        self.lattice.keeps_siblings = lattices.any(|keyspace| keyspace.level.keeps_siblings());
         self.placement.set_keyspaces(table);
         let keying = self.keying();
         self.scratch.set_keying(keying.clone());

@@ -25,6 +25,10 @@ impl<P: Program> Worker<P> {
         if writes {
             self.begin_writes(now);
         }
+        let is_causal = self.keeps_siblings();
+        if is_causal {
+            self.begin_session(header);
+        }
         let mut context = Context {
             shard: &mut self.shard,
             db: usize::from(header.db),
@@ -43,7 +47,10 @@ impl<P: Program> Worker<P> {
         let mut succeeded = P::run(header.command, &mut context, args);
         let wait = context.wait;
         if writes {
-            succeeded &= self.end_writes(now, header, (out, start));
+            succeeded &= self.end_writes(now, header, (&mut *out, start));
+        }
+        if is_causal {
+            succeeded &= self.end_session(header, (out, start));
         }
         if wait.is_none() {
             self.note(header.command, succeeded);

@@ -8,7 +8,7 @@ use crate::durable::{TxnId, entry};
 use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{
-    Change, Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Visit,
+    Change, Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Seen, Visit,
 };
 use crate::program::Program;
 use crate::shard::{Key, Shard};
@@ -35,6 +35,9 @@ pub struct Release {
     writes: Vec<KeyWrite>,
     actions: Vec<NodeAction>,
     table: Option<Arc<Keyspaces>>,
+    /// What the client of the command has seen by now.
+    client: u64,
+    seen: Seen,
     finish: Finish,
 }
 
@@ -46,6 +49,8 @@ impl Release {
             writes: Vec::new(),
             actions: Vec::new(),
             table: None,
+            client: 0,
+            seen: Vec::new(),
             finish: Finish::LetGo,
         }
     }
@@ -68,6 +73,7 @@ pub(super) fn gather(
             owner,
             key: key.clone(),
             entry,
+            context: None,
         }
     });
     gathered.collect()
@@ -79,6 +85,15 @@ fn is_cut(action: &NodeAction) -> bool {
 
 /// What changed, by owner.
 pub(super) type Writes = BTreeMap<WorkerId, Vec<KeyWrite>>;
+
+/// What a command that has run leaves for the owners of its keys.
+pub(super) struct Changes<'a> {
+    pub(super) writes: Writes,
+    pub(super) actions: &'a [NodeAction],
+    pub(super) table: Option<Arc<Keyspaces>>,
+    pub(super) client: u64,
+    pub(super) seen: BTreeMap<WorkerId, Seen>,
+}
 
 impl<P: Program> Worker<P> {
     pub(super) fn start(&mut self, multi: Multi) {
@@ -97,7 +112,7 @@ impl<P: Program> Worker<P> {
         let Some(multi) = self.multis.get_mut(&id) else {
             return true;
         };
-        let touch = multi.touch;
+        let (client, touch) = (multi.client, multi.touch);
         let Some(Visit {
             worker,
             scope,
@@ -112,6 +127,7 @@ impl<P: Program> Worker<P> {
                 Work::Hold {
                     multi: id,
                     coordinator: self.id,
+                    client,
                     touch,
                     part,
                 },
@@ -122,6 +138,7 @@ impl<P: Program> Worker<P> {
                 Message::Acquire {
                     multi: id,
                     scope,
+                    client,
                     touch,
                     part,
                 },
@@ -134,7 +151,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn hold(
         &mut self,
         ticket: Ticket,
-        touch: bool,
+        (client, touch): (u64, bool),
         part: Option<&Part>,
         now: Now,
     ) -> Hold {
@@ -153,8 +170,10 @@ impl<P: Program> Worker<P> {
             (None, Some(Scope::Keys(keys))) => keys,
             (None, _) => &[],
         };
+        let mut gathered = gather(&mut self.shard, self.id, keys, now);
+        self.add_contexts(client, &mut gathered);
         Hold {
-            gathered: gather(&mut self.shard, self.id, keys, now),
+            gathered,
             dirty,
             promised,
         }
@@ -203,17 +222,20 @@ impl<P: Program> Worker<P> {
             actions,
             table,
             waiter,
+            client,
             ..
         } = multi;
         self.scratch.set_policy(self.shard.policy());
         self.scratch.set_tuning(*self.shard.tuning());
         load(&mut self.scratch, &gathered, now);
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
+        self.borrow_contexts(client, &gathered);
         let answer = match reshapes {
             // Its reply is there.
             true => Some(self.id),
             false => self.run_gathered(now, &mut batch, &gathered, waiter),
         };
+        let seen = self.return_contexts(client, &gathered);
         let writes = match is_write && answer.is_some() {
             true => unload(&mut self.scratch, gathered, false, now),
             false => discard(&mut self.scratch, &gathered, now),
@@ -222,7 +244,13 @@ impl<P: Program> Worker<P> {
             Some(origin) => (origin, batch),
             None => (self.id, Box::default()),
         };
-        let changes = (writes, &actions[..], table);
+        let changes = Changes {
+            writes,
+            actions: &actions,
+            table,
+            client,
+            seen,
+        };
         self.scatter(now, held, changes, replies, completions);
     }
 
@@ -232,10 +260,17 @@ impl<P: Program> Worker<P> {
         &mut self,
         now: Now,
         held: Vec<(WorkerId, Ticket)>,
-        (mut writes, actions, table): (Writes, &[NodeAction], Option<Arc<Keyspaces>>),
+        changes: Changes<'_>,
         (origin, replies): (WorkerId, Box<Batch>),
         completions: &mut impl Completions,
     ) {
+        let Changes {
+            mut writes,
+            actions,
+            table,
+            client,
+            mut seen,
+        } = changes;
         let whole = table.is_some() || !actions.iter().all(is_cut);
         let writers = self.writers(&held, &writes, whole);
         let multi = self.next_multi;
@@ -267,6 +302,8 @@ impl<P: Program> Worker<P> {
                 writes: writes.remove(&owner).unwrap_or_default(),
                 actions: actions.to_vec(),
                 table: table.clone(),
+                client,
+                seen: seen.remove(&owner).unwrap_or_default(),
                 finish,
             };
             releases.push((owner, release));
@@ -316,8 +353,11 @@ impl<P: Program> Worker<P> {
             writes,
             actions,
             table,
+            client,
+            seen,
             finish,
         } = release;
+        self.note_contexts(client, &seen);
         let start = self.shard.journal().len();
         for action in actions {
             match action {

@@ -249,6 +249,7 @@ impl World {
                 slot: 0,
                 generation: 0,
             },
+            client: 0,
             seq,
             command,
             db,

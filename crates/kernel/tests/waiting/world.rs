@@ -272,6 +272,7 @@ impl World {
                 slot: at.1 as u32,
                 generation: conn.generation,
             },
+            client: at.1 as u64,
             seq: conn.seq,
             command,
             db: 0,

@@ -12,7 +12,7 @@ type Counted = (
     bool,
 );
 
-const COUNTED: [Counted; 10] = [
+const COUNTED: [Counted; 13] = [
     (
         "rufous_replica_updates_total",
         "Updates of replicated keys by clients.",
@@ -72,6 +72,24 @@ const COUNTED: [Counted; 10] = [
         "Messages that wait for what they depend on.",
         |f| f.held_back,
         false,
+    ),
+    (
+        "rufous_causal_contexts",
+        "Keys of LEVEL causal of which it is kept what a client has seen.",
+        |f| f.contexts,
+        false,
+    ),
+    (
+        "rufous_causal_contexts_bytes",
+        "Memory of that.",
+        |f| f.contexts_bytes,
+        false,
+    ),
+    (
+        "rufous_causal_concurrent_writes_total",
+        "Writes that stand beside values which their writer had not seen.",
+        |f| f.concurrent_writes,
+        true,
     ),
 ];
 

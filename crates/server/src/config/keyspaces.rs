@@ -17,6 +17,13 @@ pub const OPTIONS: [&str; 8] = [
     "gossip-ms",
 ];
 
+const RESOLVERS: [(Resolve, &str); 4] = [
+    (Resolve::Newest, "newest"),
+    (Resolve::Largest, "largest"),
+    (Resolve::Smallest, "smallest"),
+    (Resolve::Refuse, "refuse"),
+];
+
 /// Sets an option of a keyspace.
 pub fn set(keyspace: &mut Keyspace, option: &str, value: &[u8]) -> Result<(), String> {
     let text = || std::str::from_utf8(value).map_err(|_| format!("{option} is text"));
@@ -35,8 +42,14 @@ pub fn set(keyspace: &mut Keyspace, option: &str, value: &[u8]) -> Result<(), St
         "replicas" => {
             keyspace.replicas = number(value).ok_or("replicas are a number from 1 to 65535")?;
         }
-        "resolve" if is("newest") => keyspace.resolve = Resolve::Newest,
-        "resolve" => return Err("concurrent values are resolved by 'newest'".into()),
+        "resolve" => {
+            let found = RESOLVERS.iter().find(|(_, word)| is(word));
+            let resolve = found.map(|(resolve, _)| *resolve);
+            keyspace.resolve = resolve.ok_or(
+                "of concurrent values a plain read shows the 'newest', 'largest' or 'smallest', \
+                 or 'refuse's",
+            )?;
+        }
         "cut" if is("yes") => keyspace.cut = true,
         "cut" if is("no") => keyspace.cut = false,
         "cut" => return Err("cut is 'yes' or 'no'".into()),
@@ -52,17 +65,6 @@ pub fn set(keyspace: &mut Keyspace, option: &str, value: &[u8]) -> Result<(), St
 fn number<T: TryFrom<i64>>(value: &[u8]) -> Option<T> {
     let number = rufous_command::options::integer(value).ok()?;
     T::try_from(number).ok()
-}
-
-/// What no check of the table finds.
-pub fn check(keyspace: &Keyspace) -> Result<(), String> {
-    match keyspace.level.keeps_siblings() {
-        true => Err(format!(
-            "level {} is not supported yet: of concurrent values one is kept",
-            keyspace.level
-        )),
-        false => Ok(()),
-    }
 }
 
 /// The options of a keyspace, as [`set`] takes them.
@@ -81,11 +83,11 @@ pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 8] {
             threads => threads.to_string().into(),
         },
         keyspace.replicas.to_string().into(),
-        match keyspace.resolve {
-            Resolve::Newest => "newest",
-            Resolve::Refuse => "refuse",
-        }
-        .into(),
+        RESOLVERS
+            .iter()
+            .find(|(resolve, _)| *resolve == keyspace.resolve)
+            .map_or("newest", |(_, word)| word)
+            .into(),
         yes_no(keyspace.cut).into(),
         keyspace.gossip_ms.to_string().into(),
     ];
@@ -95,7 +97,6 @@ pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 8] {
 
 /// A table with one more, or with it in the place of the one of its name.
 pub fn declared(table: &Keyspaces, keyspace: Keyspace) -> Result<Keyspaces, String> {
-    check(&keyspace)?;
     let next = match table.get(&keyspace.name) {
         Some(_) => table.altered(keyspace),
         None => table.with(keyspace),
@@ -149,7 +150,7 @@ mod tests {
             ("threads", "-1"),
             ("threads", "65536"),
             ("replicas", "many"),
-            ("resolve", "refuse"),
+            ("resolve", "oldest"),
             ("cut", "1"),
             ("gossip-ms", "99999999999999999999"),
             ("tier", "cold"),
@@ -159,9 +160,16 @@ mod tests {
         }
         assert!(set(&mut keyspace, "level", b"\xFF").is_err());
         assert_eq!(keyspace, before);
-        set(&mut keyspace, "level", b"causal").unwrap();
+        set(&mut keyspace, "resolve", b"Smallest").unwrap();
         keyspace.regime = Regime::Lattice;
-        let refused = declared(&Keyspaces::default(), keyspace).unwrap_err();
+        let refused = declared(&Keyspaces::default(), keyspace.clone()).unwrap_err();
         assert!(refused.contains("causal"), "{refused}");
+        set(&mut keyspace, "level", b"causal").unwrap();
+        let table = declared(&Keyspaces::default(), keyspace.clone()).unwrap();
+        let mut again = Keyspace::new("carts", b"");
+        for (option, value) in options(&keyspace) {
+            set(&mut again, option, &value).unwrap();
+        }
+        assert_eq!(table.get("carts"), Some(&again));
     }
 }

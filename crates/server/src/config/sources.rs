@@ -122,11 +122,7 @@ impl Effective {
     ) {
         let mut table = Keyspaces::default();
         for (keyspace, line) in keyspaces {
-            let next = match super::keyspaces::check(&keyspace) {
-                Ok(()) => table.with(keyspace.clone()).map_err(|why| why.to_string()),
-                Err(why) => Err(why),
-            };
-            match next {
+            match table.with(keyspace.clone()) {
                 Ok(next) => {
                     table = next;
                     self.config.keyspaces.push(keyspace);

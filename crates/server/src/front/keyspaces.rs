@@ -127,6 +127,7 @@ impl Front {
     fn declare(&mut self, name: Box<str>, table: Keyspaces) {
         let header = Header {
             conn: ITSELF,
+            client: 0,
             seq: 0,
             command: self.table.find(b"keyspace").unwrap_or_default(),
             db: 0,

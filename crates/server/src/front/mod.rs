@@ -30,6 +30,8 @@ mod blocked;
 #[cfg(test)]
 mod blocked_tests;
 mod bounds;
+#[cfg(test)]
+mod causal_tests;
 pub mod closing;
 pub mod connection;
 pub mod cron;

@@ -30,6 +30,7 @@ impl Connection {
     ) -> Header {
         Header {
             conn: self.id,
+            client: self.client_id,
             seq: self.next_seq(),
             command,
             db: self.db,
@@ -69,6 +70,7 @@ impl Connection {
         let mut batch = Box::<Batch>::default();
         let header = Header {
             conn: self.id,
+            client: self.client_id,
             seq: 0,
             command: 0,
             db: self.db,

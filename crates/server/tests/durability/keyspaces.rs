@@ -98,6 +98,51 @@ fn replicas_agree_and_outlive_kills_with_any_number_of_workers() {
 }
 
 #[test]
+fn concurrent_values_and_tokens_outlive_kills() {
+    let (_temporary, dir) = folder();
+    let always = "--appendfsync always";
+    let node = Node::start(&dir, always);
+    let create = "KEYSPACE CREATE notes PREFIX note: REGIME lattice LEVEL causal CUT GOSSIP 20";
+    let [mut a, mut b] = at_each_worker(&node);
+    assert_eq!(a.words(create), ok());
+    assert_eq!(a.words("SET note:1 one"), ok());
+    assert_eq!(b.words("SET note:1 two"), ok());
+    let request: [&[u8]; 4] = [b"CAUSAL.SET", b"note:2", b"", b"draft"];
+    let token = a.run(&request).bulk();
+    for n in 0..100 {
+        a.words(&format!("INCR note:n{n}")).int();
+        b.words(&format!("INCR note:n{n}")).int();
+    }
+    // Also what the other worker had not heard of yet.
+    node.kill();
+    let node = Node::start(&dir, always);
+    for mut client in at_each_worker(&node) {
+        let all = client.words("CAUSAL.GET note:1").array();
+        let mut values: Vec<_> = all[1..].iter().map(|value| value.clone().bulk()).collect();
+        values.sort();
+        assert_eq!(values, [b"one", b"two"]);
+        assert_eq!(client.words("GET note:n7").bulk(), b"2");
+    }
+    let [mut a, mut b] = at_each_worker(&node);
+    // A client that has read nothing since, with what it had kept.
+    let request: [&[u8]; 4] = [b"CAUSAL.SET", b"note:2", &token, b"final"];
+    b.run(&request).bulk();
+    node.until("the other has heard", || {
+        let all = a.words("CAUSAL.GET note:2").array();
+        all.len() == 2 && all[1] == Reply::Bulk(b"final".to_vec())
+    });
+    let hostile: [&[u8]; 4] = [b"", b"01", &[b'f'; 100_000], b"\xFF\0\r\n"];
+    for token in &hostile[1..] {
+        let request: [&[u8]; 4] = [b"CAUSAL.SET", b"note:2", token, b"x"];
+        let reply = a.run(&request);
+        assert!(reply.error().starts_with("ERR the token"));
+    }
+    let request: [&[u8]; 3] = [b"CAUSAL.DEL", b"note:2", b""];
+    assert_eq!(a.run(&request), Reply::Int(0));
+    node.kill();
+}
+
+#[test]
 fn the_file_says_what_there_is_at_every_start() {
     let (_temporary, dir) = folder();
     let file = tempfile::NamedTempFile::new().expect("a file");

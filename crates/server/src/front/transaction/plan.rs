@@ -63,6 +63,7 @@ impl Front {
         needs.follow_swaps();
         Some(ExecPlan {
             exec,
+            client: running.header.client,
             keys: needs.keys,
             watched: running.watched.clone(),
             watcher: Some(running.watcher),

@@ -174,6 +174,7 @@ impl Front {
         }
         let plan = ExecPlan {
             exec: self.transactions.next,
+            client: header.client,
             keys: step.taken.clone(),
             watched: Vec::new(),
             watcher: None,

@@ -46,4 +46,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
         "transactions_rolled_back",
         counted.transactions_rolled_back,
     );
+    field(out, "causal_contexts", of.contexts);
+    field(out, "causal_contexts_bytes", of.contexts_bytes);
+    field(out, "causal_concurrent_writes", of.concurrent_writes);
 }

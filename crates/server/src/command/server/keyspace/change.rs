@@ -21,7 +21,7 @@ pub static CREATE: SessionCommand = SessionCommand {
         -7,
         CHANGES,
         "name PREFIX prefix REGIME <LATTICE | STRICT> [LEVEL level] [THREADS <threads | ALL>] \
-         [REPLICAS replicas] [RESOLVE NEWEST] [CUT <YES | NO>] [GOSSIP milliseconds]",
+         [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [GOSSIP milliseconds]",
         "Makes a keyspace of all keys that begin with a prefix.",
     ),
     run: create,
@@ -33,7 +33,7 @@ pub static ALTER: SessionCommand = SessionCommand {
         -5,
         CHANGES,
         "name [PREFIX prefix] [REGIME <LATTICE | STRICT>] [LEVEL level] [THREADS <threads | ALL>] \
-         [REPLICAS replicas] [RESOLVE NEWEST] [CUT <YES | NO>] [GOSSIP milliseconds]",
+         [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [GOSSIP milliseconds]",
         "Changes a keyspace. What would have keys replicated otherwise than they are is refused.",
     ),
     run: alter,
@@ -64,7 +64,6 @@ fn create(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
         keyspace.threads = 0;
     }
     change(session, reply, |table| {
-        keyspaces::check(&keyspace)?;
         table.with(keyspace).map_err(|why| why.to_string())
     })
 }
@@ -90,7 +89,6 @@ fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         _ => {}
     }
     change(session, reply, |table| {
-        keyspaces::check(&keyspace)?;
         table.altered(keyspace).map_err(|why| why.to_string())
     })
 }

@@ -93,8 +93,8 @@ const NONSENSE: [(&str, &str); 16] = [
         "replicas on other nodes",
     ),
     (
-        "KEYSPACE CREATE x PREFIX y REGIME lattice LEVEL causal",
-        "level causal is not",
+        "KEYSPACE CREATE x PREFIX y REGIME lattice RESOLVE largest",
+        "only LEVEL causal keeps",
     ),
     (
         "KEYSPACE CREATE x PREFIX y REGIME lattice GOSSIP 0",

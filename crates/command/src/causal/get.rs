@@ -1,0 +1,36 @@
+//! CAUSAL.GET: all concurrent values of a key, and a token for having seen them.
+
+use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use rufous_base::Args;
+use rufous_datatype::replicated::token;
+
+pub static GET: Command = Command {
+    spec: Spec {
+        name: "causal.get",
+        summary: "Returns a token for what is seen of a key, and its concurrent values, the latest first.",
+        since: "7.2.0",
+        group: Group::String,
+        complexity: "O(N) where N is the number of concurrent values",
+        arity: 2,
+        flags: Flags::READONLY.or(Flags::FAST),
+        keys: Keys::FIRST,
+        syntax: "key",
+    },
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    let key = ctx.first_key(args.get(1));
+    super::check(ctx, key)?;
+    let values = ctx.shard.see_siblings(ctx.db, key, ctx.now);
+    reply.array(1 + values.live().len());
+    reply.bulk(&token::encode(
+        ctx.db as u8,
+        key.bytes,
+        &values.seen().clone().into(),
+    ));
+    for sibling in values.live() {
+        reply.bulk(&sibling.text());
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! What clients have seen of keys with causal order: their *contexts*. A
+//! client's plain write replaces what its context covers and stands beside the
+//! rest [Anna §VI-C].
+//!
+//! A connection always talks to the same replica of a key, so its contexts are
+//! kept at the worker that has this replica, which lends them to the shard on
+//! which it runs a command. They are bounded: who has not used one for longest
+//! loses it. A write without its context stands beside what it would have
+//! replaced, and nothing is lost.
+
+use super::Shard;
+use super::types::{Any, Key};
+use rufous_base::Now;
+use rufous_base::limits::CONTEXT_BYTES;
+use rufous_datatype::algebra::Algebra;
+use rufous_datatype::object::{Object, Tag};
+use rufous_datatype::replicated::siblings::{self, Siblings};
+use rufous_lattice::{Seen, Stamp};
+use std::collections::BTreeMap;
+
+/// Client, database, and the hash of a key.
+type Name = (u64, u8, u32);
+
+#[derive(Debug)]
+struct Context {
+    /// Of two keys of one hash the one that was used last is known.
+    key: Box<[u8]>,
+    seen: Seen,
+    used: u64,
+}
+
+impl Context {
+    /// Of the entry and its nodes, by an estimate of their fill.
+    fn bytes(&self) -> usize {
+        let nodes = (size_of::<Self>() + 2 * size_of::<Name>() + 8) * 3 / 2;
+        nodes + self.key.len() + self.seen.all.stamps().count() * size_of::<Stamp>()
+    }
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Contexts {
+    all: BTreeMap<Name, Context>,
+    /// In the order of their last use.
+    order: BTreeMap<u64, Name>,
+    uses: u64,
+    bytes: usize,
+}
+
+impl Contexts {
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What a client has seen of a key.
+    pub fn get(&mut self, client: u64, db: u8, key: Key<'_>) -> Option<&Seen> {
+        let name = (client, db, key.hash);
+        let context = self.all.get_mut(&name)?;
+        if *context.key != *key.bytes {
+            return None;
+        }
+        if context.used != self.uses {
+            self.uses += 1;
+            self.order.remove(&context.used);
+            context.used = self.uses;
+            self.order.insert(self.uses, name);
+        }
+        Some(&context.seen)
+    }
+
+    /// A client has seen this, too.
+    pub fn note(&mut self, client: u64, db: u8, key: Key<'_>, seen: &Seen) {
+        if seen.is_empty() {
+            return;
+        }
+        let mut all = seen.clone();
+        if let Some(before) = self.get(client, db, key) {
+            all.merge(before);
+            if all == *before {
+                return;
+            }
+        }
+        let name = (client, db, key.hash);
+        self.remove(name);
+        self.uses += 1;
+        let context = Context {
+            key: key.bytes.into(),
+            seen: all,
+            used: self.uses,
+        };
+        self.bytes += context.bytes();
+        self.order.insert(self.uses, name);
+        self.all.insert(name, context);
+        while self.bytes > CONTEXT_BYTES
+            && let Some((_, oldest)) = self.order.first_key_value()
+        {
+            self.remove(*oldest);
+        }
+    }
+
+    fn remove(&mut self, name: Name) {
+        if let Some(context) = self.all.remove(&name) {
+            self.bytes -= context.bytes();
+            self.order.remove(&context.used);
+        }
+    }
+}
+
+/// Of the client whose command runs.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) client: u64,
+    pub(super) contexts: Contexts,
+    /// How many values there were where one was asked for and none is picked.
+    concurrent: Option<usize>,
+}
+
+impl Shard {
+    /// The command that runs next is this client's, who has seen this.
+    pub fn begin_session(&mut self, client: u64, contexts: Contexts) {
+        self.env.session = Some(Box::new(Session {
+            client,
+            contexts,
+            concurrent: None,
+        }));
+    }
+
+    /// That command has run. Also returns how many values a key had of which
+    /// it wanted one, where the keyspace picks none.
+    pub fn end_session(&mut self) -> (Contexts, Option<usize>) {
+        let session = self.env.session.take();
+        session.map_or_else(Default::default, |session| {
+            (session.contexts, session.concurrent)
+        })
+    }
+
+    /// Whether strings at this key have causal order.
+    pub fn keeps_siblings(&self, key: Key<'_>) -> bool {
+        let keying = self.env.keying.as_ref();
+        let keyed = keying.and_then(|keying| keying.of(key.bytes));
+        keyed.is_some_and(|keyed| keyed.strings == Tag::Siblings)
+    }
+
+    /// Whether the running command asked for one of several values where none
+    /// is picked: then it changes nothing.
+    pub(super) fn is_undecided(&self) -> bool {
+        let session = self.env.session.as_ref();
+        session.is_some_and(|session| session.concurrent.is_some())
+    }
+
+    /// What the client whose command runs has seen of a key; none where
+    /// nobody's contexts are here.
+    pub(super) fn context_of(&mut self, db: usize, key: Key<'_>) -> Option<Seen> {
+        let session = self.env.session.as_mut()?;
+        let seen = session.contexts.get(session.client, db as u8, key);
+        Some(seen.cloned().unwrap_or_default())
+    }
+
+    /// The client whose command runs has seen this of a key.
+    pub(super) fn note_seen(&mut self, db: usize, key: Key<'_>, seen: &Seen) {
+        if let Some(session) = &mut self.env.session {
+            session.contexts.note(session.client, db as u8, key, seen);
+        }
+    }
+
+    /// A string is about to be read for a client: what is beside it counts as
+    /// seen, for the keyspace says which one answers. Where it says that none
+    /// does, nothing was seen.
+    #[cold]
+    pub(super) fn note_read(&mut self, db: usize, key: Key<'_>, now: Now) {
+        let found = self.dbs[db].live(key, now, &mut self.env);
+        let Some(found) = found.filter(|_| self.keeps_siblings(key)) else {
+            return;
+        };
+        let view = match self.dbs[db].value(found.handle) {
+            Any::Packed(Tag::Siblings, bytes) => bytes,
+            Any::Object(Object::Siblings(state)) => Siblings::view(state),
+            _ => return,
+        };
+        let (seen, count) = (siblings::seen(view), siblings::count(view));
+        let keying = self.env.keying.as_ref();
+        let is_picked = keying.is_none_or(|keying| keying.resolve(key.bytes).picks());
+        match &mut self.env.session {
+            Some(session) if count > 1 && !is_picked => session.concurrent = Some(count),
+            _ => self.note_seen(db, key, &seen.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(bytes: &[u8], hash: u32) -> Key<'_> {
+        Key { bytes, hash }
+    }
+
+    fn seen(time: u64) -> Seen {
+        let mut seen = Seen::default();
+        seen.all.raise(Stamp {
+            time,
+            replica: 1,
+            step: 0,
+        });
+        seen
+    }
+
+    #[test]
+    fn each_client_has_seen_what_it_has_seen() {
+        let mut all = Contexts::default();
+        all.note(1, 0, key(b"a", 7), &seen(5));
+        all.note(1, 0, key(b"a", 7), &seen(3));
+        assert_eq!(all.get(1, 0, key(b"a", 7)), Some(&seen(5)));
+        assert_eq!(all.get(2, 0, key(b"a", 7)), None);
+        assert_eq!(all.get(1, 1, key(b"a", 7)), None);
+        // Another key of the same hash takes its place, and not what was seen.
+        assert_eq!(all.get(1, 0, key(b"b", 7)), None);
+        all.note(1, 0, key(b"b", 7), &seen(1));
+        assert_eq!(all.get(1, 0, key(b"b", 7)), Some(&seen(1)));
+        assert_eq!(all.get(1, 0, key(b"a", 7)), None);
+        assert_eq!((all.len(), all.order.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_least_recently_used_go_and_nothing_grows_beyond_the_bound() {
+        let mut all = Contexts::default();
+        let name = vec![b'k'; 64 << 10];
+        let most = CONTEXT_BYTES / name.len();
+        for client in 0..3 * most as u64 {
+            all.note(client, 0, key(&name, 1), &seen(1));
+            assert!(all.get(0, 0, key(&name, 1)).is_some(), "in use");
+            assert!(all.bytes() <= CONTEXT_BYTES);
+        }
+        assert!(all.len() < most + 1 && all.len() > most / 2);
+        assert!(all.get(1, 0, key(&name, 1)).is_none());
+        assert_eq!(all.order.len(), all.len());
+        let bytes: usize = all.all.values().map(Context::bytes).sum();
+        assert_eq!(bytes, all.bytes());
+        // What alone is too much is not kept.
+        let huge = vec![0; CONTEXT_BYTES + 1];
+        all.note(9, 0, key(&huge, 2), &seen(1));
+        assert!(all.is_empty() && all.bytes() == 0);
+    }
+}
