@@ -16,6 +16,10 @@ pub(super) enum Deed {
         px: Option<u64>,
         over: Vec<Thing>,
     },
+    /// It turned out that nothing was to be done.
+    Nothing {
+        key: usize,
+    },
     /// The string that is there is written again.
     Rewrite {
         key: usize,
@@ -47,6 +51,7 @@ impl Deed {
     pub(super) fn key(&self) -> Option<usize> {
         match *self {
             Deed::Write { key, .. }
+            | Deed::Nothing { key }
             | Deed::Rewrite { key }
             | Deed::Add { key, .. }
             | Deed::Remove { key, .. }

@@ -78,6 +78,10 @@ impl Lattice {
             } => {
                 *over = session.over(*key);
                 session.replace(*key, *value);
+                if value.is_none() && !was_there {
+                    // A deletion writes only where its replica shows something.
+                    *deed = Deed::Nothing { key: *key };
+                }
             }
             Deed::Add { key, thing, .. } => {
                 session.known.entry(*key).or_default().insert(*thing);
@@ -95,7 +99,10 @@ impl Lattice {
                 };
                 session.gone.extend(covered.iter());
             }
-            Deed::Rewrite { .. } | Deed::Count { .. } | Deed::Flush { .. } => {}
+            Deed::Nothing { .. }
+            | Deed::Rewrite { .. }
+            | Deed::Count { .. }
+            | Deed::Flush { .. } => {}
         }
     }
 
