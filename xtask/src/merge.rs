@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const PROGRAMS: [&str; 2] = ["cart", "counter"];
+const PROGRAMS: [&str; 3] = ["cart", "comments", "counter"];
 /// What a program takes less than a second for on a quiet machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Far longer than replicas take to hear of each other.

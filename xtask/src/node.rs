@@ -40,7 +40,7 @@ enum Demo {
     Types,
     /// Durability: kill -9 under load in each mode of appendfsync, every key audited
     Durable,
-    /// Lattice keyspaces: a cart and a counter, each changed at two replicas at once
+    /// Lattice keyspaces: a cart, comments and a counter, each changed at two replicas at once
     Merge,
 }
 
