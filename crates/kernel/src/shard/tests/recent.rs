@@ -3,7 +3,7 @@
 
 use super::replicas::All;
 use crate::shard::lattice::Keyed;
-use crate::shard::{ExpirySetting, NewValue, Policy, Shard, WatchId};
+use crate::shard::{ExpirySetting, Key, NewValue, Policy, Shard, WatchId};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_datatype::object::Tag;
@@ -249,4 +249,28 @@ fn the_short_ways_do_and_tell_what_the_long_ones_do() {
         short += pair.short;
     }
     assert!(short > 1000, "{short} short ways taken");
+}
+
+#[test]
+fn keys_of_one_hash_are_not_taken_for_one_another() {
+    let mut shard = Shard::new(1);
+    let now = Now::default();
+    let names: [&[u8]; 3] = [b"ka", b"kb", b"kc"];
+    let hash = shard.key(names[0]).hash;
+    for round in 1..4 {
+        for (n, &bytes) in names.iter().enumerate() {
+            let stamp = Stamp {
+                time: round,
+                ..Stamp::ZERO
+            };
+            let value = [round as u8, n as u8];
+            shard.put_register(0, Key { bytes, hash }, (stamp, true), &value, now);
+        }
+        for (n, &bytes) in names.iter().enumerate() {
+            let value = shard.peek(0, Key { bytes, hash }, now).unwrap();
+            let value = value.map(|value| value.bytes().to_vec());
+            assert_eq!(value, Some(vec![round as u8, n as u8]));
+        }
+        assert_eq!(shard.changeset().len(), 3);
+    }
 }
