@@ -5,12 +5,15 @@
 //! makes another one with a higher version, which every worker takes over at
 //! the same instant, while nothing runs anywhere (see `worker::replicating`).
 
+mod lookup;
 mod resolve;
 
 pub use resolve::Resolve;
 
 use crate::durable::effect::{NotAnEffect, byte, put_varint, slice, varint};
 use crate::replicate::level::Level;
+use lookup::Lookup;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -160,6 +163,7 @@ pub struct Keyspaces {
     version: u64,
     /// Longer prefixes first, equal lengths in the order of bytes.
     all: Vec<Arc<Keyspace>>,
+    lookup: Lookup,
     has_lattice: bool,
 }
 
@@ -189,8 +193,7 @@ impl Keyspaces {
     /// The keyspace of a key, if it is in one.
     #[inline]
     pub fn of(&self, key: &[u8]) -> Option<&Keyspace> {
-        self.iter()
-            .find(|keyspace| key.starts_with(&keyspace.prefix))
+        self.lookup.of(key, &self.all).map(|at| &*self.all[at])
     }
 
     /// Likewise, where it is one of regime lattice.
@@ -226,7 +229,7 @@ impl Keyspaces {
         if all.len() == self.all.len() {
             return Err(Invalid::Missing);
         }
-        Ok(Self::of_sorted(self.version + 1, all))
+        Ok(Self::of_all(self.version + 1, all))
     }
 
     fn changed(&self, keyspace: Keyspace) -> Result<Self, Invalid> {
@@ -236,16 +239,17 @@ impl Keyspaces {
         }
         let mut all = self.all.clone();
         all.push(Arc::new(keyspace));
+        Ok(Self::of_all(self.version + 1, all))
+    }
+
+    fn of_all(version: u64, mut all: Vec<Arc<Keyspace>>) -> Self {
         all.sort_by(|a, b| {
             let longer = b.prefix.len().cmp(&a.prefix.len());
             longer.then_with(|| a.prefix.cmp(&b.prefix))
         });
-        Ok(Self::of_sorted(self.version + 1, all))
-    }
-
-    fn of_sorted(version: u64, all: Vec<Arc<Keyspace>>) -> Self {
         Self {
             has_lattice: all.iter().any(|keyspace| keyspace.is_lattice()),
+            lookup: Lookup::new(&all),
             version,
             all,
         }
@@ -273,12 +277,19 @@ impl Keyspaces {
         let from = &mut from;
         let version = varint(from)?;
         let count = varint(from)?;
-        let mut table = Self::default();
+        if count > MOST_KEYSPACES as u64 {
+            return Err(NotAnEffect);
+        }
+        let (mut all, mut names, mut prefixes) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for _ in 0..count {
             let keyspace = decode_one(from)?;
-            table = table.with(keyspace).map_err(|_| NotAnEffect)?;
+            keyspace.check().map_err(|_| NotAnEffect)?;
+            if !names.insert(keyspace.name.clone()) || !prefixes.insert(keyspace.prefix.clone()) {
+                return Err(NotAnEffect);
+            }
+            all.push(Arc::new(keyspace));
         }
-        table.version = version;
+        let table = Self::of_all(version, all);
         from.is_empty().then_some(table).ok_or(NotAnEffect)
     }
 }

@@ -1,0 +1,164 @@
+//! Finding the longest prefix of a key: on the way of every command of a node
+//! that has keyspaces.
+//!
+//! Prefixes lie in the order of their bytes. All that begin a key are not
+//! after it, and whatever lies between such a prefix and the key begins with
+//! that prefix, too. So the last one that is not after the key either begins
+//! it, or those that do are among the prefixes of that one: each knows the
+//! longest other one that begins it.
+
+use std::sync::Arc;
+
+use super::Keyspace;
+
+/// Bytes that are compared at once.
+const HEAD: usize = 8;
+
+/// A prefix, in the order of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// Its first bytes as a number, so that numbers order as bytes do.
+    head: u64,
+    len: u16,
+    /// Its keyspace.
+    at: u16,
+    /// The place of the longest other prefix that it begins with.
+    shorter: Option<u16>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lookup(Vec<Place>);
+
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<HEAD>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; HEAD];
+            head[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(head)
+        }
+    }
+}
+
+fn in_common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+impl Lookup {
+    /// Of a table's keyspaces, whose prefixes all differ.
+    pub(super) fn new(all: &[Arc<Keyspace>]) -> Self {
+        let mut order: Vec<u16> = (0..all.len() as u16).collect();
+        let prefix = |at: u16| &*all[usize::from(at)].prefix;
+        order.sort_by_key(|&at| prefix(at));
+        // Places of prefixes that each begin the next one of them.
+        let mut open = Vec::<u16>::new();
+        let mut places = Vec::with_capacity(order.len());
+        for (place, &at) in order.iter().enumerate() {
+            let own = prefix(at);
+            while let Some(&last) = open.last() {
+                if own.starts_with(prefix(order[usize::from(last)])) {
+                    break;
+                }
+                open.pop();
+            }
+            places.push(Place {
+                head: head(own),
+                len: own.len() as u16,
+                at,
+                shorter: open.last().copied(),
+            });
+            open.push(place as u16);
+        }
+        Self(places)
+    }
+
+    /// The index of the keyspace with the longest prefix of `key`.
+    #[inline]
+    pub(super) fn of(&self, key: &[u8], all: &[Arc<Keyspace>]) -> Option<usize> {
+        let (number, prefix) = (head(key), |place: &Place| {
+            &*all[usize::from(place.at)].prefix
+        });
+        let is_before = |place: &Place| match place.head == number {
+            // Short ones are told apart only by all of their bytes.
+            true => prefix(place) <= key,
+            false => place.head < number,
+        };
+        let mut place = self.0[..self.0.partition_point(is_before)].last()?;
+        let common = in_common(prefix(place), key);
+        while usize::from(place.len) > common {
+            place = &self.0[usize::from(place.shorter?)];
+        }
+        Some(usize::from(place.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Keyspaces, MOST_KEYSPACES, Regime};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        // Few different bytes, so that many are prefixes of others.
+        let byte = prop::sample::select(&[0u8, 1, b'a', b'b', 0xFF][..]);
+        prop::collection::vec(byte, 0..most)
+    }
+
+    fn linear<'a>(table: &'a Keyspaces, key: &[u8]) -> Option<&'a Keyspace> {
+        let fitting = table.iter().filter(|k| key.starts_with(&k.prefix));
+        fitting.max_by_key(|keyspace| keyspace.prefix.len())
+    }
+
+    fn table(prefixes: impl IntoIterator<Item = Vec<u8>>) -> Keyspaces {
+        let mut table = Keyspaces::default();
+        for (n, prefix) in prefixes.into_iter().enumerate() {
+            let keyspace = Keyspace {
+                regime: Regime::Lattice,
+                ..Keyspace::new(&format!("k{n}"), &prefix)
+            };
+            // One of two equal prefixes is refused.
+            table = table.with(keyspace).unwrap_or(table);
+        }
+        table
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_look_at_each_prefix_finds(
+            prefixes in prop::collection::vec(bytes(14), 0..40),
+            keys in prop::collection::vec(bytes(18), 1..60),
+        ) {
+            let mut table = table(prefixes.iter().cloned());
+            for key in keys.iter().chain(&prefixes) {
+                prop_assert_eq!(table.of(key), linear(&table, key));
+            }
+            // Also when some have gone.
+            for name in ["k0", "k3", "k7"] {
+                table = table.without(name).unwrap_or(table);
+            }
+            for key in keys.iter().chain(&prefixes) {
+                prop_assert_eq!(table.of(key), linear(&table, key));
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_as_may_be_and_as_deep_as_they_may_nest() {
+        let nested = (0..=256).map(|len| vec![b'a'; len]);
+        let apart = (0..MOST_KEYSPACES - 257).map(|n| format!("k{n}:").into_bytes());
+        let table = table(nested.chain(apart));
+        assert_eq!(table.iter().count(), MOST_KEYSPACES);
+        for len in 0..300 {
+            for last in *b"\0abz" {
+                let mut key = vec![b'a'; len];
+                key.push(last);
+                assert_eq!(table.of(&key), linear(&table, &key), "{len} {last}");
+            }
+        }
+        for n in 0..2000 {
+            let key = format!("k{n}:{n}").into_bytes();
+            assert_eq!(table.of(&key), linear(&table, &key));
+        }
+    }
+}
