@@ -114,12 +114,6 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether strings of any keyspace have causal order.
-    #[inline]
-    pub(super) fn keeps_siblings(&self) -> bool {
-        self.lattice.keeps_siblings
-    }
-
     /// Makes `table`, a change of [`Worker::keyspaces`], that of every worker,
     /// and then replies with `reply`; or with an error, where the table has
     /// changed meanwhile, or where there are keys that would be replicated

@@ -25,7 +25,7 @@ impl<P: Program> Worker<P> {
         if writes {
             self.begin_writes(now);
         }
-        let is_causal = self.keeps_siblings();
+        let is_causal = self.lattice.keeps_siblings;
         if is_causal {
             self.begin_session(header);
         }

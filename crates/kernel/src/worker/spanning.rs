@@ -260,17 +260,16 @@ impl<P: Program> Worker<P> {
         &mut self,
         now: Now,
         held: Vec<(WorkerId, Ticket)>,
-        changes: Changes<'_>,
-        (origin, replies): (WorkerId, Box<Batch>),
-        completions: &mut impl Completions,
-    ) {
-        let Changes {
+        Changes {
             mut writes,
             actions,
             table,
             client,
             mut seen,
-        } = changes;
+        }: Changes<'_>,
+        (origin, replies): (WorkerId, Box<Batch>),
+        completions: &mut impl Completions,
+    ) {
         let whole = table.is_some() || !actions.iter().all(is_cut);
         let writers = self.writers(&held, &writes, whole);
         let multi = self.next_multi;
