@@ -379,7 +379,8 @@ fn code(measured: &Measured) -> Report {
              lines and tests, counted by the command itself, beside the lines of C++ that Anna needs on \
              top of simple eventual consistency (Figure 3 of the paper: lattice, server, client proxy). \
              The files named by their paths are what levels share: the lattices of strings, the list of \
-             levels, a client's session and a transaction under way. What serves commands, and stands \
+             levels, a client's session, a transaction under way, and what connections have seen at level \
+             causal. What serves commands, and stands \
              between these and a connection, is not counted here."
                 .into(),
         ],
