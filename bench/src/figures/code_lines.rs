@@ -71,13 +71,20 @@ fn counted(name: String, path: &Path) -> Result<Counted> {
     })
 }
 
-/// Lines with code before the tests, which end a file here.
+/// Lines with code before the tests, which end a file here, or are named in a line of it.
 fn code(text: &str) -> usize {
-    let lines = text.lines().map(str::trim);
-    let before_tests = lines.take_while(|line| *line != "#[cfg(test)]");
-    before_tests
-        .filter(|line| !line.is_empty() && !line.starts_with("//"))
-        .count()
+    let mut lines = text.lines().map(str::trim);
+    let mut count = 0;
+    while let Some(line) = lines.next() {
+        if line == "#[cfg(test)]" {
+            if lines.next().is_some_and(|next| next.ends_with('{')) {
+                break;
+            }
+        } else if !line.is_empty() && !line.starts_with("//") {
+            count += 1;
+        }
+    }
+    count
 }
 
 #[cfg(test)]
@@ -89,6 +96,7 @@ mod tests {
         let text = "//! Words.\n\nuse a;\n\n/// Says.\nfn f() {\n    // why\n    g(); // here\n}\n\n\
                     #[cfg(test)]\nmod tests {\n    fn t() {}\n}\n";
         assert_eq!(code(text), 4);
+        assert_eq!(code("use a;\n#[cfg(test)]\nmod tests;\n\nfn f() {}\n"), 2);
         assert_eq!(code(""), 0);
     }
 
