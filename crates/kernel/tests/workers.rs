@@ -462,11 +462,7 @@ fn a_connection_sees_its_own_commands_in_order() {
                 let reply = reply.as_deref().unwrap_or_default();
                 let own = if *command == READ { index * 8 } else { 0 };
                 if *command != NODE {
-                    assert_eq!(
-                        number(&reply[own..]),
-                        count,
-                        "seed {seed}, connection {index}"
-                    );
+                    assert_eq!(number(&reply[own..]), count, "seed {seed}, {index}");
                 }
             }
         }

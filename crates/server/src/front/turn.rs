@@ -205,7 +205,7 @@ impl Front {
         &mut self,
         now: Now,
         request: Request<'_>,
-        mut args: Args<'_>,
+        args: Args<'_>,
         errors: &[String],
         fx: &mut Effects<Message>,
     ) {
@@ -247,8 +247,7 @@ impl Front {
             self.suspend(request.conn, Suspended::Paused, fx);
             return;
         }
-        let queues = connection.queues(spec);
-        let has_begun = connection.transaction.is_begun();
+        let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.commands += u64::from(!queues);
         connection.last_command = Some(id);
         let header = connection.header(id, request.quiet, request.keys.first());
@@ -266,21 +265,16 @@ impl Front {
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
         }
-        if has_begun {
-            match self.run_begun(now, &header, spec, args, &mut fx.output) {
-                Ok(submitted) => {
-                    return self.finish_request(request.conn, mark, submitted, fx);
-                }
-                Err(as_ever) => args = as_ever,
-            }
-        }
-        let submitted = self.submit(now, &request, &header, args, fx);
+        let submitted = match has_begun {
+            true => self.submit_begun(now, &request, (&header, spec), args, fx),
+            false => self.submit(now, &request, &header, args, fx),
+        };
         self.finish_request(request.conn, mark, submitted, fx);
     }
 
     /// Takes a request to its data.
     #[inline]
-    fn submit(
+    pub(super) fn submit(
         &mut self,
         now: Now,
         request: &Request<'_>,
@@ -473,7 +467,7 @@ impl Front {
 
 /// A request about to run.
 #[derive(Clone, Copy)]
-struct Request<'a> {
+pub(super) struct Request<'a> {
     conn: ConnId,
     what: What,
     quiet: bool,

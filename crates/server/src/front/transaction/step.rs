@@ -1,6 +1,7 @@
 //! Commands of a transaction that `BEGIN` has begun: where each runs, and on
 //! which keys.
 
+use super::super::turn::Request;
 use super::super::{Front, Message, Replies, find};
 use super::begun::{Begun, given_up};
 use super::{TOO_LARGE, size_of_request};
@@ -39,9 +40,25 @@ pub(super) struct Step {
 }
 
 impl Front {
+    /// Takes a request of such a transaction to where it runs.
+    #[cold]
+    pub(in crate::front) fn submit_begun(
+        &mut self,
+        now: Now,
+        request: &Request<'_>,
+        (header, spec): (&Header, &Spec),
+        args: Args<'_>,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        match self.run_begun(now, header, spec, args, &mut fx.output) {
+            Ok(submitted) => submitted,
+            Err(as_ever) => self.submit(now, request, header, as_ever, fx),
+        }
+    }
+
     /// Runs a command of a connection that has begun a transaction; gives it
     /// back where it is to run as if there were none.
-    pub(in crate::front) fn run_begun<'a>(
+    fn run_begun<'a>(
         &mut self,
         now: Now,
         header: &Header,
