@@ -10,6 +10,7 @@ mod contexts;
 pub mod durability;
 mod exchange;
 mod exec;
+mod keying;
 mod limit;
 mod loading;
 mod moving;

@@ -26,6 +26,11 @@ pub static PFADD: Command = Command {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
+    if ctx.shard.writes_replica(key)
+        && let Some(bytes) = super::peek(ctx, key)?
+    {
+        Sketch::parse(bytes)?;
+    }
     let elements = args.iter_from(2);
     if let Some(changed) = ctx.shard.add_to_sketch(ctx.db, key, elements, ctx.now) {
         reply.integer(changed.into());

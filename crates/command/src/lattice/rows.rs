@@ -43,10 +43,9 @@ const MUST_REPLACE: Refusal = Refusal {
     why: "whether it is there is known only to all replicas together",
     instead: "use it with REPLACE, or a keyspace of regime strict",
 };
-const SKETCH: Refusal = Refusal {
-    why: "a HyperLogLog is bytes of which the last write wins, and what other replicas add at the \
-          same time would be lost",
-    instead: "use a keyspace of regime strict, or one key for each writer and PFCOUNT of them all",
+const SHAPE: Refusal = Refusal {
+    why: "it changes how one replica keeps the HyperLogLog",
+    instead: "use GET, which shows its bytes",
 };
 
 const DEADLINE: &str = "Of two deadlines at the same time the one with the higher stamp stays. \
@@ -58,6 +57,8 @@ const RESTORES: &str = "Takes away what this replica shows, and writes string or
 const COUNTS: &str = "Additions of all replicas add up; replies the sum as this replica knows it. \
     A SET replaces the additions that it has seen or that are made at the same time";
 const LAST_WINS: &str = "Of two writes at the same time the one with the higher stamp stays";
+const OBSERVES: &str = "What replicas add at the same time is counted as if one had added it all. \
+    Replies as this replica knows it. Refused where SET has written the string";
 const REMOVES: &str = "Takes away what this replica shows; what is added elsewhere at the same \
     time stays";
 
@@ -269,9 +270,12 @@ pub static ROWS: &[Row] = &[
         DEADLINES,
         COMPARES,
     ),
-    refused("pfadd", SKETCH),
-    refused("pfdebug", SKETCH),
-    to(refused("pfmerge", SKETCH), Decides::First),
+    allowed("pfadd", OBSERVES, "PFADD cart:p apple pear"),
+    refused("pfdebug", SHAPE),
+    to(
+        allowed("pfmerge", OBSERVES, "PFMERGE cart:p cart:q cart:r"),
+        Decides::First,
+    ),
     allowed("psetex", LAST_WINS, "PSETEX cart:a 60000 1"),
     refused("rank.add", NO_MERGE),
     refused("rename", MOVES),

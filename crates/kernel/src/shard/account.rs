@@ -122,5 +122,7 @@ impl Db {
         let slabs = (self.bigs.len(), self.long_keys.len(), self.objects.len());
         assert_eq!((big, long, objects), slabs);
         assert_eq!((expiring, sum), (self.expiring, self.expiry_sum));
+        let elsewhere = (self.elsewhere.keys, self.elsewhere.expiring);
+        assert_eq!(self.count_elsewhere(), elsewhere);
     }
 }

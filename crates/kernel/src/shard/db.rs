@@ -12,6 +12,7 @@
 
 use super::Env;
 use super::arena::Arena;
+use super::elsewhere::Elsewhere;
 use super::expiry::Expiry;
 use super::graves::Graves;
 use super::index::{Index, Position, Probe};
@@ -48,6 +49,7 @@ pub(super) struct Db {
     /// Records that expire, and the sum of their times.
     pub(super) expiring: usize,
     pub(super) expiry_sum: u128,
+    pub(super) elsewhere: Elsewhere,
     /// Bytes owned by the items of the slabs.
     pub(super) outside: usize,
 }
@@ -323,6 +325,7 @@ impl Db {
         let outside = outside(head, slot);
         let old = head.expiry(slot);
         self.change_expiry(hash, found.handle, old, None);
+        self.leave(found.handle);
         if let Some(number) = long_key {
             self.outside -= self.long_keys.remove(number).len();
         }
@@ -368,6 +371,7 @@ impl Db {
             self.expiry_sum += u128::from(unix_ms);
             self.expiry.insert(unix_ms, hash);
         }
+        self.note_expiring(handle, old.is_some(), new.is_some());
     }
 
     #[cold]

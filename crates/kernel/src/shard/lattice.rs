@@ -31,6 +31,12 @@ use std::sync::Arc;
 pub trait Keying: Debug + Send + Sync {
     fn of(&self, key: &[u8]) -> Option<Keyed>;
 
+    /// Whether another worker is the one that counts and lists the key.
+    fn is_elsewhere(&self, key: &[u8]) -> bool {
+        let _ = key;
+        false
+    }
+
     /// What a plain read shows where strings with causal order are several.
     fn resolve(&self, key: &[u8]) -> Resolve {
         let _ = key;

@@ -45,6 +45,7 @@ mod collection;
 mod compact;
 mod contexts;
 mod db;
+mod elsewhere;
 mod expiry;
 mod graves;
 mod index;

@@ -422,7 +422,8 @@ impl Shard {
 
     /// A new database in the place of one that was flushed.
     pub(super) fn empty(&mut self, db: usize) {
-        let new = Db::new(db as u8, self.dbs[db].parity);
+        let mut new = Db::new(db as u8, self.dbs[db].parity);
+        new.elsewhere = self.dbs[db].elsewhere.of_nothing();
         let old = std::mem::replace(&mut self.dbs[db], new);
         if self.env.snapshot.capturing && old.is_walked() {
             self.env.snapshot.frozen.push(old);

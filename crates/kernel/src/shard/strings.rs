@@ -95,6 +95,12 @@ impl Shard {
         Some(done.unwrap_or(false))
     }
 
+    /// Whether the running command writes to this key as to a replica.
+    #[inline]
+    pub fn writes_replica(&self, key: Key<'_>) -> bool {
+        self.replicated(key).is_some()
+    }
+
     /// Whether the key shows a value whose replicas all take writes.
     pub fn is_replica(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         let found = self.dbs[db].live(key, now, &mut self.env);

@@ -269,6 +269,16 @@ pub struct Entry {
     pub access: u32,
 }
 
+impl Entry {
+    /// Whether there is anything to read: what was deleted may be known of.
+    pub fn shows(&self) -> bool {
+        match &self.value {
+            OwnedValue::Object(object) => !object.is_hidden(),
+            _ => true,
+        }
+    }
+}
+
 /// One key as a walk sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {

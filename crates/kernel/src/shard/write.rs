@@ -193,6 +193,7 @@ impl Db {
         let handle = self.arena.alloc(parts.size());
         parts.write(self.arena.get_mut(handle));
         self.index.insert(key.hash, handle);
+        self.elsewhere.add(key.bytes);
         if self.graves.len() > 0 {
             self.graves.take(key.bytes);
         }

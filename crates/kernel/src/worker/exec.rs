@@ -18,9 +18,9 @@ use super::spanning::Changes;
 use super::{Completions, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
-use crate::multi::{Multi, NodeAction, Part};
+use crate::multi::{Gathered, Multi, NodeAction, Part};
 use crate::program::Program;
-use crate::shard::{Contexts, Shard, WatchId};
+use crate::shard::{Contexts, Entry, Shard, WatchId};
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, VecDeque};
@@ -82,7 +82,8 @@ impl HeldExec {
     pub fn count(&self, db: u8) -> (Option<u8>, i64) {
         let from = self.origin(db);
         let gathered = self.multi.gathered.iter();
-        let before = gathered.filter(|g| Some(g.key.0) == from && g.entry.is_some());
+        let shows = |g: &Gathered| g.entry.as_ref().is_some_and(Entry::shows);
+        let before = gathered.filter(|g| Some(g.key.0) == from && shows(g));
         let now = self.scratch.len(usize::from(db));
         (from, now as i64 - before.count() as i64)
     }

@@ -15,16 +15,15 @@ use super::{Completions, Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::Note;
 use crate::durable::effect::Effect;
-use crate::keyspace::{Keyspace, Keyspaces, Resolve};
+use crate::keyspace::{Keyspace, Keyspaces};
 use crate::lock::Ticket;
 use crate::multi::{Multi, NodeAction};
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::replicas::{Figures, Outbox, Replicas};
-use crate::shard::{Contexts, Keyed, Keying, Shard};
+use crate::shard::{Contexts, Keying, Shard};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Args, Now, Output, WorkerId};
-use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::{Refused, Writer};
 use rufous_lattice::Stamp;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ const KEYS: usize = 1024;
 /// What a worker keeps for lattice keyspaces.
 #[derive(Debug)]
 pub(super) struct Lattice {
-    table: Arc<Keyspaces>,
+    pub(super) table: Arc<Keyspaces>,
     pub(super) replicas: Replicas,
     /// The next stamp of the transaction that runs.
     open: Option<Stamp>,
@@ -60,36 +59,6 @@ impl Lattice {
             contexts: Contexts::default(),
             own_contexts: None,
         }
-    }
-}
-
-/// How a shard is told of the table.
-#[derive(Debug)]
-struct Keys {
-    table: Arc<Keyspaces>,
-    workers: usize,
-}
-
-impl Keying for Keys {
-    #[inline]
-    fn of(&self, key: &[u8]) -> Option<Keyed> {
-        let keyspace = self.table.lattice(key)?;
-        Some(Keyed {
-            strings: match keyspace.level.keeps_siblings() {
-                true => Tag::Siblings,
-                false => Tag::Register,
-            },
-            is_shared: keyspace.spread(self.workers) > 1,
-        })
-    }
-
-    fn resolve(&self, key: &[u8]) -> Resolve {
-        let keyspace = self.table.lattice(key);
-        keyspace.map_or(Resolve::Newest, |keyspace| keyspace.resolve)
-    }
-
-    fn is_replica(&self, replica: u16) -> bool {
-        usize::from(replica) < self.workers
     }
 }
 
@@ -190,21 +159,12 @@ impl<P: Program> Worker<P> {
         self.placement.set_keyspaces(table);
         let keying = self.keying();
         self.scratch.set_keying(keying.clone());
+        self.shard.set_counted(keying.as_ref());
         self.shard.set_keying(keying);
     }
 
     pub(super) fn keying(&self) -> Option<Arc<dyn Keying>> {
         self.keying_of(self.placement.workers())
-    }
-
-    /// As if there were so many workers: with one nobody is to hear of changes.
-    pub(super) fn keying_of(&self, workers: usize) -> Option<Arc<dyn Keying>> {
-        let keys = || Keys {
-            table: Arc::clone(&self.lattice.table),
-            workers,
-        };
-        let has_lattice = self.placement.has_lattice();
-        has_lattice.then(|| Arc::new(keys()) as Arc<dyn Keying>)
     }
 
     /// A snapshot begins with the table.

@@ -453,7 +453,7 @@ impl Front {
         };
         session.ask_all(
             &mut Reply::new(out, header.resp3),
-            move |front, _| from.map_or(0, |db| front.kernel.shard.len(usize::from(db))),
+            move |front, _| from.map_or(0, |db| front.kernel.shard.listed_len(usize::from(db))),
             move |_, counts, reply| reply.integer(counts.iter().sum::<usize>() as i64 + more),
         );
         !session.pending

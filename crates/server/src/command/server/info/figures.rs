@@ -89,8 +89,8 @@ impl Figures {
             hits: counted.hits - front.shard_base.hits,
             misses: counted.misses - front.shard_base.misses,
             keyspace: std::array::from_fn(|db| Keyspace {
-                keys: shard.len(db),
-                expires: shard.expiring_len(db),
+                keys: shard.listed_len(db),
+                expires: shard.listed_expiring_len(db),
                 avg_ttl: shard.avg_ttl(db, now),
             }),
             persistence: front.persistence_info(),

@@ -11,6 +11,8 @@ use crate::command::{SessionCommand, help};
 use rufous_command::{Failure, Flags, Group, Keys, Spec};
 
 pub mod change;
+#[cfg(test)]
+mod data_tests;
 pub mod show;
 #[cfg(test)]
 mod tests;

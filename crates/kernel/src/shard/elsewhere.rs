@@ -1,0 +1,104 @@
+//! Counting a replicated key once: at the worker that lists it, its primary.
+//! A database counts, next to all its records, those that another worker
+//! counts, whenever one comes or goes, so that nobody has to walk over them.
+
+use super::Shard;
+use super::db::Db;
+use super::lattice::Keying;
+use super::record::Head;
+use std::sync::Arc;
+
+/// Records of a database that another worker counts.
+#[derive(Debug, Default)]
+pub(super) struct Elsewhere {
+    /// Which these are; `None`: there are none.
+    keying: Option<Arc<dyn Keying>>,
+    pub(super) keys: usize,
+    /// Those of them that expire.
+    pub(super) expiring: usize,
+}
+
+impl Elsewhere {
+    /// For a database that takes the place of this one.
+    pub(super) fn of_nothing(&self) -> Self {
+        Self {
+            keying: self.keying.clone(),
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    fn has(&self, key: &[u8]) -> bool {
+        let keying = self.keying.as_ref();
+        keying.is_some_and(|keying| keying.is_elsewhere(key))
+    }
+
+    /// A record has come.
+    #[inline]
+    pub(super) fn add(&mut self, key: &[u8]) {
+        if self.has(key) {
+            self.keys += 1;
+        }
+    }
+}
+
+impl Db {
+    fn is_elsewhere(&self, handle: u32) -> bool {
+        let slot = self.arena.get(handle);
+        self.elsewhere.has(self.key_of(Head::of(slot), slot))
+    }
+
+    /// A record goes, which does not expire any more.
+    #[inline]
+    pub(super) fn leave(&mut self, handle: u32) {
+        if self.elsewhere.keying.is_some() && self.is_elsewhere(handle) {
+            self.elsewhere.keys -= 1;
+        }
+    }
+
+    /// A record expires from now on, or does not any more.
+    #[inline]
+    pub(super) fn note_expiring(&mut self, handle: u32, old: bool, new: bool) {
+        if old == new || self.elsewhere.keying.is_none() || !self.is_elsewhere(handle) {
+            return;
+        }
+        match new {
+            true => self.elsewhere.expiring += 1,
+            false => self.elsewhere.expiring -= 1,
+        }
+    }
+
+    /// How many they are, by a walk.
+    pub(super) fn count_elsewhere(&self) -> (usize, usize) {
+        if self.elsewhere.keying.is_none() {
+            return (0, 0);
+        }
+        let theirs = self.index.entries().map(|(_, handle)| handle);
+        let theirs = theirs.filter(|&handle| self.is_elsewhere(handle));
+        theirs.fold((0, 0), |(keys, expiring), handle| {
+            let expires = self.expiry_of(handle).is_some();
+            (keys + 1, expiring + usize::from(expires))
+        })
+    }
+}
+
+impl Shard {
+    /// Says which keys another worker counts from now on, and walks over all
+    /// keys once, unless these are none.
+    pub fn set_counted(&mut self, keying: Option<&Arc<dyn Keying>>) {
+        for db in &mut self.dbs {
+            db.elsewhere.keying = keying.cloned();
+            (db.elsewhere.keys, db.elsewhere.expiring) = db.count_elsewhere();
+        }
+    }
+
+    /// As [`Shard::len`], but of the keys that this worker lists.
+    pub fn listed_len(&self, db: usize) -> usize {
+        self.dbs[db].len() - self.dbs[db].elsewhere.keys
+    }
+
+    /// Likewise of those that expire.
+    pub fn listed_expiring_len(&self, db: usize) -> usize {
+        self.dbs[db].expiring() - self.dbs[db].elsewhere.expiring
+    }
+}

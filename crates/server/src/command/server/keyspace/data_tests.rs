@@ -1,0 +1,187 @@
+//! What commands show of lattice keys, over workers that run in steps.
+
+use crate::front::testing::{Client, Rig};
+
+fn carts(workers: usize, threads: &str) -> Rig {
+    let mut rig = Rig::new(workers);
+    let create = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice THREADS";
+    rig.check(&format!("{create} {threads}"), "+OK\r\n");
+    rig
+}
+
+#[test]
+fn what_replicas_observe_at_the_same_time_is_counted_once_by_all() {
+    let mut rig = carts(2, "all");
+    let (a, b) = (rig.connect(0), rig.connect(1));
+    for (client, from) in [(a, 0), (b, 500)] {
+        for n in from..from + 1000 {
+            rig.run_on(client, &format!("PFADD cart:p e{n}"));
+        }
+        rig.check_on(client, &format!("PFADD cart:p e{from}"), ":0\r\n");
+    }
+    rig.advance_ms(1_000);
+    // As one strict key that has observed it all.
+    for n in 0..1500 {
+        rig.run(&format!("PFADD strict e{n}"));
+    }
+    let count = rig.run("PFCOUNT strict");
+    let bytes = rig.run("GET strict");
+    let length = rig.run("STRLEN strict");
+    rig.run_on(a, "PFADD cart:q e3 more");
+    rig.advance_ms(1_000);
+    rig.run_on(b, "PFMERGE cart:r cart:p cart:q strict");
+    rig.advance_ms(1_000);
+    rig.run("PFADD strict more");
+    let more = rig.run("PFCOUNT strict");
+    for client in [a, b] {
+        rig.check_on(client, "PFCOUNT cart:p", &count);
+        assert_eq!(rig.run_on(client, "GET cart:p").len(), bytes.len());
+        rig.check_on(client, "TYPE cart:p", "+string\r\n");
+        rig.check_on(client, "STRLEN cart:p", &length);
+        rig.check_on(client, "PFCOUNT cart:r", &more);
+        rig.check_on(client, "PFCOUNT cart:p cart:q", &more);
+        let dumped = rig.run_on(client, "DUMP cart:p");
+        assert!(dumped.starts_with('$'), "{dumped}");
+    }
+    // Also in a transaction over keys of both, and on strict keys from these.
+    rig.run_on(b, "MULTI");
+    rig.run_on(b, "PFADD cart:t x y");
+    rig.run_on(b, "PFMERGE out cart:t cart:q");
+    rig.check_on(b, "EXEC", "*2\r\n:1\r\n+OK\r\n");
+    rig.check_on(a, "PFCOUNT out", ":4\r\n");
+    rig.run_on(b, "DEL cart:p");
+    rig.advance_ms(1_000);
+    rig.check_on(a, "PFCOUNT cart:p", ":0\r\n");
+    rig.check_on(a, "PFADD cart:p e1", ":1\r\n");
+    rig.check_on(a, "PFCOUNT cart:p", ":1\r\n");
+}
+
+#[test]
+fn strings_and_sketches_keep_apart() {
+    let mut rig = carts(2, "all");
+    let wrong = "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n";
+    rig.check("SET cart:s text", "+OK\r\n");
+    rig.check("PFADD cart:s x", wrong);
+    rig.check("PFMERGE cart:s cart:t", wrong);
+    rig.check("GET cart:s", "$4\r\ntext\r\n");
+    rig.check("SADD cart:set x", ":1\r\n");
+    assert!(rig.run("PFADD cart:set x").starts_with("-WRONGTYPE"));
+    rig.check("PFADD cart:p x", ":1\r\n");
+    for request in ["SET cart:p text", "INCR cart:p"] {
+        let refused = rig.run(request);
+        let name = request.split(' ').next().unwrap_or_default();
+        let begin = format!(
+            "-ERR '{}' cannot be coordination-free: ",
+            name.to_lowercase()
+        );
+        assert!(refused.starts_with(&begin), "{refused}");
+    }
+    rig.check("PFCOUNT cart:p", ":1\r\n");
+    assert!(
+        rig.run("PFDEBUG TODENSE cart:p")
+            .starts_with("-ERR 'pfdebug' cannot be")
+    );
+    // Bytes of a sketch that were written as a string are one to be read.
+    let get = rig.run_words(&[b"GET", b"cart:p"]);
+    let start = get.iter().position(|&b| b == b'\n').unwrap_or_default() + 1;
+    let bytes = get[start..get.len() - 2].to_vec();
+    rig.run_words(&[b"SET", b"cart:copy", &bytes]);
+    rig.check("PFCOUNT cart:copy", ":1\r\n");
+    let refused = rig.run("PFADD cart:copy y");
+    assert!(refused.contains("a value of another type"), "{refused}");
+    rig.check("PFMERGE cart:p cart:copy", "+OK\r\n");
+}
+
+/// What clients see of how many keys there are: `DBSIZE`, and keys and expiring
+/// ones of `INFO`.
+fn numbers(rig: &mut Rig, client: Client) -> (usize, usize, usize) {
+    let size = rig.run_on(client, "DBSIZE");
+    let info = rig.run_on(client, "INFO keyspace");
+    let number = |text: &str, name: &str| -> usize {
+        let rest = text.split(name).nth(1).unwrap_or_default();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or_default()
+    };
+    (
+        number(&size, ":"),
+        number(&info, "keys="),
+        number(&info, "expires="),
+    )
+}
+
+fn listed(rig: &mut Rig, client: Client) -> usize {
+    let keys = rig.run_on(client, "KEYS *");
+    let count = keys.trim_start_matches('*').split("\r\n").next();
+    count
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(usize::MAX)
+}
+
+#[test]
+fn each_key_counts_once_however_many_replicas_it_has() {
+    for (workers, threads) in [(1, "all"), (2, "all"), (4, "2"), (4, "1")] {
+        let mut rig = carts(workers, threads);
+        let clients: Vec<_> = (0..workers).map(|w| rig.connect(w)).collect();
+        let mut expected = (0, 0);
+        for n in 0..120 {
+            let client = clients[n % workers];
+            rig.run_on(client, &format!("SET cart:{n} {n}"));
+            rig.run_on(client, &format!("SET strict:{n} {n} EX 50"));
+            rig.run_on(client, &format!("SADD cart:s{n} {n}"));
+            expected.0 += 3;
+            expected.1 += 1;
+            if n % 3 == 0 {
+                rig.run_on(client, &format!("EXPIRE cart:{n} 60"));
+                expected.1 += 1;
+            }
+            if n % 5 == 0 {
+                rig.run_on(client, &format!("SREM cart:s{n} {n}"));
+                rig.run_on(client, &format!("PERSIST strict:{n}"));
+                expected.0 -= 1;
+                expected.1 -= 1;
+            }
+        }
+        for now in [0, 2_000, 52_000, 70_000] {
+            rig.advance_ms(now);
+            for &client in &clients {
+                let (keys, info, expires) = numbers(&mut rig, client);
+                let there = listed(&mut rig, client);
+                // Expired ones count until somebody meets them, and `KEYS` does.
+                let (again, ..) = numbers(&mut rig, client);
+                assert_eq!((again, info), (there, keys), "{workers} {threads}");
+                if now == 2_000 {
+                    assert_eq!((keys, expires), expected, "{workers} {threads}");
+                }
+            }
+        }
+        rig.run("FLUSHALL");
+        rig.run("SET cart:1 x");
+        rig.run("SET other x");
+        rig.advance_ms(1_000);
+        assert_eq!(numbers(&mut rig, clients[workers - 1]).0, 2);
+        // What a transaction has in its hands counts once, too, and what is
+        // only known to be deleted does not.
+        rig.run("SET a x");
+        rig.run("SET b x");
+        rig.run("DEL cart:1");
+        rig.advance_ms(10);
+        rig.run("MULTI");
+        for request in [
+            "EXISTS cart:1",
+            "SET a y",
+            "SET b y",
+            "SET other y",
+            "DBSIZE",
+        ] {
+            rig.run(request);
+        }
+        let reply = rig.run("EXEC");
+        assert!(
+            reply.ends_with("+OK\r\n:3\r\n"),
+            "{workers} {threads}: {reply}"
+        );
+        for front in &rig.fronts {
+            front.kernel.shard.check();
+        }
+    }
+}
