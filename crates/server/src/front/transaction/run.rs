@@ -280,20 +280,6 @@ impl Front {
         from: (usize, usize),
         out: &mut Output,
     ) -> bool {
-        self.kernel.begin_transaction(now);
-        let done = self.run_rest(now, exec, running, from, out);
-        self.kernel.end_transaction();
-        done
-    }
-
-    fn run_rest(
-        &mut self,
-        now: Now,
-        exec: u64,
-        running: &mut Running,
-        from: (usize, usize),
-        out: &mut Output,
-    ) -> bool {
         while running.next < running.batch.requests.len() {
             let (mut header, args, _) = running.batch.parts(running.next);
             running.next += 1;
