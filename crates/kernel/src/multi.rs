@@ -27,6 +27,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
 use crate::wait::WaiterId;
+use crate::worker::Findings;
 use rufous_base::WorkerId;
 use rufous_lattice as lattice;
 use std::collections::BTreeMap;
@@ -95,7 +96,7 @@ pub struct Part {
     pub watched: Vec<KeyName>,
     /// Answer also whether a key that this one watches was touched.
     pub watcher: Option<WatchId>,
-    /// Answer whether a key is there that this table would not leave as it is.
+    /// Answer what this table would do to the keys that are there.
     pub table: Option<Arc<Keyspaces>>,
 }
 
@@ -112,8 +113,12 @@ pub struct Multi {
     pub waiter: Option<WaiterId>,
     /// It counts as an access to its keys.
     pub touch: bool,
-    /// A watched key was touched, or one does not fit the table.
+    /// A watched key was touched.
     pub dirty: bool,
+    /// What its table would do to the keys that are there.
+    pub findings: Findings,
+    /// All replicas are equal, and nothing is under way between them.
+    pub drained: bool,
     /// The table of keyspaces that it makes everybody's.
     pub table: Option<Arc<Keyspaces>>,
     /// Workers still to be visited, the next one last.
@@ -176,6 +181,8 @@ impl Multi {
             exec: None,
             waiter: None,
             dirty: false,
+            findings: Findings::default(),
+            drained: false,
             table: None,
             to_visit,
             held: Vec::new(),

@@ -7,6 +7,7 @@
 
 mod closing;
 mod contexts;
+mod converting;
 pub mod durability;
 mod exchange;
 mod exec;
@@ -24,6 +25,7 @@ mod scratch;
 mod spanning;
 mod waiting;
 
+pub use converting::{Draining, Findings};
 pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
 pub use loading::LoadPlan;
@@ -111,6 +113,8 @@ pub enum Message {
     },
     /// Changes of replicated keys, or a report on them.
     Replicate(Arc<[u8]>),
+    /// While the table of keyspaces changes.
+    Draining(Draining),
     /// Of loading and saving.
     Note(Box<Note>),
 }
@@ -347,7 +351,7 @@ impl<P: Program> Worker<P> {
             return Submitted::Done;
         }
         if let Some(why) = self.refuses_action(action) {
-            P::refuse(header.command, why, header.resp3, out);
+            P::refuse(header.command, &why, header.resp3, out);
             return Submitted::Done;
         }
         if self.placement.workers() == 1 && self.locks.is_idle() {
@@ -366,6 +370,7 @@ impl<P: Program> Worker<P> {
         self.serve_waiters(now);
         self.tell_clients(now, completions);
         self.tell_exchanged(now, completions);
+        self.end_drain(now, completions);
         if self.locks.is_idle() {
             return;
         }
@@ -460,6 +465,7 @@ impl<P: Program> Worker<P> {
             Message::Waits(note) => self.on_waits(*note, completions),
             Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
             Message::Replicate(bytes) => self.on_replicate(now, bytes),
+            Message::Draining(note) => self.on_draining(now, from, note, completions),
             Message::Note(note) => self.on_note(now, from, *note, completions),
         }
         self.end_long_frame();

@@ -11,6 +11,8 @@
 //!    made no report says more than what was true at that time.
 //! 3. Whatever was merged is below the stamps of later writes here.
 
+mod drained;
+
 use super::batch::{Batch, Body, Item, Items, Report};
 use super::changeset::Changeset;
 use super::epoch::{Epoch, Fresh, Said};
@@ -136,11 +138,6 @@ impl Replicas {
             last_us: 0,
             at_once: true,
         });
-    }
-
-    /// Whether every other worker has sent what it had when it started.
-    pub fn has_heard_all(&self) -> bool {
-        self.heard.least() > 0
     }
 
     /// The least that this worker has heard up to, of all others.

@@ -233,7 +233,7 @@ impl Shard {
         self.env.counters.changes += 1;
         if self.env.observed {
             if self.replicated(key).is_some() {
-                return self.refuse_append();
+                return self.refuse_append(key);
             }
             self.prepare(db, key, now);
             let (number, bytes) = (db as u8, key.bytes);

@@ -60,12 +60,14 @@ pub struct Keyed {
 }
 
 /// What came of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The stamp after those of its writes, to be shown to the clock.
     pub next: Stamp,
     /// The reply is to be an error that says this.
     pub refused: Option<Refused>,
+    /// The key of which that is said.
+    pub at: Box<[u8]>,
 }
 
 /// Of the command that runs.
@@ -73,6 +75,17 @@ pub struct Ended {
 pub(super) struct Writing {
     pub(super) writer: Writer,
     refused: Option<Refused>,
+    /// The key of which that is said.
+    at: Box<[u8]>,
+}
+
+impl Writing {
+    #[cold]
+    fn refuse(&mut self, key: Key<'_>, refused: Refused) {
+        if self.refused.is_none() {
+            (self.refused, self.at) = (Some(refused), key.bytes.into());
+        }
+    }
 }
 
 const OTHER_TYPE: Refused = Refused {
@@ -139,6 +152,7 @@ impl Shard {
         self.env.writing = Some(Writing {
             writer,
             refused: None,
+            at: Box::default(),
         });
         self.env.observed = true;
     }
@@ -151,6 +165,7 @@ impl Shard {
         Some(Ended {
             next: writing.writer.stamp,
             refused: writing.refused,
+            at: writing.at,
         })
     }
 
@@ -167,9 +182,9 @@ impl Shard {
     }
 
     #[cold]
-    pub(super) fn refuse(&mut self, refused: Refused) {
+    pub(super) fn refuse(&mut self, key: Key<'_>, refused: Refused) {
         if let Some(writing) = &mut self.env.writing {
-            writing.refused.get_or_insert(refused);
+            writing.refuse(key, refused);
         }
     }
 
@@ -182,7 +197,7 @@ impl Shard {
         now: Now,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
-        self.refuse(ON_THE_WHOLE);
+        self.refuse(key, ON_THE_WHOLE);
         let old = self.peek(db, key, now).ok().flatten();
         let mut copy = old.map_or_else(Vec::new, |value| value.bytes().to_vec());
         copy.resize(copy.len().max(min_len), 0);
@@ -190,8 +205,8 @@ impl Shard {
     }
 
     #[cold]
-    pub(super) fn refuse_append(&mut self) -> usize {
-        self.refuse(ON_THE_WHOLE);
+    pub(super) fn refuse_append(&mut self, key: Key<'_>) -> usize {
+        self.refuse(key, ON_THE_WHOLE);
         0
     }
 
@@ -223,17 +238,18 @@ impl Shard {
         match done {
             Ok(result) => Some(result),
             Err(other) => {
-                self.refuse_other(other);
+                self.refuse_other(key, other);
                 None
             }
         }
     }
 
-    fn refuse_other(&mut self, other: Other) {
-        self.refuse(match other {
+    fn refuse_other(&mut self, key: Key<'_>, other: Other) {
+        let why = match other {
             Other::Plain => NOT_YET,
             Other::Replicated(_) => OTHER_TYPE,
-        });
+        };
+        self.refuse(key, why);
     }
 
     /// Whether the key has a value from before it had replicas.
@@ -303,7 +319,7 @@ impl Shard {
                 let value = NewValue::Shared(value);
                 self.write_string(db, key, keyed, &value, expiry, now);
             }
-            OwnedValue::Object(_) => self.refuse(NO_STORE),
+            OwnedValue::Object(_) => self.refuse(key, NO_STORE),
         }
     }
 
@@ -342,7 +358,7 @@ impl Shard {
                     });
                 });
             }),
-            _ => return self.refuse(Refused::NO_MERGE),
+            _ => return self.refuse(at.1, Refused::NO_MERGE),
         }
         let (db, key, keyed) = at;
         if expire_at.is_some() {
@@ -358,7 +374,7 @@ impl Shard {
         write: impl FnOnce(&mut Editor<'_, T>, T::View<'_>),
     ) {
         let (Some(link), Some(state)) = (T::REPLICATE, T::of(object)) else {
-            return self.refuse(Refused::NO_MERGE);
+            return self.refuse(key, Refused::NO_MERGE);
         };
         // What is refused changes nothing.
         let known = match self.dbs[db].live(key, now, &mut self.env) {
@@ -366,7 +382,7 @@ impl Shard {
             None => self.dbs[db].graves.tag_of(key.bytes).or(Some(link.tag)),
         };
         if known != Some(link.tag) {
-            return self.refuse(OTHER_TYPE);
+            return self.refuse(key, OTHER_TYPE);
         }
         self.remove_replica(db, key, keyed, now);
         let done = self.update_replica::<T, _>(db, key, keyed, now, |editor| {
@@ -386,7 +402,7 @@ impl Shard {
         change: impl FnOnce(&mut Editor<'_, T>) -> R,
     ) -> Result<R, WrongType> {
         let Some(link) = T::REPLICATE else {
-            self.refuse(Refused::NO_MERGE);
+            self.refuse(key, Refused::NO_MERGE);
             return Err(WrongType);
         };
         let Some(mut writing) = self.env.writing.take() else {
@@ -395,9 +411,15 @@ impl Shard {
         let mut ops = std::mem::take(&mut self.env.ops);
         ops.clear();
         let edit = |object: &mut Object, env: &mut Env| {
-            let (writer, refused) = (&mut writing.writer, &mut writing.refused);
-            let mut editor = Editor::of_replica(object, writer, refused, &env.tuning, &mut ops);
-            change(&mut editor)
+            let mut refused = None;
+            let writer = &mut writing.writer;
+            let mut editor =
+                Editor::of_replica(object, writer, &mut refused, &env.tuning, &mut ops);
+            let result = change(&mut editor);
+            if let Some(why) = refused {
+                writing.refuse(key, why);
+            }
+            result
         };
         let done = self.dbs[db].alter_replica(key, link.tag, now, &mut self.env, edit);
         self.env.writing = Some(writing);
@@ -409,7 +431,7 @@ impl Shard {
         done.map_err(|other| {
             // Of what is there and of another type the command says so itself.
             if other == Other::Plain || self.dbs[db].find(key).is_none() {
-                self.refuse_other(other);
+                self.refuse_other(key, other);
             }
             WrongType
         })

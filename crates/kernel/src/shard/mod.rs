@@ -44,6 +44,7 @@ mod classes;
 mod collection;
 mod compact;
 mod contexts;
+pub mod convert;
 mod db;
 mod elsewhere;
 mod expiry;

@@ -62,11 +62,9 @@ impl Shard {
         match *effect {
             Effect::Set { .. } | Effect::SetKeep { .. } => {}
             Effect::Delete { db, key } => {
+                // All that is known of it: where a grave stays, no effect says this.
                 let key = self.key(key);
-                let db = &mut self.dbs[usize::from(db)];
-                if let Some(found) = db.find(key) {
-                    db.remove(found, key.hash, &mut self.env);
-                }
+                self.dbs[usize::from(db)].drop_replica(key, &mut self.env);
             }
             Effect::Append { db, key, tail } => {
                 let key = self.key(key);

@@ -44,7 +44,7 @@ impl Shard {
         };
         if tag == Tag::Siblings {
             if deadline > 0 {
-                self.refuse(Refused::CAUSAL_DEADLINE);
+                self.refuse(key, Refused::CAUSAL_DEADLINE);
             } else {
                 let context = self.context_of(db, key);
                 self.write_sibling((db, key), keyed, Some(bytes), context.as_ref(), now);
@@ -182,7 +182,7 @@ impl Shard {
         now: Now,
     ) -> bool {
         if self.is_plain(db, key, now) && self.adopt_string(db, key, keyed, now).is_none() {
-            self.refuse(NOT_YET);
+            self.refuse(key, NOT_YET);
             return false;
         }
         let Some(tag) = self.tag_at(db, key, now) else {
@@ -195,7 +195,7 @@ impl Shard {
         match self.write_replica(db, key, (keyed, tag), now, encode) {
             Some(Ok(())) => true,
             Some(Err(refused)) => {
-                self.refuse(refused);
+                self.refuse(key, refused);
                 false
             }
             None => false,

@@ -278,9 +278,6 @@ impl<P: Program> Worker<P> {
 
     /// Whether a key was touched that the part's watcher watches here.
     pub(super) fn is_dirty(&mut self, part: &Part, now: Now) -> bool {
-        if let Some(table) = &part.table {
-            return self.is_at_odds(table, now);
-        }
         let Some(watcher) = part.watcher else {
             return false;
         };

@@ -10,12 +10,13 @@
 //! What is said to other workers waits for the log like every message that
 //! tells of data.
 
+use super::converting::Drains;
 use super::loading::Stage;
 use super::{Completions, Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::Note;
 use crate::durable::effect::Effect;
-use crate::keyspace::{Keyspace, Keyspaces};
+use crate::keyspace::Keyspaces;
 use crate::lock::Ticket;
 use crate::multi::{Multi, NodeAction};
 use crate::planted::{self, Planted};
@@ -36,6 +37,7 @@ const KEYS: usize = 1024;
 pub(super) struct Lattice {
     pub(super) table: Arc<Keyspaces>,
     pub(super) replicas: Replicas,
+    pub(super) drains: Drains,
     /// The next stamp of the transaction that runs.
     open: Option<Stamp>,
     outbox: Outbox,
@@ -52,6 +54,7 @@ impl Lattice {
         Self {
             table: Arc::default(),
             replicas: Replicas::new(own, workers),
+            drains: Drains::default(),
             open: None,
             outbox: Vec::new(),
             more: false,
@@ -60,12 +63,6 @@ impl Lattice {
             own_contexts: None,
         }
     }
-}
-
-/// What must not change of a key that is there.
-fn shape(keyspace: Option<&Keyspace>, workers: usize) -> Option<(usize, bool)> {
-    let keyspace = keyspace?;
-    Some((keyspace.spread(workers), keyspace.level.keeps_siblings()))
 }
 
 impl<P: Program> Worker<P> {
@@ -85,8 +82,8 @@ impl<P: Program> Worker<P> {
 
     /// Makes `table`, a change of [`Worker::keyspaces`], that of every worker,
     /// and then replies with `reply`; or with an error, where the table has
-    /// changed meanwhile, or where there are keys that would be replicated
-    /// otherwise than they are.
+    /// changed meanwhile, or where there are keys that cannot be replicated as
+    /// it says.
     pub fn submit_keyspaces(
         &mut self,
         header: &Header,
@@ -106,41 +103,6 @@ impl<P: Program> Worker<P> {
         Submitted::Barrier
     }
 
-    /// Whether a key is here that another table would not leave as it is.
-    pub(super) fn is_at_odds(&mut self, table: &Keyspaces, now: Now) -> bool {
-        let (old, workers) = (Arc::clone(&self.lattice.table), self.placement.workers());
-        let differs =
-            |key: &[u8]| shape(old.lattice(key), workers) != shape(table.lattice(key), workers);
-        let mut odd = false;
-        for db in 0..DATABASES {
-            let mut cursor = Some(0);
-            while let Some(at) = cursor.filter(|_| !odd) {
-                let mut look = |item: crate::shard::Item<'_>| odd |= differs(item.key);
-                cursor = self.shard.scan(db, at, KEYS, now, &mut look);
-            }
-            odd = odd || each_grave(&self.shard, db, &mut |key| differs(key));
-        }
-        odd
-    }
-
-    /// What a change of the table is answered once everything is held.
-    pub(super) fn judge_table(&mut self, multi: &mut Multi) {
-        let Some(table) = &multi.table else { return };
-        let why = if multi.dirty {
-            "keys with this prefix exist, or were deleted less than some seconds ago: \
-             they would be replicated otherwise than they are"
-        } else if table.version() != self.lattice.table.version() + 1 {
-            "the keyspaces were changed meanwhile, try again"
-        } else {
-            return;
-        };
-        multi.table = None;
-        let (header, ..) = multi.batch.parts(0);
-        let mut reply = Output::default();
-        P::refuse(header.command, why, header.resp3, &mut reply);
-        multi.batch.set_reply(reply);
-    }
-
     /// Takes over a table, and has the log say so.
     pub(super) fn take_table(&mut self, table: &Arc<Keyspaces>) {
         let mut bytes = Vec::new();
@@ -156,6 +118,9 @@ impl<P: Program> Worker<P> {
         self.lattice.table = Arc::clone(table);
         let mut lattices = table.iter().filter(|keyspace| keyspace.is_lattice());
         self.lattice.keeps_siblings = lattices.any(|keyspace| keyspace.level.keeps_siblings());
+        if !self.lattice.keeps_siblings {
+            self.lattice.contexts = Contexts::default();
+        }
         self.placement.set_keyspaces(table);
         let keying = self.keying();
         self.scratch.set_keying(keying.clone());
@@ -228,7 +193,9 @@ impl<P: Program> Worker<P> {
         };
         out.truncate(start);
         let Refused { why, instead } = refused;
-        let why = format!("cannot be coordination-free: {why}. {instead}");
+        let keyspace = self.lattice.table.lattice(&ended.at);
+        let name = keyspace.map_or("", |keyspace| &keyspace.name);
+        let why = not_coordination_free(why, name, instead);
         P::refuse(header.command, &why, header.resp3, out);
         false
     }
@@ -276,12 +243,15 @@ impl<P: Program> Worker<P> {
     }
 
     /// Why a command on whole databases cannot be run.
-    pub fn refuses_action(&self, action: NodeAction) -> Option<&'static str> {
-        let swaps = matches!(action, NodeAction::SwapDb(..));
-        (swaps && self.placement.has_lattice()).then_some(
-            "cannot be coordination-free: updates of the databases' keys are on their way \
-             between replicas. Drop the lattice keyspaces first, or copy the keys",
-        )
+    pub fn refuses_action(&self, action: NodeAction) -> Option<String> {
+        if !matches!(action, NodeAction::SwapDb(..)) {
+            return None;
+        }
+        let mut lattices = self.lattice.table.iter().filter(|k| k.is_lattice());
+        let why = "updates of the databases' keys are on their way between replicas";
+        let instead = "drop the lattice keyspaces first, of all prefixes, or copy the keys";
+        let first = lattices.next()?;
+        Some(not_coordination_free(why, &first.name, instead))
     }
 }
 
@@ -293,7 +263,9 @@ impl<P: Program> Worker<P> {
             return;
         }
         let (locks, lattice) = (&self.locks, &mut self.lattice);
-        let held = |db: u8, key: &[u8]| !locks.is_idle() && locks.blocks(db, key);
+        // While a drain is under way, nothing of what is held changes.
+        let is_held = !locks.is_idle() && !lattice.drains.is_open();
+        let held = |db: u8, key: &[u8]| is_held && locks.blocks(db, key);
         lattice.more = lattice.replicas.poll(
             now,
             self.placement.gossip_us(),
@@ -306,6 +278,7 @@ impl<P: Program> Worker<P> {
             self.send_gated(to, Message::Replicate(bytes));
         }
         self.lattice.outbox = outbox;
+        self.note_drained();
     }
 
     /// Whether the others can be heard.
@@ -318,7 +291,7 @@ impl<P: Program> Worker<P> {
         if !self.placement.has_lattice() || !self.is_connected() {
             return None;
         }
-        if self.lattice.more {
+        if self.lattice.more || self.has_drained() {
             return Some(0);
         }
         self.lattice.replicas.wake_us(self.placement.gossip_us())
@@ -326,6 +299,9 @@ impl<P: Program> Worker<P> {
 
     pub(super) fn on_replicate(&mut self, now: Now, bytes: Arc<[u8]>) {
         let lattice = &mut self.lattice;
+        let Some(bytes) = lattice.drains.keep_early(bytes) else {
+            return;
+        };
         let done = lattice.replicas.receive(now, &mut self.shard, bytes);
         debug_assert!(done.is_ok(), "workers of a node send what they mean");
     }
@@ -441,8 +417,16 @@ impl<P: Program> Worker<P> {
     }
 }
 
+/// What a command is refused with that would need all replicas together.
+fn not_coordination_free(why: &str, keyspace: &str, instead: &str) -> String {
+    format!(
+        "cannot be coordination-free: {why}. \
+         Keyspace '{keyspace}' is of regime lattice; {instead}"
+    )
+}
+
 /// Calls `f` with keys that show nothing, until it is true of one.
-fn each_grave(shard: &Shard, db: usize, f: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+pub(super) fn each_grave(shard: &Shard, db: usize, f: &mut dyn FnMut(&[u8]) -> bool) -> bool {
     let mut from = Some(Box::<[u8]>::default());
     while let Some(at) = from {
         let (keys, next) = shard.graves(db, &at, KEYS);

@@ -1,6 +1,7 @@
 //! The worker's part in commands that span workers: holding keys for others,
 //! and coordinating its own. See [`crate::multi`] for the whole.
 
+use super::converting::Findings;
 use super::scratch::{discard, load, unload};
 use super::{Completions, Message, Work, Worker};
 use crate::batch::Batch;
@@ -21,9 +22,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Hold {
     pub gathered: Vec<Gathered>,
-    /// The transaction's watcher found a key touched, or there is one that does
-    /// not fit the table.
+    /// The transaction's watcher found a key touched.
     pub dirty: bool,
+    /// What the command's table would do here.
+    pub findings: Findings,
     /// What writes to it here must be stamped above.
     pub promised: u64,
 }
@@ -34,7 +36,7 @@ pub struct Release {
     ticket: Ticket,
     writes: Vec<KeyWrite>,
     actions: Vec<NodeAction>,
-    table: Option<Arc<Keyspaces>>,
+    table: NewTable,
     /// What the client of the command has seen by now.
     client: u64,
     seen: Seen,
@@ -83,6 +85,10 @@ fn is_cut(action: &NodeAction) -> bool {
     matches!(action, NodeAction::Cut { .. })
 }
 
+/// The table that a command makes everybody's, and whether somebody has keys
+/// that do not fit it yet.
+pub(super) type NewTable = Option<(Arc<Keyspaces>, bool)>;
+
 /// What changed, by owner.
 pub(super) type Writes = BTreeMap<WorkerId, Vec<KeyWrite>>;
 
@@ -90,7 +96,7 @@ pub(super) type Writes = BTreeMap<WorkerId, Vec<KeyWrite>>;
 pub(super) struct Changes<'a> {
     pub(super) writes: Writes,
     pub(super) actions: &'a [NodeAction],
-    pub(super) table: Option<Arc<Keyspaces>>,
+    pub(super) table: NewTable,
     pub(super) client: u64,
     pub(super) seen: BTreeMap<WorkerId, Seen>,
 }
@@ -160,10 +166,13 @@ impl<P: Program> Worker<P> {
         if dirty {
             return Hold {
                 dirty,
+                findings: Findings::default(),
                 promised,
                 gathered: Vec::new(),
             };
         }
+        let table = part.and_then(|part| part.table.as_ref());
+        let findings = table.map(|table| self.look_at(table, false, now));
         self.shard.set_touch(touch);
         let keys = match (part, self.locks.scope(ticket)) {
             (Some(part), _) => &part.keys[..],
@@ -175,6 +184,7 @@ impl<P: Program> Worker<P> {
         Hold {
             gathered,
             dirty,
+            findings: findings.unwrap_or_default(),
             promised,
         }
     }
@@ -195,6 +205,7 @@ impl<P: Program> Worker<P> {
         multi.held.push((from, ticket));
         multi.gathered.extend(hold.gathered);
         multi.dirty |= hold.dirty;
+        multi.findings.add(hold.findings);
         self.was_promised(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
@@ -208,13 +219,14 @@ impl<P: Program> Worker<P> {
 
     /// Everything is held: run the command once and send its writes home.
     pub(super) fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
-        let Some(mut multi) = self.with_others(now, multi, completions) else {
+        let Some(multi) = self.with_others(now, multi, completions) else {
             return;
         };
         let reshapes = multi.table.is_some();
-        if reshapes {
-            self.judge_table(&mut multi);
-        }
+        let Some(multi) = self.judge_table(multi) else {
+            return;
+        };
+        let converts = multi.findings.converts();
         let Multi {
             mut batch,
             held,
@@ -247,7 +259,7 @@ impl<P: Program> Worker<P> {
         let changes = Changes {
             writes,
             actions: &actions,
-            table,
+            table: table.map(|table| (table, converts)),
             client,
             seen,
         };
@@ -369,8 +381,8 @@ impl<P: Program> Worker<P> {
                 } => self.cut(generation, snapshot),
             }
         }
-        if let Some(table) = table {
-            self.take_table(&table);
+        if let Some((table, converts)) = table {
+            self.change_table(now, &table, converts);
         }
         for ((db, bytes), change) in writes {
             let key: Key<'_> = self.shard.key(&bytes);
@@ -387,11 +399,11 @@ impl<P: Program> Worker<P> {
         self.note_writes(now);
         let multi = match finish {
             Finish::LetGo => {
-                self.let_go(now, ticket);
+                self.end_hold(now, ticket);
                 None
             }
             Finish::Tell { multi } => {
-                self.let_go(now, ticket);
+                self.end_hold(now, ticket);
                 Some(multi)
             }
             Finish::Hold { multi, piece } => {
@@ -439,6 +451,6 @@ impl<P: Program> Worker<P> {
     /// All parts of a command are committed: what follows from it may be logged.
     pub(super) fn on_unlock(&mut self, now: Now, ticket: Ticket, txn: TxnId) {
         entry::put_done(self.shard.journal(), txn);
-        self.let_go(now, ticket);
+        self.end_hold(now, ticket);
     }
 }

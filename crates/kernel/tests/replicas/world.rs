@@ -222,6 +222,13 @@ impl World {
 
     /// Has all workers take over a table; the reply.
     pub(crate) fn change(&mut self, at: usize, table: Keyspaces) -> Vec<u8> {
+        let seq = self.begin_change(at, table);
+        while self.deliver() {}
+        self.reply(seq)
+    }
+
+    /// Likewise, but nothing is delivered yet; the number of the request.
+    pub(crate) fn begin_change(&mut self, at: usize, table: Keyspaces) -> u32 {
         let header = self.header(TABLE, 0, b"");
         let mut reply = Output::default();
         reply.bytes.extend_from_slice(b"OK");
@@ -229,8 +236,7 @@ impl World {
         let submitted = self.workers[at].submit_keyspaces(&header, table, reply, &mut out);
         assert_eq!(submitted, Submitted::Barrier);
         self.end_turn(at);
-        while self.deliver() {}
-        self.reply(header.seq)
+        header.seq
     }
 
     /// Makes a lattice keyspace of this prefix.

@@ -3,7 +3,8 @@
 use super::replicas::All;
 use crate::durable::effect::Effect;
 use crate::shard::{
-    Editor, Entry, ExpirySetting, Key, NewValue, OwnedValue, Shard, WatchId, WrongType,
+    Editor, Entry, ExpirySetting, Key, Keyed, Keying, NewValue, OwnedValue, Shard, WatchId,
+    WrongType,
 };
 use rufous_base::Now;
 use rufous_datatype::list::List;
@@ -266,4 +267,37 @@ fn graves_go_with_their_database() {
         shard.flush(4);
         assert_eq!((shard.graves_len(), shard.charged()), (0, 0));
     }
+}
+
+/// Keys that begin with `s` are strict.
+#[derive(Debug)]
+struct NotStrict;
+
+impl Keying for NotStrict {
+    fn of(&self, key: &[u8]) -> Option<Keyed> {
+        All.of(key).filter(|_| !key.starts_with(b"s"))
+    }
+}
+
+#[test]
+fn the_journal_of_a_strict_key_has_nothing_of_a_replicas_write() {
+    let mut shard = Shard::new(1);
+    shard.set_keying(Some(Arc::new(NotStrict)));
+    shard.set_journaling(true);
+    let (key, strict) = (shard.key(b"k"), shard.key(b"strict"));
+    // Written anew, and in place.
+    for step in 0..2 {
+        shard.begin_lattice(writer(step));
+        shard.set(0, key, NewValue::Copy(b"abc"), ExpirySetting::Clear, NOW);
+        shard.end_lattice();
+        let member = [b'0' + step as u8];
+        let op = Op::Add { member: &member };
+        let done = shard.update::<Set, _>(0, strict, NOW, |set| set.apply(&op).is_true());
+        assert_eq!(done, Ok(true));
+    }
+    let mut copy = Shard::new(2);
+    super::journal::replay(&mut copy, &shard.journal().clone());
+    let strict = copy.key(b"strict");
+    let set = copy.read(0, strict, NOW).expect("it was made");
+    assert_eq!(set.of::<Set>().expect("a set").len(), 2);
 }

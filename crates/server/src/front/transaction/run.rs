@@ -351,7 +351,7 @@ impl Front {
             Dispatch::Node(action) => match action(&args, header.db) {
                 Ok(action) => {
                     if let Some(why) = self.kernel.refuses_action(action) {
-                        DataCommands::refuse(header.command, why, header.resp3, out);
+                        DataCommands::refuse(header.command, &why, header.resp3, out);
                         self.kernel.note(header.command, false);
                         return true;
                     }

@@ -7,7 +7,7 @@ use crate::front::session::Session;
 use rufous_base::{Args, Output};
 use rufous_command::options::is;
 use rufous_command::{Failure, Flags, Reply};
-use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
+use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime, Resolve};
 
 /// Held by every worker, and so not while others of a list hold keys.
 const CHANGES: Flags = Flags::ADMIN
@@ -34,7 +34,7 @@ pub static ALTER: SessionCommand = SessionCommand {
         CHANGES,
         "name [PREFIX prefix] [REGIME <LATTICE | STRICT>] [LEVEL level] [THREADS <threads | ALL>] \
          [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [GOSSIP milliseconds]",
-        "Changes a keyspace. What would have keys replicated otherwise than they are is refused.",
+        "Changes a keyspace, and converts the keys that are there.",
     ),
     run: alter,
 };
@@ -72,7 +72,7 @@ fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
     let name = name(args.get(2))?;
     let found = session.front.kernel.keyspaces().get(name).cloned();
     let mut keyspace = found.ok_or(Failure::from("ERR there is no such keyspace"))?;
-    let before = keyspace.regime;
+    let (before, kept_siblings) = (keyspace.regime, keyspace.level.keeps_siblings());
     let given = read_options(&mut keyspace, &args)?;
     match (before, keyspace.regime) {
         (Regime::Lattice, Regime::Strict) => {
@@ -87,6 +87,10 @@ fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         }
         (Regime::Strict, Regime::Lattice) if !given.contains(&"threads") => keyspace.threads = 0,
         _ => {}
+    }
+    // What has several values only there is resolved, and so is the option.
+    if kept_siblings && !keyspace.level.keeps_siblings() && !given.contains(&"resolve") {
+        keyspace.resolve = Resolve::Newest;
     }
     change(session, reply, |table| {
         table.altered(keyspace).map_err(|why| why.to_string())

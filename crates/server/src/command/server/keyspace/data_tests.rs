@@ -75,6 +75,10 @@ fn strings_and_sketches_keep_apart() {
             name.to_lowercase()
         );
         assert!(refused.starts_with(&begin), "{refused}");
+        assert!(
+            refused.contains(". Keyspace 'carts' is of regime lattice; "),
+            "{refused}"
+        );
     }
     rig.check("PFCOUNT cart:p", ":1\r\n");
     assert!(
@@ -184,4 +188,239 @@ fn each_key_counts_once_however_many_replicas_it_has() {
             front.kernel.shard.check();
         }
     }
+}
+
+/// Requests that fill keys of all kinds, and what shows them.
+const FILL: [&str; 12] = [
+    "SET cart:text apple",
+    "SET cart:soon pear EX 100",
+    "SET cart:n 41",
+    "SADD cart:set a b c",
+    "HSET cart:hash f 1 g 2",
+    "ZADD cart:zset 1 a 2.5 b",
+    "PFADD cart:pf x y z",
+    "EXPIRE cart:set 200",
+    "EXPIRE cart:hash 300",
+    "EXPIRE cart:pf 400",
+    "SET other kept",
+    "RPUSH list kept",
+];
+const SHOW: [&str; 19] = [
+    "GET cart:text",
+    "TTL cart:text",
+    "GET cart:soon",
+    "TTL cart:soon",
+    "GET cart:n",
+    "SMISMEMBER cart:set a b c d",
+    "SCARD cart:set",
+    "HGET cart:hash f",
+    "HGET cart:hash g",
+    "ZRANGE cart:zset 0 -1 WITHSCORES",
+    "PFCOUNT cart:pf",
+    "TYPE cart:pf",
+    "TTL cart:set",
+    "TTL cart:hash",
+    "TTL cart:zset",
+    "TTL cart:pf",
+    "DBSIZE",
+    "GET other",
+    "LLEN list",
+];
+
+#[test]
+fn keys_that_are_there_stay_what_they_are_when_the_keyspace_changes() {
+    for workers in [1, 2, 4] {
+        let mut rig = Rig::new(workers);
+        let clients: Vec<_> = (0..workers).map(|w| rig.connect(w)).collect();
+        for (n, request) in FILL.iter().enumerate() {
+            rig.run_on(clients[n % workers], request);
+        }
+        let shown: Vec<_> = SHOW.iter().map(|request| rig.run(request)).collect();
+        let changes = [
+            "KEYSPACE CREATE carts PREFIX cart: REGIME lattice",
+            "KEYSPACE ALTER carts LEVEL pram GOSSIP 1",
+            "KEYSPACE ALTER carts THREADS 2",
+            "KEYSPACE CREATE strict PREFIX cart:s REGIME strict",
+            "KEYSPACE ALTER carts THREADS 1",
+            "KEYSPACE DROP strict",
+            "KEYSPACE ALTER carts THREADS all",
+            "KEYSPACE ALTER carts REGIME strict",
+            "KEYSPACE ALTER carts REGIME lattice",
+            "KEYSPACE DROP carts",
+        ];
+        for (n, change) in changes.into_iter().enumerate() {
+            // Not sent by the time of the change, for the most part.
+            rig.run_on(clients[n % workers], "SADD cart:set c");
+            rig.check_on(clients[(n + 1) % workers], change, "+OK\r\n");
+            for &client in &clients {
+                for (request, shown) in SHOW.iter().zip(&shown) {
+                    assert_eq!(&rig.run_on(client, request), shown, "{change}: {request}");
+                }
+            }
+            for front in &rig.fronts {
+                front.kernel.shard.check();
+            }
+        }
+        rig.check("INCR cart:n", ":42\r\n");
+        rig.check("APPEND cart:text s", ":6\r\n");
+        rig.check("SMOVE cart:set taken a", ":1\r\n");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_replicated_have_the_change_refused() {
+    let create = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice";
+    for workers in [1, 3] {
+        let mut rig = Rig::new(workers);
+        rig.run("SET cart:1 apple");
+        rig.run("RPUSH cart:l a");
+        let refused = rig.run(create);
+        let begin = "-ERR keys with this prefix cannot be replicated otherwise than they are: \
+            1 of them, 'cart:l' among these: values of its type do not merge";
+        assert!(refused.starts_with(begin), "{refused}");
+        rig.check("KEYSPACE LIST", "*0\r\n");
+        rig.run("DEL cart:l");
+        rig.check(create, "+OK\r\n");
+        rig.check("GET cart:1", "$5\r\napple\r\n");
+    }
+}
+
+#[test]
+fn strings_take_and_lose_causal_order_with_the_level() {
+    for workers in [1, 2, 4] {
+        let mut rig = Rig::new(workers);
+        let clients: Vec<_> = (0..workers).map(|w| rig.connect(w)).collect();
+        let long = "x".repeat(5000);
+        rig.run("PFADD cart:pf x y z");
+        rig.run("EXPIRE cart:pf 400");
+        rig.run("SET cart:text apple");
+        rig.run(&format!("SET cart:long {long}"));
+        rig.run("SET cart:n 41");
+        rig.run("SADD cart:set a b");
+        rig.run("EXPIRE cart:set 300");
+        rig.run("SET cart:gone x");
+        let show = [
+            "GET cart:text",
+            "GET cart:long",
+            "GET cart:n",
+            "GET cart:gone",
+            "PFCOUNT cart:pf",
+            "TTL cart:pf",
+            "SMISMEMBER cart:set a b c",
+            "TTL cart:set",
+            "DBSIZE",
+        ];
+        let changes = [
+            "KEYSPACE CREATE carts PREFIX cart: REGIME lattice LEVEL causal",
+            "KEYSPACE ALTER carts LEVEL eventual",
+            "KEYSPACE ALTER carts LEVEL causal THREADS 1",
+            "KEYSPACE ALTER carts THREADS all",
+            "KEYSPACE ALTER carts REGIME strict",
+            "KEYSPACE ALTER carts REGIME lattice LEVEL causal",
+            "KEYSPACE DROP carts",
+        ];
+        for (n, change) in changes.into_iter().enumerate() {
+            let client = clients[n % workers];
+            // Where it has read it, it takes its place; what is changed here is
+            // not sent by the time of the change.
+            rig.run_on(client, "GET cart:text");
+            rig.run_on(client, &format!("SET cart:text v{n}"));
+            rig.run_on(client, "INCR cart:n");
+            rig.run_on(client, "GET cart:gone");
+            rig.run_on(client, "DEL cart:gone");
+            let shown: Vec<_> = show.iter().map(|r| rig.run_on(client, r)).collect();
+            rig.check_on(clients[(n + 1) % workers], change, "+OK\r\n");
+            for &client in &clients {
+                for (request, shown) in show.iter().zip(&shown) {
+                    assert_eq!(&rig.run_on(client, request), shown, "{change}: {request}");
+                }
+            }
+            for front in &rig.fronts {
+                front.kernel.shard.check();
+            }
+            rig.advance_ms(2_000);
+        }
+        rig.check("GET cart:n", "$2\r\n48\r\n");
+        rig.check("APPEND cart:text s", ":3\r\n");
+    }
+}
+
+#[test]
+fn of_concurrent_values_the_one_stays_that_is_picked() {
+    for (resolve, stays) in [("newest", "9"), ("largest", "10"), ("smallest", "9")] {
+        for change in [
+            "KEYSPACE ALTER notes LEVEL eventual RESOLVE newest",
+            "KEYSPACE DROP notes",
+        ] {
+            let mut rig = Rig::new(2);
+            let clients = [rig.connect(0), rig.connect(1)];
+            rig.run("KEYSPACE CREATE notes PREFIX n: REGIME lattice LEVEL causal");
+            rig.run(&format!("KEYSPACE ALTER notes RESOLVE {resolve}"));
+            rig.run_on(clients[0], "SET n:1 10");
+            rig.advance_ms(1);
+            rig.run_on(clients[1], "SET n:1 9");
+            rig.check(change, "+OK\r\n");
+            for client in clients {
+                let got = rig.run_on(client, "GET n:1");
+                assert!(got.ends_with(&format!("\r\n{stays}\r\n")), "{change} {got}");
+            }
+            // Who has seen the old values has not seen the new one.
+            let again = "KEYSPACE ALTER notes LEVEL causal";
+            if change.contains("ALTER") {
+                rig.check(again, "+OK\r\n");
+                let got = rig.run("CAUSAL.GET n:1");
+                assert!(got.starts_with("*2\r\n"), "{got}");
+            }
+        }
+    }
+}
+
+#[test]
+fn concurrent_values_of_which_none_is_picked_have_the_change_refused() {
+    let mut rig = Rig::new(2);
+    let clients = [rig.connect(0), rig.connect(1)];
+    rig.run("KEYSPACE CREATE notes PREFIX n: REGIME lattice LEVEL causal RESOLVE refuse");
+    // Not sent by the time of the change.
+    rig.run_on(clients[0], "SET n:1 a");
+    rig.run_on(clients[1], "SET n:1 b");
+    rig.run_on(clients[1], "SET n:2 c");
+    for change in [
+        "KEYSPACE ALTER notes LEVEL eventual RESOLVE newest",
+        "KEYSPACE DROP notes",
+    ] {
+        let refused = rig.run(change);
+        let begin = "-ERR keys with this prefix cannot be replicated otherwise than they are: \
+            1 of them, 'n:1' among these: it has concurrent values";
+        assert!(refused.starts_with(begin), "{refused}");
+    }
+    rig.check_on(clients[0], "GET n:2", "$1\r\nc\r\n");
+    let both = rig.run_on(clients[0], "CAUSAL.GET n:1");
+    assert!(both.starts_with("*3\r\n"), "{both}");
+    let token = both.split("\r\n").nth(2).unwrap_or_default().to_owned();
+    rig.run_on(clients[0], &format!("CAUSAL.SET n:1 {token} d"));
+    rig.check("KEYSPACE DROP notes", "+OK\r\n");
+    rig.check("GET n:1", "$1\r\nd\r\n");
+}
+
+#[test]
+fn strings_with_deadlines_have_causal_order_refused() {
+    let mut rig = Rig::new(2);
+    rig.run("SET cart:1 apple EX 100");
+    let refused = rig.run("KEYSPACE CREATE carts PREFIX cart: REGIME lattice LEVEL causal");
+    assert!(
+        refused.contains("no deadlines at LEVEL causal"),
+        "{refused}"
+    );
+    rig.check(
+        "KEYSPACE CREATE carts PREFIX cart: REGIME lattice",
+        "+OK\r\n",
+    );
+    let refused = rig.run("KEYSPACE ALTER carts LEVEL causal");
+    assert!(
+        refused.contains("1 of them, 'cart:1' among these"),
+        "{refused}"
+    );
+    rig.run("PERSIST cart:1");
+    rig.check("KEYSPACE ALTER carts LEVEL causal", "+OK\r\n");
+    rig.check("GET cart:1", "$5\r\napple\r\n");
 }

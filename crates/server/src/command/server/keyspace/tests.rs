@@ -134,41 +134,6 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_keyspace_with_keys_keeps_the_way_they_are_replicated() {
-    for workers in [1, 3] {
-        let mut rig = Rig::new(workers);
-        rig.run("SET cart:1 apple");
-        let create = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice";
-        let refused = rig.run(create);
-        assert!(
-            refused.starts_with("-ERR keys with this prefix exist"),
-            "{refused}"
-        );
-        rig.check("KEYSPACE LIST", "*0\r\n");
-        rig.run("DEL cart:1");
-        rig.check(create, "+OK\r\n");
-        rig.check("SET cart:1 apple", "+OK\r\n");
-        for request in [
-            "KEYSPACE DROP carts",
-            "KEYSPACE ALTER carts REGIME strict",
-            "KEYSPACE ALTER carts PREFIX d",
-        ] {
-            let refused = rig.run(request);
-            assert!(
-                refused.starts_with("-ERR keys with"),
-                "{request}: {refused}"
-            );
-        }
-        rig.check("KEYSPACE ALTER carts LEVEL pram GOSSIP 1", "+OK\r\n");
-        rig.check("GET cart:1", "$5\r\napple\r\n");
-        rig.run("DEL cart:1");
-        rig.advance_ms(10_000);
-        rig.check("KEYSPACE DROP carts", "+OK\r\n");
-        rig.check("SET cart:1 pear", "+OK\r\n");
-    }
-}
-
-#[test]
 fn connections_at_different_workers_agree_after_a_while() {
     let mut rig = carts(2);
     let (a, b) = (rig.connect(0), rig.connect(1));

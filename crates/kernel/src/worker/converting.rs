@@ -1,0 +1,446 @@
+//! What a change of the table of keyspaces does to keys that are there.
+//!
+//! Everything of every worker is held. Each worker looks at its keys and finds
+//! how many would be replicated otherwise than they are, and whether any of
+//! them cannot be: then the change is refused. Otherwise:
+//!
+//! 1. If some have replicas, every worker sends what it has changed and waits
+//!    for what the others have: now all replicas are equal, and nothing is
+//!    under way (a *drain*). What these hold, concurrent values among them, is
+//!    known only now, and so every worker looks again.
+//! 2. Every worker takes the table over and converts its keys, in the same
+//!    piece of the log that has the table: a start finds both or neither. The
+//!    primary makes plain values replicated and replicas plain; other replicas
+//!    go.
+//! 3. Another drain: nobody lets go before the new replicas are everywhere.
+
+use super::replicating::each_grave;
+use super::{Completions, Message, Worker};
+use crate::keyspace::{Keyspace, Keyspaces};
+use crate::lock::Ticket;
+use crate::multi::Multi;
+use crate::program::Program;
+use crate::shard::{Item, convert};
+use rufous_base::limits::DATABASES;
+use rufous_base::{Now, Output, WorkerId};
+use rufous_datatype::replicated::Writer;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Keys that one change converts.
+const MOST_KEYS: u64 = 1_000_000;
+/// Bytes of their values, and of their names.
+const MOST_BYTES: u64 = 256 << 20;
+/// Keys that a walk takes at once.
+const KEYS: usize = 1024;
+
+/// What workers find, while everything is held.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Keys that are to be converted, and what they have.
+    keys: u64,
+    bytes: u64,
+    /// Keys that cannot be.
+    unfit: u64,
+    /// One of them, and why.
+    example: Option<(Box<[u8]>, &'static str)>,
+    /// Some have replicas, which need not be equal yet.
+    is_shared: bool,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, other: Findings) {
+        self.keys += other.keys;
+        self.bytes += other.bytes;
+        self.unfit += other.unfit;
+        self.is_shared |= other.is_shared;
+        if self.example.is_none() {
+            self.example = other.example;
+        }
+    }
+
+    /// Whether replicas are to be sent.
+    pub(super) fn converts(&self) -> bool {
+        self.keys > 0
+    }
+
+    fn count(&mut self, item: &Item<'_>, is_shared: bool) {
+        self.keys += 1;
+        self.bytes += (item.key.len() + convert::size_of_value(item.value)) as u64;
+        self.is_shared |= is_shared;
+    }
+
+    fn unfit(&mut self, key: &[u8], why: &'static str) {
+        self.unfit += 1;
+        self.example.get_or_insert_with(|| (key.into(), why));
+    }
+
+    /// Why the change cannot be made.
+    fn refusal(&self) -> Option<String> {
+        if let Some((key, why)) = &self.example {
+            return Some(format!(
+                "keys with this prefix cannot be replicated otherwise than they are: {} of them, \
+                 '{}' among these: {why}. Delete them, or copy them to another prefix",
+                self.unfit,
+                key.escape_ascii()
+            ));
+        }
+        (self.keys > MOST_KEYS || self.bytes > MOST_BYTES).then(|| {
+            format!(
+                "{} keys with {} bytes would have to be converted while everything waits: \
+                 at most {MOST_KEYS} keys and {MOST_BYTES} bytes are. \
+                 Write the data again under another prefix",
+                self.keys, self.bytes
+            )
+        })
+    }
+}
+
+/// The lattice keyspaces that a key leaves and comes to.
+type Move<'a> = (Option<&'a Keyspace>, Option<&'a Keyspace>);
+
+/// Whether that changes how the key is replicated.
+fn reshapes((from, to): Move<'_>, workers: usize) -> bool {
+    let shape = |keyspace: &Keyspace| (keyspace.spread(workers), convert::strings(keyspace));
+    from.map(shape) != to.map(shape)
+}
+
+/// What workers tell one another.
+#[derive(Debug)]
+pub enum Draining {
+    /// The sender's command makes this table everybody's, and holds everything:
+    /// tell everybody what has changed on replicas, and when you have heard of
+    /// all, tell the sender what the table would do.
+    Begin { multi: u64, table: Arc<Keyspaces> },
+    /// The sender has sent all its changes, before or after it took the table
+    /// of this version over.
+    Sent { version: u64, taken: bool },
+    /// All replicas here are as those elsewhere, for the receiver's command.
+    Settled { multi: u64, findings: Findings },
+}
+
+/// Every worker tells every other that it has sent all that it has.
+#[derive(Debug)]
+struct Drain {
+    /// Version of the new table, and whether it has been taken over.
+    of: (u64, bool),
+    sent: bool,
+    then: Then,
+}
+
+#[derive(Debug)]
+enum Then {
+    /// What this change would do, to this command at that worker.
+    Tell(WorkerId, u64, Arc<Keyspaces>),
+    /// This hold ends, once it may.
+    LetGo(Option<Ticket>),
+}
+
+/// Of a worker.
+#[derive(Debug, Default)]
+pub(super) struct Drains {
+    current: Option<Drain>,
+    /// How many others have sent all they had, also before this worker began.
+    heard: BTreeMap<(u64, bool), usize>,
+    /// What others said who have taken the table over already, while this
+    /// worker, whose replicas are equal to theirs before that, has not.
+    early: Option<Vec<Arc<[u8]>>>,
+}
+
+impl Drains {
+    /// Keeps a message of another worker's until this one has the table, too:
+    /// what goes then must not be what has come. Gives it back where it need not.
+    pub(super) fn keep_early(&mut self, bytes: Arc<[u8]>) -> Option<Arc<[u8]>> {
+        match &mut self.early {
+            Some(early) => {
+                early.push(bytes);
+                None
+            }
+            None => Some(bytes),
+        }
+    }
+
+    /// Whether even what is held is to be sent.
+    pub(super) fn is_open(&self) -> bool {
+        self.current.as_ref().is_some_and(|drain| !drain.sent)
+    }
+}
+
+impl<P: Program> Worker<P> {
+    /// What a change to this table would do here. `equal`: what replicas hold,
+    /// all others do.
+    pub(super) fn look_at(&mut self, table: &Keyspaces, equal: bool, now: Now) -> Findings {
+        let (old, workers) = (Arc::clone(&self.lattice.table), self.placement.workers());
+        let mut found = Findings::default();
+        if !old.has_lattice() && !table.has_lattice() {
+            return found;
+        }
+        let equal = equal || workers == 1;
+        for db in 0..DATABASES {
+            let mut look = |item: Item<'_>| {
+                let between = (old.lattice(item.key), table.lattice(item.key));
+                if !reshapes(between, workers) {
+                    return;
+                }
+                found.count(&item, between.0.is_some());
+                // Each key once, and as what it is.
+                let counts = match between.0 {
+                    Some(_) => equal && self.placement.is_primary(item.key),
+                    None => true,
+                };
+                if counts && let Some(why) = convert::refuses(&item, between) {
+                    found.unfit(item.key, why);
+                }
+            };
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                cursor = self.shard.scan(db, at, KEYS, now, &mut look);
+            }
+            each_grave(&self.shard, db, &mut |key| {
+                if reshapes((old.lattice(key), table.lattice(key)), workers) {
+                    found.keys += 1;
+                    found.is_shared = true;
+                }
+                false
+            });
+        }
+        found
+    }
+
+    /// Everything is held: refuses the change, or has all replicas be equal
+    /// first. Gives the command back where it need not wait.
+    pub(super) fn judge_table(&mut self, mut multi: Multi) -> Option<Multi> {
+        let Some(table) = &multi.table else {
+            return Some(multi);
+        };
+        let why = if table.version() != self.lattice.table.version() + 1 {
+            Some("the keyspaces were changed meanwhile, try again".to_owned())
+        } else {
+            multi.findings.refusal()
+        };
+        if let Some(why) = why {
+            multi.table = None;
+            let (header, ..) = multi.batch.parts(0);
+            let mut reply = Output::default();
+            P::refuse(header.command, &why, header.resp3, &mut reply);
+            multi.batch.set_reply(reply);
+            return Some(multi);
+        }
+        let workers = self.placement.workers();
+        if multi.drained || !multi.findings.is_shared || workers == 1 {
+            return Some(multi);
+        }
+        let table = Arc::clone(table);
+        let id = self.next_multi;
+        self.next_multi += 1;
+        multi.awaited = workers;
+        multi.findings = Findings::default();
+        self.multis.insert(id, multi);
+        for worker in 0..workers {
+            let table = Arc::clone(&table);
+            match WorkerId(worker as u16) {
+                to if to == self.id => self.on_drain(self.id, id, table),
+                to => self.send(to, Message::Draining(Draining::Begin { multi: id, table })),
+            }
+        }
+        None
+    }
+
+    pub(super) fn on_draining(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        note: Draining,
+        completions: &mut impl Completions,
+    ) {
+        match note {
+            Draining::Begin { multi, table } => self.on_drain(from, multi, table),
+            Draining::Sent { version, taken } => {
+                let heard = &mut self.lattice.drains.heard;
+                *heard.entry((version, taken)).or_insert(0) += 1;
+            }
+            Draining::Settled { multi, findings } => {
+                self.on_settled(now, multi, findings, completions);
+            }
+        }
+    }
+
+    fn on_drain(&mut self, coordinator: WorkerId, multi: u64, table: Arc<Keyspaces>) {
+        let version = table.version();
+        self.drain((version, false), Then::Tell(coordinator, multi, table));
+    }
+
+    fn drain(&mut self, of: (u64, bool), then: Then) {
+        debug_assert!(self.lattice.drains.current.is_none(), "all is held once");
+        self.lattice.replicas.start();
+        let sent = false;
+        self.lattice.drains.current = Some(Drain { of, sent, then });
+    }
+
+    /// What was changed here has been taken, as far as it was: tells the
+    /// others behind it, once that is all.
+    pub(super) fn note_drained(&mut self) {
+        let lattice = &mut self.lattice;
+        let Some(drain) = &mut lattice.drains.current else {
+            return;
+        };
+        if drain.sent || !lattice.replicas.has_sent_all(self.shard.changeset()) {
+            return;
+        }
+        drain.sent = true;
+        let (version, taken) = drain.of;
+        for worker in 0..self.placement.workers() {
+            let to = WorkerId(worker as u16);
+            if to != self.id {
+                let sent = Draining::Sent { version, taken };
+                self.send_gated(to, Message::Draining(sent));
+            }
+        }
+    }
+
+    /// Whether a drain waits for nothing but to be ended.
+    pub(super) fn has_drained(&self) -> bool {
+        let drains = &self.lattice.drains;
+        let Some(drain) = &drains.current else {
+            return false;
+        };
+        let heard = drains.heard.get(&drain.of).copied().unwrap_or(0);
+        let others = self.placement.workers() - 1;
+        let waits = matches!(drain.then, Then::LetGo(None));
+        drain.sent && heard == others && self.lattice.replicas.has_merged_all() && !waits
+    }
+
+    /// Ends a drain: all replicas of this worker are as those of the others.
+    pub(super) fn end_drain(&mut self, now: Now, completions: &mut impl Completions) {
+        if !self.has_drained() {
+            return;
+        }
+        let Some(Drain { of, then, .. }) = self.lattice.drains.current.take() else {
+            return;
+        };
+        self.lattice.drains.heard.remove(&of);
+        match then {
+            Then::Tell(coordinator, multi, table) => {
+                let findings = self.look_at(&table, true, now);
+                self.lattice.drains.early = Some(Vec::new());
+                if coordinator == self.id {
+                    self.on_settled(now, multi, findings, completions);
+                } else {
+                    self.send(
+                        coordinator,
+                        Message::Draining(Draining::Settled { multi, findings }),
+                    );
+                }
+            }
+            Then::LetGo(Some(ticket)) => self.let_go(now, ticket),
+            Then::LetGo(None) => {}
+        }
+    }
+
+    /// A worker's replicas are as those of the others, and it has looked again.
+    fn on_settled(
+        &mut self,
+        now: Now,
+        id: u64,
+        findings: Findings,
+        completions: &mut impl Completions,
+    ) {
+        let Some(multi) = self.multis.get_mut(&id) else {
+            debug_assert!(false, "settled, but not under way");
+            return;
+        };
+        multi.awaited -= 1;
+        multi.findings.add(findings);
+        if multi.awaited == 0
+            && let Some(mut multi) = self.multis.remove(&id)
+        {
+            multi.drained = true;
+            self.finish(now, multi, completions);
+        }
+    }
+
+    /// Ends the hold of a command; that of a change of the table only when the
+    /// new replicas are here.
+    pub(super) fn end_hold(&mut self, now: Now, ticket: Ticket) {
+        if let Some(drain) = &mut self.lattice.drains.current
+            && let Then::LetGo(slot) = &mut drain.then
+        {
+            *slot = Some(ticket);
+            return;
+        }
+        // The table may have been refused.
+        self.take_early(now);
+        self.let_go(now, ticket);
+    }
+
+    fn take_early(&mut self, now: Now) {
+        for bytes in self.lattice.drains.early.take().into_iter().flatten() {
+            self.on_replicate(now, bytes);
+        }
+    }
+
+    /// Takes a table over. `converts`: some worker has keys that do not fit it.
+    pub(super) fn change_table(&mut self, now: Now, table: &Arc<Keyspaces>, converts: bool) {
+        let old = Arc::clone(&self.lattice.table);
+        self.take_table(table);
+        if converts {
+            self.convert(&old, table, now);
+            self.note_writes(now);
+            if self.placement.workers() > 1 && self.placement.has_lattice() {
+                self.drain((table.version(), true), Then::LetGo(None));
+            }
+        }
+        self.take_early(now);
+    }
+
+    fn convert(&mut self, old: &Keyspaces, new: &Keyspaces, now: Now) {
+        let workers = self.placement.workers();
+        for db in 0..DATABASES {
+            let mut names = Vec::<Box<[u8]>>::new();
+            let mut take = |key: &[u8]| {
+                if reshapes((old.lattice(key), new.lattice(key)), workers) {
+                    names.push(key.into());
+                }
+                false
+            };
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                let mut look = |item: Item<'_>| {
+                    take(item.key);
+                };
+                cursor = self.shard.scan(db, at, KEYS, now, &mut look);
+            }
+            each_grave(&self.shard, db, &mut take);
+            let stamp = self.lattice.replicas.stamp(now);
+            self.shard.begin_lattice(Writer { stamp });
+            for name in &names {
+                self.convert_one(db, name, (old.lattice(name), new.lattice(name)), now);
+            }
+            if let Some(ended) = self.shard.end_lattice() {
+                debug_assert_eq!(ended.refused, None, "all of them were looked at");
+                self.lattice.replicas.observe(ended.next);
+            }
+        }
+    }
+
+    fn convert_one(&mut self, db: usize, name: &[u8], (from, to): Move<'_>, now: Now) {
+        let key = self.shard.key(name);
+        let stays = self.placement.owners(name).any(|owner| owner == self.id);
+        let is_primary = self.placement.is_primary(name);
+        let Some(from) = from else {
+            return self.shard.make_replicated(db, key, now);
+        };
+        // Nobody sends what goes any more, and so it need not be remembered.
+        if !self.shard.contains(db, key, now) {
+            return self.shard.drop_replicated(db, key, now);
+        }
+        let pick = from.resolve.pick();
+        let stays_as_it_is = to.is_some_and(|to| !self.shard.rewrites(db, key, (from, to), now));
+        match (stays_as_it_is, is_primary) {
+            (false, true) => self.shard.write_anew(db, key, pick, now),
+            (true, true) => self.shard.spread(db, key, now),
+            (true, false) if stays => {}
+            (_, false) => self.shard.drop_replicated(db, key, now),
+        }
+    }
+}
