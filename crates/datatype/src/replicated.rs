@@ -67,10 +67,6 @@ impl Refused {
         why: "the value is of another type",
         instead: "delete it first",
     };
-    pub const CAUSAL_DEADLINE: Refused = Refused {
-        why: "of several concurrent values each would have a deadline of its own",
-        instead: "leave the deadline out, or use a keyspace without causal order",
-    };
     /// The type has no replicated one.
     pub const NO_MERGE: Refused = Refused {
         why: "values of this type do not merge",

@@ -87,7 +87,7 @@ impl Deadline {
 }
 
 /// Unix milliseconds as the time of stamps.
-fn time_of(unix_ms: u64) -> u64 {
+pub(crate) fn time_of(unix_ms: u64) -> u64 {
     let unix_us = unix_ms.saturating_mul(1000);
     unix_us.min(u64::MAX >> COUNTER_BITS) << COUNTER_BITS
 }

@@ -10,8 +10,15 @@
 //! [`Counter`]), and the last deadline that it was given. They go with the
 //! write. What is added where nothing was ever written belongs to a write of
 //! [`Stamp::ZERO`], which the first real one that is seen replaces, whoever
-//! made it. A write whose deadline has passed goes at every replica by itself:
-//! it was seen, so no merge brings it back.
+//! made it.
+//!
+//! When the deadline of a write has come, every replica by itself leaves of it
+//! that it has *expired*: what was written is dropped, and nothing is shown.
+//! That is above the same write before its time, and so no merge brings it
+//! back; but a later deadline that was given at another replica, which did not
+//! know yet, is above that and does: the extension wins, as with registers. What
+//! has expired is kept until nobody can have extended it any more
+//! ([`Siblings::until`]), or a write takes its place that has seen it.
 //!
 //! Whole states are merged, never parts of one: what a state has seen is then
 //! all that the vector says. It is a [`crate::MultiValue`] whose dots are stamps
@@ -23,13 +30,18 @@
 //! form 01           … then the deadline's stamp and the deadline
 //! form 02           … then the length of what was written, that, and the counter;
 //!                   before them the text is what it adds up to
+//! form 04           it has expired; there is no text
 //! ```
 
+mod bytes;
 #[cfg(test)]
 mod tests;
 
+pub use bytes::{len, next_deadline, seen_of, texts, timed};
+
 use crate::code::{Coded, Malformed, Reader, put_varint};
 use crate::counter::Overflow;
+use crate::deadline::time_of;
 use crate::{Counter, Lattice, Stamp, VersionVector};
 use std::borrow::Cow;
 
@@ -37,13 +49,15 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sibling {
     pub stamp: Stamp,
-    /// As it was written.
+    /// As it was written; empty once it has expired.
     pub value: Vec<u8>,
     /// What was added since.
     pub counter: Counter,
     /// The last that it was given, with the stamp of that: Unix milliseconds,
     /// 0 for none.
     pub deadline: (Stamp, u64),
+    /// That has come.
+    pub has_expired: bool,
 }
 
 /// What a writer has seen: all up to a vector, and of what came later his own
@@ -99,7 +113,7 @@ impl Coded for Seen {
 /// See the module's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Siblings {
-    /// Stamps descending; all of them were seen.
+    /// Also what has expired. Stamps descending; all of them were seen.
     live: Vec<Sibling>,
     seen: VersionVector,
 }
@@ -111,11 +125,12 @@ pub const MAX_SIBLINGS: usize = 32;
 
 const DEADLINE: u8 = 1;
 const COUNTED: u8 = 2;
+const EXPIRED: u8 = 4;
 
 impl Sibling {
     /// As it is read: what was written and what was added to it.
     pub fn text(&self) -> Cow<'_, [u8]> {
-        if self.counter.is_empty() {
+        if self.counter.is_empty() || self.has_expired {
             return Cow::Borrowed(&self.value);
         }
         let base = str::from_utf8(&self.value).map_or(Ok(0), str::parse::<i64>);
@@ -125,17 +140,24 @@ impl Sibling {
     }
 
     fn is_due(&self, now_ms: u64) -> bool {
-        (1..=now_ms).contains(&self.deadline.1)
+        !self.has_expired && (1..=now_ms).contains(&self.deadline.1)
     }
 
-    /// Of the same write.
+    fn expire(&mut self) {
+        self.has_expired = true;
+        self.value = Vec::new();
+    }
+
+    /// Of the same write: the later deadline says what there is.
     fn merge(&mut self, other: &Self) {
-        // Two values of one stamp do not happen; the order is total all the same.
-        if other.value > self.value {
-            self.value.clone_from(&other.value);
-        }
         self.counter.merge(&other.counter);
-        self.deadline = self.deadline.max(other.deadline);
+        let rank = |of: &Self| (of.deadline, of.has_expired);
+        // Two values of one stamp do not happen; the order is total all the same.
+        let theirs = (rank(other), &other.value) > (rank(self), &self.value);
+        if theirs {
+            self.value.clone_from(&other.value);
+            (self.deadline, self.has_expired) = rank(other);
+        }
     }
 }
 
@@ -163,7 +185,7 @@ impl Siblings {
         }
         changed |= self.live.len() != before;
         if let Some(value) = value {
-            self.live.truncate(MAX_SIBLINGS - 1);
+            self.make_room();
             let at = self.live.partition_point(|sibling| sibling.stamp > stamp);
             let sibling = Sibling {
                 stamp,
@@ -178,6 +200,14 @@ impl Siblings {
         changed
     }
 
+    /// For one more: of too many what has expired goes first, then the oldest.
+    fn make_room(&mut self) {
+        while self.live.len() >= MAX_SIBLINGS {
+            let expired = self.live.iter().rposition(|sibling| sibling.has_expired);
+            self.live.remove(expired.unwrap_or(self.live.len() - 1));
+        }
+    }
+
     /// Adds to what the write of `stamp` has written, in the entry of a
     /// replica. What was never written is of [`Stamp::ZERO`].
     pub fn add(&mut self, stamp: Stamp, replica: u16, by: i64) -> Result<(), Overflow> {
@@ -190,17 +220,19 @@ impl Siblings {
         }
     }
 
-    /// Gives everything that is alive a deadline, or with 0 none. What was
-    /// never written is written by that.
+    /// Gives everything that is shown a deadline in Unix milliseconds, or with
+    /// 0 none. What the clock of the stamps says is over expires instead,
+    /// whatever real time is here: by the time that all have heard of stamps
+    /// beyond a deadline, nobody extends it any more.
     pub fn set_deadline(&mut self, stamp: Stamp, unix_ms: u64) {
-        if let [base] = &self.live[..]
-            && base.stamp == Stamp::ZERO
-        {
-            let value = base.text().into_owned();
-            self.write(stamp, Some(value), None);
-        }
         for sibling in &mut self.live {
-            sibling.deadline = sibling.deadline.max((stamp, unix_ms));
+            let (_, before) = sibling.deadline;
+            if before > 0 && stamp.time >= time_of(before) {
+                sibling.expire();
+            }
+            if !sibling.has_expired {
+                sibling.deadline = sibling.deadline.max((stamp, unix_ms));
+            }
         }
     }
 
@@ -213,18 +245,19 @@ impl Siblings {
 
     /// When the next of them goes.
     pub fn next_deadline(&self) -> Option<u64> {
-        let deadlines = self.live.iter().map(|sibling| sibling.deadline.1);
+        let deadlines = self.live().map(|sibling| sibling.deadline.1);
         deadlines.filter(|&at| at > 0).min()
     }
 
-    /// Without those whose deadline is not later.
+    /// Those whose deadline is not later expire.
     pub fn expire(&mut self, now_ms: u64) {
-        self.live.retain(|sibling| !sibling.is_due(now_ms));
+        let due = self.live.iter_mut().filter(|s| s.is_due(now_ms));
+        due.for_each(Sibling::expire);
     }
 
-    /// The latest first.
-    pub fn live(&self) -> impl ExactSizeIterator<Item = &Sibling> {
-        self.live.iter()
+    /// What is shown, the latest first.
+    pub fn live(&self) -> impl DoubleEndedIterator<Item = &Sibling> {
+        self.live.iter().filter(|sibling| !sibling.has_expired)
     }
 
     /// What the writer of this has seen, who had seen `context` before: all
@@ -248,6 +281,13 @@ impl Siblings {
     pub fn newest(&self) -> Stamp {
         let deadlines = self.live.iter().map(|sibling| sibling.deadline.0);
         deadlines.fold(self.seen.newest(), Stamp::max)
+    }
+
+    /// Where nothing is shown: the time of a stamp from which on, as one that
+    /// all have heard of, nobody has to know of this.
+    pub fn until(&self) -> u64 {
+        let expired = self.live.iter().map(|sibling| time_of(sibling.deadline.1));
+        expired.fold(self.newest().time, u64::max)
     }
 
     /// Nothing was ever done.
@@ -301,9 +341,12 @@ impl Coded for Siblings {
                 value,
                 counter,
                 deadline,
+                has_expired,
             } = sibling;
             let has_deadline = deadline.0 != Stamp::ZERO;
-            let form = u8::from(has_deadline) * DEADLINE + u8::from(!counter.is_empty()) * COUNTED;
+            let form = u8::from(has_deadline) * DEADLINE
+                + u8::from(!counter.is_empty()) * COUNTED
+                + u8::from(*has_expired) * EXPIRED;
             out.extend_from_slice(&stamp.to_bytes());
             out.push(form);
             put_bytes(out, &sibling.text());
@@ -334,7 +377,7 @@ impl Coded for Siblings {
         let is_sound = |sibling: &Sibling| match sibling.stamp == Stamp::ZERO {
             true => {
                 let is_counted = sibling.value.is_empty() && !sibling.counter.is_empty();
-                is_counted && sibling.deadline.0 == Stamp::ZERO && seen.is_empty()
+                is_counted && seen.is_empty()
             }
             false => seen.covers(sibling.stamp),
         };
@@ -358,7 +401,7 @@ fn read<'a>(from: &mut Reader<'a>) -> Result<(Sibling, &'a [u8]), Malformed> {
     let stamp = Stamp::read(from)?;
     let form = from.byte()?;
     let text = take_bytes(from)?;
-    if form & !(DEADLINE | COUNTED) != 0 {
+    if form & !(DEADLINE | COUNTED | EXPIRED) != 0 {
         return Err(Malformed);
     }
     let mut deadline = (Stamp::ZERO, 0);
@@ -376,51 +419,16 @@ fn read<'a>(from: &mut Reader<'a>) -> Result<(Sibling, &'a [u8]), Malformed> {
             return Err(Malformed);
         }
     }
+    let has_expired = form & EXPIRED != 0;
+    if has_expired && (deadline.1 == 0 || !value.is_empty()) {
+        return Err(Malformed);
+    }
     let sibling = Sibling {
         stamp,
         value: value.to_vec(),
         counter,
         deadline,
+        has_expired,
     };
     Ok((sibling, text))
-}
-
-/// What was seen, read from an encoded state without the rest of it.
-pub fn seen_of(bytes: &[u8]) -> Result<VersionVector, Malformed> {
-    VersionVector::read(&mut Reader(bytes))
-}
-
-/// The texts of an encoded state, the latest first, without copies of them.
-pub fn texts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut reader = Reader(bytes);
-    let count = skip_seen(&mut reader).and_then(|()| reader.varint());
-    (0..count.unwrap_or(0)).map_while(move |_| read_text(&mut reader).ok())
-}
-
-/// How many writes are alive in an encoded state.
-pub fn len(bytes: &[u8]) -> usize {
-    let mut reader = Reader(bytes);
-    let count = skip_seen(&mut reader).and_then(|()| reader.varint());
-    count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX))
-}
-
-fn skip_seen(reader: &mut Reader<'_>) -> Result<(), Malformed> {
-    let entries = reader.varint()?;
-    let bytes = entries.checked_mul(Stamp::SIZE as u64).ok_or(Malformed)?;
-    reader.bytes(bytes).map(drop)
-}
-
-fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
-    Stamp::read(reader)?;
-    let form = reader.byte()?;
-    let text = take_bytes(reader)?;
-    if form & DEADLINE != 0 {
-        Stamp::read(reader)?;
-        reader.varint()?;
-    }
-    if form & COUNTED != 0 {
-        take_bytes(reader)?;
-        Counter::read(reader)?;
-    }
-    Ok(text)
 }

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Expiry, Forgotten, Refused, Replicas, Writer};
+use super::{Expiry, Forgotten, Replicas, Writer};
 use crate::algebra::{
     Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Phase, Rule, Tuning, When,
 };
@@ -93,6 +93,17 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
+/// When what is read goes, in Unix milliseconds; 0 for never.
+pub fn shown_deadline(view: View<'_>, pick: Pick) -> u64 {
+    let mut timed = rufous_lattice::siblings::timed(view);
+    let picked = match pick {
+        Pick::Newest => timed.next(),
+        Pick::Largest => timed.max_by(|a, b| compare(a.0, b.0)),
+        Pick::Smallest => timed.min_by(|a, b| compare(a.0, b.0)),
+    };
+    picked.map_or(0, |(_, deadline)| deadline)
+}
+
 /// How many values there are.
 pub fn count(view: View<'_>) -> usize {
     rufous_lattice::siblings::len(view)
@@ -113,32 +124,52 @@ pub fn values(view: View<'_>) -> Values {
 }
 
 /// Writes a value in the place of what `context` has seen, or of all that this
-/// replica shows. Answers how many values there are then, and what the writer
+/// replica shows; with a deadline in Unix milliseconds, or 0. Answers how many values there are then, and what the writer
 /// has seen.
 pub fn set(
     view: View<'_>,
-    value: &[u8],
+    (value, deadline): (&[u8], u64),
     context: Option<&Seen>,
     writer: &Writer,
     ops: &mut Vec<u8>,
 ) -> (usize, Seen) {
     let mut values = values(view);
     values.write(writer.stamp, Some(value.to_vec()), context);
+    if deadline > 0 {
+        values.set_deadline_of(writer.stamp, deadline);
+    }
     tell(&values, ops);
     let nothing = Seen::default();
     let seen = values.seen_by_writer(writer.stamp, context.unwrap_or(&nothing));
-    (values.live().len(), seen)
+    (values.live().count(), seen)
 }
 
 /// Deletes what `context` has seen, or all that this replica shows. Says
 /// whether there was any of that.
 pub fn delete(view: View<'_>, context: Option<&Seen>, writer: &Writer, ops: &mut Vec<u8>) -> bool {
     let mut values = values(view);
-    let before = values.live().len();
+    let before = values.live().count();
     if values.write(writer.stamp, None, context) {
         tell(&values, ops);
     }
-    values.live().len() < before
+    values.live().count() < before
+}
+
+/// Gives all that this replica shows a deadline in Unix milliseconds, or with
+/// 0 none. Nobody's value is replaced by that.
+fn set_deadline(view: View<'_>, at: u64, writer: &Writer, ops: &mut Vec<u8>) {
+    let mut values = values(view);
+    values.set_deadline(writer.stamp, at);
+    tell(&values, ops);
+}
+
+/// What every replica does when the next deadline has come.
+fn expire(view: View<'_>, ops: &mut Vec<u8>) {
+    let mut values = values(view);
+    if let Some(at) = values.next_deadline() {
+        values.expire(at);
+        tell(&values, ops);
+    }
 }
 
 /// Adds to the value that is shown, and answers what it is then. Where all are
@@ -210,7 +241,8 @@ impl Algebra for Siblings {
     const ABOUT: &'static str = "Strings of causal keyspaces. A write replaces the values that its \
         writer has seen; values whose writers have not seen each other stay beside each other, \
         until a write that has seen them all replaces them. Increments belong to the value that \
-        they have seen and add up, whichever replicas they are made at; they go with it. Where one \
+        they have seen and add up, whichever replicas they are made at; they go with it. Each value \
+        may have a deadline; when it has come, every replica drops that value by itself. Where one \
         value is asked for, the latest answers, or the largest or smallest.";
     const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
     const MERGE: Option<Merge<Self>> = Some(|into, from, _| !from.is_empty() && into.merge(from));
@@ -303,10 +335,20 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
                 values.add(stamp, replica, 7).expect("fits");
                 values.set_deadline_of(stamp, time - 1);
                 all.push(values.encoded());
+                values.expire(1);
+                all.push(values.encoded());
             }
             let mut counted = Values::default();
             // invariant: so little fits
             counted.add(Stamp::ZERO, replica, -5).expect("fits");
+            all.push(counted.encoded());
+            let (time, step) = (7, 0);
+            let stamp = Stamp {
+                time,
+                replica,
+                step,
+            };
+            counted.set_deadline(stamp, 1);
             all.push(counted.encoded());
         }
         all
@@ -321,7 +363,7 @@ impl DataType for Siblings {
         is_hidden: |view| count(view) == 0,
         forget: |state, horizon, _| {
             let values = values(state.bytes());
-            if values.live().len() > 0 || values.newest().time > horizon {
+            if values.live().next().is_some() || values.until() > horizon {
                 return Forgotten::Kept;
             }
             *state = Self::empty();
@@ -331,11 +373,17 @@ impl DataType for Siblings {
             delete(state.bytes(), None, writer, ops);
         },
         expiry: Expiry {
-            deadline: |_| 0,
-            until: |state| values(state.bytes()).newest().time,
+            deadline: |state| {
+                let next = rufous_lattice::siblings::next_deadline(state.bytes());
+                next.unwrap_or(0)
+            },
+            until: |state| values(state.bytes()).until(),
             floor: |_| Stamp::ZERO,
-            set: |_, _, _, _| Err(Refused::CAUSAL_DEADLINE),
-            pass: |_, _| {},
+            set: |state, at, writer, ops| {
+                set_deadline(state.bytes(), at, writer, ops);
+                Ok(())
+            },
+            pass: |state, ops| expire(state.bytes(), ops),
         },
         make_way: None,
     });

@@ -31,7 +31,11 @@ fn all_kinds(draw: &mut Draw) -> Siblings {
         let live = siblings.live().nth(draw.below(3) as usize);
         let at = live.map_or(Stamp::ZERO, |sibling| sibling.stamp);
         match draw.below(4) {
-            0 => siblings.set_deadline(stamp(3 + time, 1), draw.below(3)),
+            // Some of it after the deadline before it was over.
+            0 => {
+                let late = draw.below(2) * time_of(1);
+                siblings.set_deadline(stamp(3 + time + late, 1), draw.below(3));
+            }
             1 => siblings.expire(1),
             _ => {
                 let by = draw.below(9) as i64 - 4;
@@ -109,28 +113,81 @@ fn deadlines_merge_and_what_has_expired_does_not_come_back() {
     a.write(stamp(1, 1), Some(b"a".to_vec()), Some(&nothing));
     a.write(stamp(2, 2), Some(b"b".to_vec()), Some(&nothing));
     a.set_deadline_of(stamp(1, 1), 50);
+    assert_eq!(
+        (a.next_deadline(), next_deadline(&a.encoded())),
+        (Some(50), Some(50))
+    );
     let mut b = a.clone();
     a.set_deadline(stamp(3, 1), 100);
     b.set_deadline(stamp(4, 2), 0);
     assert_eq!(a.newest(), stamp(3, 1));
+    let old = a.clone();
     let mut gone = a.clone();
     a.merge(&b);
     assert_eq!(a.next_deadline(), None, "the later of the two");
     assert_eq!(gone.next_deadline(), Some(100));
     gone.expire(99);
-    assert_eq!(gone.live().len(), 2);
+    assert_eq!(gone.live().count(), 2);
     gone.expire(100);
-    assert!(gone.live().len() == 0 && !gone.is_bottom());
-    assert!(!gone.merge(&a), "it was seen");
-    assert!(a.merge(&gone) && a == gone);
-    // A counter that never was written has to be, to expire.
-    let mut counted = Siblings::default();
-    counted.add(Stamp::ZERO, 1, 7).unwrap();
-    let before = counted.clone();
-    counted.set_deadline(stamp(5, 1), 10);
-    counted.expire(10);
-    assert!(!counted.merge(&before));
-    assert!(values(&counted).is_empty());
+    assert!(gone.live().count() == 0 && !gone.is_bottom());
+    assert_eq!((len(&gone.encoded()), gone.next_deadline()), (0, None));
+    assert_eq!(gone.until(), time_of(100));
+    assert!(!gone.merge(&old), "it has expired");
+    // Who extended it did not know.
+    assert!(!a.clone().merge(&gone) && gone.merge(&a));
+    assert_eq!(gone, a);
+}
+
+#[test]
+fn what_is_over_by_the_clock_of_stamps_is_not_extended() {
+    let mut a = Siblings::default();
+    a.write(stamp(1, 1), Some(b"a".to_vec()), None);
+    a.set_deadline(stamp(2, 1), 7);
+    let mut late = a.clone();
+    let time = time_of(7);
+    a.set_deadline(stamp(time - 1, 1), 0);
+    late.set_deadline(stamp(time, 1), 0);
+    assert_eq!((a.live().count(), late.live().count()), (1, 0));
+    // Nobody can extend it from here on.
+    assert!(late.until() >= time);
+    // A write that has seen it takes its place.
+    let seen = Seen::from(late.seen().clone());
+    late.write(stamp(time + 1, 1), Some(b"new".to_vec()), Some(&seen));
+    assert!(!late.merge(&a));
+    assert_eq!(values(&late), [b"new"]);
+}
+
+#[test]
+fn a_count_that_never_was_written_lives_its_time_everywhere() {
+    let (mut a, mut b) = (Siblings::default(), Siblings::default());
+    a.add(Stamp::ZERO, 1, 7).unwrap();
+    b.add(Stamp::ZERO, 2, 5).unwrap();
+    a.set_deadline(stamp(5, 1), 10);
+    b.set_deadline(stamp(6, 2), 20);
+    a.merge(&b);
+    assert_eq!(a.next_deadline(), Some(20));
+    assert_eq!(Siblings::decode(&a.encoded()), Ok(a.clone()));
+    let before = a.clone();
+    a.expire(20);
+    assert!(!a.merge(&before) && a.live().count() == 0);
+    assert_eq!(Siblings::decode(&a.encoded()), Ok(a.clone()));
+    a.write(stamp(30, 1), Some(b"1".to_vec()), None);
+    assert!(!a.merge(&before));
+    assert_eq!(values(&a), [b"1"]);
+}
+
+#[test]
+fn what_has_expired_makes_room_first() {
+    let nothing = Seen::default();
+    let mut all = Siblings::default();
+    for time in 1..=MAX_SIBLINGS as u64 {
+        all.write(stamp(time, 1), Some(vec![0]), Some(&nothing));
+    }
+    all.set_deadline_of(stamp(20, 1), 1);
+    all.expire(1);
+    all.write(stamp(99, 1), Some(vec![0]), Some(&nothing));
+    assert_eq!(all.live().count(), MAX_SIBLINGS);
+    assert_eq!(all.live().last().map(|dot| dot.stamp.time), Some(1));
 }
 
 #[test]
@@ -194,7 +251,7 @@ fn a_write_leaves_a_bounded_number() {
     for time in 1..100 {
         all.write(stamp(time, 1), Some(vec![0]), Some(&Seen::default()));
     }
-    assert_eq!(all.live().len(), MAX_SIBLINGS);
+    assert_eq!(all.live().count(), MAX_SIBLINGS);
     assert_eq!(all.live().last().map(|dot| dot.stamp.time), Some(68));
 }
 
@@ -208,6 +265,28 @@ fn golden_bytes() {
         siblings.encoded(),
         [&seen[..], &[1], &dot, &[0, 1, b'a']].concat()
     );
+}
+
+#[test]
+fn what_has_expired_has_no_text_and_had_a_deadline() {
+    let mut gone = Siblings::default();
+    gone.write(stamp(7, 2), Some(b"a".to_vec()), None);
+    gone.set_deadline(stamp(8, 2), 5);
+    let shown = gone.encoded();
+    gone.expire(5);
+    let bytes = gone.encoded();
+    assert!(bytes.len() < shown.len() && texts(&bytes).count() == 0);
+    assert_eq!(Siblings::decode(&bytes), Ok(gone));
+    let form = 1 + 12 + 1 + 12;
+    assert_eq!((shown[form], bytes[form]), (DEADLINE, DEADLINE + EXPIRED));
+    let with = |at: usize, byte: u8, of: &[u8]| {
+        let mut odd = of.to_vec();
+        odd[at] = byte;
+        Siblings::decode(&odd)
+    };
+    assert!(with(form, DEADLINE + EXPIRED, &shown).is_err(), "a text");
+    assert!(with(bytes.len() - 1, 0, &bytes).is_err(), "no deadline");
+    assert!(with(form, 8, &shown).is_err());
 }
 
 #[test]
