@@ -35,6 +35,21 @@ pub enum Means {
         but: Option<But>,
     },
     Refused(Refusal),
+    /// Allowed where strings have causal order.
+    Causal {
+        means: &'static str,
+        example: &'static str,
+        /// Elsewhere.
+        refusal: Refusal,
+    },
+}
+
+/// The lattice keyspace of a key.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub name: String,
+    /// Its strings have causal order.
+    pub is_causal: bool,
 }
 
 /// Options that make a command one that is refused.
@@ -69,13 +84,13 @@ pub struct Row {
 }
 
 /// Why a request cannot be done on keys of a lattice keyspace. `lattice` tells
-/// the name of a key's keyspace where it is one, by the index of its argument
+/// a key's keyspace where it is one, by the index of its argument
 /// and its database.
 pub fn refusal(
     spec: &Spec,
     args: &Args<'_>,
     keys: &[(u8, u32)],
-    lattice: impl Fn(&[u8]) -> Option<String>,
+    lattice: impl Fn(&[u8]) -> Option<Found>,
 ) -> Option<Failure> {
     if !spec.flags.has(Flags::WRITE) {
         return None;
@@ -87,12 +102,14 @@ pub fn refusal(
         Decides::Last if keys.len() < 2 => return None,
         Decides::Last => &keys[keys.len() - 1..],
     };
-    let refused = match row.means {
-        Means::Refused(refusal) => refusal,
-        Means::Allowed { but, .. } => but.filter(|but| but.is_meant(args))?.refusal,
+    let (refused, not_causal) = match row.means {
+        Means::Refused(refusal) => (refusal, false),
+        Means::Causal { refusal, .. } => (refusal, true),
+        Means::Allowed { but, .. } => (but.filter(|but| but.is_meant(args))?.refusal, false),
     };
-    let mut names = deciding.iter().map(|&(_, arg)| args.get(arg as usize));
-    let name = names.find_map(lattice)?;
+    let keys = deciding.iter().map(|&(_, arg)| args.get(arg as usize));
+    let mut found = keys.filter_map(lattice);
+    let name = found.find(|found| !(not_causal && found.is_causal))?.name;
     let Refusal { why, instead } = refused;
     let command = spec.name;
     Some(
@@ -136,6 +153,11 @@ pub fn page() -> String {
             Means::Refused(Refusal { why, instead }) => {
                 format!("Refused: {why}; {instead}.")
             }
+            Means::Causal {
+                means,
+                example,
+                refusal: Refusal { why, instead },
+            } => format!("{means}. `{example}` Refused otherwise: {why}; {instead}."),
         };
         out.push_str(&format!("| {name} | {line} |\n"));
     }
@@ -186,7 +208,10 @@ mod tests {
         spec.keys.find(&args, 0, &mut keys);
         let name = |key: &[u8]| {
             let is = lattice.iter().any(|name| name.as_bytes() == key);
-            is.then(|| "carts".to_owned())
+            is.then(|| Found {
+                name: "carts".to_owned(),
+                is_causal: key.starts_with(b"note:"),
+            })
         };
         refusal(spec, &args, &keys, name).map(|failure| failure.text().to_owned())
     }
@@ -222,6 +247,8 @@ mod tests {
         check("SMOVE a k m", true);
         check("BLPOP a k 0", true);
         check("GET k", false);
+        check("GETDEL k", true);
+        assert_eq!(refused("GETDEL note:a", &["note:a"]), None);
     }
 
     #[derive(Debug)]
@@ -245,7 +272,7 @@ mod tests {
     fn what_is_allowed_is_done_on_replicas_too() {
         let mut replicas = Replicas::new(WorkerId(0), 2);
         for row in ROWS {
-            let Means::Allowed { example, .. } = row.means else {
+            let (Means::Allowed { example, .. } | Means::Causal { example, .. }) = row.means else {
                 continue;
             };
             let mut rig = Rig::new();

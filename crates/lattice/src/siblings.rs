@@ -220,20 +220,26 @@ impl Siblings {
         }
     }
 
-    /// Gives everything that is shown a deadline in Unix milliseconds, or with
-    /// 0 none. What the clock of the stamps says is over expires instead,
+    /// Gives everything that is shown, or of that what `context` has seen, a
+    /// deadline in Unix milliseconds, or with 0 none; says whether there was any
+    /// of that. What the clock of the stamps says is over expires instead,
     /// whatever real time is here: by the time that all have heard of stamps
     /// beyond a deadline, nobody extends it any more.
-    pub fn set_deadline(&mut self, stamp: Stamp, unix_ms: u64) {
-        for sibling in &mut self.live {
+    pub fn set_deadline(&mut self, stamp: Stamp, unix_ms: u64, context: Option<&Seen>) -> bool {
+        let mut any = false;
+        let is_meant =
+            |dot: Stamp| context.is_none_or(|context| dot == Stamp::ZERO || context.covers(dot));
+        for sibling in self.live.iter_mut().filter(|s| is_meant(s.stamp)) {
             let (_, before) = sibling.deadline;
             if before > 0 && stamp.time >= time_of(before) {
                 sibling.expire();
             }
             if !sibling.has_expired {
                 sibling.deadline = sibling.deadline.max((stamp, unix_ms));
+                any = true;
             }
         }
+        any
     }
 
     /// Gives one write a deadline, its own.

@@ -23,7 +23,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let key = ctx.first_key(args.get(1));
     super::check(ctx, key)?;
     let values = ctx.shard.see_siblings(ctx.db, key, ctx.now);
-    reply.array(1 + values.live().len());
+    reply.array(1 + values.live().count());
     reply.bulk(&token::encode(
         ctx.db as u8,
         key.bytes,

@@ -34,12 +34,13 @@ fn check(ctx: &mut Ctx<'_>, key: Key<'_>) -> Result<(), Failure> {
     is_string.then_some(()).ok_or(Failure::WRONG_TYPE)
 }
 
-/// Writes or deletes what the token has seen.
+/// Writes, with a deadline in Unix milliseconds or 0, or deletes what the token
+/// has seen.
 fn write(
     ctx: &mut Ctx<'_>,
     key: Key<'_>,
     token: &[u8],
-    value: Option<&[u8]>,
+    value: Option<(&[u8], u64)>,
 ) -> Result<Written, Failure> {
     check(ctx, key)?;
     let seen = token::decode(ctx.db as u8, key.bytes, token).map_err(|_| NOT_A_TOKEN)?;

@@ -87,8 +87,6 @@ fn a_session_replaces_what_it_has_seen_and_stands_beside_the_rest() {
     assert_eq!(world.say(2, "GET note:a"), ["other"]);
     world.say(2, "SET note:a both");
     assert_eq!(world.say(1, "CAUSAL.GET note:a")[1..], ["both"]);
-    // Who has read nothing of it takes nothing away.
-    assert_eq!(world.say(4, "DEL note:a"), [":0"]);
     assert_eq!(world.say(4, "GETSET note:a mine"), ["both"]);
     assert_eq!(world.say(1, "CAUSAL.GET note:a")[1..], ["mine"]);
     world.say(5, "SET note:a beside");
@@ -269,4 +267,152 @@ fn who_has_written_has_not_read_what_was_there_before() {
     assert_eq!(all[1..], ["more", "again", "theirs"]);
     assert_eq!(world.say(2, "DEL note:a"), [":1"]);
     assert_eq!(world.say(3, "CAUSAL.GET note:a")[1..], ["more", "theirs"]);
+}
+
+#[test]
+fn who_has_read_nothing_deletes_what_is_shown() {
+    for delete in ["DEL note:a", "UNLINK note:a", "GETDEL note:a"] {
+        let mut world = World::new();
+        world.say(1, "SET note:a one");
+        world.say(2, "SET note:a two");
+        let said = world.say(3, delete);
+        assert_eq!(
+            said,
+            [if delete.starts_with("GET") {
+                "two"
+            } else {
+                ":1"
+            }]
+        );
+        assert_eq!(world.say(4, "EXISTS note:a"), [":0"]);
+        // It is as if he had read it: what he writes then is no sibling.
+        let token = world.say(4, "CAUSAL.GET note:a")[0].clone();
+        world.say(3, "SET note:a again");
+        let written = world.say(5, &format!("CAUSAL.SET note:a {token} beside"));
+        assert_eq!(world.say(4, "CAUSAL.GET note:a")[1..], ["beside", "again"]);
+        assert_eq!(world.say(3, "DEL note:a"), [":1"], "its own");
+        assert_eq!(world.say(4, "CAUSAL.GET note:a")[1..], ["beside"]);
+        let gone = format!("CAUSAL.DEL note:a {}", written[0]);
+        assert_eq!(world.say(5, &gone), [":1"]);
+        assert_ne!(world.say(6, delete), [":1"]);
+    }
+    // Of what he has seen some is there no more: he has not seen the rest.
+    let mut world = World::new();
+    world.say(1, "SET note:a one");
+    world.say(2, "GET note:a");
+    world.say(1, "SET note:a two");
+    assert_eq!(world.say(2, "DEL note:a"), [":0"]);
+    assert_eq!(world.say(1, "GET note:a"), ["two"]);
+    // Also where none of several values answers.
+    world.say(1, "SET note:refuse one");
+    world.say(2, "SET note:refuse two");
+    assert_eq!(world.say(1, "GETDEL note:refuse"), ["2 values"]);
+    assert_eq!(world.say(3, "DEL note:refuse"), [":1"]);
+    assert_eq!(world.say(1, "EXISTS note:refuse"), [":0"]);
+}
+
+impl World {
+    fn wait_ms(&mut self, ms: u64) {
+        self.rig.now.unix_us += ms * 1000;
+        self.rig.shard.check();
+    }
+}
+
+#[test]
+fn each_value_lives_its_time() {
+    let mut world = World::new();
+    world.say(1, "SET note:a short PX 100");
+    world.say(2, "SET note:a long PX 900");
+    world.say(3, "SET note:a ever");
+    assert_eq!(world.say(4, "TTL note:a"), [":-1"]);
+    world.say(3, "GETDEL note:none");
+    assert_eq!(world.say(3, "PEXPIRE note:a 500"), [":1"], "its own");
+    assert_eq!(world.say(4, "PTTL note:a"), [":500"]);
+    assert_eq!(
+        world.say(4, "CAUSAL.GET note:a")[1..],
+        ["ever", "long", "short"]
+    );
+    world.wait_ms(100);
+    assert_eq!(world.say(4, "CAUSAL.GET note:a")[1..], ["ever", "long"]);
+    world.wait_ms(400);
+    assert_eq!(world.say(4, "GET note:a"), ["long"]);
+    assert_eq!(world.say(4, "PTTL note:a"), [":400"]);
+    world.wait_ms(400);
+    assert!(world.say(4, "GET note:a").is_empty());
+    assert_eq!(world.say(4, "EXISTS note:a"), [":0"]);
+    // Several at once.
+    for n in 0..5 {
+        world.say(10 + n, &format!("SET note:b v{n} PX {}", 10 + n));
+    }
+    world.say(1, "SET note:b v PX 500");
+    world.wait_ms(100);
+    assert_eq!(world.say(4, "GET note:b"), ["v"]);
+    assert_eq!(world.say(4, "CAUSAL.GET note:b")[1..], ["v"]);
+}
+
+#[test]
+fn deadlines_are_given_to_what_was_seen_and_can_be_taken_back() {
+    let mut world = World::new();
+    world.say(1, "SET note:a one EX 10");
+    assert_eq!(world.say(2, "GETEX note:a EX 20"), ["one"]);
+    world.say(3, "SET note:a two");
+    assert_eq!(world.say(2, "EXPIRE note:a 30"), [":1"]);
+    world.wait_ms(30_000);
+    assert_eq!(world.say(4, "CAUSAL.GET note:a")[1..], ["two"]);
+    assert_eq!(
+        world.say(2, "EXPIRE note:a 30"),
+        [":0"],
+        "it has seen nothing of this"
+    );
+    assert_eq!(world.say(5, "EXPIRE note:a 30"), [":1"]);
+    assert_eq!(world.say(6, "PERSIST note:a"), [":1"]);
+    assert_eq!(world.say(6, "PERSIST note:a"), [":0"]);
+    assert_eq!(world.say(5, "TTL note:a"), [":-1"]);
+    assert_eq!(world.say(5, "GETEX note:a PX 700"), ["two"]);
+    world.say(5, "SET note:a three KEEPTTL");
+    assert_eq!(world.say(4, "PTTL note:a"), [":700"]);
+    world.say(5, "SET note:a 4");
+    assert_eq!(world.say(4, "TTL note:a"), [":-1"]);
+    assert_eq!(world.say(5, "PEXPIRE note:a 300"), [":1"]);
+    assert_eq!(world.say(5, "INCR note:a"), [":5"]);
+    assert_eq!(world.say(5, "INCRBYFLOAT note:a 0.5"), ["5.5"]);
+    assert_eq!(world.say(4, "PTTL note:a"), [":300"]);
+    // A time that is over takes away what was seen.
+    world.say(6, "SET note:a beside");
+    assert_eq!(world.say(5, "EXPIRE note:a -1"), [":1"]);
+    assert_eq!(world.say(7, "CAUSAL.GET note:a")[1..], ["beside"]);
+}
+
+#[test]
+fn a_count_that_has_never_been_written_lives_its_time_and_begins_anew() {
+    let mut world = World::new();
+    for _ in 0..2 {
+        assert_eq!(world.say(1, "INCR note:n"), [":1"]);
+        assert_eq!(world.say(1, "EXPIRE note:n 1"), [":1"]);
+        assert_eq!(world.say(2, "INCR note:n"), [":2"]);
+        assert_eq!(world.say(2, "TTL note:n"), [":1"]);
+        world.wait_ms(1000);
+        assert_eq!(world.say(2, "EXISTS note:n"), [":0"]);
+    }
+}
+
+#[test]
+fn tokens_write_values_with_deadlines() {
+    let mut world = World::new();
+    let token = world.say(1, "CAUSAL.SET note:a  one EX 5")[0].clone();
+    world.say(2, "CAUSAL.SET note:a  two PXAT 99999999999999");
+    world.wait_ms(5000);
+    assert_eq!(world.say(3, "CAUSAL.GET note:a")[1..], ["two"]);
+    // What has expired is seen by this token, and what comes takes its place.
+    world.say(1, &format!("CAUSAL.SET note:a {token} three"));
+    assert_eq!(world.say(3, "CAUSAL.GET note:a")[1..], ["three", "two"]);
+    let all = world.say(3, "CAUSAL.GET note:a")[0].clone();
+    world.say(3, &format!("CAUSAL.SET note:a {all} dead EXAT 1"));
+    assert_eq!(world.say(3, "EXISTS note:a"), [":0"]);
+    for bad in ["EX", "EX 1 PX", "EX 1 PX 1", "KEEPTTL", "NX 1"] {
+        let said = world.say(1, &format!("CAUSAL.SET note:a  v {bad}"));
+        assert_eq!(said, ["-ERR syntax error"], "{bad}");
+    }
+    let said = world.say(1, "CAUSAL.SET note:a  v EX 0");
+    assert_eq!(said, ["-ERR invalid expire time in 'causal.set' command"]);
 }

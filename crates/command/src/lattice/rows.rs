@@ -50,7 +50,9 @@ const SHAPE: Refusal = Refusal {
 
 const DEADLINE: &str = "Of two deadlines at the same time the one with the higher stamp stays. \
     When the time comes every replica removes by itself what was written before; elements written \
-    since stay. A string is written again with its deadline. Refused of strings with causal order";
+    since stay. A string is written again with its deadline. \
+    At LEVEL causal the values get it that the connection has seen, or if it has seen none all that \
+    are shown";
 const RESTORES: &str = "Takes away what this replica shows, and writes string or elements of the \
     payload; what is added elsewhere at the same time stays. The payload of DUMP is that of the \
     plain value that the replica shows. Refused of types that do not merge";
@@ -216,7 +218,15 @@ pub static ROWS: &[Row] = &[
     to(refused("georadius", REPLACES), Decides::Last),
     to(refused("georadiusbymember", REPLACES), Decides::Last),
     to(refused("geosearchstore", REPLACES), Decides::First),
-    refused("getdel", ONE_TAKER),
+    Row {
+        command: "getdel",
+        decides: Decides::Any,
+        means: Means::Causal {
+            means: "At LEVEL causal: as GET and DEL; another client may get the value as well",
+            example: "GETDEL note:a",
+            refusal: ONE_TAKER,
+        },
+    },
     allowed("getex", DEADLINE, "GETEX cart:a EX 60"),
     allowed(
         "getset",

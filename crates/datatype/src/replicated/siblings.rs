@@ -155,12 +155,20 @@ pub fn delete(view: View<'_>, context: Option<&Seen>, writer: &Writer, ops: &mut
     values.live().count() < before
 }
 
-/// Gives all that this replica shows a deadline in Unix milliseconds, or with
-/// 0 none. Nobody's value is replaced by that.
-fn set_deadline(view: View<'_>, at: u64, writer: &Writer, ops: &mut Vec<u8>) {
+/// Gives what `context` has seen, or all that this replica shows, a deadline in
+/// Unix milliseconds, or with 0 none. No value is replaced by that. Says whether
+/// there was any of that.
+pub fn set_deadline(
+    view: View<'_>,
+    at: u64,
+    context: Option<&Seen>,
+    writer: &Writer,
+    ops: &mut Vec<u8>,
+) -> bool {
     let mut values = values(view);
-    values.set_deadline(writer.stamp, at);
+    let any = values.set_deadline(writer.stamp, at, context);
     tell(&values, ops);
+    any
 }
 
 /// What every replica does when the next deadline has come.
@@ -348,7 +356,7 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
                 replica,
                 step,
             };
-            counted.set_deadline(stamp, 1);
+            counted.set_deadline(stamp, 1, None);
             all.push(counted.encoded());
         }
         all
@@ -380,7 +388,7 @@ impl DataType for Siblings {
             until: |state| values(state.bytes()).until(),
             floor: |_| Stamp::ZERO,
             set: |state, at, writer, ops| {
-                set_deadline(state.bytes(), at, writer, ops);
+                set_deadline(state.bytes(), at, None, writer, ops);
                 Ok(())
             },
             pass: |state, ops| expire(state.bytes(), ops),

@@ -5,15 +5,16 @@
 //! the key before (see `contexts`); one with a context of its own, what that
 //! says.
 
-use super::Shard;
+use super::db::Found;
 use super::lattice::Keyed;
 use super::types::{Any, Key};
+use super::{Env, Shard};
 use rufous_base::Now;
 use rufous_datatype::ValueError;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::Writer;
-use rufous_datatype::replicated::siblings::{self, Siblings};
+use rufous_datatype::replicated::siblings::{self, Pick, Siblings};
 use rufous_lattice::{Seen, Siblings as Values, Stamp};
 
 /// Of stamps of writes that are done on copies and nowhere else.
@@ -28,15 +29,24 @@ pub struct Written {
     pub seen: Seen,
 }
 
+impl Env {
+    /// Which of several concurrent values is shown.
+    pub(super) fn pick(&self, key: Key<'_>) -> Pick {
+        let keying = self.keying.as_ref();
+        keying.map_or(Pick::Newest, |keying| keying.resolve(key.bytes).pick())
+    }
+}
+
 impl Shard {
-    /// Writes or deletes a string with causal order, where the running command
-    /// may, in the place of what `context` has seen. What that says of replicas
+    /// Writes a string with causal order, with a deadline in Unix milliseconds or
+    /// 0, or deletes it, where the running command may, in the place of what
+    /// `context` has seen. What that says of replicas
     /// that there are not is ignored, and so is what is not older than the write.
     pub fn set_sibling(
         &mut self,
         db: usize,
         key: Key<'_>,
-        value: Option<&[u8]>,
+        value: Option<(&[u8], u64)>,
         context: &Seen,
         now: Now,
     ) -> Option<Written> {
@@ -52,14 +62,14 @@ impl Shard {
         &mut self,
         (db, key): (usize, Key<'_>),
         keyed: Keyed,
-        value: Option<&[u8]>,
+        value: Option<(&[u8], u64)>,
         context: Option<&Seen>,
         now: Now,
     ) -> Option<Written> {
         if self.is_plain(db, key, now) {
             self.remove_strictly(db, key, now);
         }
-        let stamp = self.rise_above(db, key, now)?;
+        let stamp = self.rise_above(db, key, now, |view| siblings::seen(view).newest())?;
         let keying = self.env.keying.clone();
         let is_replica = |replica| keying.as_ref().is_some_and(|k| k.is_replica(replica));
         let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
@@ -99,9 +109,15 @@ impl Shard {
 
     /// The stamp of the command's next write: above all that is known of the
     /// key, which may be stamped by other clocks.
-    fn rise_above(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Stamp> {
-        let seen = self.view_siblings(db, key, now, siblings::seen);
-        let newest = seen.unwrap_or_default().newest();
+    fn rise_above(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+        newest: impl FnOnce(siblings::View<'_>) -> Stamp,
+    ) -> Option<Stamp> {
+        let newest = self.view_siblings(db, key, now, newest);
+        let newest = newest.unwrap_or_default();
         let writer = &mut self.env.writing.as_mut()?.writer;
         if writer.stamp.time <= newest.time && writer.stamp <= newest {
             writer.stamp.time = newest.time.saturating_add(1);
@@ -110,7 +126,9 @@ impl Shard {
         Some(writer.stamp)
     }
 
-    /// Deletes what the client has seen. Returns whether there was any of that.
+    /// Deletes what the client has seen; if he has seen nothing of the key, what
+    /// there is, as if he had just read it. Returns whether there was any of
+    /// that.
     pub(super) fn delete_siblings(
         &mut self,
         db: usize,
@@ -118,9 +136,54 @@ impl Shard {
         keyed: Keyed,
         now: Now,
     ) -> bool {
-        let context = self.context_of(db, key);
+        let mut context = self.context_of(db, key).filter(|seen| !seen.is_empty());
+        if context.is_none() && self.env.session.is_some() {
+            context = Some(self.see_siblings(db, key, now).seen().clone().into());
+        }
         let done = self.write_sibling((db, key), keyed, None, context.as_ref(), now);
         done.is_some_and(|written| written.removed)
+    }
+
+    /// Gives what the client has seen a deadline, likewise, which is nobody's
+    /// write; or lets all that is shown live for ever, with 0. Returns whether
+    /// there was any of that.
+    pub(super) fn time_siblings(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        keyed: Keyed,
+        deadline: u64,
+        now: Now,
+    ) -> bool {
+        let newest = |view: siblings::View<'_>| siblings::values(view).newest();
+        if self.is_undecided() || self.rise_above(db, key, now, newest).is_none() {
+            return false;
+        }
+        let context = self.context_of(db, key).filter(|seen| !seen.is_empty());
+        let context = context.filter(|_| deadline > 0);
+        let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
+            let view = Siblings::view(Siblings::of(object)?);
+            let any = siblings::set_deadline(view, deadline, context.as_ref(), writer, ops);
+            Some(any)
+        };
+        let done = self.write_replica(db, key, (keyed, Tag::Siblings), now, encode);
+        done.flatten().unwrap_or(false)
+    }
+
+    /// When what is shown of a record goes, of which something goes at `next`.
+    pub(super) fn shown_expiry(
+        &self,
+        db: usize,
+        key: Key<'_>,
+        found: Found,
+        next: u64,
+    ) -> Option<u64> {
+        let view = match self.dbs[db].value(found.handle) {
+            Any::Packed(Tag::Siblings, bytes) => bytes,
+            Any::Object(Object::Siblings(state)) => Siblings::view(state),
+            _ => return Some(next),
+        };
+        let at = siblings::shown_deadline(view, self.env.pick(key));
+        Some(at).filter(|&at| at > 0)
     }
 
     /// Adds to the value that is shown.
@@ -133,16 +196,17 @@ impl Shard {
         now: Now,
     ) -> Result<i64, ValueError> {
         self.note_read(db, key, now);
-        if self.is_undecided() || self.rise_above(db, key, now).is_none() {
+        let seen = |view: siblings::View<'_>| siblings::seen(view).newest();
+        if self.is_undecided() || self.rise_above(db, key, now, seen).is_none() {
             return Ok(0);
         }
         if self.is_plain(db, key, now) {
             let old = self.peek(db, key, now).ok().flatten();
             let old = old.map(|value| value.bytes().to_vec());
-            self.write_sibling((db, key), keyed, old.as_deref(), None, now);
+            let old = old.as_deref().map(|old| (old, 0));
+            self.write_sibling((db, key), keyed, old, None, now);
         }
-        let keying = self.env.keying.as_ref();
-        let pick = keying.map_or_else(Default::default, |k| k.resolve(key.bytes).pick());
+        let pick = self.env.pick(key);
         let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
             let state = Siblings::of(object)?;
             let sum = siblings::increment(Siblings::view(state), pick, by, writer, ops);

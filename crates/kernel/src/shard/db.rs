@@ -22,7 +22,6 @@ use super::types::{Any, Entry, Item, Key, Value};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_datatype::object::{Object, Tag};
-use rufous_datatype::replicated::siblings::Pick;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -172,10 +171,15 @@ impl Db {
     /// Finds a record that has not expired; one that has is removed, but for
     /// elements that were added to it since its time.
     pub(super) fn live(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
-        let found = self.find(key)?;
-        if self.is_due(found.handle, now.unix_ms()) {
+        self.live_at(key, now.unix_ms(), env)
+    }
+
+    fn live_at(&mut self, key: Key<'_>, now_ms: u64, env: &mut Env) -> Option<Found> {
+        let mut found = self.find(key)?;
+        // Of several concurrent values each has its time.
+        while self.is_due(found.handle, now_ms) {
             self.expire_one(found, key.hash, env);
-            return self.find(key);
+            found = self.find(key)?;
         }
         Some(found)
     }
@@ -225,8 +229,7 @@ impl Db {
         env: &mut Env,
     ) -> Option<Any<'_>> {
         if head.has_expiry() && head.is_due(self.arena.get(found.handle), now.unix_ms()) {
-            self.expire_one(found, key.hash, env);
-            return self.left_of(key);
+            return self.left_of(key, now, env);
         }
         if touch {
             let slot = self.arena.get_mut(found.handle);
@@ -236,18 +239,14 @@ impl Db {
         if head.kind() == INLINE {
             return Some(Any::String(Value::Small(head.value_part(slot))));
         }
-        let pick = || {
-            env.keying
-                .as_ref()
-                .map_or(Pick::Newest, |k| k.resolve(key.bytes).pick())
-        };
-        Some(self.value_of(head, slot).shown_by(pick))
+        Some(self.value_of(head, slot).shown_by(|| env.pick(key)))
     }
 
     /// What has outlived its time.
     #[cold]
-    fn left_of(&self, key: Key<'_>) -> Option<Any<'_>> {
-        Some(self.value(self.find(key)?.handle).shown())
+    fn left_of(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Any<'_>> {
+        let found = self.live(key, now, env)?;
+        Some(self.value(found.handle).shown_by(|| env.pick(key)))
     }
 
     #[inline]
@@ -432,7 +431,7 @@ impl Db {
                 let key: Box<[u8]> = self.item(handle).key.into();
                 self.expire_entry(hash, handle, env);
                 let key = Key { bytes: &key, hash };
-                if let Some(left) = self.find(key) {
+                if let Some(left) = self.live_at(key, now_ms, env) {
                     f(self.item(left.handle));
                 }
             } else {

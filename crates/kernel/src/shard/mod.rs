@@ -279,10 +279,12 @@ impl Shard {
         Some(self.dbs[db].entry(found.handle))
     }
 
-    /// When the key expires (Unix milliseconds), if it is there and if it does.
+    /// When the key expires (Unix milliseconds), if it is there and if it does:
+    /// of several concurrent values the one that is shown.
     pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(self.dbs[db].expiry_of(found.handle))
+        let next = self.dbs[db].expiry_of(found.handle);
+        Some(next.and_then(|next| self.shown_expiry(db, key, found, next)))
     }
 
     /// The key's access stamp, to be read through [`Shard::policy`].

@@ -8,9 +8,9 @@ use rufous_datatype::ValueError;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::hll::Registers;
 use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::replicated::Writer;
 use rufous_datatype::replicated::register::{self, Register};
 use rufous_datatype::replicated::sketch::{self, Sketch};
-use rufous_datatype::replicated::{Refused, Writer};
 
 impl Shard {
     /// Sets a string; returns whether the key was there before.
@@ -43,12 +43,8 @@ impl Shard {
             ExpirySetting::Keep => at.flatten().unwrap_or(0),
         };
         if tag == Tag::Siblings {
-            if deadline > 0 {
-                self.refuse(key, Refused::CAUSAL_DEADLINE);
-            } else {
-                let context = self.context_of(db, key);
-                self.write_sibling((db, key), keyed, Some(bytes), context.as_ref(), now);
-            }
+            let (context, value) = (self.context_of(db, key), Some((bytes, deadline)));
+            self.write_sibling((db, key), keyed, value, context.as_ref(), now);
             return at.is_some();
         }
         self.write_replica(db, key, (keyed, tag), now, |_, writer, ops| {
@@ -189,6 +185,9 @@ impl Shard {
             return false;
         };
         let deadline = unix_ms.map_or(0, |at| at.max(1));
+        if tag == Tag::Siblings {
+            return self.time_siblings((db, key), keyed, deadline, now);
+        }
         let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
             object.encode_deadline(deadline, writer, ops)
         };

@@ -34,7 +34,9 @@ fn all_kinds(draw: &mut Draw) -> Siblings {
             // Some of it after the deadline before it was over.
             0 => {
                 let late = draw.below(2) * time_of(1);
-                siblings.set_deadline(stamp(3 + time + late, 1), draw.below(3));
+                let seen = Seen::from(siblings.seen().clone());
+                let context = (draw.below(2) == 0).then_some(&seen);
+                siblings.set_deadline(stamp(3 + time + late, 1), draw.below(3), context);
             }
             1 => siblings.expire(1),
             _ => {
@@ -118,8 +120,8 @@ fn deadlines_merge_and_what_has_expired_does_not_come_back() {
         (Some(50), Some(50))
     );
     let mut b = a.clone();
-    a.set_deadline(stamp(3, 1), 100);
-    b.set_deadline(stamp(4, 2), 0);
+    a.set_deadline(stamp(3, 1), 100, None);
+    b.set_deadline(stamp(4, 2), 0, None);
     assert_eq!(a.newest(), stamp(3, 1));
     let old = a.clone();
     let mut gone = a.clone();
@@ -142,11 +144,11 @@ fn deadlines_merge_and_what_has_expired_does_not_come_back() {
 fn what_is_over_by_the_clock_of_stamps_is_not_extended() {
     let mut a = Siblings::default();
     a.write(stamp(1, 1), Some(b"a".to_vec()), None);
-    a.set_deadline(stamp(2, 1), 7);
+    a.set_deadline(stamp(2, 1), 7, None);
     let mut late = a.clone();
     let time = time_of(7);
-    a.set_deadline(stamp(time - 1, 1), 0);
-    late.set_deadline(stamp(time, 1), 0);
+    a.set_deadline(stamp(time - 1, 1), 0, None);
+    late.set_deadline(stamp(time, 1), 0, None);
     assert_eq!((a.live().count(), late.live().count()), (1, 0));
     // Nobody can extend it from here on.
     assert!(late.until() >= time);
@@ -162,8 +164,8 @@ fn a_count_that_never_was_written_lives_its_time_everywhere() {
     let (mut a, mut b) = (Siblings::default(), Siblings::default());
     a.add(Stamp::ZERO, 1, 7).unwrap();
     b.add(Stamp::ZERO, 2, 5).unwrap();
-    a.set_deadline(stamp(5, 1), 10);
-    b.set_deadline(stamp(6, 2), 20);
+    a.set_deadline(stamp(5, 1), 10, None);
+    b.set_deadline(stamp(6, 2), 20, None);
     a.merge(&b);
     assert_eq!(a.next_deadline(), Some(20));
     assert_eq!(Siblings::decode(&a.encoded()), Ok(a.clone()));
@@ -174,6 +176,21 @@ fn a_count_that_never_was_written_lives_its_time_everywhere() {
     a.write(stamp(30, 1), Some(b"1".to_vec()), None);
     assert!(!a.merge(&before));
     assert_eq!(values(&a), [b"1"]);
+}
+
+#[test]
+fn who_gives_a_deadline_gives_it_to_what_he_has_seen() {
+    let nothing = Seen::default();
+    let mut all = Siblings::default();
+    all.write(stamp(1, 1), Some(b"a".to_vec()), Some(&nothing));
+    let seen = Seen::from(all.seen().clone());
+    all.write(stamp(2, 2), Some(b"b".to_vec()), Some(&nothing));
+    assert!(!all.set_deadline(stamp(3, 1), 5, Some(&nothing)));
+    assert!(all.set_deadline(stamp(3, 1), 5, Some(&seen)));
+    all.expire(5);
+    assert_eq!(values(&all), [b"b"]);
+    assert!(!all.set_deadline(stamp(4, 1), 9, Some(&seen)));
+    assert!(all.set_deadline(stamp(4, 1), 9, None));
 }
 
 #[test]
@@ -271,7 +288,7 @@ fn golden_bytes() {
 fn what_has_expired_has_no_text_and_had_a_deadline() {
     let mut gone = Siblings::default();
     gone.write(stamp(7, 2), Some(b"a".to_vec()), None);
-    gone.set_deadline(stamp(8, 2), 5);
+    gone.set_deadline(stamp(8, 2), 5, None);
     let shown = gone.encoded();
     gone.expire(5);
     let bytes = gone.encoded();

@@ -37,8 +37,13 @@ impl Front {
         let placement = self.kernel.placement();
         let mut keys = Vec::new();
         spec.keys.find(args, 0, &mut keys);
-        let name = |key: &[u8]| placement.lattice(key).map(|found| found.name.to_string());
-        lattice::refusal(spec, args, &keys, name)
+        let found = |key: &[u8]| {
+            placement.lattice(key).map(|found| lattice::Found {
+                name: found.name.to_string(),
+                is_causal: found.level.keeps_siblings(),
+            })
+        };
+        lattice::refusal(spec, args, &keys, found)
     }
 
     /// Why a key cannot be watched: writes of other replicas are not in one
