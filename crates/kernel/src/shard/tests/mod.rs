@@ -12,4 +12,5 @@ mod single;
 mod sketches;
 mod snapshot;
 mod texts;
+mod values;
 mod watch;
