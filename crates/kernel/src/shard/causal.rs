@@ -5,7 +5,6 @@
 //! the key before (see `contexts`); one with a context of its own, what that
 //! says.
 
-use super::db::Found;
 use super::lattice::Keyed;
 use super::types::{Any, Key};
 use super::{Env, Shard};
@@ -27,6 +26,16 @@ pub struct Written {
     pub removed: bool,
     /// What its writer has seen now: what it said, and its write.
     pub seen: Seen,
+}
+
+/// When what is shown of a value goes, of which something goes at `next`.
+pub(super) fn shown_expiry(value: Any<'_>, pick: Pick, next: u64) -> Option<u64> {
+    let view = match value {
+        Any::Packed(Tag::Siblings, bytes) => bytes,
+        Any::Object(Object::Siblings(state)) => Siblings::view(state),
+        _ => return Some(next),
+    };
+    Some(siblings::shown_deadline(view, pick)).filter(|&at| at > 0)
 }
 
 impl Env {
@@ -167,23 +176,6 @@ impl Shard {
         };
         let done = self.write_replica(db, key, (keyed, Tag::Siblings), now, encode);
         done.flatten().unwrap_or(false)
-    }
-
-    /// When what is shown of a record goes, of which something goes at `next`.
-    pub(super) fn shown_expiry(
-        &self,
-        db: usize,
-        key: Key<'_>,
-        found: Found,
-        next: u64,
-    ) -> Option<u64> {
-        let view = match self.dbs[db].value(found.handle) {
-            Any::Packed(Tag::Siblings, bytes) => bytes,
-            Any::Object(Object::Siblings(state)) => Siblings::view(state),
-            _ => return Some(next),
-        };
-        let at = siblings::shown_deadline(view, self.env.pick(key));
-        Some(at).filter(|&at| at > 0)
     }
 
     /// Adds to the value that is shown.

@@ -3,6 +3,7 @@
 //! doing it again gives the same.
 
 use super::Shard;
+use super::causal::shown_expiry;
 use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
 use crate::durable::effect::Effect;
 use crate::keyspace::Keyspace;
@@ -17,7 +18,6 @@ use rufous_datatype::sorted_set::{self, SortedSet};
 
 /// Why a value cannot be replicated as its keyspace says.
 const NO_FORM: &str = "values of its type do not merge";
-const DEADLINE: &str = "strings have no deadlines at LEVEL causal";
 const CONCURRENT: &str = "it has concurrent values, of which RESOLVE refuse picks none; \
     join them with CAUSAL.GET and CAUSAL.SET";
 
@@ -40,18 +40,8 @@ pub fn refuses(
     (from, to): (Option<&Keyspace>, Option<&Keyspace>),
 ) -> Option<&'static str> {
     let has_order = to.is_some_and(|to| strings(to) == Tag::Siblings);
-    let expires = has_order && item.expire_at.is_some();
     match item.value.tag() {
-        None => {
-            let is_sketch = || {
-                item.value
-                    .string()
-                    .is_ok_and(|t| registers(t.bytes()).is_some())
-            };
-            (expires && !is_sketch()).then_some(DEADLINE)
-        }
-        Some(Tag::Hash | Tag::Set | Tag::SortedSet) => None,
-        Some(Tag::Register) => expires.then_some(DEADLINE),
+        None | Some(Tag::Hash | Tag::Set | Tag::SortedSet | Tag::Register) => None,
         Some(Tag::Siblings) => {
             let picks = from.is_none_or(|from| from.resolve.picks());
             (!has_order && !picks && count(item.value) > 1).then_some(CONCURRENT)
@@ -130,9 +120,9 @@ impl Shard {
         let Any::String(text) = entry.value.any().shown_by(|| pick) else {
             return self.add_elements((db, key), &entry, now);
         };
-        let expiry = entry
-            .expire_at
-            .map_or(ExpirySetting::Clear, ExpirySetting::At);
+        let next = entry.expire_at;
+        let expiry = next.and_then(|next| shown_expiry(entry.value.any(), pick, next));
+        let expiry = expiry.map_or(ExpirySetting::Clear, ExpirySetting::At);
         let text = NewValue::Copy(text.bytes());
         self.set(db, key, text, expiry, now);
     }

@@ -284,7 +284,8 @@ impl Shard {
     pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         let next = self.dbs[db].expiry_of(found.handle);
-        Some(next.and_then(|next| self.shown_expiry(db, key, found, next)))
+        let value = self.dbs[db].value(found.handle);
+        Some(next.and_then(|next| causal::shown_expiry(value, self.env.pick(key), next)))
     }
 
     /// The key's access stamp, to be read through [`Shard::policy`].

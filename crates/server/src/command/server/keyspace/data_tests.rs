@@ -403,24 +403,25 @@ fn concurrent_values_of_which_none_is_picked_have_the_change_refused() {
 }
 
 #[test]
-fn strings_with_deadlines_have_causal_order_refused() {
+fn strings_take_their_deadlines_along_to_causal_order_and_back() {
     let mut rig = Rig::new(2);
     rig.run("SET cart:1 apple EX 100");
-    let refused = rig.run("KEYSPACE CREATE carts PREFIX cart: REGIME lattice LEVEL causal");
-    assert!(
-        refused.contains("no deadlines at LEVEL causal"),
-        "{refused}"
-    );
     rig.check(
-        "KEYSPACE CREATE carts PREFIX cart: REGIME lattice",
+        "KEYSPACE CREATE carts PREFIX cart: REGIME lattice LEVEL causal",
         "+OK\r\n",
     );
-    let refused = rig.run("KEYSPACE ALTER carts LEVEL causal");
-    assert!(
-        refused.contains("1 of them, 'cart:1' among these"),
-        "{refused}"
-    );
-    rig.run("PERSIST cart:1");
+    rig.check("TTL cart:1", ":100\r\n");
+    // Of several values that of the one that is shown.
+    let clients = [rig.connect(0), rig.connect(1)];
+    rig.run_on(clients[0], "SET cart:2 8 EX 50");
+    rig.run_on(clients[1], "SET cart:2 9 EX 200");
+    rig.check("KEYSPACE ALTER carts RESOLVE largest", "+OK\r\n");
+    rig.check("KEYSPACE ALTER carts LEVEL eventual", "+OK\r\n");
+    rig.check("GET cart:2", "$1\r\n9\r\n");
+    rig.check("TTL cart:2", ":200\r\n");
+    rig.check("TTL cart:1", ":100\r\n");
     rig.check("KEYSPACE ALTER carts LEVEL causal", "+OK\r\n");
-    rig.check("GET cart:1", "$5\r\napple\r\n");
+    rig.check("TTL cart:1", ":100\r\n");
+    rig.check("KEYSPACE DROP carts", "+OK\r\n");
+    rig.check("TTL cart:1", ":100\r\n");
 }
