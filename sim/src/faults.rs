@@ -24,7 +24,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 19] = [
+    pub const ALL: [(Fault, &'static str); 20] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -51,6 +51,7 @@ impl Fault {
         (Fault::BatchLost, "batch-lost"),
         (Fault::Kernel(Planted::MergeSkipped), "merge-skipped"),
         (Fault::Kernel(Planted::StartNotTold), "start-not-told"),
+        (Fault::Kernel(Planted::CountsNotHeld), "counts-not-held"),
         (Fault::Kernel(Planted::ForgottenEarly), "forgotten-early"),
         (Fault::Kernel(Planted::ChangeNotSent), "change-not-sent"),
     ];

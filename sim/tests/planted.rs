@@ -158,6 +158,11 @@ fn deletions_that_are_forgotten_before_everybody_knows() {
 }
 
 #[test]
+fn counts_that_a_start_takes_for_older_than_what_was_forgotten() {
+    caught_saying("counts-not-held", &lattice(), "since it was cleared", 100);
+}
+
+#[test]
 fn transactions_that_other_workers_are_not_told_of() {
     let what = "what is written together differs";
     caught_saying("dropped-effect", &lattice(), what, 200);

@@ -142,6 +142,25 @@ macro_rules! register {
                 true
             }
 
+            /// Shows encoded operations one by one, each with the element that it
+            /// adds to where nothing is known of that but what was added.
+            pub fn each_operation(
+                self,
+                mut ops: &[u8],
+                f: &mut dyn FnMut(Option<&[u8]>, &[u8]),
+            ) -> Result<(), Corrupt> {
+                match self {
+                    $(Tag::$name => while !ops.is_empty() {
+                        let all = ops;
+                        let op = <$ty>::decode(&mut ops)?;
+                        let element = <$ty>::REPLICAS
+                            .and_then(|replicas| (replicas.adds_to_nothing)(&op));
+                        f(element, &all[..all.len() - ops.len()]);
+                    },)+
+                }
+                Ok(())
+            }
+
             /// See [`DataType::chunk`].
             pub fn packed_chunk(self, bytes: &[u8], at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
                 match self {

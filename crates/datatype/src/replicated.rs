@@ -43,7 +43,9 @@ pub mod token;
 
 use crate::algebra::{Algebra, DataType, Tuning};
 use crate::object::{Object, Tag};
+use crate::pack;
 use rufous_lattice::Stamp;
+use std::borrow::Cow;
 
 /// Who writes.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +102,9 @@ pub struct Replicas<T: Algebra + ?Sized> {
     pub expiry: Expiry<T>,
     /// See [`Object::make_way`].
     pub make_way: Option<MakeWay<T>>,
+    /// Which element an operation adds to that was never written, or whose
+    /// removal was forgotten. Of types with one element that has no name.
+    pub adds_to_nothing: for<'a, 'o> fn(&'a T::Op<'o>) -> Option<&'a [u8]>,
 }
 
 /// See [`Object::make_way`].
@@ -122,6 +127,25 @@ pub struct Expiry<T: Algebra + ?Sized> {
     pub set: SetDeadline<T>,
     /// Appends what every replica does when the time has come.
     pub pass: fn(&T::State, &mut Vec<u8>),
+}
+
+/// A chunk of a value of this replicated type, as operations.
+pub fn operations_of(tag: Tag, chunk: &[u8]) -> Cow<'_, [u8]> {
+    match tag {
+        Tag::Register | Tag::Siblings | Tag::Sketch => {
+            let mut ops = Vec::new();
+            pack::push(&mut ops, chunk);
+            Cow::Owned(ops)
+        }
+        // Elements, one after the other.
+        _ => Cow::Borrowed(chunk),
+    }
+}
+
+/// Whether an operation that adds to nothing is all that was added there so far,
+/// so that a later one takes its place; of others all have to be done.
+pub fn says_all(tag: Tag) -> bool {
+    tag != Tag::Sketch
 }
 
 pub type SetDeadline<T> =

@@ -48,6 +48,8 @@ pub enum Planted {
     MergeSkipped,
     /// After a start, others are told but some of what is here.
     StartNotTold,
+    /// A start merges counts of nothing with what they had outlived.
+    CountsNotHeld,
     /// What is forgotten while a snapshot is under way is left out of it.
     SnapshotMissesForgotten,
 }

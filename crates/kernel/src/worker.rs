@@ -8,6 +8,7 @@
 mod closing;
 mod contexts;
 mod converting;
+mod counts;
 pub mod durability;
 mod exchange;
 mod exec;

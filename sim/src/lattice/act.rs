@@ -41,6 +41,10 @@ pub(super) enum Deed {
         key: usize,
         by: i64,
     },
+    /// Nothing is counted any more.
+    Clear {
+        key: usize,
+    },
     Flush {
         db: usize,
     },
@@ -55,7 +59,8 @@ impl Deed {
             | Deed::Rewrite { key }
             | Deed::Add { key, .. }
             | Deed::Remove { key, .. }
-            | Deed::Count { key, .. } => Some(key),
+            | Deed::Count { key, .. }
+            | Deed::Clear { key } => Some(key),
             Deed::Flush { .. } => None,
         }
     }

@@ -1,7 +1,7 @@
 //! What clients of lattice keyspaces ask for.
 
 use super::act::{Act, Deed};
-use super::{Ask, Kind, Lattice, Thing};
+use super::{AUDITORS, Ask, Kind, Lattice, Thing};
 use rufous_resp::encode;
 
 type Words = Vec<Vec<u8>>;
@@ -68,8 +68,8 @@ impl Lattice {
             Kind::Set | Kind::Grown => words(&[b"SMEMBERS", name]),
             Kind::Hash => words(&[b"HKEYS", name]),
             Kind::Sorted => words(&[b"ZRANGE", name, b"0", b"-1"]),
-            Kind::HashCount => words(&[b"HGET", name, b"n"]),
-            Kind::ScoreCount => words(&[b"ZSCORE", name, b"n"]),
+            Kind::HashCount | Kind::ClearedHash => words(&[b"HGET", name, b"n"]),
+            Kind::ScoreCount | Kind::ClearedScore => words(&[b"ZSCORE", name, b"n"]),
             _ => words(&[b"GET", name]),
         }
     }
@@ -78,8 +78,13 @@ impl Lattice {
         let db = self.clients[client].db;
         let here = |n: &usize| self.keys[*n].db == db;
         let keys: Vec<_> = (0..self.keys.len()).filter(here).collect();
+        let own = |n: &usize| self.keys[*n].kind.is_cleared() && self.counts_alone(client, *n);
+        let own: Vec<_> = keys.iter().copied().filter(own).collect();
         let random = &mut self.clients[client].random;
-        let key = *random.pick(&keys);
+        let key = match !own.is_empty() && random.chance(0.3) {
+            true => *random.pick(&own),
+            false => *random.pick(&keys),
+        };
         match random.below(100) {
             0 => {
                 encode::request(bytes, &["FLUSHDB"]);
@@ -98,7 +103,7 @@ impl Lattice {
                 let wanted = several.len() + 2;
                 self.clients[client].ask(Ask::Look(several), wanted);
             }
-            30..55 => {
+            n if n < 55 || self.keys[key].kind.is_cleared() && !self.may_count(client, key) => {
                 encode::request(bytes, &self.reading(key));
                 self.clients[client].ask(Ask::Look(vec![key]), 1);
             }
@@ -259,15 +264,52 @@ impl Lattice {
         (request, deeds)
     }
 
+    fn counts_alone(&self, client: usize, key: usize) -> bool {
+        key % (self.clients.len() - AUDITORS) == client
+    }
+
+    /// A counter that is cleared is written by one client, and in a life of the
+    /// node at one worker: what was removed elsewhere and has not come yet would
+    /// take along what is counted now.
+    fn may_count(&mut self, client: usize, key: usize) -> bool {
+        let me = &self.clients[client];
+        let at = (me.session.life, me.worker);
+        if !self.counts_alone(client, key) {
+            return false;
+        }
+        let last = self.written_at.entry(key).or_insert(at);
+        if last.0 < at.0 {
+            *last = at;
+        }
+        *last == at
+    }
+
+    fn clear(&mut self, client: usize, key: usize, name: &[u8]) -> (Words, Vec<Deed>) {
+        let whole = self.clients[client].random.chance(0.5);
+        let request = match self.keys[key].kind {
+            Kind::ClearedHash if !whole => words(&[b"HDEL", name, b"n"]),
+            Kind::ClearedScore if !whole => words(&[b"ZREM", name, b"n"]),
+            _ => words(&[b"DEL", name]),
+        };
+        (request, vec![Deed::Clear { key }])
+    }
+
     fn count(&mut self, client: usize, key: usize, name: &[u8]) -> (Words, Vec<Deed>) {
+        if self.keys[key].kind.is_cleared() && self.clients[client].random.chance(0.3) {
+            return self.clear(client, key, name);
+        }
         let random = &mut self.clients[client].random;
         let by = random.between(0, 12) as i64 - 3;
         let whole = by.to_string();
         let part = (by as f64 / 4.0).to_string();
         let (request, by) = match self.keys[key].kind {
             Kind::Float => (words(&[b"INCRBYFLOAT", name, part.as_bytes()]), by),
-            Kind::HashCount => (words(&[b"HINCRBY", name, b"n", whole.as_bytes()]), 4 * by),
-            Kind::ScoreCount => (words(&[b"ZINCRBY", name, part.as_bytes(), b"n"]), by),
+            Kind::HashCount | Kind::ClearedHash => {
+                (words(&[b"HINCRBY", name, b"n", whole.as_bytes()]), 4 * by)
+            }
+            Kind::ScoreCount | Kind::ClearedScore => {
+                (words(&[b"ZINCRBY", name, part.as_bytes(), b"n"]), by)
+            }
             _ => (words(&[b"INCRBY", name, whole.as_bytes()]), 4 * by),
         };
         (request, vec![Deed::Count { key, by }])
@@ -339,7 +381,10 @@ impl Lattice {
                 self.write_together(client, &some, now_us, bytes);
             }
             _ => {
-                let any = |key: &&usize| self.keys[**key].kind != Kind::Group;
+                let any = |key: &&usize| {
+                    let kind = self.keys[**key].kind;
+                    kind != Kind::Group && !kind.is_cleared()
+                };
                 let any: Vec<_> = keys.iter().filter(any).copied().collect();
                 let some: Vec<_> = (0..3).map(|_| *random.pick(&any)).collect();
                 self.write_together(client, &some, now_us, bytes);

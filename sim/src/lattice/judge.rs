@@ -48,6 +48,7 @@ impl Lattice {
             let sure: BTreeSet<_> = self.sure(key, world).collect();
             let judged = match self.keys[key].kind {
                 kind if kind.is_register() => self.judge_register(key, &view, &sure, world),
+                kind if kind.is_cleared() => self.judge_cleared(key, view.sum, world),
                 kind if kind.counts() => self.judge_sum(key, view.sum, &sure),
                 _ => self.judge_things(key, &view, &sure),
             };
@@ -140,6 +141,40 @@ impl Lattice {
             true => Ok(()),
             false => Err(format!(
                 "the sum is {sum} quarters, not from {least} to {most}"
+            )),
+        }
+    }
+
+    /// One client has counted and cleared, one after the other: what that may
+    /// have come to.
+    fn judge_cleared(&self, key: usize, sum: i64, world: &Judged<'_>) -> Result<(), String> {
+        let mut sums = BTreeSet::from([0]);
+        let mut last: Option<&Act> = None;
+        let own: Vec<_> = self.deeds(key).collect();
+        for next in own.iter().map(Some).chain([None]) {
+            let between = |flush: &Act| {
+                let before = last.is_some_and(|last| flush.is_before(last));
+                let after = next.is_some_and(|(_, next, _)| next.is_before(flush));
+                !before && !after
+            };
+            if self.flushes_of(key).any(|(_, flush)| between(flush)) {
+                sums.insert(0);
+            }
+            let Some((_, act, deed)) = next else { break };
+            let done: BTreeSet<i64> = match deed {
+                Deed::Count { by, .. } => sums.iter().map(|sum| sum + by).collect(),
+                _ => BTreeSet::from([0]),
+            };
+            match act.is_sure(world.epochs) {
+                true => sums = done,
+                false => sums.extend(done),
+            }
+            last = Some(act);
+        }
+        match sums.contains(&sum) {
+            true => Ok(()),
+            false => Err(format!(
+                "the sum is {sum} quarters, and what was counted since it was cleared one of {sums:?}"
             )),
         }
     }

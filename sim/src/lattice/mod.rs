@@ -63,6 +63,8 @@ pub struct LatticeClient {
     /// Things that it still wants to do.
     pub left: u64,
     pub db: usize,
+    /// That it is connected to.
+    worker: usize,
     pub random: Random,
     session: Session,
     parser: ReplyParser,
@@ -77,6 +79,7 @@ impl LatticeClient {
             asked: VecDeque::new(),
             left,
             db: 0,
+            worker: 0,
             random: Random::new(seed, &format!("lattice client {number}")),
             session: Session::default(),
             parser: ReplyParser::default(),
@@ -84,7 +87,8 @@ impl LatticeClient {
         }
     }
 
-    pub fn connected(&mut self, link: usize, life: usize) {
+    pub fn connected(&mut self, link: usize, worker: usize, life: usize) {
+        self.worker = worker;
         self.state = State::Connected(link);
         self.ready = false;
         self.session = Session::new(life);
@@ -153,6 +157,8 @@ pub struct Lattice {
     removed: BTreeSet<Thing>,
     /// Acts on each key, and flushes of each database.
     of_key: Vec<Vec<usize>>,
+    /// In which life a counter that is cleared was written, and at which worker.
+    written_at: BTreeMap<usize, (usize, usize)>,
     flushes: BTreeMap<usize, Vec<usize>>,
     next: Thing,
     /// Pairs of worker and key still to be looked at, and what was there.

@@ -102,6 +102,7 @@ impl Lattice {
             Deed::Nothing { .. }
             | Deed::Rewrite { .. }
             | Deed::Count { .. }
+            | Deed::Clear { .. }
             | Deed::Flush { .. } => {}
         }
     }

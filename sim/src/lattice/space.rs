@@ -127,6 +127,10 @@ pub enum Kind {
     Float,
     HashCount,
     ScoreCount,
+    /// Likewise, each counted by one client alone, and cleared now and then.
+    Cleared,
+    ClearedHash,
+    ClearedScore,
 }
 
 impl Kind {
@@ -136,7 +140,11 @@ impl Kind {
 
     pub fn counts(self) -> bool {
         use Kind::{Count, Float, HashCount, ScoreCount};
-        matches!(self, Count | Float | HashCount | ScoreCount)
+        matches!(self, Count | Float | HashCount | ScoreCount) || self.is_cleared()
+    }
+
+    pub fn is_cleared(self) -> bool {
+        matches!(self, Kind::Cleared | Kind::ClearedHash | Kind::ClearedScore)
     }
 }
 
@@ -151,10 +159,22 @@ pub struct Key {
 
 pub(super) fn keys(r: &mut Random, spaces: &[Space]) -> (Vec<Key>, Vec<Vec<usize>>) {
     use Kind::{
-        Count, Fleeting, Float, Group, Grown, Hash, HashCount, Register, ScoreCount, Set, Sorted,
+        Cleared, ClearedHash, ClearedScore, Count, Fleeting, Float, Group, Grown, Hash, HashCount,
+        Register, ScoreCount, Set, Sorted,
     };
     let kinds = [
-        Register, Fleeting, Set, Hash, Sorted, Count, Float, HashCount, ScoreCount,
+        Register,
+        Fleeting,
+        Set,
+        Hash,
+        Sorted,
+        Count,
+        Float,
+        HashCount,
+        ScoreCount,
+        Cleared,
+        ClearedHash,
+        ClearedScore,
     ];
     let mut keys = Vec::new();
     let share = r.weighted(&[(1, 0.3), (1, 0.7)]);

@@ -76,7 +76,7 @@ impl World {
         self.links.push(Link::new(client, worker, conn, self.life));
         self.places
             .insert((worker, conn.slot, conn.generation), link);
-        self.lattice.clients[number].connected(link, self.life as usize);
+        self.lattice.clients[number].connected(link, worker, self.life as usize);
         let info = ConnInfo {
             peer: format!("127.0.0.1:{}", 10_000 + link),
             local: "127.0.0.1:6379".into(),

@@ -324,6 +324,14 @@ impl<E: Element> DataType for Elements<E> {
                 }
             },
         }),
+        adds_to_nothing: |op| {
+            let Op::Merge { name, delta } = *op else {
+                return None;
+            };
+            let value = E::Value::decode(delta).ok()?;
+            let adds = E::newest(&value) == Stamp::ZERO && E::is_there(&value, Stamp::ZERO);
+            adds.then_some(name)
+        },
     });
 
     /// There is no packed form.

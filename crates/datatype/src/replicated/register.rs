@@ -36,6 +36,7 @@ use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tu
 use crate::integer::is_canonical_integer;
 use crate::{pack, table};
 use rufous_base::rng::Rng;
+use rufous_lattice::register::form;
 use rufous_lattice::{Coded, Stamp};
 use std::sync::LazyLock;
 
@@ -219,6 +220,10 @@ impl DataType for Register {
             pass: |state, ops| expire(state.view(), ops),
         },
         make_way: None,
+        adds_to_nothing: |Op::Merge { delta }| {
+            let adds = delta.first() == Some(&form::COUNTED);
+            (adds && packed_stamp(delta) == Stamp::ZERO).then_some(b"")
+        },
     });
 
     fn packed_view(bytes: &[u8]) -> View<'_> {

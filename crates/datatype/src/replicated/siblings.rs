@@ -394,6 +394,11 @@ impl DataType for Siblings {
             pass: |state, ops| expire(state.bytes(), ops),
         },
         make_way: None,
+        adds_to_nothing: |Op::Merge { delta }| {
+            let values = values(delta);
+            let adds = !values.is_bottom() && values.newest() == Stamp::ZERO;
+            adds.then_some(b"")
+        },
     });
 
     fn packed_view(bytes: &[u8]) -> View<'_> {

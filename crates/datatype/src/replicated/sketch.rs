@@ -219,6 +219,10 @@ impl DataType for Sketch {
                 }
             },
         }),
+        adds_to_nothing: |Op::Merge { delta }| {
+            let delta = Delta::read(delta).ok()?;
+            (delta.is_there && delta.stamp == Stamp::ZERO).then_some(b"")
+        },
     });
 
     fn packed_view(bytes: &[u8]) -> View<'_> {

@@ -97,6 +97,11 @@ pub enum Effect<'a> {
     Keyspaces {
         bytes: &'a [u8],
     },
+    /// Of what was removed up to this time of a stamp, the writer of what
+    /// follows has forgotten what it does not have any more.
+    Horizon {
+        time: u64,
+    },
 }
 
 /// Bytes that are no effect.
@@ -128,6 +133,7 @@ const MORE: u8 = 14;
 const MOVE: u8 = 15;
 const COPY: u8 = 16;
 const KEYSPACES: u8 = 17;
+const HORIZON: u8 = 18;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -166,7 +172,7 @@ impl<'a> Effect<'a> {
             Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
-            Effect::Keyspaces { bytes } => table(out, bytes),
+            Effect::Keyspaces { .. } | Effect::Horizon { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
                 db,
@@ -213,8 +219,8 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if tag == KEYSPACES {
-            return Self::decode_table(from);
+        if tag == KEYSPACES || tag == HORIZON {
+            return Self::decode_other(tag, from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
@@ -274,9 +280,28 @@ impl<'a> Effect<'a> {
         })
     }
 
-    fn decode_table(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
-        let len = varint(from)?;
-        let bytes = slice(from, len)?;
+    /// What is about no database.
+    fn encode_other(&self, out: &mut Vec<u8>) {
+        match *self {
+            Effect::Keyspaces { bytes } => {
+                out.extend_from_slice(&[KEYSPACES, 0]);
+                put_varint(out, bytes.len() as u64);
+                out.extend_from_slice(bytes);
+            }
+            Effect::Horizon { time } => {
+                out.extend_from_slice(&[HORIZON, 0]);
+                put_varint(out, time);
+            }
+            _ => {}
+        }
+    }
+
+    fn decode_other(tag: u8, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+        let number = varint(from)?;
+        if tag == HORIZON {
+            return Ok(Effect::Horizon { time: number });
+        }
+        let bytes = slice(from, number)?;
         Ok(Effect::Keyspaces { bytes })
     }
 
@@ -329,9 +354,10 @@ impl<'a> Effect<'a> {
             Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
                 (Some((db, key)), Some((to_db, to)))
             }
-            Effect::FlushDb { .. } | Effect::SwapDb { .. } | Effect::Keyspaces { .. } => {
-                (None, None)
-            }
+            Effect::FlushDb { .. }
+            | Effect::SwapDb { .. }
+            | Effect::Keyspaces { .. }
+            | Effect::Horizon { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -357,12 +383,6 @@ fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[
     put_varint(out, bytes.len() as u64 + 1);
     out.extend_from_slice(key);
     out.push(tag as u8);
-    out.extend_from_slice(bytes);
-}
-
-fn table(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&[KEYSPACES, 0]);
-    put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 

@@ -43,6 +43,8 @@ fn samples() -> Vec<Effect<'static>> {
         Effect::Expire { db, key, at: None },
         Effect::FlushDb { db: 15 },
         Effect::Keyspaces { bytes: b"table" },
+        Effect::Horizon { time: 0 },
+        Effect::Horizon { time: u64::MAX },
         Effect::SwapDb { a: 0, b: 15 },
     ]
     .into_iter()
@@ -131,4 +133,11 @@ fn hostile_bytes_are_refused() {
     for case in cases {
         assert_eq!(Effect::decode(&mut &case[..]), Err(NotAnEffect), "{case:?}");
     }
+}
+
+#[test]
+fn golden_bytes_of_a_horizon() {
+    let mut out = Vec::new();
+    Effect::Horizon { time: 300 }.encode(&mut out);
+    assert_eq!(out, [0x12, 0, 0xac, 0x02]);
 }

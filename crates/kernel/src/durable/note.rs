@@ -5,7 +5,7 @@ use super::load::{Loaded, LogSummary};
 use super::resolve::Verdict;
 use crate::keyspace::Keyspaces;
 use crate::lock::KeyName;
-use crate::shard::Entry;
+use crate::shard::{Entry, Held};
 use crate::worker::LoadPlan;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub enum Note {
     },
     /// To all: the table of keyspaces that one of the sender's partitions had.
     Table(Arc<Keyspaces>),
+    /// To all: counts that one of the sender's partitions had, held back.
+    Held(Arc<Held>),
     /// A worker has loaded all of its partitions.
     Loaded,
     /// To one worker: keys that it owns now.

@@ -23,6 +23,8 @@ pub struct Figures {
     pub contexts_bytes: u64,
     /// Writes that stand beside others.
     pub concurrent_writes: u64,
+    /// Counts of nothing that the start held back and brought back.
+    pub counts_held: u64,
 }
 
 impl Figures {
@@ -41,6 +43,7 @@ impl Figures {
         self.contexts += other.contexts;
         self.contexts_bytes += other.contexts_bytes;
         self.concurrent_writes += other.concurrent_writes;
+        self.counts_held += other.counts_held;
     }
 }
 

@@ -13,7 +13,7 @@
 //! - [`heard`]: how far workers have heard of one another, and what can be
 //!   forgotten
 //! - [`level`]: consistency levels, one a file
-//! - `epoch`: its changes on their way; `streams`: to whom
+//! - `epoch`: its changes on their way; `streams`: to whom; `withheld`: not yet
 //! - [`replicas`]: one worker's part in all of it
 //! - `figures`: what it counts
 //! - [`session`]: what a client's session keeps for them
@@ -29,3 +29,4 @@ pub mod replicas;
 pub mod session;
 mod streams;
 pub mod transaction;
+mod withheld;

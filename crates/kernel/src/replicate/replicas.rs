@@ -9,7 +9,10 @@
 //! 2. A write that another worker will make here under a stamp of its own, as
 //!    it holds the key, was promised a time ([`Replicas::promise`]): until it is
 //!    made no report says more than what was true at that time.
-//! 3. Whatever was merged is below the stamps of later writes here.
+//! 3. A change that is not sent with its epoch, as its key is held, is withheld:
+//!    reports go no further than they did before it. Where others are to take
+//!    over together what is sent, the epoch waits until no such key is held.
+//! 4. Whatever was merged is below the stamps of later writes here.
 
 mod drained;
 
@@ -19,8 +22,8 @@ use super::epoch::{Epoch, Fresh, Said};
 pub use super::figures::Figures;
 use super::heard::Heard;
 use super::streams::{Streams, write};
+use super::withheld::{Withheld, is_held_up, is_ordered};
 use crate::durable::effect::NotAnEffect;
-use crate::keyspace::Keyspace;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::shard::Shard;
@@ -34,6 +37,9 @@ use std::sync::Arc;
 const KEYS_PER_STEP: usize = 2048;
 /// An epoch ends early when its changes take so much.
 const MOST_CHANGES_BYTES: usize = 16 << 20;
+
+/// Epochs that wait for held keys are looked at so often.
+const RETRY_US: u64 = 1_000;
 
 /// Messages by receiver, in order.
 pub type Outbox = Vec<(WorkerId, Arc<[u8]>)>;
@@ -49,6 +55,9 @@ pub struct Replicas {
     flushed_at: [u64; DATABASES],
     /// Up to where, and the least heard, may be said meanwhile.
     promises: BTreeMap<u64, (u64, u64)>,
+    withheld: Withheld,
+    /// An epoch that waits for held keys is looked at again then.
+    waits_us: u64,
     epoch: Option<Epoch>,
     spare: Changeset,
     fresh: Option<Fresh>,
@@ -73,6 +82,8 @@ impl Replicas {
             flushes: 0,
             flushed_at: [0; DATABASES],
             promises: BTreeMap::new(),
+            withheld: Withheld::default(),
+            waits_us: 0,
             epoch: None,
             spare: Changeset::default(),
             fresh: None,
@@ -129,6 +140,7 @@ impl Replicas {
         self.flushes += 1;
         self.flushed_at[db] = self.flushes;
         shard.changeset().forget_db(db as u8);
+        self.withheld.forget_db(db as u8);
     }
 
     /// Has what is here sent, or a report that there is nothing.
@@ -170,10 +182,10 @@ impl Replicas {
 
     /// When [`Replicas::poll`] is to be called at the latest.
     pub fn wake_us(&self, period_us: u64) -> Option<u64> {
-        let is_behind = self.forgotten < self.heard.settled().min(self.wanted);
+        let is_behind = self.forgotten < self.settled().min(self.wanted);
         match self.epoch.is_some() || is_behind {
             true => Some(0),
-            false => self.due_us(period_us),
+            false => self.due_us(period_us).map(|at| at.max(self.waits_us)),
         }
     }
 
@@ -214,7 +226,10 @@ impl Replicas {
             return more;
         }
         if self.epoch.is_none() && self.is_due(now, period_us, shard) {
-            self.begin(now, shard);
+            match is_held_up(shard, placement, held) {
+                true => self.waits_us = now.mono_us + RETRY_US,
+                false => self.begin(now, shard),
+            }
         }
         if self.epoch.is_some() {
             self.send(now, (shard, placement), held, out);
@@ -270,9 +285,8 @@ impl Replicas {
         };
         let mut streams = Streams::new(self.own, placement, self.clock.last());
         let end = epoch.changes.len();
-        let ordered = |keyspace: &Keyspace| keyspace.cut || keyspace.level.is_ordered();
         // What is to be taken over together is sent as of one instant.
-        let whole = placement.any_lattice(ordered);
+        let whole = placement.any_lattice(is_ordered);
         let step = if whole {
             end
         } else {
@@ -295,10 +309,13 @@ impl Replicas {
                 continue;
             };
             if held(changed.db, changed.key.bytes) {
+                self.withheld
+                    .leave_out(changed.db, changed.key.bytes, self.said.upto);
                 shard.changeset().touch(changed.db, changed.key);
                 self.wrote(now, shard.changeset());
                 continue;
             }
+            self.withheld.send(changed.db, changed.key.bytes);
             let writer = streams.of(keyspace, changed.key.bytes, (epoch.flushes, &epoch.after));
             if let Some(writer) = writer {
                 write(now, shard, changed, writer);
@@ -309,6 +326,7 @@ impl Replicas {
             self.epoch = Some(epoch);
             return;
         }
+        epoch.said.upto = epoch.said.upto.min(self.withheld.limit());
         self.report(placement, &epoch, out);
         epoch.changes.clear();
         self.spare = epoch.changes;
@@ -335,8 +353,16 @@ impl Replicas {
         }
     }
 
+    /// What was removed up to this may be forgotten. Nothing will be written
+    /// under a stamp below that, also where there is nobody to be heard of.
+    fn settled(&self) -> u64 {
+        let promised = self.promises.values().map(|&(upto, _)| upto);
+        let own = promised.fold(self.clock.last(), u64::min);
+        self.heard.settled().min(own)
+    }
+
     fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
-        let settled = self.heard.settled();
+        let settled = self.settled();
         if shard.has_to_forget() {
             if self.wanted <= settled {
                 self.wanted = self.clock.last();

@@ -113,16 +113,17 @@ impl Shard {
         &mut self.env.journal
     }
 
-    /// Whether the journal holds more than expiries. Those are known by the
-    /// time alone, to whoever replays what was before them, too.
+    /// Whether the journal holds more than expiries, and what was forgotten.
+    /// Expiries are known by the time alone, to whoever replays what was before
+    /// them, too.
     #[inline]
     pub fn journal_tells(&self) -> bool {
-        self.env.journal.len() > self.env.journaled_expiries
+        self.env.journal.len() > self.env.journaled_asides
     }
 
     pub(crate) fn empty_journal(&mut self) {
         self.env.journal.clear();
-        self.env.journaled_expiries = 0;
+        self.env.journaled_asides = 0;
     }
 
     /// Sets the value; returns whether the key was there before.

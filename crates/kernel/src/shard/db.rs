@@ -381,7 +381,7 @@ impl Db {
         if env.observed {
             let before = env.journal.len();
             self.tell_removal(found.handle, hash, env);
-            env.journaled_expiries += env.journal.len() - before;
+            env.journaled_asides += env.journal.len() - before;
         }
         self.expire_untold(found, hash, env);
     }

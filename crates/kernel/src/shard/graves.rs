@@ -9,6 +9,7 @@
 use super::record;
 use super::types::Key;
 use rufous_datatype::object::{Object, Tag};
+use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -109,6 +110,14 @@ impl Graves {
         Some(match &self.by_key.get(key)?.body {
             Body::Packed(tag, _) => *tag,
             Body::Object(object) => object.tag(),
+        })
+    }
+
+    /// Likewise its type, and its newest stamp.
+    pub(super) fn known(&self, key: &[u8]) -> Option<(Tag, Stamp)> {
+        Some(match &self.by_key.get(key)?.body {
+            Body::Packed(tag, bytes) => (*tag, tag.unpack(bytes.to_vec()).newest()),
+            Body::Object(object) => (object.tag(), object.newest()),
         })
     }
 

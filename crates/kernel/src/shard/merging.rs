@@ -101,6 +101,7 @@ impl Shard {
             // What is small is compared, what is large is taken for changed.
             let before = object.packed().map(<[u8]>::to_vec);
             if object.may_make_way(env.horizon) {
+                env.forgotten = env.forgotten.max(env.horizon);
                 let mut sent = tag.empty();
                 change(&mut sent, &env.tuning).map_err(|_| NotAnEffect)?;
                 object.make_way(&sent, env.horizon);
@@ -142,6 +143,7 @@ impl Shard {
         let mut object = tag.empty();
         change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
         if object.newest() < grave.newest() {
+            self.env.forgotten = self.env.forgotten.max(self.env.horizon);
             at.drop_replica(key, &mut self.env);
         }
         Ok(())
@@ -218,6 +220,9 @@ impl Shard {
     /// forgotten begins anew. Looks at no more than `budget` keys; returns
     /// whether there may be more.
     pub fn forget_step(&mut self, horizon: u64, budget: usize) -> bool {
+        if self.dbs.iter().any(|db| db.graves.is_due(horizon)) {
+            self.set_forgotten(horizon);
+        }
         let mut left = budget;
         let mut more = false;
         for db in &mut self.dbs {

@@ -21,7 +21,7 @@
 //! - `awaited`: keys that somebody waits for
 //! - `snapshot`: all data as of an instant, while commands go on
 //! - `sweep`: work that changes of large collections have left
-//! - `replay`: doing again what a journal says
+//! - `replay`: doing again what a journal says; `held`: what it does not do at once
 //! - `lattice`: writes to keys whose replicas all take writes, `strings` of them,
 //!   `overwrite` the shortest way; `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
 //! - `record`: how a record lies in its slot
@@ -49,6 +49,7 @@ mod db;
 mod elsewhere;
 mod expiry;
 mod graves;
+mod held;
 mod index;
 mod lattice;
 mod merging;
@@ -79,6 +80,8 @@ pub use causal::Written;
 pub use collection::Editor;
 pub use contexts::Contexts;
 pub use graves::GraveKeys;
+pub use held::Held;
+pub(crate) use held::bring_back;
 pub use lattice::{Ended, Keyed, Keying};
 pub use merging::Replica;
 pub use policy::Policy;
@@ -126,8 +129,9 @@ struct Env {
     /// Whether the journal leaves out what collections have that are put whole.
     brief: bool,
     journal: Vec<u8>,
-    /// Bytes of it that say only that keys have expired.
-    journaled_expiries: usize,
+    /// Bytes of it that nobody has to wait for: they say only that keys have
+    /// expired, or what was forgotten.
+    journaled_asides: usize,
     watches: Watches,
     awaited: Awaited,
     snapshot: Snapshot,
@@ -154,6 +158,9 @@ struct Env {
     changes: Changeset,
     /// See `Shard::set_horizon`.
     horizon: u64,
+    /// See `Shard::set_forgotten`; and what of it the journal was told.
+    forgotten: u64,
+    forgotten_told: u64,
 }
 
 impl Env {
@@ -196,6 +203,8 @@ pub struct Shard {
     replay_now: Now,
     /// Of a journal that is replayed.
     keyspaces: Arc<Keyspaces>,
+    /// While files are loaded.
+    held: Option<Box<Held>>,
 }
 
 fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
@@ -218,7 +227,7 @@ impl Shard {
                 journaling: false,
                 brief: false,
                 journal: Vec::new(),
-                journaled_expiries: 0,
+                journaled_asides: 0,
                 watches: Watches::default(),
                 awaited: Awaited::default(),
                 snapshot: Snapshot::default(),
@@ -239,12 +248,15 @@ impl Shard {
                 session: None,
                 changes: Changeset::default(),
                 horizon: 0,
+                forgotten: 0,
+                forgotten_told: 0,
             },
             recent: Recent::default(),
             next_expire: 0,
             next_maintain: 0,
             replay_now: Now::default(),
             keyspaces: Arc::default(),
+            held: None,
         }
     }
 

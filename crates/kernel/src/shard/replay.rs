@@ -7,6 +7,8 @@ use crate::durable::effect::{Effect, NotAnEffect};
 use crate::keyspace::Keyspaces;
 use rufous_base::Now;
 use rufous_base::limits::MAX_BULK;
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::operations_of;
 use std::sync::Arc;
 
 /// No effect has an expiry of 0 after this, and so none is due at 0, the time
@@ -51,6 +53,7 @@ impl Shard {
             Effect::SetKeep { db, key, value } => (db, key, value, ExpirySetting::Keep),
             _ => return self.perform_other(effect),
         };
+        self.forget_held(db, key);
         let key = self.key(key);
         let db = &mut self.dbs[usize::from(db)];
         db.set(key, NewValue::Copy(value), setting, now, &mut self.env);
@@ -62,6 +65,7 @@ impl Shard {
         match *effect {
             Effect::Set { .. } | Effect::SetKeep { .. } => {}
             Effect::Delete { db, key } => {
+                self.forget_held(db, key);
                 // All that is known of it: where a grave stays, no effect says this.
                 let key = self.key(key);
                 self.dbs[usize::from(db)].drop_replica(key, &mut self.env);
@@ -89,8 +93,23 @@ impl Shard {
                     db.set_expiry(found, key, at.map(not_zero), &mut self.env);
                 }
             }
-            Effect::FlushDb { db } => self.empty(usize::from(db)),
-            Effect::SwapDb { a, b } => self.exchange(usize::from(a), usize::from(b)),
+            Effect::FlushDb { db } => {
+                self.empty(usize::from(db));
+                if let Some(held) = &mut self.held {
+                    held.forget_db(db);
+                }
+            }
+            Effect::SwapDb { a, b } => {
+                self.exchange(usize::from(a), usize::from(b));
+                if let Some(held) = &mut self.held {
+                    held.swap_dbs(a, b);
+                }
+            }
+            Effect::Horizon { time } => {
+                if let Some(held) = &mut self.held {
+                    held.note(time);
+                }
+            }
             Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
             _ => return self.perform_on_any(effect),
         }
@@ -104,8 +123,7 @@ impl Shard {
             Effect::Update { db, key, tag, ops } => {
                 let key = self.key(key);
                 if tag.is_replicated() {
-                    self.merge_ops(usize::from(db), key, tag, ops, now)?;
-                    return Ok(());
+                    return self.join_ops((db, key), tag, ops, now);
                 }
                 self.commit_encoded(usize::from(db), key, tag, ops, now)?;
             }
@@ -116,11 +134,12 @@ impl Shard {
                 chunk,
                 expire_at,
             } => {
-                let (key, db) = (self.key(key), usize::from(db));
+                let key = self.key(key);
                 if tag.is_replicated() {
-                    self.merge_chunk(db, key, tag, chunk, now)?;
-                    return Ok(());
+                    return self.join_chunk((db, key), tag, chunk, now);
                 }
+                self.forget_held(db, key.bytes);
+                let db = usize::from(db);
                 if let Some(found) = self.dbs[db].find(key) {
                     self.dbs[db].remove(found, key.hash, &mut self.env);
                 }
@@ -138,8 +157,7 @@ impl Shard {
             } => {
                 let key = self.key(key);
                 if tag.is_replicated() {
-                    self.merge_chunk(usize::from(db), key, tag, chunk, now)?;
-                    return Ok(());
+                    return self.join_chunk((db, key), tag, chunk, now);
                 }
                 self.extend(usize::from(db), key, tag, chunk, now)?;
             }
@@ -158,6 +176,39 @@ impl Shard {
             _ => {}
         }
         Ok(())
+    }
+
+    fn join_ops(
+        &mut self,
+        (db, key): (u8, Key<'_>),
+        tag: Tag,
+        ops: &[u8],
+        now: Now,
+    ) -> Result<(), NotAnEffect> {
+        let at = usize::from(db);
+        let holding = self.holds().then_some(()).and(self.held.as_mut());
+        let Some(held) = holding else {
+            return self.merge_ops(at, key, tag, ops, now).map(|_| ());
+        };
+        let rest = held.take((db, key.bytes), tag, ops)?;
+        match rest.is_empty() {
+            true => Ok(()),
+            false => self.merge_ops(at, key, tag, &rest, now).map(|_| ()),
+        }
+    }
+
+    fn join_chunk(
+        &mut self,
+        (db, key): (u8, Key<'_>),
+        tag: Tag,
+        chunk: &[u8],
+        now: Now,
+    ) -> Result<(), NotAnEffect> {
+        if self.holds() {
+            return self.join_ops((db, key), tag, &operations_of(tag, chunk), now);
+        }
+        let at = usize::from(db);
+        self.merge_chunk(at, key, tag, chunk, now).map(|_| ())
     }
 
     /// Keeps the table of keyspaces for whoever loads.

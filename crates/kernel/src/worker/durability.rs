@@ -21,6 +21,7 @@ use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
 use crate::durable::note::Trouble;
 use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
+use crate::shard::Held;
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{Now, Output, WorkerId};
 use std::collections::{BTreeMap, VecDeque};
@@ -55,6 +56,8 @@ pub struct Durability {
     pub(super) heard: Heard,
     /// The worker is ready but for its log.
     pub(super) ready: bool,
+    /// What a start holds back of all partitions.
+    pub(super) counts: Vec<Arc<Held>>,
     /// Senders that had no more keys before this worker could take note.
     pub(super) early_ends: usize,
     pub(super) log: Option<LogWriter>,
@@ -114,6 +117,7 @@ impl Durability {
             stage: Stage::Serving,
             heard: Heard::default(),
             ready: false,
+            counts: Vec::new(),
             early_ends: 0,
             log: None,
             base: 0,

@@ -195,14 +195,6 @@ impl<P: Program> Worker<P> {
         self.tell_all(now, || Note::Plan(Arc::clone(&plan)), completions);
     }
 
-    fn remove_file(&mut self, file: FileName) {
-        self.durable.requests.push(DiskRequest {
-            id: ids::SAVE | 3 << 40,
-            lane: Lane::Bulk,
-            op: DiskOp::Remove { file },
-        });
-    }
-
     pub(super) fn on_plan(
         &mut self,
         now: Now,
@@ -216,10 +208,11 @@ impl<P: Program> Worker<P> {
         let plans = plan.folder.plans.iter();
         let mine = plans.filter(|p| usize::from(p.partition) % workers == self.id.index());
         let seed = self.durable.hash_seed;
+        self.shard.hold_counts();
         let parts: Vec<_> = mine
             .map(|p| Part {
                 loader: Loader::new(p.clone()),
-                staging: plan.moves.then(|| Box::new(Shard::new(seed))),
+                staging: plan.moves.then(|| Shard::of_files(seed)),
             })
             .collect();
         let bytes = parts.iter().map(|p| p.loader.progress().1).sum();
@@ -290,12 +283,14 @@ impl<P: Program> Worker<P> {
                 }
                 load::Stage::Finished => {
                     let loaded = part.loader.loaded().cloned();
-                    let staging = part.staging.take();
-                    let shard = staging.as_deref().unwrap_or(&self.shard);
+                    let mut staging = part.staging.take();
+                    let shard = staging.as_deref_mut().unwrap_or(&mut self.shard);
                     let table = Arc::clone(shard.replayed_keyspaces());
+                    let held = shard.take_held();
                     loading.at += 1;
                     self.durable.events.extend(loaded.map(Event::Loaded));
                     self.tell_table(now, &table, completions);
+                    self.tell_held(now, held, completions);
                     if let Some(staging) = staging {
                         self.move_keys(now, staging, completions);
                     }

@@ -3,10 +3,10 @@
 
 use super::loading::Stage;
 use super::{Completions, Worker};
-use crate::durable::{DataFile, Note, manifest};
+use crate::durable::{DataFile, Note, ids, manifest};
 use crate::program::Program;
 use crate::shard::Shard;
-use rufous_base::disk::FileInfo;
+use rufous_base::disk::{DiskOp, DiskRequest, FileInfo, FileName, Lane};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
@@ -78,6 +78,15 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    /// One that counts for nothing.
+    pub(super) fn remove_file(&mut self, file: FileName) {
+        self.durable.requests.push(DiskRequest {
+            id: ids::SAVE | 3 << 40,
+            lane: Lane::Bulk,
+            op: DiskOp::Remove { file },
+        });
+    }
+
     /// A worker has sent all keys that are not its own.
     pub(super) fn on_no_more_keys(&mut self) {
         let Stage::Moving {
@@ -95,6 +104,8 @@ impl<P: Program> Worker<P> {
         }
         let generation = *generation;
         self.durable.stage = Stage::Waiting;
+        // All that there is of a key is at its primary now.
+        self.bring_back_counts(Now::default(), |placement, key| placement.is_primary(key));
         self.start_log(generation, 0, 0, None);
         self.begin_snapshot(generation);
     }

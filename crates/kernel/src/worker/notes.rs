@@ -67,6 +67,7 @@ impl<P: Program> Worker<P> {
             }
             Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
             Note::Table(table) => self.on_table(&table),
+            Note::Held(held) => self.durable.counts.push(held),
             Note::Exchange(table) => self.on_exchange(&table),
             Note::Exchanged => self.on_exchanged(now, completions),
             Note::Loaded => self.on_loaded(now, completions),

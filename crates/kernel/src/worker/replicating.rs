@@ -19,6 +19,7 @@ use crate::durable::effect::Effect;
 use crate::keyspace::Keyspaces;
 use crate::lock::Ticket;
 use crate::multi::{Multi, NodeAction};
+use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::replicas::{Figures, Outbox, Replicas};
@@ -44,6 +45,8 @@ pub(super) struct Lattice {
     more: bool,
     /// Whether strings of any keyspace have causal order.
     pub(super) keeps_siblings: bool,
+    /// Brought back after the start.
+    pub(super) counts_held: u64,
     pub(super) contexts: Contexts,
     /// While a command runs with those of gathered keys.
     pub(super) own_contexts: Option<Contexts>,
@@ -59,6 +62,7 @@ impl Lattice {
             outbox: Vec::new(),
             more: false,
             keeps_siblings: false,
+            counts_held: 0,
             contexts: Contexts::default(),
             own_contexts: None,
         }
@@ -75,6 +79,7 @@ impl<P: Program> Worker<P> {
         Figures {
             contexts: self.lattice.contexts.len() as u64,
             contexts_bytes: self.lattice.contexts.bytes() as u64,
+            counts_held: self.lattice.counts_held,
             concurrent_writes: self.shard.counters().concurrent_writes,
             ..self.lattice.replicas.figures()
         }
@@ -132,13 +137,14 @@ impl<P: Program> Worker<P> {
         self.keying_of(self.placement.workers())
     }
 
-    /// A snapshot begins with the table.
-    pub(super) fn table_effect(&self) -> Vec<u8> {
+    /// A snapshot begins with the table, and what was forgotten.
+    pub(super) fn head_effects(&self) -> Vec<u8> {
         let (mut bytes, mut out) = (Vec::new(), Vec::new());
         if self.lattice.table.version() > 0 {
             self.lattice.table.encode(&mut bytes);
             Effect::Keyspaces { bytes: &bytes }.encode(&mut out);
         }
+        self.shard.horizon_effect(&mut out);
         out
     }
 }
@@ -167,6 +173,7 @@ impl<P: Program> Worker<P> {
 
     #[inline(never)]
     pub(super) fn begin_writes(&mut self, now: Now) {
+        self.shard.tell_horizon();
         let open = self.lattice.open;
         let stamp = open.unwrap_or_else(|| self.lattice.replicas.stamp(now));
         self.shard.begin_lattice(Writer { stamp });
@@ -273,6 +280,7 @@ impl<P: Program> Worker<P> {
             &held,
             &mut lattice.outbox,
         );
+        self.shard.tell_horizon();
         let mut outbox = std::mem::take(&mut self.lattice.outbox);
         for (to, bytes) in outbox.drain(..) {
             self.send_gated(to, Message::Replicate(bytes));
@@ -303,6 +311,7 @@ impl<P: Program> Worker<P> {
             return;
         };
         let done = lattice.replicas.receive(now, &mut self.shard, bytes);
+        self.shard.tell_horizon();
         debug_assert!(done.is_ok(), "workers of a node send what they mean");
     }
 
@@ -312,6 +321,7 @@ impl<P: Program> Worker<P> {
         let lattice = &mut self.lattice;
         lattice.replicas.flushed(db, &mut self.shard);
         let done = lattice.replicas.release(now, &mut self.shard);
+        self.shard.tell_horizon();
         debug_assert!(done.is_ok(), "workers of a node send what they mean");
     }
 }
@@ -371,6 +381,10 @@ impl<P: Program> Worker<P> {
         };
         let all = !self.placement.has_lattice() || self.lattice.replicas.has_heard_all();
         if all && !std::mem::replace(told, true) {
+            let own = self.id;
+            let is_here =
+                |placement: &Placement, key: &[u8]| placement.owners(key).any(|at| at == own);
+            self.bring_back_counts(now, is_here);
             self.tell(now, WorkerId(0), Note::Exchanged, completions);
         }
     }

@@ -193,7 +193,7 @@ impl<P: Program> Worker<P> {
         let identity = self.durable.identity(self.id, self.placement.workers());
         let next_seq = self.durable.log.as_ref().map_or(0, |l| l.appended());
         let mut writer = SnapshotWriter::new(identity, generation, next_seq);
-        writer.take(&self.table_effect());
+        writer.take(&self.head_effects());
         self.durable.snapshot = Some(Snapshotting {
             generation,
             writer,

@@ -5,6 +5,7 @@
 //! workers, finds what there was.
 
 mod convert;
+mod counts;
 mod world;
 
 use rufous_base::WorkerId;

@@ -12,7 +12,7 @@ type Counted = (
     bool,
 );
 
-const COUNTED: [Counted; 13] = [
+const COUNTED: [Counted; 14] = [
     (
         "rufous_replica_updates_total",
         "Updates of replicated keys by clients.",
@@ -90,6 +90,12 @@ const COUNTED: [Counted; 13] = [
         "Writes that stand beside values which their writer had not seen.",
         |f| f.concurrent_writes,
         true,
+    ),
+    (
+        "rufous_replica_counts_held_at_start",
+        "Counts that the start merged apart, as removals before them had been forgotten.",
+        |f| f.counts_held,
+        false,
     ),
 ];
 

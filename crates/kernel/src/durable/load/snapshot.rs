@@ -117,7 +117,8 @@ impl SnapshotPass {
                         effect @ (Effect::Set { .. }
                         | Effect::Put { .. }
                         | Effect::More { .. }
-                        | Effect::Keyspaces { .. }),
+                        | Effect::Keyspaces { .. }
+                        | Effect::Horizon { .. }),
                     )) if !self.ended => {
                         // The rest of a large value belongs to a key that was counted.
                         let is_key = matches!(effect, Effect::Set { .. } | Effect::Put { .. });

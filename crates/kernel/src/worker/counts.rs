@@ -1,0 +1,56 @@
+//! Counts that a start holds back: see `shard::held`.
+//!
+//! Whoever has loaded a partition tells all workers what it held of it, before
+//! whatever else it tells them of the partition's keys. So when a worker has
+//! heard what all others have, it has these, too, and brings back those of
+//! which it has a replica. All do the same, and nobody is served before all
+//! have.
+
+use super::{Completions, Worker};
+use crate::durable::Note;
+use crate::placement::Placement;
+use crate::program::Program;
+use crate::shard::{Held, bring_back};
+use rufous_base::Now;
+use rufous_lattice::Stamp;
+use std::sync::Arc;
+
+impl<P: Program> Worker<P> {
+    /// A partition was loaded.
+    pub(super) fn tell_held(
+        &mut self,
+        now: Now,
+        held: Option<Box<Held>>,
+        completions: &mut impl Completions,
+    ) {
+        // Where nothing was forgotten, nothing was held.
+        let Some(held) = held.filter(|held| held.horizon() > 0) else {
+            return;
+        };
+        let held = Arc::<Held>::from(held);
+        self.tell_all(now, || Note::Held(Arc::clone(&held)), completions);
+    }
+
+    /// All that the files have of the keys which are here was merged.
+    pub(super) fn bring_back_counts(
+        &mut self,
+        now: Now,
+        is_here: impl Fn(&Placement, &[u8]) -> bool,
+    ) {
+        drop(self.shard.take_held());
+        let files = std::mem::take(&mut self.durable.counts);
+        let placement = &self.placement;
+        let count = bring_back(&mut self.shard, &files, |key| is_here(placement, key), now);
+        self.lattice.counts_held += count;
+        // From here on this worker knows what any had forgotten, or that it is
+        // not there any more; later stamps are above that.
+        let horizons = files.iter().map(|held| held.horizon());
+        let time = horizons.max().unwrap_or(0);
+        self.shard.set_forgotten(time);
+        self.lattice.replicas.observe(Stamp {
+            time,
+            ..Stamp::ZERO
+        });
+        self.shard.tell_horizon();
+    }
+}
