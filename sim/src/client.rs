@@ -161,6 +161,11 @@ pub fn refusal(reply: &Reply) -> Option<&'static str> {
     let Reply::Error(text) = reply else {
         return None;
     };
+    // It names its command before that.
+    const STALE: &str = "was on its way while the keyspaces were changed";
+    if String::from_utf8_lossy(text).contains(STALE) {
+        return Some(STALE);
+    }
     REFUSALS
         .into_iter()
         .find(|prefix| text.starts_with(prefix.as_bytes()))

@@ -3,11 +3,12 @@
 
 use crate::{
     Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, causal, claret, geo, hash,
-    hyperloglog, key, list, server, set, sorted_set, string,
+    hyperloglog, key, lattice, list, server, set, sorted_set, string,
 };
 use rufous_base::{Args, Now, Output};
 use rufous_datatype::object::Tag;
 use rufous_kernel::lock::KeyName;
+use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{Any, Key, Shard};
 use rufous_kernel::{Context, Program};
 use std::collections::BTreeSet;
@@ -89,6 +90,32 @@ impl Program for DataCommands {
             None => format!("ERR {why}"),
         };
         Reply::new(out, resp3).error(&Failure::from(text));
+    }
+
+    fn refuse_on_lattice(
+        command: u16,
+        args: &Args<'_>,
+        placement: &Placement,
+        resp3: bool,
+        out: &mut Output,
+    ) -> bool {
+        let Some(run) = RUNS.get(usize::from(command)) else {
+            return false;
+        };
+        let mut keys = Vec::new();
+        run.spec.keys.find(args, 0, &mut keys);
+        let found = |key: &[u8]| {
+            placement.lattice(key).map(|found| lattice::Found {
+                name: found.name.to_string(),
+                is_causal: found.level.keeps_siblings(),
+            })
+        };
+        let refused = lattice::refusal(&run.spec, args, &keys, found);
+        let is_refused = refused.is_some();
+        if let Some(failure) = refused {
+            Reply::new(out, resp3).error(&failure);
+        }
+        is_refused
     }
 
     fn refuse_write(why: &str, resp3: bool, out: &mut Output) {

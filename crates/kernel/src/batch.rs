@@ -29,6 +29,8 @@ pub struct Header {
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub header: Header,
+    /// Which table of keyspaces it was judged by, and sent: see `worker::stale`.
+    pub table: u16,
     first_span: u32,
     spans: u32,
     first_big: u32,
@@ -76,12 +78,20 @@ impl Batch {
         }
         self.requests.push(Request {
             header,
+            table: 0,
             first_span,
             spans: args.len() as u32,
             first_big,
             bigs: self.big.len() as u32 - first_big,
             reply: ReplyRange::default(),
         });
+    }
+
+    /// Says by which table of keyspaces the last request was judged.
+    pub fn judged_by(&mut self, table: u16) {
+        if let Some(request) = self.requests.last_mut() {
+            request.table = table;
+        }
     }
 
     /// A copy of request `index` in a batch of its own.
@@ -94,6 +104,7 @@ impl Batch {
         }
         let mut copy = Box::<Batch>::default();
         copy.push(header, Args::new(&bytes, &spans, &mut []));
+        copy.judged_by(self.requests[index].table);
         copy
     }
 

@@ -27,7 +27,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
 use crate::wait::WaiterId;
-use crate::worker::Findings;
+use crate::worker::{ExecPlan, Findings};
 use rufous_base::WorkerId;
 use rufous_lattice as lattice;
 use std::collections::BTreeMap;
@@ -105,6 +105,10 @@ pub struct Part {
 pub struct Multi {
     /// The request itself, alone in its batch; empty for a transaction.
     pub batch: Box<Batch>,
+    /// Which table of keyspaces its keys' owners were found by.
+    pub mark: u16,
+    /// Of a transaction that may have lattice keys.
+    pub plan: Option<Box<ExecPlan>>,
     /// The embedder's number of a transaction, which it runs itself.
     pub exec: Option<u64>,
     /// Whose it is; see [`crate::batch::Header::client`].
@@ -178,6 +182,8 @@ impl Multi {
             touch: batch.requests.iter().all(|r| !r.header.no_touch),
             client: batch.requests.first().map_or(0, |r| r.header.client),
             batch,
+            mark: 0,
+            plan: None,
             exec: None,
             waiter: None,
             dirty: false,

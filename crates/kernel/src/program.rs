@@ -1,6 +1,7 @@
 //! What the kernel needs to know of commands: how to run one on a shard.
 
 use crate::lock::KeyName;
+use crate::placement::Placement;
 use crate::shard::{Key, Shard};
 use crate::wait::Wait;
 use rufous_base::rng::Rng;
@@ -65,6 +66,20 @@ pub trait Program {
     /// The reply to a command that cannot be done on a lattice keyspace; `why`
     /// goes on after its name.
     fn refuse(command: u16, why: &str, resp3: bool, out: &mut Output);
+
+    /// Whether a request cannot be done on its keys, some of which are lattice
+    /// keys. Appends the reply then. Whoever submits requests has asked that; it is asked again where
+    /// the table of keyspaces has changed meanwhile.
+    fn refuse_on_lattice(
+        command: u16,
+        args: &Args<'_>,
+        placement: &Placement,
+        resp3: bool,
+        out: &mut Output,
+    ) -> bool {
+        let _ = (command, args, placement, resp3, out);
+        false
+    }
 
     /// The reply to a command that may change the shard while changes cannot
     /// be logged; `why` is what the disk says.

@@ -24,6 +24,7 @@ mod running;
 mod saving;
 mod scratch;
 mod spanning;
+mod stale;
 mod waiting;
 
 pub use converting::{Draining, Findings};
@@ -376,28 +377,7 @@ impl<P: Program> Worker<P> {
             return;
         }
         while let Some((ticket, work)) = self.locks.next_granted() {
-            match work {
-                Work::Run { batch, origin } => {
-                    let batch = self.run_parked(now, ticket, batch, origin);
-                    self.let_go(now, ticket);
-                    self.answer(now, origin, batch, completions);
-                }
-                Work::Hold {
-                    multi,
-                    coordinator,
-                    client,
-                    touch,
-                    part,
-                } => {
-                    let hold = self.hold(ticket, (client, touch), part.as_deref(), now);
-                    let acquired = Message::Acquired {
-                        multi,
-                        ticket,
-                        hold,
-                    };
-                    self.send_committed(now, coordinator, acquired, completions);
-                }
-            }
+            self.run_granted(now, (ticket, work), completions);
             self.tell_clients(now, completions);
         }
     }

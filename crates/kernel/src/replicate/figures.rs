@@ -25,6 +25,10 @@ pub struct Figures {
     pub concurrent_writes: u64,
     /// Counts of nothing that the start held back and brought back.
     pub counts_held: u64,
+    /// Keys that changes of the table of keyspaces have converted.
+    pub converted_keys: u64,
+    /// Whether such a change waits for what replicas still have to exchange.
+    pub exchanging: u64,
 }
 
 impl Figures {
@@ -44,6 +48,8 @@ impl Figures {
         self.contexts_bytes += other.contexts_bytes;
         self.concurrent_writes += other.concurrent_writes;
         self.counts_held += other.counts_held;
+        self.converted_keys += other.converted_keys;
+        self.exchanging += other.exchanging;
     }
 }
 

@@ -145,6 +145,8 @@ pub(super) struct Drains {
     /// What others said who have taken the table over already, while this
     /// worker, whose replicas are equal to theirs before that, has not.
     early: Option<Vec<Arc<[u8]>>>,
+    /// Keys of this worker, ever.
+    pub(super) converted: u64,
 }
 
 impl Drains {
@@ -158,6 +160,10 @@ impl Drains {
             }
             None => Some(bytes),
         }
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.current.is_some()
     }
 
     /// Whether even what is held is to be sent.
@@ -413,6 +419,7 @@ impl<P: Program> Worker<P> {
             each_grave(&self.shard, db, &mut take);
             let stamp = self.lattice.replicas.stamp(now);
             self.shard.begin_lattice(Writer { stamp });
+            self.lattice.drains.converted += names.len() as u64;
             for name in &names {
                 self.convert_one(db, name, (old.lattice(name), new.lattice(name)), now);
             }

@@ -11,7 +11,9 @@ const POOLED_BATCHES: usize = 16;
 
 impl<P: Program> Worker<P> {
     pub(super) fn forward(&mut self, owner: WorkerId, header: &Header, args: Args<'_>) {
+        let mark = self.table_mark();
         self.outbox[owner.index()].push(*header, args);
+        self.outbox[owner.index()].judged_by(mark);
         if self.outbox[owner.index()].is_full() {
             self.flush_outbox(owner);
         }
@@ -35,6 +37,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn batch_of(&mut self, header: &Header, args: Args<'_>) -> Box<Batch> {
         let mut batch = self.pool.pop().unwrap_or_default();
         batch.push(*header, args);
+        batch.judged_by(self.table_mark());
         batch
     }
 
@@ -46,7 +49,19 @@ impl<P: Program> Worker<P> {
     }
 
     pub(super) fn park(&mut self, scope: Scope, header: &Header, args: Args<'_>, origin: WorkerId) {
-        let batch = self.batch_of(header, args);
+        self.park_judged(scope, header, args, (origin, self.table_mark()));
+    }
+
+    /// Likewise a request that was judged by some table.
+    fn park_judged(
+        &mut self,
+        scope: Scope,
+        header: &Header,
+        args: Args<'_>,
+        (origin, table): (WorkerId, u16),
+    ) {
+        let mut batch = self.batch_of(header, args);
+        batch.judged_by(table);
         self.locks.acquire(scope, Work::Run { batch, origin });
     }
 
@@ -68,14 +83,21 @@ impl<P: Program> Worker<P> {
             self.shard.warm_record(usize::from(request.header.db), warm);
         }
         for index in 0..batch.requests.len() {
+            let is_stale = batch.requests[index].table != self.table_mark();
             let (header, args, out) = batch.parts(index);
             let start = out.mark();
             let key = usize::from(header.key);
             let held = !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key));
             let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
             let later = if held {
-                self.park(Scope::keys(named(&args)), &header, args, from);
+                let table = batch.requests[index].table;
+                let (header, args, _) = batch.parts(index);
+                self.park_judged(Scope::keys(named(&args)), &header, args, (from, table));
                 true
+            } else if is_stale
+                && self.refuses_stale(&header, &args, &mut [args.get(key)].into_iter(), out)
+            {
+                false
             } else {
                 self.run_or_wait(now, &header, args, from, named, out)
             };

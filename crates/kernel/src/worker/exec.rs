@@ -26,7 +26,7 @@ use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a transaction needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ExecPlan {
     /// The embedder's number for it.
     pub exec: u64,
@@ -154,6 +154,8 @@ impl<P: Program> Worker<P> {
 
     /// Holds everything that a transaction needs.
     pub fn hold_all(&mut self, plan: ExecPlan) {
+        // Its keys may be others' by the time that they are held.
+        let again = self.placement.has_lattice().then(|| plan.clone());
         let mut parts = BTreeMap::<WorkerId, Part>::new();
         if plan.whole {
             let all = (0..self.placement.workers()).map(|w| (WorkerId(w as u16), Part::default()));
@@ -174,6 +176,7 @@ impl<P: Program> Worker<P> {
         }
         let mut multi = Multi::on_exec(plan.exec, parts, plan.whole, plan.touch);
         multi.client = plan.client;
+        multi.plan = again.map(Box::new);
         self.start(multi);
     }
 
@@ -281,6 +284,9 @@ impl<P: Program> Worker<P> {
         let Some(watcher) = part.watcher else {
             return false;
         };
+        if self.is_any_lattice(&part.watched) {
+            return true;
+        }
         for (db, key) in &part.watched {
             // Who meets an expired key removes it, and so touches it.
             let key = self.shard.key(key);
@@ -289,9 +295,19 @@ impl<P: Program> Worker<P> {
         self.shard.is_dirty(watcher)
     }
 
+    /// Whether the keyspace of a key has been made since it was watched: what
+    /// other replicas do to it now nobody would be told in time.
+    fn is_any_lattice(&self, watched: &[KeyName]) -> bool {
+        let mut keys = watched.iter();
+        keys.any(|key| self.placement.lattice(&key.1).is_some())
+    }
+
     /// As [`Part`] is asked at other workers: whether a key of this worker's
     /// that `watcher` watches was touched.
     pub fn is_dirty_here(&mut self, watcher: WatchId, watched: &[KeyName], now: Now) -> bool {
+        if self.is_any_lattice(watched) {
+            return true;
+        }
         for (db, key) in watched {
             if self.placement.owner(key) == self.id {
                 let key = self.shard.key(key);

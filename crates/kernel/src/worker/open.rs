@@ -17,7 +17,7 @@
 //!    else: they leave the scratch shard with it.
 
 use super::scratch::{discard, load};
-use super::spanning::{Release, gather};
+use super::spanning::gather;
 use super::{Completions, HeldExec, Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::lock::KeyName;
@@ -124,14 +124,7 @@ impl<P: Program> Worker<P> {
             .map(|key| (self.placement.owner(&key.1), key))
             .collect();
         keys.extend(multi.gathered.into_iter().map(|g| (g.owner, g.key)));
-        for (owner, ticket) in multi.held {
-            let release = Release::of_nothing(ticket);
-            if owner == self.id {
-                self.on_release(now, self.id, release, completions);
-            } else {
-                self.send(owner, Message::Release(release));
-            }
-        }
+        self.release_all(now, multi.held, completions);
         let workers = self.placement.workers();
         self.start(Multi::on_open(multi.batch, keys, open.round + 1, workers));
         None

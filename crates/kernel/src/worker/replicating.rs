@@ -81,6 +81,8 @@ impl<P: Program> Worker<P> {
             contexts_bytes: self.lattice.contexts.bytes() as u64,
             counts_held: self.lattice.counts_held,
             concurrent_writes: self.shard.counters().concurrent_writes,
+            converted_keys: self.lattice.drains.converted,
+            exchanging: u64::from(self.lattice.drains.is_under_way()),
             ..self.lattice.replicas.figures()
         }
     }

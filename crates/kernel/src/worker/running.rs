@@ -104,10 +104,18 @@ impl<P: Program> Worker<P> {
         mut batch: Box<Batch>,
         origin: WorkerId,
     ) -> Box<Batch> {
+        let is_stale = batch.requests[0].table != self.table_mark();
         let (header, mut args, out) = batch.parts(0);
         let start = out.mark();
         let mut waits = false;
-        if self.may_run(now, &header, out)
+        let keys = match self.locks.scope(ticket) {
+            Some(Scope::Keys(keys)) => &keys[..],
+            _ => &[],
+        };
+        let mut keys = keys.iter().map(|key| &*key.1);
+        let is_refused = is_stale && self.refuses_stale(&header, &args, &mut keys, out);
+        if !is_refused
+            && self.may_run(now, &header, out)
             && let Some(wait) = self.run(now, &header, args.reborrow(), out)
         {
             let named = match self.locks.scope(ticket) {
@@ -124,6 +132,28 @@ impl<P: Program> Worker<P> {
             later: waits,
         };
         batch
+    }
+
+    /// Runs the one request of a batch, unless it has to be refused. Where it
+    /// would wait, its reply is the one for when nothing comes.
+    pub(super) fn run_one(&mut self, now: Now, batch: &mut Batch, ask: bool) -> Option<Wait> {
+        let is_stale = batch.requests[0].table != self.table_mark();
+        let (header, args, out) = batch.parts(0);
+        let start = out.mark();
+        let wait = if is_stale && self.refuses_on_lattice(&header, &args, out) {
+            None
+        } else if !ask || self.may_run(now, &header, out) {
+            self.run(now, &header, args, out)
+        } else {
+            None
+        };
+        let end = out.mark();
+        batch.requests[0].reply = ReplyRange {
+            start,
+            end,
+            later: false,
+        };
+        wait
     }
 
     /// What became of a request whose reply comes later.

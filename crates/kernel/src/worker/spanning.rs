@@ -102,7 +102,8 @@ pub(super) struct Changes<'a> {
 }
 
 impl<P: Program> Worker<P> {
-    pub(super) fn start(&mut self, multi: Multi) {
+    pub(super) fn start(&mut self, mut multi: Multi) {
+        multi.mark = self.table_mark();
         let id = self.next_multi;
         self.next_multi += 1;
         self.multis.insert(id, multi);
@@ -209,6 +210,7 @@ impl<P: Program> Worker<P> {
         self.was_promised(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
+            && let Some(multi) = self.not_stale(now, multi, completions)
         {
             match multi.exec {
                 Some(exec) => self.ready_exec(now, exec, multi),

@@ -11,7 +11,7 @@
 //! beside holds it; and who enters a queue found nothing while it had the key.
 
 use super::{Completions, Message, Worker};
-use crate::batch::{Batch, Header, ReplyRange};
+use crate::batch::{Batch, Header};
 use crate::lock::{KeyName, Ticket};
 use crate::multi::{Gathered, Multi};
 use crate::planted::{self, Planted};
@@ -471,24 +471,6 @@ impl<P: Program> Worker<P> {
         let won = waiter.claim.take();
         self.remove_waiter(id);
         won.then_some(origin)
-    }
-
-    /// Runs the one request of a batch, unless it has to be refused. Where it
-    /// would wait, its reply is the one for when nothing comes.
-    fn run_one(&mut self, now: Now, batch: &mut Batch, ask: bool) -> Option<Wait> {
-        let (header, args, out) = batch.parts(0);
-        let start = out.mark();
-        let wait = match !ask || self.may_run(now, &header, out) {
-            true => self.run(now, &header, args, out),
-            false => None,
-        };
-        let end = out.mark();
-        batch.requests[0].reply = ReplyRange {
-            start,
-            end,
-            later: false,
-        };
-        wait
     }
 }
 

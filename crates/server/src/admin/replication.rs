@@ -12,7 +12,7 @@ type Counted = (
     bool,
 );
 
-const COUNTED: [Counted; 14] = [
+const COUNTED: [Counted; 16] = [
     (
         "rufous_replica_updates_total",
         "Updates of replicated keys by clients.",
@@ -95,6 +95,18 @@ const COUNTED: [Counted; 14] = [
         "rufous_replica_counts_held_at_start",
         "Counts that the start merged apart, as removals before them had been forgotten.",
         |f| f.counts_held,
+        false,
+    ),
+    (
+        "rufous_keyspace_converted_keys_total",
+        "Keys that changes of keyspaces have converted.",
+        |f| f.converted_keys,
+        true,
+    ),
+    (
+        "rufous_keyspace_exchanging",
+        "Whether a change of keyspaces waits for what replicas have to exchange.",
+        |f| f.exchanging,
         false,
     ),
 ];

@@ -50,4 +50,6 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "causal_contexts", of.contexts);
     field(out, "causal_contexts_bytes", of.contexts_bytes);
     field(out, "causal_concurrent_writes", of.concurrent_writes);
+    field(out, "keyspace_converted_keys", of.converted_keys);
+    field(out, "keyspace_exchanging_workers", of.exchanging);
 }

@@ -282,6 +282,9 @@ fn values_that_cannot_be_replicated_have_the_change_refused() {
         rig.run("DEL cart:l");
         rig.check(create, "+OK\r\n");
         rig.check("GET cart:1", "$5\r\napple\r\n");
+        let info = rig.run("INFO keyspaces");
+        assert!(info.contains("keyspace_converted_keys:1\r\n"), "{info}");
+        assert!(info.contains("keyspace_exchanging_workers:0\r\n"), "{info}");
     }
 }
 

@@ -15,6 +15,8 @@ pub mod change;
 mod data_tests;
 pub mod show;
 #[cfg(test)]
+mod stale_tests;
+#[cfg(test)]
 mod tests;
 
 pub static COMMANDS: &[&SessionCommand] = &[
