@@ -129,6 +129,14 @@ impl Arena {
 
     /// Likewise of any handle, also of one that names nothing.
     #[inline(always)]
+    pub(super) fn slot(&self, handle: u32) -> Option<&[u8]> {
+        let page = self.pages.get(page_of(handle))?;
+        let size = page.slot_size as usize;
+        let start = slot_of(handle) * size;
+        page.bytes.get(start..start + size)
+    }
+
+    #[inline(always)]
     pub(super) fn slot_mut(&mut self, handle: u32) -> Option<&mut [u8]> {
         let page = self.pages.get_mut(page_of(handle))?;
         let size = page.slot_size as usize;
@@ -146,12 +154,7 @@ impl Arena {
     /// Likewise, so many lines.
     #[inline]
     pub(super) fn warm_lines(&self, handle: u32, lines: usize) -> u64 {
-        let Some(page) = self.pages.get(page_of(handle)) else {
-            return 0;
-        };
-        let size = page.slot_size as usize;
-        let start = slot_of(handle) * size;
-        let Some(slot) = page.bytes.get(start..start + size) else {
+        let Some(slot) = self.slot(handle) else {
             return 0;
         };
         let lines = slot.iter().step_by(LINE).take(lines);

@@ -43,11 +43,11 @@ impl Env {
 
     /// To be called whenever somebody begins or ceases to want to know.
     pub(super) fn update_observed(&mut self) {
-        self.observed = self.journaling
+        self.has_listeners = self.journaling
             || self.snapshot.capturing
-            || self.writing.is_some()
             || !self.watches.is_empty()
             || !self.awaited.is_empty();
+        self.observed = self.has_listeners || self.writing.is_some();
     }
 }
 

@@ -125,6 +125,8 @@ struct Env {
     /// Whether anybody is to be told of changes: the one thing that the
     /// common path asks.
     observed: bool,
+    /// Likewise, if it is not only that the running command writes to replicas.
+    has_listeners: bool,
     journaling: bool,
     /// Whether the journal leaves out what collections have that are put whole.
     brief: bool,
@@ -224,6 +226,7 @@ impl Shard {
                 policy: Policy::default(),
                 touch: true,
                 observed: false,
+                has_listeners: false,
                 journaling: false,
                 brief: false,
                 journal: Vec::new(),

@@ -5,6 +5,7 @@
 
 use super::db::Db;
 use super::lattice::Keyed;
+use super::recent::Place;
 use super::record::{self, Head, PACKED};
 use super::types::Key;
 use super::{Env, Shard};
@@ -25,10 +26,20 @@ fn overwrite(slot: &mut [u8], part: Range<usize>, stamp: Stamp, value: &[u8]) ->
 }
 
 impl Db {
-    /// The key's record, if it may have been noted or overwritten so: handle, slot,
-    /// and where in it the value part is.
+    /// Where in its slot the value part of the key's record lies, if the record is
+    /// where it was noted.
     #[inline(always)]
-    fn plain_record(&mut self, key: Key<'_>, env: &Env) -> Option<(u32, &mut [u8], Range<usize>)> {
+    fn noted(&self, place: Place, key: Key<'_>) -> Option<Range<usize>> {
+        if !place.may_be(key) {
+            return None;
+        }
+        place.value_in(self.arena.slot(place.handle)?, key.bytes)
+    }
+
+    /// The key's record, if it may have been noted or overwritten so, and where
+    /// in its slot the value part is.
+    #[inline(always)]
+    fn plain_record(&self, key: Key<'_>, env: &Env) -> Option<(u32, Range<usize>)> {
         if env.snapshot.capturing {
             return None;
         }
@@ -47,7 +58,7 @@ impl Db {
         };
         let part = head.value_at()..head.value_at() + head.value_len();
         let is_plain = head.kind() == PACKED && !head.has_expiry();
-        is_plain.then(|| (handle, self.arena.get_mut(handle), part))
+        is_plain.then_some((handle, part))
     }
 }
 
@@ -104,7 +115,8 @@ impl Shard {
         now: Now,
     ) -> Option<bool> {
         let (stamp, value) = register::plain(chunk)?;
-        let (_, slot, part) = self.dbs[db].plain_record(key, &self.env)?;
+        let (handle, part) = self.dbs[db].plain_record(key, &self.env)?;
+        let slot = self.dbs[db].arena.get_mut(handle);
         let (&tag, packed) = slot.get(part.clone())?.split_first()?;
         if tag != Tag::Register as u8 {
             return None;
@@ -148,12 +160,14 @@ impl Shard {
         now: Now,
     ) -> Option<(Stamp, &'v [u8])> {
         let place = self.recent.place(key.hash);
+        if !place.may_be(key) || self.env.observed {
+            return Some(first);
+        }
         let arena = &mut self.dbs[db].arena;
-        let slot = arena.slot_mut(place.handle).filter(|_| !self.env.observed);
-        let Some(slot) = slot else {
+        let Some(slot) = arena.slot_mut(place.handle) else {
             return Some(first);
         };
-        let part = place.value_in(slot, key.hash, key.bytes);
+        let part = place.value_in(slot, key.bytes);
         let Some((_, packed)) = part
             .and_then(|part| slot.get_mut(part))
             .and_then(<[u8]>::split_first_mut)
@@ -161,13 +175,8 @@ impl Shard {
         else {
             return Some(first);
         };
-        let (mut next, mut times) = (Some(first), 0);
-        while let Some((stamp, value)) = next
-            && register::overwrite_in_place(packed, stamp, value)
-        {
-            times += 1;
-            next = more.next();
-        }
+        let mut next = Some(first);
+        let times = register::overwrite_each(packed, &mut next, more);
         if times > 0 {
             let mut access = record::stamp(slot);
             for _ in 0..if self.env.policy.lfu { times } else { 1 } {
@@ -189,20 +198,33 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) -> bool {
-        if keyed.strings != Tag::Register {
+        if keyed.strings != Tag::Register || self.env.snapshot.capturing {
             return false;
         }
-        let Some((handle, slot, part)) = self.dbs[db].plain_record(key, &self.env) else {
+        let place = self.recent.place(key.hash);
+        let noted = self.dbs[db].noted(place, key);
+        let found = match noted {
+            Some(part) => Some((place.handle, part)),
+            None => self.dbs[db].plain_record(key, &self.env),
+        };
+        let Some((handle, part)) = found else {
             return false;
         };
+        let slot = self.dbs[db].arena.get_mut(handle);
         if !overwrite(slot, part, stamp, value) {
             return false;
         }
         record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        self.recent.note(key.hash, handle, slot);
-        match self.env.observed {
+        let entry = match noted.is_some() {
+            true => place.entry,
+            false => {
+                self.recent.note(key.hash, handle, slot);
+                u32::MAX
+            }
+        };
+        match self.env.has_listeners {
             true => self.tell_observed((db as u8, key), keyed, stamp, value),
-            false => self.tell_overwritten((db as u8, key), keyed, u32::MAX, 1),
+            false => self.tell_overwritten((db as u8, key), keyed, entry, 1),
         }
         true
     }

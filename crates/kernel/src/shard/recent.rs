@@ -10,7 +10,7 @@
 
 use super::Shard;
 use super::record::{Compact, equal};
-use super::types::Warm;
+use super::types::{Key, Warm};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -73,13 +73,18 @@ impl Recent {
 }
 
 impl Place {
+    /// Asked first: another key's record would be a cache miss for nothing.
+    #[inline(always)]
+    pub(super) fn may_be(&self, key: Key<'_>) -> bool {
+        self.hash == key.hash && self.handle != 0
+    }
+
     /// Where the value lies, if the slot has the key's record, and that is as
     /// it was.
     #[inline(always)]
-    pub(super) fn value_in(&self, slot: &[u8], hash: u32, key: &[u8]) -> Option<Range<usize>> {
+    pub(super) fn value_in(&self, slot: &[u8], key: &[u8]) -> Option<Range<usize>> {
         let (name, value) = self.record.parts(slot)?;
-        let same = self.hash == hash && equal(slot.get(name)?, key);
-        same.then_some(value)
+        equal(slot.get(name)?, key).then_some(value)
     }
 }
 

@@ -97,7 +97,17 @@ impl Pair {
         }
         let known = self.quick.recent.knows(key.hash) && !self.quick.env.observed;
         let all = writes.iter().map(|(stamp, value)| (*stamp, &value[..]));
-        self.quick.put_registers((db, key), is_shared, all, now);
+        if is_shared && self.below(2) == 0 {
+            // As commands do, each by itself.
+            for (stamp, value) in all {
+                self.quick.begin_lattice(Writer { stamp });
+                let value = NewValue::Copy(value);
+                self.quick.set(db, key, value, ExpirySetting::Clear, now);
+                self.quick.end_lattice();
+            }
+        } else {
+            self.quick.put_registers((db, key), is_shared, all, now);
+        }
         let keyed = Keyed {
             strings: Tag::Register,
             is_shared,
@@ -249,6 +259,32 @@ fn the_short_ways_do_and_tell_what_the_long_ones_do() {
         short += pair.short;
     }
     assert!(short > 1000, "{short} short ways taken");
+}
+
+#[test]
+fn commands_find_the_place_of_a_key_that_was_written_lately() {
+    let mut shard = Shard::new(1);
+    shard.set_keying(Some(Arc::new(All)));
+    let now = Now::default();
+    let key = shard.key(b"hot");
+    shard.changeset().touch(0, shard.key(b"first"));
+    for time in 1..5 {
+        let stamp = Stamp {
+            time,
+            ..Stamp::ZERO
+        };
+        shard.begin_lattice(Writer { stamp });
+        let value = NewValue::Copy(b"value");
+        shard.set(0, key, value, ExpirySetting::Clear, now);
+        shard.end_lattice();
+        // The first write over another is the first that is noted.
+        if time > 1 {
+            let place = shard.recent.place(key.hash);
+            assert!(place.may_be(key));
+            assert_eq!(place.entry, 1, "it was not looked up anew");
+        }
+    }
+    assert_eq!(shard.changeset().updates(), 5);
 }
 
 #[test]
