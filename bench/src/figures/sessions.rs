@@ -2,15 +2,15 @@
 //! operations at a time.
 //!
 //! A session that stays with its worker, as a connection does, need not keep anything: there its level
-//! is what the worker does. One that may move keeps between operations what its level asks for, and
-//! brings it along to each; here it never moves, which costs as much.
+//! is what the worker does. One that may move notes what it has seen, and now and then goes elsewhere
+//! with all of that; here it comes back to the same worker, which costs as much.
 
 use anyhow::Result;
 use rufous_base::Now;
 use rufous_kernel::replicate::level::{
     Level, monotonic_reads, monotonic_writes, read_your_writes, writes_follow_reads,
 };
-use rufous_kernel::replicate::session::{Seen, Session};
+use rufous_kernel::replicate::session::{Seen, Session, State};
 use rufous_lattice::Stamp;
 
 use super::drive::{Client, Contestant, Reach};
@@ -20,6 +20,9 @@ use super::sixes::{OPERATIONS, STEPS, Way};
 
 /// Clients of a worker.
 const SESSIONS: usize = 512;
+/// After so many times six operations a session moves, and then the next one: each as often as this,
+/// of its own.
+pub const SIXES_A_MOVE: usize = 10_000;
 /// Keys of a request become so many operations.
 pub const OPERATIONS_PER_KEY: f64 = OPERATIONS as f64 / 2.0;
 
@@ -32,6 +35,8 @@ struct Served {
     keeps: bool,
     sessions: Vec<Session>,
     next: usize,
+    /// Times six operations since a session moved.
+    since_move: usize,
     horizon: u64,
     reply: Box<Value>,
     /// What a client has of the two records of a transaction.
@@ -74,6 +79,7 @@ impl Served {
             keeps: moves && is_of_sessions(level),
             sessions: vec![Session::new(level); SESSIONS],
             next: 0,
+            since_move: 0,
             horizon: 0,
             reply: Box::new([0; VALUE_BYTES]),
             own: Box::new([[0; VALUE_BYTES]; 2]),
@@ -82,6 +88,12 @@ impl Served {
 
     fn six(&mut self, records: &[Key; 2], now: Now) {
         self.next = (self.next + 1) % SESSIONS;
+        self.since_move += 1;
+        // Coprime: each has its turn.
+        if self.keeps && self.since_move == SIXES_A_MOVE + 1 {
+            self.since_move = 0;
+            self.leave(now);
+        }
         let mut stamp = None;
         for (step, &(record, writes)) in STEPS.iter().enumerate() {
             match (self.way.asks(step), writes) {
@@ -114,8 +126,20 @@ impl Served {
             self.reply[..bytes.len()].copy_from_slice(bytes);
         }
         if self.keeps {
-            let whole = self.level.has(&monotonic_reads::LEVEL);
-            self.seen(key, whole, now, |session, seen| session.after_read(seen));
+            self.after_read(key, now);
+        }
+    }
+
+    fn after_read(&mut self, key: &Key, now: Now) {
+        if !self.level.has(&monotonic_reads::LEVEL) && !self.level.has(&writes_follow_reads::LEVEL)
+        {
+            return;
+        }
+        let shard = &mut self.worker.shard;
+        let name = shard.key(key);
+        if let Some(replica) = shard.show_replica(0, name, now, &mut |_, _| {}) {
+            let newest = replica.newest.time;
+            self.sessions[self.next].after_read(Seen { db: 0, key, newest });
         }
     }
 
@@ -147,10 +171,8 @@ impl Served {
         let write = (stamp, worker.is_shared);
         worker.shard.put_register(0, name, write, value, now);
         if self.keeps {
-            let whole = self.level.has(&read_your_writes::LEVEL);
-            self.seen(key, whole, now, |session, seen| {
-                session.after_write(seen, stamp.time);
-            });
+            let newest = stamp.time;
+            self.sessions[self.next].after_write(Seen { db: 0, key, newest }, newest);
         }
     }
 
@@ -172,26 +194,19 @@ impl Served {
         }
     }
 
-    /// Tells the session how the key is now; with its whole state where the session keeps that.
-    fn seen(&mut self, key: &Key, whole: bool, now: Now, tell: impl Fn(&mut Session, Seen<'_>)) {
+    /// The session takes along what it knows.
+    fn leave(&mut self, now: Now) {
         let shard = &mut self.worker.shard;
-        let (name, mut chunks) = (shard.key(key), Vec::new());
-        let mut keep = |_, chunk: &[u8]| {
-            if whole {
-                chunks.push(chunk.to_vec());
-            }
-        };
-        let Some(replica) = shard.show_replica(0, name, now, &mut keep) else {
-            return;
-        };
-        let seen = Seen {
-            db: 0,
-            key,
-            newest: replica.newest.time,
-            tag: replica.tag,
-            chunks: &chunks,
-        };
-        tell(&mut self.sessions[self.next], seen);
+        self.sessions[self.next].leave(|db, key| {
+            let (name, mut chunks) = (shard.key(key), Vec::new());
+            let mut keep = |_, chunk: &[u8]| chunks.push(chunk.to_vec());
+            let replica = shard.show_replica(usize::from(db), name, now, &mut keep)?;
+            Some(State {
+                newest: replica.newest.time,
+                tag: replica.tag,
+                chunks,
+            })
+        });
     }
 
     /// Sessions forget what all replicas have.
@@ -266,6 +281,21 @@ mod tests {
                 assert_eq!(session.known(), 0);
             }
         }
+    }
+
+    #[test]
+    fn sessions_move_and_take_states_along() {
+        let (mut all, requests) = served("monotonic-reads", Way::Single, true);
+        all[0].since_move = SIXES_A_MOVE - TURN / 4;
+        all[0].update(&requests);
+        let before = all[0].sessions.iter().map(Session::known).sum::<usize>();
+        let now = all[0].worker.now();
+        all[0].next = 0;
+        all[0].leave(now);
+        // Notes of one key become one state.
+        let after = all[0].sessions.iter().map(Session::known).sum::<usize>();
+        assert!(all[0].since_move < TURN && (1..=before).contains(&after));
+        all[0].update(&requests);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Client {
     /// Of the history; another one after a crash.
     pub session: usize,
     pub home: usize,
+    /// Where its last operation was.
+    pub last: Option<usize>,
     pub keeps: Session,
     pub transaction: Option<Transaction>,
     /// Operations that are left for this round.
@@ -59,6 +61,7 @@ impl Client {
         Self {
             session,
             home,
+            last: None,
             keeps: Session::new(level(plan.mode)),
             transaction: None,
             left: 0,

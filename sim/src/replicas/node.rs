@@ -59,14 +59,6 @@ impl Keying for Table {
     }
 }
 
-/// A key as it is at a node: its newest time and its state in chunks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    pub tag: Tag,
-    pub newest: u64,
-    pub chunks: Vec<Vec<u8>>,
-}
-
 #[derive(Debug)]
 pub struct Node {
     pub number: usize,
@@ -225,12 +217,12 @@ impl Node {
         text
     }
 
-    pub fn show(&mut self, us: u64, key: &[u8]) -> Option<Shown> {
+    pub fn show(&mut self, us: u64, key: &[u8]) -> Option<State> {
         let (now, key) = (self.now(us), self.shard.key(key));
         let mut chunks = Vec::new();
         let mut keep = |_, chunk: &[u8]| chunks.push(chunk.to_vec());
         let replica = self.shard.show_replica(0, key, now, &mut keep)?;
-        Some(Shown {
+        Some(State {
             tag: replica.tag,
             newest: replica.newest.time,
             chunks,

@@ -203,6 +203,7 @@ impl Shard {
         }
         let place = self.recent.place(key.hash);
         let noted = self.dbs[db].noted(place, key);
+        let entry = noted.as_ref().map(|_| place.entry);
         let found = match noted {
             Some(part) => Some((place.handle, part)),
             None => self.dbs[db].plain_record(key, &self.env),
@@ -215,13 +216,10 @@ impl Shard {
             return false;
         }
         record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        let entry = match noted.is_some() {
-            true => place.entry,
-            false => {
-                self.recent.note(key.hash, handle, slot);
-                u32::MAX
-            }
-        };
+        if entry.is_none() {
+            self.recent.note(key.hash, handle, slot);
+        }
+        let entry = entry.unwrap_or(u32::MAX);
         match self.env.has_listeners {
             true => self.tell_observed((db as u8, key), keyed, stamp, value),
             false => self.tell_overwritten((db as u8, key), keyed, entry, 1),

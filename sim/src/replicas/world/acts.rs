@@ -4,7 +4,7 @@ use super::{Event, World};
 use crate::replicas::client::{Transaction, level, name_of, text_of, value_of};
 use crate::replicas::faults::Fault;
 use crate::replicas::history::{Event as Asked, Outcome, What};
-use crate::replicas::node::{Reply, Said, Shown};
+use crate::replicas::node::{Reply, Said};
 use crate::replicas::plan::Mode;
 use rufous_kernel::replicate::session::Seen;
 use rufous_kernel::replicate::transaction::{Runs, Transaction as Open};
@@ -59,6 +59,7 @@ impl World {
     fn operate(&mut self, client: usize, home: usize) {
         let key = self.random.index(self.plan.keys);
         let (at, name) = (self.owner(home, key), name_of(key));
+        self.arrive(client, home);
         let least = self.nodes[at].replicas.least();
         let keeps = &mut self.clients[client].keeps;
         keeps.prune(self.nodes[at].replicas.horizon());
@@ -67,10 +68,7 @@ impl World {
                 // Sessions that have seen so much do not occur: values are short.
                 unreachable!("a session keeps all it has seen");
             }
-            Ok(Some(state)) => {
-                let state = state.clone();
-                self.nodes[at].take_in(self.us, &name, &state);
-            }
+            Ok(Some(state)) => self.nodes[at].take_in(self.us, &name, &state),
             Ok(None) => {}
         }
         let only_reads = self.plan.places.get(client).is_some_and(|(_, only)| *only);
@@ -85,18 +83,11 @@ impl World {
             }
             false => What::Read(self.read(at, key)),
         };
-        if let Some(shown) = self.nodes[at].show(self.us, &name) {
-            let Shown {
-                tag,
-                newest,
-                chunks,
-            } = &shown;
+        if let Some(state) = self.nodes[at].show(self.us, &name) {
             let seen = Seen {
                 db: 0,
                 key: &name,
-                newest: *newest,
-                tag: *tag,
-                chunks,
+                newest: state.newest,
             };
             let keeps = &mut self.clients[client].keeps;
             match writes {
@@ -106,6 +97,21 @@ impl World {
         }
         let event = self.ask(client, key, what, None, at);
         self.say(at, Said::Reply(Reply::Event(event)));
+    }
+
+    /// A session that goes from one node to another takes along what it knows.
+    fn arrive(&mut self, client: usize, home: usize) {
+        let Self {
+            clients, nodes, us, ..
+        } = self;
+        let left = clients[client].last.replace(home);
+        let Some(left) = left.filter(|&left| left != home) else {
+            return;
+        };
+        clients[client].keeps.leave(|_, name| {
+            let at = nodes[left].placement.owner(name).index();
+            nodes[at].show(*us, name)
+        });
     }
 
     fn read(&mut self, at: usize, key: usize) -> Option<u64> {

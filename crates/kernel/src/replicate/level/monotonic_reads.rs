@@ -1,6 +1,6 @@
 //! Monotonic reads: what a session reads of a key never is older than what it
-//! has read of it. The session keeps what it reads, and merges it into the
-//! replica it asks next.
+//! has read of it. The session notes what it reads, and takes it along where it
+//! goes.
 
 use super::Spec;
 use crate::planted::{self, Planted};
@@ -14,6 +14,6 @@ pub const LEVEL: Spec = Spec {
 
 pub(crate) fn after_read(known: &mut Known, seen: Seen<'_>) {
     if !planted::is(Planted::ReadsNotKept) {
-        known.keep(seen);
+        known.note(seen);
     }
 }

@@ -1,5 +1,5 @@
 //! Read your writes: a session sees what it has written, whichever replica it
-//! asks. It keeps what its writes made of the keys.
+//! asks. It notes what it has written, and takes it along where it goes.
 
 use super::Spec;
 use crate::planted::{self, Planted};
@@ -13,6 +13,6 @@ pub const LEVEL: Spec = Spec {
 
 pub(crate) fn after_write(known: &mut Known, seen: Seen<'_>) {
     if !planted::is(Planted::WritesNotKept) {
-        known.keep(seen);
+        known.note(seen);
     }
 }

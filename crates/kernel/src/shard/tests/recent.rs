@@ -267,7 +267,8 @@ fn commands_find_the_place_of_a_key_that_was_written_lately() {
     shard.set_keying(Some(Arc::new(All)));
     let now = Now::default();
     let key = shard.key(b"hot");
-    shard.changeset().touch(0, shard.key(b"first"));
+    let first = shard.key(b"first");
+    shard.changeset().touch(0, first);
     for time in 1..5 {
         let stamp = Stamp {
             time,
