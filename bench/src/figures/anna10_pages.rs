@@ -7,6 +7,7 @@ use serde_json::json;
 use super::anna10::{CUT_PIPELINE, EVENTUAL, InProcess, Measured, Options, Row, SKEW, WORKERS};
 use super::rufous::GOSSIP_MS;
 use super::served::{self, Sample};
+use super::sessions;
 use super::sixes::{OPERATIONS, Way};
 use crate::plot::{Bar, Chart, Group};
 use crate::procfs::Machine;
@@ -258,14 +259,16 @@ fn in_process_method(options: &Options) -> String {
         "The same six operations of the same keys without connections and commands: {WORKERS} workers \
          as in [anna-4](anna-4.md), each with 512 sessions that do theirs in turn, windows of {} ms, {} \
          for each level. A session that stays with its worker, as every connection to a node does, \
-         keeps nothing: its level is what the worker does. One that *moves* keeps what it would \
-         need at another worker, the whole state of what it has read or written, until all replicas \
-         have it, and brings it along to every operation; no client of one node has to. Clients of \
-         the levels of transactions keep writes, and what they have read, in memory of their own. \
+         keeps nothing: its level is what the worker does. One that *moves* notes which keys it has \
+         read or written, until all replicas have that, and takes their whole states along when it \
+         goes; no client of one node has to. One in {} times six operations here is a session's \
+         first at another worker, for which the same one stands: what a move takes is in the \
+         figures, and who moves more often pays more. Clients of the levels of transactions keep writes, and what they have read, in memory of their own. \
          After the windows all replicas hold the same, or nothing is printed. *causal* is the \
          server's business, and only in the table above. The target is compared by CPU.",
         options.window().as_millis() / 2,
         options.windows(),
+        sessions::SIXES_A_MOVE,
     )
 }
 

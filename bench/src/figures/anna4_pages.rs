@@ -303,8 +303,8 @@ fn split_method(options: &Options) -> Vec<String> {
          messages from rings and merging them) and *multicast* (making an epoch's messages and \
          pushing them) happen seldom: the thread's CPU clock is read before and after each. *Other* \
          is the look at the clock and into the rings in each turn of 64 requests, timed from inside \
-         in every 128th turn that was not interrupted; it contains the clock readings that time it. \
-         *Request handling* is the rest of the threads' CPU time: hashing, stamps, finding, copying, \
+         in every 128th turn that was not interrupted; the two readings of the clock that time it, \
+         which other turns do not make, are taken off as a third one beside them lasts. *Request handling* is the rest of the threads' CPU time: hashing, stamps, finding, copying, \
          and noting the change for the epoch. Without merging at the sender every update would be a \
          state in a message to each other replica: 1 instead of 1 / *updates per key sent*.",
         options.windows()

@@ -20,8 +20,7 @@ use super::sixes::{OPERATIONS, STEPS, Way};
 
 /// Clients of a worker.
 const SESSIONS: usize = 512;
-/// After so many times six operations a session moves, and then the next one: each as often as this,
-/// of its own.
+/// One in so many times six operations of a worker's sessions is the first after a move.
 pub const SIXES_A_MOVE: usize = 10_000;
 /// Keys of a request become so many operations.
 pub const OPERATIONS_PER_KEY: f64 = OPERATIONS as f64 / 2.0;
@@ -89,8 +88,7 @@ impl Served {
     fn six(&mut self, records: &[Key; 2], now: Now) {
         self.next = (self.next + 1) % SESSIONS;
         self.since_move += 1;
-        // Coprime: each has its turn.
-        if self.keeps && self.since_move == SIXES_A_MOVE + 1 {
+        if self.keeps && self.since_move == SIXES_A_MOVE {
             self.since_move = 0;
             self.leave(now);
         }

@@ -96,18 +96,12 @@ impl Pair {
             writes.push((stamp, if other { self.value() } else { value }));
         }
         let known = self.quick.recent.knows(key.hash) && !self.quick.env.observed;
-        let all = writes.iter().map(|(stamp, value)| (*stamp, &value[..]));
-        if is_shared && self.below(2) == 0 {
-            // As commands do, each by itself.
-            for (stamp, value) in all {
-                self.quick.begin_lattice(Writer { stamp });
-                let value = NewValue::Copy(value);
-                self.quick.set(db, key, value, ExpirySetting::Clear, now);
-                self.quick.end_lattice();
-            }
-        } else {
-            self.quick.put_registers((db, key), is_shared, all, now);
+        if self.below(2) == 0 {
+            self.set_each(db, key, &writes);
+            return;
         }
+        let all = writes.iter().map(|(stamp, value)| (*stamp, &value[..]));
+        self.quick.put_registers((db, key), is_shared, all, now);
         let keyed = Keyed {
             strings: Tag::Register,
             is_shared,
@@ -117,6 +111,19 @@ impl Pair {
                 .put_register_anew((db, key), keyed, *stamp, value, now);
         }
         self.short += u64::from(known && self.quick.recent.knows(key.hash));
+    }
+
+    /// As commands do, one of which finds no places.
+    fn set_each(&mut self, db: usize, key: Key<'_>, writes: &[(Stamp, Vec<u8>)]) {
+        for &(stamp, ref value) in writes {
+            self.slow.recent = Default::default();
+            for shard in [&mut self.quick, &mut self.slow] {
+                shard.begin_lattice(Writer { stamp });
+                let value = NewValue::Copy(value);
+                shard.set(db, key, value, ExpirySetting::Clear, self.now);
+                shard.end_lattice();
+            }
+        }
     }
 
     fn merge(&mut self, db: usize, name: &[u8]) {
