@@ -326,6 +326,7 @@ mod tests {
             ("SADD cart:s apple", "cart:s"),
             ("HINCRBY cart:h f 1", "cart:h"),
             ("ZINCRBY cart:z 1 a", "cart:z"),
+            ("PFADD cart:p a b", "cart:p"),
         ] {
             let mut other = Rig::new();
             let first = other.run(&add.split(' ').map(str::as_bytes).collect::<Vec<_>>());
@@ -345,6 +346,21 @@ mod tests {
             }
             check(&mut rig, &format!("EXPIRE {key} 100"), ":0\r\n");
         }
+        // What is added since its time is counted alone.
+        check(&mut rig, "PFADD cart:p c", ":1\r\n");
+        check(&mut rig, "PFCOUNT cart:p", ":1\r\n");
+        check(&mut rig, "PEXPIRE cart:p 50", ":1\r\n");
+        check(&mut rig, "PFADD cart:p d", ":1\r\n");
+        check(&mut rig, "PFMERGE cart:p cart:p", "+OK\r\n");
+        check(&mut rig, "PTTL cart:p", ":50\r\n");
+        check(&mut rig, "PFCOUNT cart:p", ":2\r\n");
+        rig.now.unix_us += 50_000;
+        check(&mut rig, "PFCOUNT cart:p", ":0\r\n");
+        check(&mut rig, "TTL cart:p", ":-2\r\n");
+        check(&mut rig, "EXPIREAT cart:p 2000000000", ":0\r\n");
+        check(&mut rig, "PFADD cart:p c", ":1\r\n");
+        check(&mut rig, "EXPIRE cart:p 0", ":1\r\n");
+        check(&mut rig, "EXISTS cart:p", ":0\r\n");
     }
 
     /// Runs a request that writes to replicas; returns whether it was refused.
