@@ -24,7 +24,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 20] = [
+    pub const ALL: [(Fault, &'static str); 22] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -54,6 +54,8 @@ impl Fault {
         (Fault::Kernel(Planted::CountsNotHeld), "counts-not-held"),
         (Fault::Kernel(Planted::ForgottenEarly), "forgotten-early"),
         (Fault::Kernel(Planted::ChangeNotSent), "change-not-sent"),
+        (Fault::Kernel(Planted::UnseenReplaced), "unseen-replaced"),
+        (Fault::Kernel(Planted::SeenNotReplaced), "seen-not-replaced"),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

@@ -51,12 +51,13 @@ pub enum Probe {
     LatticeRefused,
     LatticeExec,
     TableChanged,
+    SiblingsShown,
 }
 
 use Probe::*;
 
 impl Probe {
-    pub const ALL: [Probe; 47] = [
+    pub const ALL: [Probe; 48] = [
         TurnWithManyInputs,
         RequestSplit,
         ReadHeld,
@@ -104,6 +105,7 @@ impl Probe {
         LatticeRefused,
         LatticeExec,
         TableChanged,
+        SiblingsShown,
     ];
 }
 

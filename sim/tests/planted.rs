@@ -165,10 +165,20 @@ fn counts_that_a_start_takes_for_older_than_what_was_forgotten() {
 #[test]
 fn transactions_that_other_workers_are_not_told_of() {
     let what = "what is written together differs";
-    caught_saying("dropped-effect", &lattice(), what, 200);
+    caught_saying("dropped-effect", &lattice(), what, 400);
 }
 
 #[test]
 fn replicas_that_go_back_behind_what_they_have_shown() {
     caught_saying("merge-skipped", &lattice(), "which it has to", 200);
+}
+
+#[test]
+fn writes_with_causal_order_that_replace_what_they_have_not_seen() {
+    caught_saying("unseen-replaced", &lattice(), "", 100);
+}
+
+#[test]
+fn writes_with_causal_order_that_leave_what_they_have_seen() {
+    caught_saying("seen-not-replaced", &lattice(), "again", 100);
 }

@@ -52,6 +52,10 @@ pub enum Planted {
     CountsNotHeld,
     /// What is forgotten while a snapshot is under way is left out of it.
     SnapshotMissesForgotten,
+    /// A write with causal order replaces also what it has not seen.
+    UnseenReplaced,
+    /// A write with causal order replaces nothing.
+    SeenNotReplaced,
 }
 
 #[cfg(feature = "planted-faults")]

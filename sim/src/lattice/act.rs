@@ -16,6 +16,17 @@ pub(super) enum Deed {
         px: Option<u64>,
         over: Vec<Thing>,
     },
+    /// A string with causal order is written or deleted, in the place of what
+    /// its writer had seen; `None`: nobody knows what that was.
+    Replace {
+        key: usize,
+        value: Option<Thing>,
+        over: Option<Vec<Thing>>,
+        /// What he may have seen besides.
+        perhaps: Vec<Thing>,
+        /// A token says what was seen, and not what the connection did before.
+        by_token: bool,
+    },
     /// It turned out that nothing was to be done.
     Nothing {
         key: usize,
@@ -55,6 +66,7 @@ impl Deed {
     pub(super) fn key(&self) -> Option<usize> {
         match *self {
             Deed::Write { key, .. }
+            | Deed::Replace { key, .. }
             | Deed::Nothing { key }
             | Deed::Rewrite { key }
             | Deed::Add { key, .. }

@@ -1,6 +1,6 @@
 //! What replies to clients of lattice keyspaces say.
 
-use super::{Ask, Asked, Lattice, Thing, View};
+use super::{Ask, Asked, Kind, Lattice, Thing, View};
 use crate::client::refusal;
 use rufous_resp::Reply;
 
@@ -74,6 +74,7 @@ impl Lattice {
 
     fn shown(&mut self, client: usize, key: usize, reply: &Reply) -> Result<(), String> {
         let view = self.view(key, reply)?;
+        self.note_token(client, key, reply, &view);
         let Some(worker) = self.auditor(client) else {
             return self.look(client, key, &view);
         };
@@ -91,7 +92,9 @@ impl Lattice {
                 view.things.insert(thing(text)?);
             }
             Reply::Array(all) => {
-                for element in all {
+                // Before concurrent values there is a token.
+                let skipped = usize::from(self.keys[key].kind == Kind::Note);
+                for element in &all[skipped.min(all.len())..] {
                     let Reply::Bulk(text) = element else {
                         return Err(format!("no element: {element:?}"));
                     };

@@ -11,7 +11,7 @@ fn words(all: &[&[u8]]) -> Words {
 }
 
 /// A thing as it is written.
-fn text(thing: Thing) -> Vec<u8> {
+pub(super) fn text(thing: Thing) -> Vec<u8> {
     let mut text = format!("m{thing}").into_bytes();
     // Now and then one that does not fit into a record, or a part of a log.
     if thing.is_multiple_of(17) {
@@ -70,6 +70,7 @@ impl Lattice {
             Kind::Sorted => words(&[b"ZRANGE", name, b"0", b"-1"]),
             Kind::HashCount | Kind::ClearedHash => words(&[b"HGET", name, b"n"]),
             Kind::ScoreCount | Kind::ClearedScore => words(&[b"ZSCORE", name, b"n"]),
+            Kind::Note => words(&[b"CAUSAL.GET", name]),
             _ => words(&[b"GET", name]),
         }
     }
@@ -94,7 +95,9 @@ impl Lattice {
             4..7 => self.ask_the_impossible(client, key, bytes),
             7..22 => self.transaction(client, db, &keys, now_us, bytes),
             22..30 => {
-                let several: Vec<_> = (0..3).map(|_| *random.pick(&keys)).collect();
+                let other = |key: &&usize| self.keys[**key].kind != Kind::Note;
+                let others: Vec<_> = keys.iter().filter(other).copied().collect();
+                let several: Vec<_> = (0..3).map(|_| *random.pick(&others)).collect();
                 encode::request(bytes, &["MULTI"]);
                 for key in &several {
                     encode::request(bytes, &self.reading(*key));
@@ -125,6 +128,9 @@ impl Lattice {
         for deed in &deeds {
             match deed {
                 Deed::Write {
+                    value: Some(thing), ..
+                }
+                | Deed::Replace {
                     value: Some(thing), ..
                 }
                 | Deed::Add { thing, .. } => {
@@ -191,7 +197,11 @@ impl Lattice {
             &[b"HSETNX", name, b"m0", b"m0"],
             &[b"RENAME", name, b"strict:none"],
         ];
-        let request = self.clients[client].random.pick(&all);
+        // At level causal the value of a string may be taken by several.
+        let space = self.keys[key].space.map(|at| &self.spaces[at]);
+        let is_causal = space.is_some_and(|space| space.level == "causal");
+        let most = if is_causal { 4 } else { all.len() };
+        let request = self.clients[client].random.pick(&all[..most]);
         encode::request(bytes, request);
         self.clients[client].ask(Ask::Impossible, 1);
     }
@@ -210,6 +220,9 @@ impl Lattice {
         }
         if kind.counts() {
             return self.count(client, key, &name);
+        }
+        if kind == Kind::Note {
+            return self.write_note(client, key, &name);
         }
         let chance = match kind {
             Kind::Grown => 0,
@@ -383,7 +396,7 @@ impl Lattice {
             _ => {
                 let any = |key: &&usize| {
                     let kind = self.keys[**key].kind;
-                    kind != Kind::Group && !kind.is_cleared()
+                    !matches!(kind, Kind::Group | Kind::Note) && !kind.is_cleared()
                 };
                 let any: Vec<_> = keys.iter().filter(any).copied().collect();
                 let some: Vec<_> = (0..3).map(|_| *random.pick(&any)).collect();

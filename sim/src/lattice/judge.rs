@@ -182,9 +182,12 @@ impl Lattice {
     fn judge_things(&self, key: usize, view: &View, sure: &BTreeSet<usize>) -> Result<(), String> {
         let mut gone = BTreeSet::new();
         for (number, _, deed) in self.deeds(key) {
-            if let Deed::Remove { covered, .. } = deed
-                && sure.contains(&number)
-            {
+            let covered = match deed {
+                Deed::Remove { covered, .. } => &covered[..],
+                Deed::Replace { over, .. } => over.as_deref().unwrap_or_default(),
+                _ => continue,
+            };
+            if sure.contains(&number) {
                 gone.extend(covered.iter().copied());
             }
         }
@@ -195,7 +198,11 @@ impl Lattice {
             self.is_made(key, *thing)?;
         }
         for (number, act, deed) in self.deeds(key) {
-            let Deed::Add { thing, .. } = deed else {
+            let (Deed::Add { thing, .. }
+            | Deed::Replace {
+                value: Some(thing), ..
+            }) = deed
+            else {
                 continue;
             };
             let there = view.things.contains(thing);

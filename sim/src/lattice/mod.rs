@@ -9,12 +9,14 @@
 //!
 //! - [`space`]: the keyspaces and keys of a run
 //! - [`act`]: what was done, and how sure that is
+//! - [`note`]: strings with causal order
 //! - [`ask`], [`answer`]: what clients ask for, and what replies say
 
 mod act;
 mod answer;
 mod ask;
 mod judge;
+mod note;
 mod session;
 mod space;
 
@@ -176,8 +178,12 @@ impl Lattice {
         let mut r = Random::new(plan.seed, "lattice");
         let count = r.between(2, 5) as usize;
         let client = |n| LatticeClient::new(plan.seed, n, plan.lattice_commands / count as u64);
-        let spaces = space::spaces(&mut r);
-        let (keys, groups) = space::keys(&mut r, &spaces);
+        let mut spaces = space::spaces(&mut r);
+        let (mut keys, groups) = space::keys(&mut r, &spaces);
+        if let Some(space) = space::causal(&mut Random::new(plan.seed, "causal lattice")) {
+            keys.extend(space::notes(spaces.len(), &space));
+            spaces.push(space);
+        }
         Self {
             clients: (0..count + AUDITORS).map(client).collect(),
             declared: r.chance(0.3),

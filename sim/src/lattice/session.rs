@@ -5,20 +5,22 @@
 //! A thing may need others: who is shown it has to be shown them from then on.
 
 use super::act::Deed;
+use super::note::Noted;
 use super::{Kind, Lattice, Thing, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Session {
     /// Things that were shown to it or that it has added, by key.
-    known: BTreeMap<usize, BTreeSet<Thing>>,
+    pub(super) known: BTreeMap<usize, BTreeSet<Thing>>,
     /// Of these, those that it has added.
     own: BTreeSet<(usize, Thing)>,
     /// What it has removed.
-    gone: BTreeSet<Thing>,
+    pub(super) gone: BTreeSet<Thing>,
     /// The value of a register, and those before it.
     now: BTreeMap<usize, Thing>,
     past: BTreeMap<usize, BTreeSet<Thing>>,
+    pub(super) notes: BTreeMap<usize, Noted>,
     /// Of the node.
     pub(super) life: usize,
 }
@@ -99,6 +101,7 @@ impl Lattice {
                 };
                 session.gone.extend(covered.iter());
             }
+            Deed::Replace { .. } => session.learn_note(deed),
             Deed::Nothing { .. }
             | Deed::Rewrite { .. }
             | Deed::Count { .. }
@@ -125,6 +128,10 @@ impl Lattice {
             |thing: &Thing| !view.things.contains(thing) && !self.may_be_removed(key, *thing);
         if let Some(thing) = session.known(key).find(lost) {
             return Err(format!("{name} does not show {thing}, which it has to"));
+        }
+        if kind == Kind::Note {
+            let session = &mut self.clients[client].session;
+            session.read_note(key, view);
         }
         for thing in &view.things {
             self.know(client, key, *thing);
@@ -187,7 +194,9 @@ impl Lattice {
             Deed::Add {
                 key: at, thing: t, ..
             } => (*at, *t) == (key, thing),
-            Deed::Write { key: at, value, .. } => (*at, *value) == (key, Some(thing)),
+            Deed::Write { key: at, value, .. } | Deed::Replace { key: at, value, .. } => {
+                (*at, *value) == (key, Some(thing))
+            }
             _ => false,
         });
         match here {
@@ -204,6 +213,9 @@ impl Lattice {
         let Some(made) = self.made.get(&thing).map(|act| &self.acts[*act]) else {
             return true;
         };
+        if self.keys[key].kind == Kind::Note && self.may_be_replaced(key, thing, made) {
+            return true;
+        }
         let whole = |act: &usize| {
             let removes = |deed: &Deed| matches!(deed, Deed::Remove { thing: None, key: at, .. } if *at == key);
             self.acts[*act].deeds.iter().any(removes)

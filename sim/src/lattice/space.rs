@@ -116,6 +116,8 @@ pub enum Kind {
     Register,
     /// A string that has a time to live now and then.
     Fleeting,
+    /// A string with causal order, whose concurrent values are all read.
+    Note,
     /// A string that transactions write together with others.
     Group,
     Set,
@@ -155,6 +157,38 @@ pub struct Key {
     pub db: usize,
     /// None: a strict key.
     pub space: Option<usize>,
+}
+
+/// One whose strings have causal order, in some runs.
+pub(super) fn causal(r: &mut Random) -> Option<Space> {
+    let cut = r.chance(0.25);
+    let space = Space {
+        name: "notes".into(),
+        level: "causal",
+        threads: if cut {
+            0
+        } else {
+            r.weighted(&[(4, 0), (1, 2)])
+        },
+        cut,
+        gossip_ms: r.skewed(1, 300),
+        is_fixed: true,
+        db: 4,
+    };
+    r.chance(0.6).then_some(space)
+}
+
+/// Its keys.
+pub(super) fn notes(number: usize, space: &Space) -> impl Iterator<Item = Key> {
+    let kinds = [Kind::Note, Kind::Note, Kind::Note, Kind::Grown, Kind::Set];
+    kinds.into_iter().enumerate().map(move |(n, kind)| Key {
+        name: format!("{}:{kind:?}{n}", space.name)
+            .to_lowercase()
+            .into_bytes(),
+        kind,
+        db: space.db,
+        space: Some(number),
+    })
 }
 
 pub(super) fn keys(r: &mut Random, spaces: &[Space]) -> (Vec<Key>, Vec<Vec<usize>>) {

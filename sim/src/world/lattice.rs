@@ -3,7 +3,7 @@
 use super::network::Link;
 use super::{CALM_LIMIT_US, Power, What, World};
 use crate::client::State;
-use crate::lattice::{Ask, Judged};
+use crate::lattice::{Ask, Judged, Kind};
 use crate::probes::Probe;
 use crate::seat::Arrival;
 use crate::trace::show;
@@ -105,6 +105,11 @@ impl World {
                 (Ask::Impossible, Some(Reply::Error(_))) => self.probes.hit(Probe::LatticeRefused),
                 (Ask::Table, Some(Reply::Simple(_))) => self.probes.hit(Probe::TableChanged),
                 (Ask::Act(_), Some(Reply::Array(_))) => self.probes.hit(Probe::LatticeExec),
+                (Ask::Look(keys), Some(Reply::Array(all)))
+                    if self.lattice.keys[keys[0]].kind == Kind::Note && all.len() > 2 =>
+                {
+                    self.probes.hit(Probe::SiblingsShown);
+                }
                 _ => {}
             }
             if let Err(problem) = self.lattice.answer(number, asked, self.now_us) {

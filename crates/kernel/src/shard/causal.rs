@@ -8,6 +8,7 @@
 use super::lattice::Keyed;
 use super::types::{Any, Key};
 use super::{Env, Shard};
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::ValueError;
 use rufous_datatype::algebra::Algebra;
@@ -78,6 +79,12 @@ impl Shard {
         if self.is_plain(db, key, now) {
             self.remove_strictly(db, key, now);
         }
+        let nothing = Seen::default();
+        let context = match context {
+            Some(_) if planted::is(Planted::UnseenReplaced) => None,
+            Some(_) if planted::is(Planted::SeenNotReplaced) => Some(&nothing),
+            context => context,
+        };
         let stamp = self.rise_above(db, key, now, |view| siblings::seen(view).newest())?;
         let keying = self.env.keying.clone();
         let is_replica = |replica| keying.as_ref().is_some_and(|k| k.is_replica(replica));
