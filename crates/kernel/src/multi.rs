@@ -107,7 +107,7 @@ pub struct Multi {
     pub batch: Box<Batch>,
     /// Which table of keyspaces its keys' owners were found by.
     pub mark: u16,
-    /// Of a transaction that may have lattice keys.
+    /// Of a transaction: its keys may be others' by the time that they are held.
     pub plan: Option<Box<ExecPlan>>,
     /// The embedder's number of a transaction, which it runs itself.
     pub exec: Option<u64>,

@@ -158,12 +158,13 @@ impl Lattice {
         self.clients[client].ask(Ask::Act(number), wanted);
     }
 
-    /// Epochs of another length, another level, a keyspace of no keys.
+    /// Epochs of another length, another level, other replicas of keys that are
+    /// there or none, a keyspace of no keys.
     fn change_table(&mut self, client: usize, bytes: &mut Vec<u8>) {
         let random = &mut self.clients[client].random;
         let space = random.pick(&self.spaces);
         let (name, gossip) = (&space.name[..], random.skewed(1, 300).to_string());
-        match random.below(4) {
+        match random.below(6) {
             0 if !space.is_fixed => {
                 let level = random.pick(&["eventual", "pram", "item-cut"]);
                 encode::request(bytes, &["KEYSPACE", "ALTER", name, "LEVEL", level]);
@@ -177,6 +178,12 @@ impl Lattice {
                 encode::request(bytes, &[&words[..], &["REGIME", "lattice"]].concat());
             }
             3 => encode::request(bytes, &["KEYSPACE", "DROP", "none"]),
+            // Who connects next makes it again.
+            4 if !space.is_fixed => encode::request(bytes, &["KEYSPACE", "DROP", name]),
+            5 if !space.is_fixed => {
+                let regime = random.pick(&["strict", "lattice"]);
+                encode::request(bytes, &["KEYSPACE", "ALTER", name, "REGIME", regime]);
+            }
             _ => encode::request(bytes, &["KEYSPACE", "ALTER", name, "GOSSIP", &gossip]),
         }
         self.clients[client].ask(Ask::Table, 1);
@@ -184,7 +191,9 @@ impl Lattice {
 
     fn ask_the_impossible(&mut self, client: usize, key: usize, bytes: &mut Vec<u8>) {
         let name = &self.keys[key].name[..];
-        if self.keys[key].space.is_none() {
+        // Where it is strict by now, it can be done.
+        let space = self.keys[key].space.map(|space| &self.spaces[space]);
+        if !space.is_some_and(|space| space.is_fixed) {
             encode::request(bytes, &["PING"]);
             return self.clients[client].ask(Ask::Table, 1);
         }

@@ -102,7 +102,7 @@ pub(super) fn spaces(r: &mut Random) -> Vec<Space> {
             },
             cut,
             gossip_ms: gossip.max(r.skewed(1, 300)),
-            is_fixed: r.chance(0.8),
+            is_fixed: r.chance(0.6),
             db: 4 + usize::from(r.chance(0.2)),
         }
     };

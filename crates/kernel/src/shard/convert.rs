@@ -6,8 +6,9 @@ use super::Shard;
 use super::causal::shown_expiry;
 use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
 use crate::durable::effect::Effect;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, Keyspaces};
 use rufous_base::Now;
+use rufous_base::limits::DATABASES;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::hll::{self, Registers};
@@ -32,6 +33,13 @@ pub fn strings(keyspace: &Keyspace) -> Tag {
         true => Tag::Siblings,
         false => Tag::Register,
     }
+}
+
+/// Whether a key that goes from one lattice keyspace, or none, to another is
+/// replicated otherwise there.
+pub fn reshapes((from, to): (Option<&Keyspace>, Option<&Keyspace>), workers: usize) -> bool {
+    let shape = |keyspace: &Keyspace| (keyspace.spread(workers), strings(keyspace));
+    from.map(shape) != to.map(shape)
 }
 
 /// Why a value cannot go from one lattice keyspace, or none, to another.
@@ -138,6 +146,38 @@ impl Shard {
         };
         self.env.tell(key, db as u8, &effect);
         self.dbs[db].drop_replica(key, &mut self.env);
+    }
+
+    /// A log has come to a change of the table: what it has of replicas that
+    /// were converted then was dropped, and what is there still follows.
+    pub(super) fn drop_reshaped(&mut self, old: &Keyspaces, new: &Keyspaces, workers: usize) {
+        if !old.has_lattice() {
+            return;
+        }
+        for db in 0..DATABASES {
+            let mut names = Vec::<Box<[u8]>>::new();
+            let mut take = |key: &[u8]| {
+                let from = old.lattice(key);
+                if from.is_some() && reshapes((from, new.lattice(key)), workers) {
+                    names.push(key.into());
+                }
+            };
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                cursor = self.scan(db, at, 1024, Now::default(), &mut |item| take(item.key));
+            }
+            let mut from = Some(Box::<[u8]>::default());
+            while let Some(at) = from {
+                let (graves, next) = self.graves(db, &at, 1024);
+                graves.iter().for_each(|name| take(name));
+                from = next;
+            }
+            for name in names {
+                self.forget_held(db as u8, &name);
+                let key = self.key(&name);
+                self.dbs[db].drop_replica(key, &mut self.env);
+            }
+        }
     }
 
     fn give_deadline(&mut self, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {

@@ -40,6 +40,8 @@ struct Count {
 /// See the module's description; of one partition.
 #[derive(Debug, Default)]
 pub struct Held {
+    /// How many workers the node had that wrote these files.
+    pub(super) workers: usize,
     horizon: u64,
     counts: BTreeMap<Name, Vec<Count>>,
 }
@@ -145,15 +147,18 @@ pub(crate) fn bring_back(
 }
 
 impl Shard {
-    /// What is applied from now on is of files.
-    pub fn hold_counts(&mut self) {
-        self.held = Some(Box::default());
+    /// What is applied from now on is of files of a node with so many workers.
+    pub fn hold_counts(&mut self, workers: usize) {
+        self.held = Some(Box::new(Held {
+            workers,
+            ..Held::default()
+        }));
     }
 
     /// One for the data of files that are another's.
-    pub(crate) fn of_files(seed: u64) -> Box<Self> {
+    pub(crate) fn of_files(seed: u64, workers: usize) -> Box<Self> {
         let mut shard = Box::new(Self::new(seed));
-        shard.hold_counts();
+        shard.hold_counts(workers);
         shard
     }
 

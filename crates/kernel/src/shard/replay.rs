@@ -214,8 +214,12 @@ impl Shard {
     /// Keeps the table of keyspaces for whoever loads.
     fn keep_keyspaces(&mut self, bytes: &[u8]) -> Result<(), NotAnEffect> {
         let table = Keyspaces::decode(bytes)?;
-        if table.version() >= self.keyspaces.version() {
-            self.keyspaces = Arc::new(table);
+        if table.version() > self.keyspaces.version() {
+            let old = std::mem::replace(&mut self.keyspaces, Arc::new(table));
+            if let Some(workers) = self.held.as_ref().map(|held| held.workers) {
+                let new = Arc::clone(&self.keyspaces);
+                self.drop_reshaped(&old, &new, workers);
+            }
         }
         Ok(())
     }

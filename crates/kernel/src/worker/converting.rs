@@ -11,7 +11,10 @@
 //! 2. Every worker takes the table over and converts its keys, in the same
 //!    piece of the log that has the table: a start finds both or neither. The
 //!    primary makes plain values replicated and replicas plain; other replicas
-//!    go.
+//!    go. A start drops what a log has of replicas before such a table
+//!    ([`crate::shard::Shard::apply`]): all that there still is of them the
+//!    primary's log has behind it, and what was deleted and forgotten must not
+//!    come back from a log that says less than others did.
 //! 3. Another drain: nobody lets go before the new replicas are everywhere.
 
 use super::replicating::each_grave;
@@ -20,6 +23,7 @@ use crate::keyspace::{Keyspace, Keyspaces};
 use crate::lock::Ticket;
 use crate::multi::Multi;
 use crate::program::Program;
+use crate::shard::convert::reshapes;
 use crate::shard::{Item, convert};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, Output, WorkerId};
@@ -98,12 +102,6 @@ impl Findings {
 
 /// The lattice keyspaces that a key leaves and comes to.
 type Move<'a> = (Option<&'a Keyspace>, Option<&'a Keyspace>);
-
-/// Whether that changes how the key is replicated.
-fn reshapes((from, to): Move<'_>, workers: usize) -> bool {
-    let shape = |keyspace: &Keyspace| (keyspace.spread(workers), convert::strings(keyspace));
-    from.map(shape) != to.map(shape)
-}
 
 /// What workers tell one another.
 #[derive(Debug)]

@@ -95,7 +95,7 @@ impl<P: Program> Worker<P> {
                 self.park_judged(Scope::keys(named(&args)), &header, args, (from, table));
                 true
             } else if is_stale
-                && self.refuses_stale(&header, &args, &mut [args.get(key)].into_iter(), out)
+                && self.refuses_stale(from, &header, &args, &mut [args.get(key)].into_iter(), out)
             {
                 false
             } else {

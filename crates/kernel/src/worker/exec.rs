@@ -155,7 +155,7 @@ impl<P: Program> Worker<P> {
     /// Holds everything that a transaction needs.
     pub fn hold_all(&mut self, plan: ExecPlan) {
         // Its keys may be others' by the time that they are held.
-        let again = self.placement.has_lattice().then(|| plan.clone());
+        let again = plan.clone();
         let mut parts = BTreeMap::<WorkerId, Part>::new();
         if plan.whole {
             let all = (0..self.placement.workers()).map(|w| (WorkerId(w as u16), Part::default()));
@@ -176,7 +176,7 @@ impl<P: Program> Worker<P> {
         }
         let mut multi = Multi::on_exec(plan.exec, parts, plan.whole, plan.touch);
         multi.client = plan.client;
-        multi.plan = again.map(Box::new);
+        multi.plan = Some(Box::new(again));
         self.start(multi);
     }
 

@@ -208,11 +208,13 @@ impl<P: Program> Worker<P> {
         let plans = plan.folder.plans.iter();
         let mine = plans.filter(|p| usize::from(p.partition) % workers == self.id.index());
         let seed = self.durable.hash_seed;
-        self.shard.hold_counts();
+        // As many as there are partitions wrote them.
+        let writers = plan.folder.plans.len();
+        self.shard.hold_counts(writers);
         let parts: Vec<_> = mine
             .map(|p| Part {
                 loader: Loader::new(p.clone()),
-                staging: plan.moves.then(|| Shard::of_files(seed)),
+                staging: plan.moves.then(|| Shard::of_files(seed, writers)),
             })
             .collect();
         let bytes = parts.iter().map(|p| p.loader.progress().1).sum();

@@ -113,7 +113,7 @@ impl<P: Program> Worker<P> {
             _ => &[],
         };
         let mut keys = keys.iter().map(|key| &*key.1);
-        let is_refused = is_stale && self.refuses_stale(&header, &args, &mut keys, out);
+        let is_refused = is_stale && self.refuses_stale(origin, &header, &args, &mut keys, out);
         if !is_refused
             && self.may_run(now, &header, out)
             && let Some(wait) = self.run(now, &header, args.reborrow(), out)

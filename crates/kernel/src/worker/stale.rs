@@ -2,10 +2,11 @@
 //! were judged, and sent to where they are, by a table that is no longer.
 //!
 //! What waited at the worker of its own connection is run over whichever
-//! workers have its keys now. What came from another worker and has no replica
-//! here any more is not done, and the client is told to send it again: to send
-//! it back would let a later request of the same connection overtake it. What
-//! a lattice key refuses is refused.
+//! workers have its keys now. What came from another worker that goes elsewhere
+//! with these keys now, be it to its own replicas, is not done, and the client is
+//! told to send it again: to send it back would let a later request of the same
+//! connection overtake it, and to do it here would have a connection write to
+//! one replica and read another. What a lattice key refuses is refused.
 
 use super::spanning::Release;
 use super::{Completions, Message, Work, Worker};
@@ -25,22 +26,25 @@ impl<P: Program> Worker<P> {
         self.lattice.table.version() as u16
     }
 
-    /// Whether this worker answers for a key.
-    fn is_here(&self, key: &[u8]) -> bool {
-        self.placement.owners(key).any(|owner| owner == self.id)
+    /// Whether this worker answers for a key to the connections of another, or
+    /// its own.
+    fn is_here(&self, origin: WorkerId, key: &[u8]) -> bool {
+        let placement = self.placement.clone().seen_by(origin);
+        placement.owner(key) == self.id
     }
 
     /// Whether a request that was judged by another table is not to be run; its
     /// reply was appended then.
     pub(super) fn refuses_stale(
         &self,
+        origin: WorkerId,
         header: &Header,
         args: &Args<'_>,
         keys: &mut dyn Iterator<Item = &[u8]>,
         out: &mut Output,
     ) -> bool {
         let mut keys = keys;
-        if Iterator::any(&mut keys, |key| !self.is_here(key)) {
+        if Iterator::any(&mut keys, |key| !self.is_here(origin, key)) {
             P::refuse(header.command, AGAIN, header.resp3, out);
             return true;
         }
@@ -68,7 +72,7 @@ impl<P: Program> Worker<P> {
         let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else {
             return Some(batch);
         };
-        if !is_stale || origin != self.id || keys.iter().all(|key| self.is_here(&key.1)) {
+        if !is_stale || origin != self.id || keys.iter().all(|key| self.is_here(origin, &key.1)) {
             return Some(batch);
         }
         let keys = keys.clone();
@@ -101,16 +105,9 @@ impl<P: Program> Worker<P> {
         if multi.mark == self.table_mark() || !is_of_keys {
             return Some(multi);
         }
-        let has_moved = |g: &Gathered| {
-            let mut owners = self.placement.owners(&g.key.1);
-            !owners.any(|owner| owner == g.owner)
-        };
+        let has_moved = |g: &Gathered| self.placement.owner(&g.key.1) != g.owner;
         // Nobody waits for a lattice key, and only those move.
         if multi.waiter.is_some() || !multi.gathered.iter().any(has_moved) {
-            return Some(multi);
-        }
-        if multi.exec.is_some() && multi.plan.is_none() {
-            debug_assert!(false, "it knew of no lattice keys");
             return Some(multi);
         }
         self.release_all(now, std::mem::take(&mut multi.held), completions);

@@ -1,6 +1,7 @@
 //! Tests of the whole shard.
 
 mod collections;
+mod converted;
 mod guarantees;
 mod journal;
 mod lattice;
