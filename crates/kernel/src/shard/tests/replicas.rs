@@ -55,6 +55,10 @@ pub(super) trait Model: Clone + Debug + Default {
     /// The replica has forgotten what was deleted up to there.
     fn forget(&mut self, horizon: u64);
     fn shown(&self) -> String;
+    /// A loss of power from now on keeps what is promised.
+    fn may_restart(&self) -> bool {
+        true
+    }
     /// The shard shows what this says.
     fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now);
 }
@@ -190,6 +194,9 @@ pub(super) struct World<M> {
     under_way: Vec<Sent<M>>,
     us: u64,
     rng: Rng,
+    /// Not after [`Model::may_restart`] has said no.
+    may_restart: bool,
+    restarts_always: bool,
 }
 
 impl<M: Model> World<M> {
@@ -199,6 +206,8 @@ impl<M: Model> World<M> {
             under_way: Vec::new(),
             us: 1_000_000,
             rng: Rng::new(seed),
+            may_restart: true,
+            restarts_always: false,
         }
     }
 
@@ -355,6 +364,7 @@ impl<M: Model> World<M> {
             for (name, model) in &mut replica.model {
                 let key = replica.shard.key(name);
                 model.expire(now);
+                self.may_restart &= self.restarts_always || model.may_restart();
                 model.check(&mut replica.shard, key, now);
             }
         }
@@ -367,7 +377,7 @@ impl<M: Model> World<M> {
             9..16 => self.deliver(),
             16 => self.cut(),
             17 => self.save(),
-            18 if self.below(6) == 0 => self.restart(),
+            18 if self.below(6) == 0 && self.may_restart => self.restart(),
             _ => {
                 let (horizon, at) = (self.horizon(), self.below(REPLICAS as u64) as usize);
                 let (budget, now) = (1 + self.below(4) as usize, self.now());
@@ -403,7 +413,12 @@ impl<M: Model> World<M> {
 
 /// Random steps, and then quiet.
 pub(super) fn run<M: Model>(seed: u64, steps: usize) {
+    run_with::<M>(seed, steps, false);
+}
+
+pub(super) fn run_with<M: Model>(seed: u64, steps: usize, restarts_always: bool) {
     let mut world = World::<M>::new(seed);
+    world.restarts_always = restarts_always;
     for _ in 0..steps {
         world.step();
     }
