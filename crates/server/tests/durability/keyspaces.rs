@@ -97,6 +97,70 @@ fn replicas_agree_and_outlive_kills_with_any_number_of_workers() {
     assert_eq!(node.run("EXISTS g:last"), crate::audit::wire::Reply::Int(0));
 }
 
+/// Nothing that was deleted is remembered any more.
+#[track_caller]
+fn forget(node: &Node) {
+    let mut client = Client::connect(node.port);
+    node.until("deletions are forgotten", || {
+        let info = client.words("INFO keyspaces").bulk();
+        String::from_utf8_lossy(&info).contains("replica_graves_bytes:0\r")
+    });
+}
+
+#[test]
+fn counts_begun_anew_outlive_kills_with_any_number_of_workers() {
+    let (_temporary, dir) = folder();
+    let always = "--appendfsync always";
+    let node = Node::start(&dir, always);
+    let create = "KEYSPACE CREATE shared PREFIX g: REGIME lattice GOSSIP 20";
+    let mut clients = at_each_worker(&node);
+    assert_eq!(clients[0].words(create), ok());
+    let count = |clients: &mut [Client], by: i64| {
+        for client in clients {
+            client.words(&format!("INCRBY g:n {by}")).int();
+            client.words(&format!("HINCRBY g:h f {by}")).int();
+            client.words(&format!("ZINCRBY g:z {by} m")).bulk();
+        }
+    };
+    count(&mut clients, 5);
+    assert_eq!(clients[0].words("PFADD g:p a"), Reply::Int(1));
+    let all = |client: &mut Client, sum: i64| {
+        let number = Reply::Bulk(sum.to_string().into_bytes());
+        ["GET g:n", "HGET g:h f", "ZSCORE g:z m"]
+            .iter()
+            .all(|read| client.words(read) == number)
+    };
+    for client in &mut clients {
+        node.until("counters agree", || all(client, 10));
+        node.until("sketches agree", || {
+            client.words("PFCOUNT g:p") == Reply::Int(1)
+        });
+    }
+    // Each at another worker.
+    assert_eq!(clients[1].words("DEL g:n g:p"), Reply::Int(2));
+    assert_eq!(clients[0].words("HDEL g:h f"), Reply::Int(1));
+    assert_eq!(clients[1].words("ZREM g:z m"), Reply::Int(1));
+    forget(&node);
+    count(&mut clients, 3);
+    assert_eq!(clients[0].words("PFADD g:p b c"), Reply::Int(1));
+    node.kill();
+    let mut sum = 6;
+    for workers in [2, 1, 3, 2] {
+        let node = Node::start(&dir, &format!("{always} --workers {workers}"));
+        let mut client = Client::connect(node.port);
+        assert!(
+            all(&mut client, sum),
+            "{workers} workers: {:?}",
+            client.words("GET g:n")
+        );
+        assert_eq!(client.words("PFCOUNT g:p"), Reply::Int(2));
+        count(std::slice::from_mut(&mut client), 1);
+        sum += 1;
+        assert!(all(&mut client, sum));
+        node.kill();
+    }
+}
+
 #[test]
 fn concurrent_values_and_tokens_outlive_kills() {
     let (_temporary, dir) = folder();
