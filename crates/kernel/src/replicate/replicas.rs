@@ -56,6 +56,8 @@ pub struct Replicas {
     /// Up to where, and the least heard, may be said meanwhile.
     promises: BTreeMap<u64, (u64, u64)>,
     withheld: Withheld,
+    /// Nothing is forgotten, and nothing makes way.
+    keeps_all: bool,
     /// An epoch that waits for held keys is looked at again then.
     waits_us: u64,
     epoch: Option<Epoch>,
@@ -83,6 +85,7 @@ impl Replicas {
             flushed_at: [0; DATABASES],
             promises: BTreeMap::new(),
             withheld: Withheld::default(),
+            keeps_all: false,
             waits_us: 0,
             epoch: None,
             spare: Changeset::default(),
@@ -141,15 +144,6 @@ impl Replicas {
         self.flushed_at[db] = self.flushes;
         shard.changeset().forget_db(db as u8);
         self.withheld.forget_db(db as u8);
-    }
-
-    /// Has what is here sent, or a report that there is nothing.
-    pub fn start(&mut self) {
-        self.fresh = Some(Fresh {
-            first: Now::default(),
-            last_us: 0,
-            at_once: true,
-        });
     }
 
     /// The least that this worker has heard up to, of all others.
@@ -252,7 +246,9 @@ impl Replicas {
             least: self.heard.least(),
             horizon: self.heard.horizon(),
         };
-        shard.set_horizon(said.horizon);
+        if !self.keeps_all {
+            shard.set_horizon(said.horizon);
+        }
         for &(upto, least) in self.promises.values() {
             said.upto = said.upto.min(upto);
             said.least = said.least.min(least);
@@ -351,14 +347,6 @@ impl Replicas {
                 out.push((to, Arc::clone(&bytes)));
             }
         }
-    }
-
-    /// What was removed up to this may be forgotten. Nothing will be written
-    /// under a stamp below that, also where there is nobody to be heard of.
-    fn settled(&self) -> u64 {
-        let promised = self.promises.values().map(|&(upto, _)| upto);
-        let own = promised.fold(self.clock.last(), u64::min);
-        self.heard.settled().min(own)
     }
 
     fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {

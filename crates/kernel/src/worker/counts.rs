@@ -6,6 +6,7 @@
 //! which it has a replica. All do the same, and nobody is served before all
 //! have.
 
+use super::loading::Stage;
 use super::{Completions, Worker};
 use crate::durable::Note;
 use crate::placement::Placement;
@@ -31,6 +32,19 @@ impl<P: Program> Worker<P> {
         self.tell_all(now, || Note::Held(Arc::clone(&held)), completions);
     }
 
+    /// Whether what is held can be brought back now: all that the others have is
+    /// here, and all that is here was sent. What makes way for a count must not
+    /// be gone before they have heard of it.
+    pub(super) fn has_exchanged(&mut self) -> bool {
+        if !matches!(self.durable.stage, Stage::Exchanging { told: false }) {
+            return false;
+        }
+        let replicas = &self.lattice.replicas;
+        let mut has_all =
+            || replicas.has_heard_all() && replicas.has_sent_all(self.shard.changeset());
+        !self.placement.has_lattice() || has_all()
+    }
+
     /// All that the files have of the keys which are here was merged.
     pub(super) fn bring_back_counts(
         &mut self,
@@ -51,6 +65,7 @@ impl<P: Program> Worker<P> {
             time,
             ..Stamp::ZERO
         });
+        self.lattice.replicas.keep_all(false);
         self.shard.tell_horizon();
     }
 }

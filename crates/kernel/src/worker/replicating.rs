@@ -288,6 +288,8 @@ impl<P: Program> Worker<P> {
             self.send_gated(to, Message::Replicate(bytes));
         }
         self.lattice.outbox = outbox;
+        // What was sent just now was the last that the exchange waited for.
+        self.lattice.more |= self.has_exchanged();
         self.note_drained();
     }
 
@@ -372,17 +374,15 @@ impl<P: Program> Worker<P> {
         self.durable.stage = Stage::Exchanging { told: false };
         if self.placement.has_lattice() {
             self.touch_replicas();
+            self.lattice.replicas.keep_all(true);
             self.lattice.replicas.start();
         }
     }
 
     /// Tells worker 0 once all that the others have kept is here.
     pub(super) fn tell_exchanged(&mut self, now: Now, completions: &mut impl Completions) {
-        let Stage::Exchanging { told } = &mut self.durable.stage else {
-            return;
-        };
-        let all = !self.placement.has_lattice() || self.lattice.replicas.has_heard_all();
-        if all && !std::mem::replace(told, true) {
+        if self.has_exchanged() {
+            self.durable.stage = Stage::Exchanging { told: true };
             let own = self.id;
             let is_here =
                 |placement: &Placement, key: &[u8]| placement.owners(key).any(|at| at == own);

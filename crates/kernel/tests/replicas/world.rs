@@ -142,6 +142,8 @@ pub(crate) struct World {
     files: BTreeMap<FileName, Vec<u8>>,
     replies: Replies,
     asked: u32,
+    /// Now and then a turn takes all messages that are there.
+    together: bool,
     pub(crate) now: Now,
     pub(crate) rng: Rng,
 }
@@ -155,6 +157,7 @@ impl World {
             files: BTreeMap::new(),
             replies: Replies::new(),
             asked: 0,
+            together: false,
             now: Now {
                 mono_us: 1_000_000,
                 unix_us: 1_700_000_000_000_000,
@@ -188,8 +191,11 @@ impl World {
                 stop_on_save_error: false,
             });
         }
+        // From here on turns go on until it serves.
+        self.together = true;
         for _ in 0..10_000 {
             if self.workers.iter().all(Worker::is_serving) {
+                self.together = false;
                 return;
             }
             (0..workers).for_each(|w| self.end_turn(w));
@@ -333,6 +339,16 @@ impl World {
         } else if let Some(message) = self.wires[from][to].pop_front() {
             let from = WorkerId(from as u16);
             self.workers[to].on_message(self.now, from, message, answers);
+        }
+        if self.together && self.draw(3) == 0 {
+            let answers = &mut Answers(&mut self.replies);
+            for from in 0..n {
+                let messages = std::mem::take(&mut self.wires[from][to]);
+                for message in messages {
+                    let from = WorkerId(from as u16);
+                    self.workers[to].on_message(self.now, from, message, answers);
+                }
+            }
         }
         self.end_turn(to);
         true
