@@ -6,6 +6,7 @@
 
 mod convert;
 mod counts;
+mod disk;
 mod world;
 
 use rufous_base::WorkerId;
