@@ -234,10 +234,17 @@ fn the_file_says_what_there_is_at_every_start() {
     let node = Node::start(&dir, &settings);
     assert_eq!(described(&node), ("lattice".into(), "30".into()));
     node.kill();
-    // A key stands in the way: nothing is lost, and the log says so.
+    // What is there is converted.
     say("strict", 40);
     let node = Node::start(&dir, &settings);
-    assert_eq!(described(&node), ("lattice".into(), "30".into()));
+    assert_eq!(described(&node), ("strict".into(), "40".into()));
+    assert_eq!(Client::connect(node.port).words("GET g:1").bulk(), b"x");
+    Client::connect(node.port).words("RPUSH g:list a");
+    node.kill();
+    // A key stands in the way: nothing is lost, and the log says so.
+    say("lattice", 50);
+    let node = Node::start(&dir, &settings);
+    assert_eq!(described(&node), ("strict".into(), "40".into()));
     assert_eq!(Client::connect(node.port).words("GET g:1").bulk(), b"x");
     assert!(node.log().contains("was left as it is"), "{}", node.log());
 }
