@@ -43,12 +43,15 @@ impl<P: Program> Worker<P> {
         keys: &mut dyn Iterator<Item = &[u8]>,
         out: &mut Output,
     ) -> bool {
-        let mut keys = keys;
-        if Iterator::any(&mut keys, |key| !self.is_here(origin, key)) {
-            P::refuse(header.command, AGAIN, header.resp3, out);
+        if self.refuses_on_lattice(header, args, out) {
             return true;
         }
-        self.refuses_on_lattice(header, args, out)
+        let mut keys = keys;
+        let is_elsewhere = Iterator::any(&mut keys, |key| !self.is_here(origin, key));
+        if is_elsewhere {
+            P::refuse(header.command, AGAIN, header.resp3, out);
+        }
+        is_elsewhere
     }
 
     pub(super) fn refuses_on_lattice(
