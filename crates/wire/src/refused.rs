@@ -1,0 +1,74 @@
+//! Why a node wants no more of a peer: a reason that is logged by both sides.
+
+use crate::message::{MAX_NAME, Refuse};
+use thiserror::Error;
+
+/// See the module's description. The codes are part of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    #[error("it belongs to another cluster")]
+    Cluster,
+    #[error("no version of the protocol is known to both: here {ours}, there {theirs}")]
+    Version { ours: String, theirs: String },
+    #[error("it has the id of this very node: was a data directory copied?")]
+    Myself,
+    #[error("another node with its id is connected: was a data directory copied?")]
+    Duplicate,
+    #[error("it has started again since: this is what is left of an earlier run")]
+    Outdated,
+    #[error("another node was expected at this address")]
+    Unexpected,
+    #[error("too many nodes")]
+    TooMany,
+    #[error("what it sends makes no sense: {0}")]
+    Garbage(&'static str),
+    #[error("a message larger than allowed")]
+    TooLarge,
+    #[error("it sent more than it was allowed to at once")]
+    Credit,
+    #[error("a message that does not belong here: {0}")]
+    Misplaced(&'static str),
+    /// What the peer said of us; nothing in it is trusted.
+    #[error("refused by the peer, reason {code}: {text}")]
+    ByPeer { code: u32, text: String },
+}
+
+impl Refused {
+    pub fn code(&self) -> u32 {
+        match self {
+            Self::Cluster => 1,
+            Self::Version { .. } => 2,
+            Self::Myself => 3,
+            Self::Duplicate => 4,
+            Self::Outdated => 5,
+            Self::Unexpected => 6,
+            Self::TooMany => 7,
+            Self::Garbage(_) => 8,
+            Self::TooLarge => 9,
+            Self::Credit => 10,
+            Self::Misplaced(_) => 11,
+            Self::ByPeer { code, .. } => *code,
+        }
+    }
+
+    pub(crate) fn to_message(&self) -> Refuse {
+        let mut text = self.to_string();
+        text.truncate(MAX_NAME);
+        Refuse {
+            reason: self.code(),
+            text,
+        }
+    }
+
+    /// The peer's words, without what would break a line of a log.
+    pub(crate) fn from_message(refuse: &Refuse) -> Self {
+        let plain = |c: char| match c {
+            ' '..='~' => c,
+            _ => '?',
+        };
+        Self::ByPeer {
+            code: refuse.reason,
+            text: refuse.text.chars().map(plain).collect(),
+        }
+    }
+}

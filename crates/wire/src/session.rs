@@ -1,0 +1,330 @@
+//! One connection between two nodes, without the connection: bytes in, messages
+//! and bytes out.
+//!
+//! Both sides say who they are before they say anything else, and agree on the
+//! newest version that both know. Who belongs to another cluster, is another
+//! node than was expected, or breaks a rule is told why and heard no more. What
+//! is sent is lost with the session; layers above send it again.
+//!
+//! After every call there may be bytes to send: see [`Session::transmit`].
+
+use crate::class::Class;
+use crate::flow::Flows;
+use crate::frame::{self, Frame, Frames, MAX_FRAME, MAX_STRANGER};
+use crate::message::{Body, Credit, Envelope, Hello};
+use crate::peers::{Id, Peers};
+use crate::refused::Refused;
+
+/// The versions of the protocol that this program speaks.
+pub const OLDEST: u16 = 1;
+pub const NEWEST: u16 = 1;
+
+/// Who we are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Local {
+    pub cluster: String,
+    pub id: Id,
+    /// Rises with every start of the node.
+    pub incarnation: u64,
+    /// Random, new with every start.
+    pub start: u64,
+    /// [`OLDEST`] and [`NEWEST`], but for tests of clusters in which versions
+    /// are mixed.
+    pub oldest: u16,
+    pub newest: u16,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub id: Id,
+    pub incarnation: u64,
+    pub epoch: u64,
+    /// The version that is spoken with it.
+    pub version: u16,
+}
+
+/// What came of what came.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The first one. Messages can be sent from now on.
+    Up(Peer),
+    /// To be taken with [`Session::take`] when it was done with.
+    Message {
+        class: Class,
+        size: usize,
+        envelope: Envelope,
+    },
+    /// The last one. What is left to transmit tells the peer why.
+    Closed(Refused),
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotSent {
+    /// There is no peer yet, or no more.
+    NotUp,
+    /// Too much of its class waits already: come again later.
+    Full,
+    /// It breaks a rule that the peer would refuse us for.
+    Wrong(&'static str),
+    TooLarge,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The peer has not said who it is.
+    Met,
+    Up {
+        version: u16,
+        id: Id,
+        hello: Hello,
+    },
+    Closed,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Session {
+    local: Local,
+    expected: Option<Id>,
+    epoch: u64,
+    stage: Stage,
+    frames: Frames,
+    flows: Flows,
+}
+
+impl Session {
+    /// A connection that was made. Who made it may know whom it meant to find.
+    pub fn new(local: Local, expected: Option<Id>, epoch: u64) -> Self {
+        let hello = Hello {
+            cluster: local.cluster.clone(),
+            node: local.id.to_vec(),
+            incarnation: local.incarnation,
+            start: local.start,
+            oldest: local.oldest.into(),
+            newest: local.newest.into(),
+        };
+        let mut session = Self {
+            local,
+            expected,
+            epoch,
+            stage: Stage::Met,
+            frames: Frames::default(),
+            flows: Flows::new(),
+        };
+        session.say(Body::Hello(hello));
+        session
+    }
+
+    /// The newest epoch that is known here.
+    pub fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    pub fn is_up(&self) -> bool {
+        matches!(self.stage, Stage::Up { .. })
+    }
+
+    pub fn is_closed(&self) -> bool {
+        matches!(self.stage, Stage::Closed)
+    }
+
+    /// Bytes that have come, in whatever pieces. `peers` are those of all
+    /// sessions of this node.
+    pub fn receive(&mut self, bytes: &[u8], peers: &mut Peers, events: &mut Vec<Event>) {
+        if self.is_closed() {
+            return;
+        }
+        self.frames.push(bytes);
+        if let Err(refused) = self.on_frames(peers, events) {
+            let by_peer = matches!(refused, Refused::ByPeer { .. });
+            let farewell = (!by_peer).then(|| Body::Refuse(refused.to_message()));
+            self.close(peers);
+            if let Some(farewell) = farewell {
+                self.say(farewell);
+            }
+            events.push(Event::Closed(refused));
+        }
+    }
+
+    /// Queues a message. It goes as soon as credit and fairness let it.
+    pub fn send(&mut self, class: Class, envelope: &Envelope) -> Result<(), NotSent> {
+        let Stage::Up { version, .. } = self.stage else {
+            return Err(NotSent::NotUp);
+        };
+        envelope.check().map_err(NotSent::Wrong)?;
+        match &envelope.body {
+            Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_)) | None => {
+                return Err(NotSent::Wrong("sessions say this themselves"));
+            }
+            Some(body) if !class.takes(body) => {
+                return Err(NotSent::Wrong("not of this class"));
+            }
+            Some(_) => {}
+        }
+        let mut frame = Vec::new();
+        frame::encode(version, class, envelope, &mut frame).map_err(|_| NotSent::TooLarge)?;
+        if self.flows.push(class, frame) {
+            Ok(())
+        } else {
+            Err(NotSent::Full)
+        }
+    }
+
+    /// The owner is done with a message, or with several: so many bytes of a
+    /// class may come in their place.
+    pub fn take(&mut self, class: Class, size: usize) {
+        self.flows.take(class, size);
+    }
+
+    /// Appends what is to be sent now, up to `limit` bytes and the end of a
+    /// frame. Asked for little at a time, urgent messages wait for little.
+    /// Answers whether there is more.
+    pub fn transmit(&mut self, out: &mut Vec<u8>, limit: usize) -> bool {
+        // Credit is made here, and not queued, so that it cannot be lost to a
+        // queue that is full.
+        while let Some((class, bytes)) = self.is_up().then(|| self.flows.give_back()).flatten() {
+            let credit = Credit {
+                class: class as u32,
+                bytes: bytes as u64,
+            };
+            out.extend(self.frame(Body::Credit(credit)));
+        }
+        let end = out.len().saturating_add(limit);
+        while out.len() < end {
+            match self.flows.pop() {
+                Some(frame) => out.extend_from_slice(&frame),
+                None => break,
+            }
+        }
+        self.flows.can_pop()
+    }
+
+    /// The connection has ended. To be called for every session.
+    pub fn close(&mut self, peers: &mut Peers) {
+        if let Stage::Up { id, hello, .. } = &self.stage {
+            peers.leave(*id, hello);
+        }
+        self.stage = Stage::Closed;
+        self.flows.clear();
+        self.frames = Frames::default();
+    }
+
+    /// Queues a message of the session's own.
+    fn say(&mut self, body: Body) {
+        let frame = self.frame(body);
+        let _fits = self.flows.push(Class::Control, frame);
+        debug_assert!(_fits, "names and farewells are first in the queue");
+    }
+
+    fn frame(&self, body: Body) -> Vec<u8> {
+        let version = match (&self.stage, &body) {
+            (Stage::Up { version, .. }, Body::Credit(_)) => *version,
+            _ => 0,
+        };
+        let envelope = Envelope {
+            epoch: self.epoch,
+            body: Some(body),
+            ..Envelope::default()
+        };
+        let mut frame = Vec::new();
+        // invariant: what sessions say of themselves is small
+        frame::encode(version, Class::Control, &envelope, &mut frame).expect("a small message");
+        frame
+    }
+
+    fn on_frames(&mut self, peers: &mut Peers, events: &mut Vec<Event>) -> Result<(), Refused> {
+        loop {
+            let limit = if self.is_up() {
+                MAX_FRAME
+            } else {
+                MAX_STRANGER
+            };
+            match self.frames.next(limit)? {
+                Some(frame) => self.on_frame(frame, peers, events)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn on_frame(
+        &mut self,
+        frame: Frame,
+        peers: &mut Peers,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Refused> {
+        let Some(body) = &frame.envelope.body else {
+            return Err(Refused::Garbage("a message of an unknown kind"));
+        };
+        if !frame.class.takes(body) {
+            return Err(Refused::Misplaced("not of this class"));
+        }
+        let spoken = match (&self.stage, body) {
+            (_, Body::Hello(_) | Body::Refuse(_)) => 0,
+            (Stage::Up { version, .. }, _) => *version,
+            _ => return Err(Refused::Misplaced("a message before a name")),
+        };
+        if frame.version != spoken {
+            return Err(Refused::Misplaced("a version that was not agreed on"));
+        }
+        match body {
+            Body::Refuse(refuse) => Err(Refused::from_message(refuse)),
+            Body::Hello(hello) => {
+                let peer = self.on_hello(hello, frame.envelope.epoch, peers)?;
+                events.push(Event::Up(peer));
+                Ok(())
+            }
+            Body::Credit(credit) => self.flows.grant(credit.class, credit.bytes),
+            _ => {
+                self.flows.hold(frame.class, frame.size)?;
+                events.push(Event::Message {
+                    class: frame.class,
+                    size: frame.size,
+                    envelope: frame.envelope,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn on_hello(&mut self, hello: &Hello, epoch: u64, peers: &mut Peers) -> Result<Peer, Refused> {
+        if self.is_up() {
+            return Err(Refused::Misplaced("a second name"));
+        }
+        if hello.cluster != self.local.cluster {
+            return Err(Refused::Cluster);
+        }
+        let version = self.agree(hello)?;
+        let id = Id::try_from(&hello.node[..]).map_err(|_| Refused::Garbage("no id"))?;
+        if id == self.local.id {
+            return Err(Refused::Myself);
+        }
+        if self.expected.is_some_and(|expected| expected != id) {
+            return Err(Refused::Unexpected);
+        }
+        peers.enter(id, hello)?;
+        let hello = hello.clone();
+        let incarnation = hello.incarnation;
+        self.stage = Stage::Up { version, id, hello };
+        Ok(Peer {
+            id,
+            incarnation,
+            epoch,
+            version,
+        })
+    }
+
+    /// The newest version that both know.
+    fn agree(&self, hello: &Hello) -> Result<u16, Refused> {
+        let ours = self.local.oldest..=self.local.newest;
+        let newest = hello.newest.min(u32::from(self.local.newest)) as u16;
+        if ours.contains(&newest) && hello.oldest <= u32::from(newest) {
+            return Ok(newest);
+        }
+        Err(Refused::Version {
+            ours: format!("{} to {}", self.local.oldest, self.local.newest),
+            theirs: format!("{} to {}", hello.oldest, hello.newest),
+        })
+    }
+}

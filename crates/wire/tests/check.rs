@@ -1,0 +1,157 @@
+//! What a message may not say: each rule, broken once.
+
+mod common;
+
+use bytes::Bytes;
+use rufous_wire::message::*;
+use rufous_wire::{Body, Envelope};
+
+fn golden(name: &str) -> Envelope {
+    let all = common::all();
+    let found = all.into_iter().find(|(other, ..)| *other == name);
+    found.map(|(.., envelope)| envelope).expect("a kind")
+}
+
+/// Breaks a message of a kind, and expects this to be said of it.
+fn check(name: &str, expected: &str, change: fn(&mut Envelope)) {
+    let mut envelope = golden(name);
+    assert_eq!(envelope.check(), Ok(()), "{name}");
+    change(&mut envelope);
+    assert_eq!(envelope.check(), Err(expected), "{name}");
+}
+
+fn mapping(expected: &str, change: fn(&mut Mapping)) {
+    let mut mapping = match golden("mapping").body {
+        Some(Body::Mapping(mapping)) => mapping,
+        body => panic!("{body:?}"),
+    };
+    change(&mut mapping);
+    let envelope = common::envelope(Body::Mapping(mapping));
+    assert_eq!(envelope.check(), Err(expected));
+}
+
+#[test]
+fn numbers_are_in_their_ranges() {
+    check("ask", "there is no such worker", |e| e.from = 256);
+    check("ask", "there is no such worker", |e| e.to = 256);
+    check("ask", "a message of an unknown kind", |e| e.body = None);
+    for name in ["items", "ack", "state", "behind", "learn", "copy", "copied"] {
+        check(name, "there is no such slot", |e| match &mut e.body {
+            Some(Body::Items(Items { slot, .. }))
+            | Some(Body::Ack(Ack { slot, .. }))
+            | Some(Body::State(State { slot, .. }))
+            | Some(Body::Behind(Behind { slot, .. }))
+            | Some(Body::Learn(Learn { slot, .. }))
+            | Some(Body::Copy(Copy { slot, .. }))
+            | Some(Body::Copied(Copied { slot, .. })) => *slot = 16384,
+            body => panic!("{body:?}"),
+        });
+    }
+    check("digest", "hashes of too many slots", |e| {
+        if let Some(Body::Digest(digest)) = &mut e.body {
+            digest.hashes.push(4);
+        }
+    });
+}
+
+#[test]
+fn sizes_are_in_their_limits() {
+    check("refuse", "too long a name", |e| {
+        if let Some(Body::Refuse(refuse)) = &mut e.body {
+            refuse.text = "x".repeat(MAX_NAME + 1);
+        }
+    });
+    check("hello", "too long a name", |e| {
+        if let Some(Body::Hello(hello)) = &mut e.body {
+            hello.cluster = "x".repeat(MAX_NAME + 1);
+        }
+    });
+    check("copy", "too large a part of a copy", |e| {
+        if let Some(Body::Copy(copy)) = &mut e.body {
+            copy.chunk = vec![0; MAX_CHUNK + 1].into();
+        }
+    });
+    check("gossip", "too large a batch", |e| {
+        if let Some(Body::Gossip(gossip)) = &mut e.body {
+            gossip.batch = vec![0; MAX_CHUNK + 1].into();
+        }
+    });
+    check("hello", "a node's id of the wrong length", |e| {
+        if let Some(Body::Hello(hello)) = &mut e.body {
+            hello.node.pop();
+        }
+    });
+    for versions in [(0, 1), (2, 1), (1, 65536)] {
+        let mut hello = golden("hello");
+        if let Some(Body::Hello(hello)) = &mut hello.body {
+            (hello.oldest, hello.newest) = versions;
+        }
+        assert_eq!(hello.check(), Err("versions that cannot be"));
+    }
+}
+
+#[test]
+fn writes_of_a_slot_are_in_order() {
+    for name in ["items", "state"] {
+        check(
+            name,
+            "writes of a slot that are not in order",
+            |e| match &mut e.body {
+                Some(Body::Items(Items { items, .. }) | Body::State(State { items, .. })) => {
+                    items[1].seq = items[0].seq;
+                }
+                body => panic!("{body:?}"),
+            },
+        );
+    }
+}
+
+#[test]
+fn writes_in_one_message_are_bounded() {
+    for (count, expected) in [
+        (MAX_ITEMS, Ok(())),
+        (MAX_ITEMS + 1, Err("too many writes at once")),
+    ] {
+        let item = |seq| Item {
+            seq,
+            effect: Bytes::new(),
+        };
+        let items = (0..count as u64).map(item).collect();
+        let items = Items {
+            slot: 1,
+            since: 1,
+            all: 0,
+            items,
+        };
+        assert_eq!(common::envelope(Body::Items(items)).check(), expected);
+    }
+}
+
+#[test]
+fn a_mapping_is_whole() {
+    mapping("too many members", |m| {
+        m.members = vec![Member::default(); MAX_MEMBERS + 1];
+    });
+    mapping("members that are not in order", |m| m.members.swap(0, 1));
+    mapping("members that are not in order", |m| m.next = 3);
+    mapping("members that are not in order", |m| m.next = 65536);
+    mapping("a node's id of the wrong length", |m| {
+        m.members[0].id.push(0);
+    });
+    mapping("too long a name", |m| m.members[2].zone = "x".repeat(256));
+    mapping("too large a weight", |m| m.members[1].weight = 65536);
+    mapping("too many copies of a slot", |m| m.copies = 7);
+    mapping("ranges of not all slots", |m| m.ring.truncate(1));
+    mapping("ranges of not all slots", |m| m.chains.clear());
+    mapping("ranges that do not follow one another", |m| {
+        m.chains[0].until = 16384;
+    });
+    mapping("a chain of who is no member", |m| m.ring[0].nodes[0] = 9);
+    mapping("a chain of who is no member", |m| {
+        m.chains[0].learner = Some(9);
+    });
+    mapping("a chain with somebody twice", |m| {
+        m.chains[0].learner = Some(3);
+    });
+    mapping("too long a chain", |m| m.ring[0].nodes = vec![1; 7]);
+}

@@ -1,0 +1,140 @@
+//! One message of each kind, with every field in use, and random ones.
+
+use bytes::Bytes;
+use rufous_wire::message::*;
+use rufous_wire::{Class, Envelope};
+
+pub(crate) fn envelope(body: Body) -> Envelope {
+    Envelope {
+        epoch: 300,
+        from: 1,
+        to: 2,
+        body: Some(body),
+    }
+}
+
+fn items() -> Vec<Item> {
+    let item = |seq, effect: &'static [u8]| Item {
+        seq,
+        effect: Bytes::from_static(effect),
+    };
+    vec![item(7, b"set a 1"), item(9, b"\x00\xff")]
+}
+
+fn mapping() -> Mapping {
+    let member = |no: u32| Member {
+        no,
+        id: vec![no as u8; ID],
+        incarnation: 5,
+        peer: format!("10.0.0.{no}:7379"),
+        plain: format!("10.0.0.{no}:6379"),
+        cluster: format!("10.0.0.{no}:6380"),
+        zone: "east".to_owned(),
+        weight: 100,
+        drains: no == 2,
+    };
+    let owners = |until, nodes: &[u32]| Owners {
+        until,
+        nodes: nodes.to_vec(),
+    };
+    let chain = |until, members: &[u32], learner| Chain {
+        until,
+        members: members.to_vec(),
+        learner,
+        born: 1,
+        since: 299,
+    };
+    Mapping {
+        epoch: 300,
+        copies: 2,
+        next: 4,
+        members: vec![member(1), member(2), member(3)],
+        ring: vec![owners(8000, &[1, 3]), owners(16384, &[3, 1])],
+        chains: vec![chain(4000, &[1, 3], Some(2)), chain(16384, &[3], None)],
+    }
+}
+
+type Kind = (&'static str, Class, Body);
+
+/// All kinds, by name.
+pub(crate) fn all() -> Vec<(&'static str, Class, Envelope)> {
+    let kinds = control().into_iter().chain(of_slots()).chain(gossip());
+    kinds
+        .map(|(name, class, body)| (name, class, envelope(body)))
+        .collect()
+}
+
+fn control() -> Vec<Kind> {
+    let hello = Hello {
+        cluster: "birds".to_owned(),
+        node: (0..ID as u8).collect(),
+        incarnation: 5,
+        start: 0x0123_4567_89ab_cdef,
+        oldest: 1,
+        newest: 1,
+    };
+    let refuse = Refuse {
+        reason: 1,
+        text: "it belongs to another cluster".to_owned(),
+    };
+    let (class, bytes) = (3, 524_288);
+    let asked_us = 1 << 40;
+    let bodies = [
+        ("hello", Body::Hello(hello)),
+        ("refuse", Body::Refuse(refuse)),
+        ("credit", Body::Credit(Credit { class, bytes })),
+        ("heartbeat", Body::Heartbeat(Heartbeat {})),
+        ("mapping", Body::Mapping(mapping())),
+        ("ask", Body::Ask(Ask { asked_us })),
+        ("grant", Body::Grant(Grant { asked_us })),
+    ];
+    bodies
+        .map(|(name, body)| (name, Class::Control, body))
+        .into()
+}
+
+fn of_slots() -> Vec<Kind> {
+    let (slot, since, all, seq) = (16383, 299, 6, 9);
+    let chunk = Bytes::from_static(b"a part of a slot");
+    let written = Items {
+        slot,
+        since,
+        all,
+        items: items(),
+    };
+    let state = State {
+        slot,
+        since,
+        seq,
+        items: items(),
+    };
+    let copied = Copied {
+        slot,
+        since,
+        all,
+        seq,
+    };
+    let (chain, learning) = (Class::Chain, Class::Learning);
+    vec![
+        ("items", chain, Body::Items(written)),
+        ("ack", chain, Body::Ack(Ack { slot, since, seq })),
+        ("state", chain, Body::State(state)),
+        ("behind", chain, Body::Behind(Behind { slot, since })),
+        ("learn", learning, Body::Learn(Learn { slot, since })),
+        ("copy", learning, Body::Copy(Copy { slot, since, chunk })),
+        ("copied", learning, Body::Copied(copied)),
+    ]
+}
+
+fn gossip() -> Vec<Kind> {
+    let batch = Bytes::from_static(b"what changed");
+    let (first, hashes) = (16381, vec![1, u64::MAX, 3]);
+    vec![
+        ("gossip", Class::Gossip, Body::Gossip(Gossip { batch })),
+        (
+            "digest",
+            Class::Gossip,
+            Body::Digest(Digest { first, hashes }),
+        ),
+    ]
+}

@@ -1,0 +1,73 @@
+//! Any bytes as what a peer sends: before it has said who it is, and after that as they are and in
+//! frames with right checksums. In whatever pieces they come, the same is heard; what is heard can
+//! be said again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rufous_wire::frame::{self, Frames, MAX_FRAME};
+use rufous_wire::{Event, Local, Peers, Session};
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([class, piece], data)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let piece = usize::from(*piece).max(1);
+    check(data, piece);
+    let mut sealed = Vec::new();
+    Session::new(local(2), None, 0).transmit(&mut sealed, 1000);
+    let plain = [&sealed[..], data].concat();
+    check(&plain, piece);
+    // Two messages, cut where the input says so.
+    let (one, two) = data.split_at(data.len().min(piece));
+    for body in [one, two] {
+        seal(*class, body, &mut sealed);
+    }
+    check(&sealed, piece);
+});
+
+fn check(bytes: &[u8], piece: usize) {
+    let whole = heard(bytes, bytes.len().max(1));
+    assert_eq!(whole, heard(bytes, piece));
+    for event in whole {
+        let Event::Message { class, envelope, .. } = event else {
+            continue;
+        };
+        let mut again = Vec::new();
+        frame::encode(1, class, &envelope, &mut again).expect("it was no larger");
+        let mut frames = Frames::default();
+        frames.push(&again);
+        let frame = frames.next(MAX_FRAME).expect("our own").expect("whole");
+        assert_eq!(frame.envelope, envelope);
+    }
+}
+
+fn heard(bytes: &[u8], piece: usize) -> Vec<Event> {
+    let mut session = Session::new(local(1), None, 0);
+    let (mut peers, mut events) = (Peers::default(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        session.receive(piece, &mut peers, &mut events);
+    }
+    let mut out = Vec::new();
+    while session.transmit(&mut out, 1000) {}
+    session.close(&mut peers);
+    assert!(peers.is_empty());
+    events
+}
+
+fn local(id: u8) -> Local {
+    Local {
+        cluster: "birds".to_owned(),
+        id: [id; 20],
+        incarnation: 1,
+        start: 1,
+        oldest: 1,
+        newest: 1,
+    }
+}
+
+fn seal(class: u8, body: &[u8], out: &mut Vec<u8>) {
+    let len = (body.len() as u32).to_le_bytes();
+    let rest = [&[1, 0, class % 5, 0], body].concat();
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&len), &rest);
+    out.extend_from_slice(&[&len[..], &crc.to_le_bytes(), &rest].concat());
+}
