@@ -1,0 +1,39 @@
+//! Strict replication along chains: writes get one order at the head, go down
+//! the chain, and are acknowledged when every member has them [Warp §2.5].
+//!
+//! Pure: no clock, socket, file or randomness, and no knowledge of what an
+//! effect means. One [`Replica`] is what one worker has to do with chains. It is
+//! told of chains that come into force, of messages and of the time, and leaves
+//! messages to be sent. What it applies goes through [`Store`].
+//!
+//! Invariants:
+//! 1. What is acknowledged is at every member of the chain and, once it is
+//!    synced, at its learner.
+//! 2. Of two members of a chain the one nearer the head has all that the other
+//!    has. So nothing is ever undone: after a change the new head takes over
+//!    what any member has, and the others get it from there.
+//! 3. A chain is known by its epoch; what is said of an earlier one has no
+//!    effect. A message may be lost or come twice; those of one sender that
+//!    come are in order.
+//! 4. Nobody answers for a slot whose ownership may have passed on: see
+//!    [`lease`].
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`lease`] | who may answer, and from when on |
+//! | [`message`] | what replicas say to one another |
+//! | [`replica`] | all slots of a worker; `slot.rs` has one slot's place in its chain |
+#![forbid(unsafe_code)]
+
+pub mod lease;
+pub mod message;
+pub mod replica;
+
+mod planted;
+mod slot;
+#[cfg(test)]
+mod world;
+
+pub use lease::Leases;
+pub use message::{Item, Message};
+pub use replica::{Refused, Replica, Store};

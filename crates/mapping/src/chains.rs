@@ -1,0 +1,236 @@
+//! Who has a slot now: the chain in force [Warp §2.5, chain replication].
+//!
+//! Every acknowledged write is at every member of the chain, and nowhere else
+//! for sure. So a chain may lose members, or change its order, from one epoch
+//! to the next; but nobody is taken in before it has all, as the chain's
+//! *learner*. A chain is never empty: whose last member is gone, that slot
+//! waits for it.
+
+use crate::invalid::Invalid;
+use crate::member::NodeNo;
+use crate::ring::MAX_COPIES;
+use rufous_base::limits::SLOTS;
+use std::fmt;
+use std::ops::{Deref, Range};
+
+/// Members of a chain, at most: while owners change there can be one more than
+/// there are copies.
+pub const MAX_CHAIN: usize = MAX_COPIES + 1;
+
+/// Nodes of a chain, the head first. A small value: a mapping has thousands of
+/// them, and the planner makes all anew.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Members {
+    count: u8,
+    /// Zero behind the last.
+    nodes: [NodeNo; MAX_CHAIN],
+}
+
+impl Members {
+    /// Nothing where these are too many.
+    pub fn of(nodes: &[NodeNo]) -> Option<Self> {
+        let mut members = Self::default();
+        members.nodes.get_mut(..nodes.len())?.copy_from_slice(nodes);
+        members.count = nodes.len() as u8;
+        Some(members)
+    }
+
+    /// The first of these, as many as a chain may have.
+    pub(crate) fn first_of(nodes: &[NodeNo]) -> Self {
+        Self::of(&nodes[..nodes.len().min(MAX_CHAIN)]).unwrap_or_default()
+    }
+
+    pub(crate) fn with(&self, node: NodeNo) -> Option<Self> {
+        let mut members = *self;
+        *members.nodes.get_mut(usize::from(self.count))? = node;
+        members.count += 1;
+        Some(members)
+    }
+
+    pub(crate) fn retain(&mut self, mut stays: impl FnMut(NodeNo) -> bool) {
+        let before = *self;
+        *self = Self::default();
+        for node in before.iter().copied().filter(|node| stays(*node)) {
+            self.nodes[usize::from(self.count)] = node;
+            self.count += 1;
+        }
+    }
+}
+
+impl Deref for Members {
+    type Target = [NodeNo];
+
+    fn deref(&self) -> &[NodeNo] {
+        &self.nodes[..usize::from(self.count)]
+    }
+}
+
+impl<'a> IntoIterator for &'a Members {
+    type Item = &'a NodeNo;
+    type IntoIter = std::slice::Iter<'a, NodeNo>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Those who have a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// The head first, the tail last. Empty where the slot was never owned.
+    pub members: Members,
+    /// Who is given all that the chain has, to be its member.
+    pub learner: Option<NodeNo>,
+    /// The epoch in which the slot got its first members, which have all that
+    /// is in it: nothing.
+    pub born: u64,
+    /// The epoch in which this chain came into force. What is sent along it
+    /// names this, so that an epoch that changes other chains disturbs nobody.
+    pub since: u64,
+}
+
+impl Chain {
+    pub fn head(&self) -> Option<NodeNo> {
+        self.members.first().copied()
+    }
+
+    pub fn tail(&self) -> Option<NodeNo> {
+        self.members.last().copied()
+    }
+
+    /// Who comes behind a member.
+    pub fn next(&self, node: NodeNo) -> Option<NodeNo> {
+        let at = self.members.iter().position(|member| *member == node)?;
+        self.members.get(at + 1).copied()
+    }
+
+    pub fn names(&self, node: NodeNo) -> bool {
+        self.members.contains(&node) || self.learner == Some(node)
+    }
+
+    /// All that it names: the members, the learner.
+    pub fn named(&self) -> impl Iterator<Item = NodeNo> {
+        self.members.iter().copied().chain(self.learner)
+    }
+
+    pub fn check(&self) -> Result<(), Invalid> {
+        let twice = |(at, no)| self.members[..at].contains(no);
+        if self.members.iter().enumerate().any(twice) {
+            return Err(Invalid("somebody is twice in a chain"));
+        }
+        if self
+            .learner
+            .is_some_and(|no| self.members.contains(&no) || self.members.is_empty())
+        {
+            return Err(Invalid(
+                "who learns is in the chain, or has nobody to learn from",
+            ));
+        }
+        if self.members.is_empty() != (self.born == 0) || self.born > self.since {
+            return Err(Invalid("a chain came into force before it was born"));
+        }
+        Ok(())
+    }
+
+    /// Whether this may be the chain after another one: who is in it has all
+    /// that was acknowledged in that one.
+    pub fn follows(&self, before: &Chain) -> Result<(), Invalid> {
+        if self == before {
+            return Ok(());
+        }
+        if self.since <= before.since || before.members.is_empty() != (self.born != before.born) {
+            return Err(Invalid(
+                "a chain has changed without a new epoch, or was born twice",
+            ));
+        }
+        if before.members.is_empty() {
+            return Ok(());
+        }
+        if self.members.is_empty() {
+            return Err(Invalid("a chain has lost its last member"));
+        }
+        if !self.members.iter().all(|no| before.names(*no)) {
+            return Err(Invalid(
+                "somebody is taken into a chain who has not learned",
+            ));
+        }
+        let had = |no: &NodeNo| before.members.contains(no);
+        if !self.members.iter().any(had) {
+            return Err(Invalid("a chain has lost all who had its data"));
+        }
+        Ok(())
+    }
+}
+
+/// The chains of all slots: from a slot on up to the next one that is named.
+/// Neighbours differ; slot 0 is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chains(Vec<(u16, Chain)>);
+
+impl Default for Chains {
+    fn default() -> Self {
+        Self(vec![(0, Chain::default())])
+    }
+}
+
+impl Chains {
+    /// Chains of ranges of slots, which have to be all slots, one after the
+    /// other.
+    pub fn of_ranges(
+        ranges: impl IntoIterator<Item = (Range<u16>, Chain)>,
+    ) -> Result<Self, Invalid> {
+        let mut chains = Self(Vec::new());
+        let mut end = 0;
+        for (slots, chain) in ranges {
+            if slots.start != end || slots.is_empty() || usize::from(slots.end) > SLOTS {
+                return Err(Invalid(
+                    "ranges of chains are not all slots, one after the other",
+                ));
+            }
+            end = slots.end;
+            chains.push(slots.start, chain);
+        }
+        match usize::from(end) == SLOTS {
+            true => Ok(chains),
+            false => Err(Invalid(
+                "ranges of chains are not all slots, one after the other",
+            )),
+        }
+    }
+
+    /// None yet, for [`Chains::push`].
+    pub(crate) fn with_room_for(ranges: usize) -> Self {
+        Self(Vec::with_capacity(ranges))
+    }
+
+    /// The chain from a slot on, the first of which is 0.
+    pub(crate) fn push(&mut self, start: u16, chain: Chain) {
+        if self.0.last().is_none_or(|(_, last)| *last != chain) {
+            self.0.push((start, chain));
+        }
+    }
+
+    pub fn of(&self, slot: u16) -> &Chain {
+        let after = self.0.partition_point(|(start, _)| *start <= slot);
+        &self.0[after.saturating_sub(1)].1
+    }
+
+    /// Neighbouring slots with the same chain.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = (Range<u16>, &Chain)> {
+        (0..self.0.len()).map(|at| {
+            let end = self.0.get(at + 1).map_or(SLOTS as u16, |(start, _)| *start);
+            let (start, chain) = &self.0[at];
+            (*start..end, chain)
+        })
+    }
+
+    pub fn name(&self, node: NodeNo) -> bool {
+        self.0.iter().any(|(_, chain)| chain.names(node))
+    }
+}

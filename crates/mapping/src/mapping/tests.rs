@@ -1,0 +1,157 @@
+//! What may not be, and what may not follow.
+
+use super::*;
+use crate::chains::{Chain, Members};
+use crate::planner::{self, Limits, Seen};
+use rufous_base::limits::SLOTS;
+
+fn node(n: u8) -> Member {
+    Member {
+        id: NodeId([n; 20]),
+        incarnation: 1,
+        peer: format!("10.0.0.{n}:7000"),
+        plain: format!("10.0.0.{n}:6379"),
+        cluster: format!("10.0.0.{n}:6380"),
+        zone: String::new(),
+        weight: 100,
+        drains: false,
+    }
+}
+
+/// A mapping of three nodes, and the one after a fourth has come.
+fn two() -> (Mapping, Mapping) {
+    let mut seen = Seen::default();
+    seen.alive.extend((0..3).map(|n| (node(n).id, node(n))));
+    let first = planner::next(&Mapping::new(2), &seen, &Limits::default()).expect("a mapping");
+    seen.alive.insert(node(3).id, node(3));
+    let second = planner::next(&first, &seen, &Limits::default()).expect("another one");
+    (first, second)
+}
+
+fn with_chain(mapping: &Mapping, change: impl Fn(&mut Chain)) -> Mapping {
+    let mut chains: Vec<_> = mapping
+        .chains
+        .ranges()
+        .map(|(slots, chain)| (slots, *chain))
+        .collect();
+    change(&mut chains[1].1);
+    let chains = Chains::of_ranges(chains).expect("all slots");
+    Mapping {
+        chains,
+        ..mapping.clone()
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (mapping, _) = two();
+    assert_eq!(mapping.check(), Ok(()));
+    let refused = |spoil: &dyn Fn(&mut Mapping)| {
+        let mut spoilt = mapping.clone();
+        spoil(&mut spoilt);
+        assert!(spoilt.check().is_err(), "{spoilt:?}");
+    };
+    refused(&|m| m.next = 2);
+    refused(&|m| drop(m.members.remove(&NodeNo(1))));
+    refused(&|m| m.epoch = 0);
+    refused(&|m| drop(m.members.insert(NodeNo(2), node(1))));
+    refused(&|m| {
+        drop(m.members.insert(
+            NodeNo(2),
+            Member {
+                weight: 0,
+                ..node(2)
+            },
+        ))
+    });
+    refused(&|m| {
+        let zone = "z".repeat(1000);
+        m.members.insert(NodeNo(2), Member { zone, ..node(2) });
+    });
+    refused(&|m| m.ring.join(NodeNo(9), 100, ""));
+    let members = |nos: &[u16]| {
+        let nos: Vec<NodeNo> = nos.iter().map(|no| NodeNo(*no)).collect();
+        Members::of(&nos).expect("few")
+    };
+    refused(&|m| *m = with_chain(m, |chain| chain.members = members(&[1, 1])));
+    refused(&|m| *m = with_chain(m, |chain| chain.members = members(&[7])));
+    refused(&|m| *m = with_chain(m, |chain| chain.members = members(&[])));
+    refused(&|m| *m = with_chain(m, |chain| chain.learner = chain.head()));
+    refused(&|m| *m = with_chain(m, |chain| chain.learner = Some(NodeNo(7))));
+    refused(&|m| *m = with_chain(m, |chain| chain.since += 1));
+    refused(&|m| *m = with_chain(m, |chain| chain.born += 1));
+    assert_eq!(Members::of(&[NodeNo(0); 7]), None);
+}
+
+#[test]
+fn what_is_no_successor_is_refused() {
+    let (first, second) = two();
+    assert_eq!(second.follows(&first), Ok(()));
+    assert!(first.follows(&second).is_err() && first.follows(&first).is_err());
+    let refused = |spoil: &dyn Fn(&mut Mapping)| {
+        let mut spoilt = second.clone();
+        spoil(&mut spoilt);
+        assert!(spoilt.follows(&first).is_err(), "{spoilt:?}");
+    };
+    refused(&|m| m.epoch += 1);
+    refused(&|m| m.next = 1);
+    refused(&|m| drop(m.members.insert(NodeNo(1), node(9))));
+    refused(&|m| *m = with_chain(m, |chain| chain.members = Members::default()));
+    refused(&|m| {
+        *m = with_chain(m, |chain| {
+            (chain.since, chain.members) = (2, Members::of(&[NodeNo(3)]).expect("one"));
+        });
+    });
+    refused(&|m| *m = with_chain(m, |chain| (chain.since, chain.born) = (2, 2)));
+    refused(&|m| {
+        *m = with_chain(m, |chain| {
+            (chain.since, chain.learner) = (1, Some(NodeNo(1)))
+        })
+    });
+    let gone = Chains::of_ranges([(0..SLOTS as u16, Chain::default())]).expect("all slots");
+    refused(&|m| m.chains = gone.clone());
+}
+
+#[test]
+fn a_learner_alone_never_follows_its_chain() {
+    let members = Members::of(&[NodeNo(0), NodeNo(1)]).expect("two");
+    let before = Chain {
+        members,
+        learner: Some(NodeNo(2)),
+        born: 1,
+        since: 4,
+    };
+    let after = |nos: &[u16]| {
+        let nos: Vec<NodeNo> = nos.iter().map(|no| NodeNo(*no)).collect();
+        Chain {
+            members: Members::of(&nos).expect("few"),
+            learner: None,
+            since: 5,
+            ..before
+        }
+    };
+    assert!(after(&[0, 1, 2]).follows(&before).is_ok());
+    assert!(after(&[1]).follows(&before).is_ok());
+    assert!(after(&[2]).follows(&before).is_err());
+    assert!(after(&[0, 3]).follows(&before).is_err());
+}
+
+#[test]
+fn ranges_that_are_not_all_slots_are_refused() {
+    let end = SLOTS as u16;
+    let chain = Chain::default();
+    for ranges in [
+        vec![],
+        vec![(0..end - 1, chain)],
+        vec![(1..end, chain)],
+        vec![(0..5, chain), (6..end, chain)],
+        vec![(0..5, chain), (5..5, chain), (5..end, chain)],
+        vec![(0..5, chain), (5..end + 1, chain)],
+    ] {
+        assert!(Chains::of_ranges(ranges).is_err());
+    }
+    assert_eq!(
+        Chains::of_ranges([(0..5, chain), (5..end, chain)]),
+        Ok(Chains::default())
+    );
+}

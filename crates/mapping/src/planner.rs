@@ -1,0 +1,206 @@
+//! The next epoch: a pure function from the mapping and what was seen of its
+//! members. Whoever leads the cluster calls it and has the coordinator store
+//! what it says; nobody acts by anything but a stored mapping.
+//!
+//! In each epoch a chain changes in one way at most (`rules.rs`):
+//! 1. It loses the members that are gone, or have lost what they had in memory
+//!    by starting again, as long as one is left. If all have started again,
+//!    the first of those that are back goes on with what is on its disk, and
+//!    the others learn from it. They wait for each other for some seconds: the
+//!    first has seen the most.
+//! 2. A learner that has all becomes the last member.
+//! 3. If it has all that the ring wants, it takes the ring's order, and
+//!    members that are too many leave.
+//! 4. Whom the ring wants and the chain has not is its learner, if that one
+//!    does not learn too much already.
+//!
+//! Slots are looked at in ranges in which nothing differs.
+
+mod rules;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+pub use seen::{Learned, Limits, Seen};
+
+use crate::chains::Chains;
+use crate::mapping::Mapping;
+use crate::member::{MAX_MEMBERS, Member, NodeNo};
+use crate::ring::Ring;
+use rufous_base::limits::SLOTS;
+use rules::{Learning, State};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The next epoch, or nothing where all is as it should be, or has to wait.
+pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> {
+    let mut next = Mapping {
+        epoch: mapping.epoch + 1,
+        members: mapping.members.clone(),
+        next: mapping.next,
+        ring: mapping.ring.clone(),
+        chains: Chains::with_room_for(mapping.chains.ranges().len()),
+    };
+    let mut changed = admit(&mut next, seen);
+    let state = State::of(&next, seen);
+    let without;
+    let wanted = match state.away.iter().any(|no| next.ring.has(*no)) {
+        true => {
+            without = without_away(&next.ring, &state);
+            &without
+        }
+        false => &next.ring,
+    };
+    let mut learning = Learning::of(&mapping.chains, limits.learning);
+    let mut ranges = mapping.chains.ranges().peekable();
+    for slots in pieces(&mapping.chains, wanted, &seen.learned) {
+        while ranges
+            .next_if(|(range, _)| range.end <= slots.start)
+            .is_some()
+        {}
+        let Some((_, chain)) = ranges.peek() else {
+            break;
+        };
+        let owners = wanted.owners(slots.start);
+        match state.plan(chain, &slots, owners, limits) {
+            None => next.chains.push(slots.start, **chain),
+            Some(mut planned) => {
+                planned.since = next.epoch;
+                if planned.born == 0 {
+                    planned.born = next.epoch;
+                }
+                let begins = planned.learner.filter(|_| planned.learner != chain.learner);
+                let room = begins.map_or(slots.len(), |no| learning.take(no, slots.len()));
+                if room > 0 {
+                    changed = true;
+                    next.chains.push(slots.start, planned);
+                }
+                if room < slots.len() {
+                    next.chains.push(slots.start + room as u16, **chain);
+                }
+            }
+        }
+    }
+    changed |= settle(&mut next, &state);
+    if !changed {
+        return None;
+    }
+    debug_assert_eq!(next.check(), Ok(()));
+    debug_assert_eq!(next.follows(mapping), Ok(()));
+    Some(next)
+}
+
+/// Ranges of slots in which nothing differs.
+fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<Item = Range<u16>> {
+    let mut starts = [0u64; SLOTS / 64 + 1];
+    let mut mark = |slot: u16| {
+        if let Some(word) = starts.get_mut(usize::from(slot) / 64) {
+            *word |= 1 << (slot % 64);
+        }
+    };
+    chains.ranges().for_each(|(slots, _)| mark(slots.start));
+    wanted.ranges().for_each(|(slots, _)| mark(slots.start));
+    for slots in learned.ranges() {
+        mark(slots.start);
+        mark(slots.end);
+    }
+    mark(SLOTS as u16);
+    let mut word = 0;
+    let mut following = move || {
+        while starts[word] == 0 {
+            word += 1;
+            if word == starts.len() {
+                return None;
+            }
+        }
+        let slot = word * 64 + starts[word].trailing_zeros() as usize;
+        starts[word] &= starts[word] - 1;
+        Some(slot as u16)
+    };
+    let mut start = following();
+    std::iter::from_fn(move || {
+        let end = following()?;
+        let slots = start?..end;
+        start = Some(end);
+        Some(slots)
+    })
+}
+
+/// Takes new nodes in, and out of the ring who drains. True where any does.
+fn admit(next: &mut Mapping, seen: &Seen) -> bool {
+    let mut changed = false;
+    let known: BTreeSet<_> = next.members.values().map(|member| member.id).collect();
+    for (id, node) in seen.alive.iter().filter(|(id, _)| !known.contains(*id)) {
+        let full = next.members.len() >= MAX_MEMBERS || next.next == u16::MAX;
+        if full || node.id != *id || node.check().is_err() {
+            continue;
+        }
+        let no = NodeNo(next.next);
+        next.next += 1;
+        next.members.insert(no, node.clone());
+        changed = true;
+        if !node.drains {
+            next.ring.join(no, node.weight, &node.zone);
+        }
+    }
+    for no in &seen.draining {
+        if let Some(member) = next.members.get_mut(no) {
+            changed |= !member.drains;
+            member.drains = true;
+            // The last one stays: somebody has to have the slots.
+            if next.ring.len() > 1 && next.ring.has(*no) {
+                next.ring.leave(*no);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// What becomes of members themselves, after their chains. True where anything
+/// does.
+fn settle(next: &mut Mapping, state: &State<'_>) -> bool {
+    let drained = next.members.iter().filter(|(_, member)| member.drains);
+    let drained: Vec<NodeNo> = drained.map(|(no, _)| *no).collect();
+    if drained.is_empty() && state.restarted.is_empty() {
+        return false;
+    }
+    let (mut named, mut waits) = (BTreeSet::new(), BTreeSet::new());
+    for (_, chain) in next.chains.ranges() {
+        if !drained.is_empty() {
+            named.extend(chain.named());
+        }
+        // Where it is in a chain still, what it has lost is not decided yet.
+        if !state.restarted.is_empty() && chain.since != next.epoch {
+            waits.extend(chain.members.iter().copied());
+        }
+    }
+    let mut changed = false;
+    for no in drained {
+        if !next.ring.has(no) && !named.contains(&no) {
+            next.members.remove(&no);
+            changed = true;
+        }
+    }
+    for (no, now) in &state.restarted {
+        if let Some(member) = next.members.get_mut(no).filter(|_| !waits.contains(no)) {
+            let drains = member.drains;
+            *member = Member {
+                drains,
+                ..(*now).clone()
+            };
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// The ring as it would be without the members that are away: others have
+/// their slots meanwhile.
+fn without_away(ring: &Ring, state: &State<'_>) -> Ring {
+    let mut wanted = ring.clone();
+    if ring.members().keys().any(|no| !state.away.contains(no)) {
+        wanted.leave_all(state.away.iter().copied());
+    }
+    wanted
+}

@@ -1,0 +1,157 @@
+//! What becomes of one chain in the next epoch.
+
+use super::seen::{Limits, Seen};
+use crate::chains::{Chain, Chains, MAX_CHAIN, Members};
+use crate::mapping::Mapping;
+use crate::member::{Member, NodeNo};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Of the members.
+pub(super) struct State<'a> {
+    seen: &'a Seen,
+    pub(super) away: BTreeSet<NodeNo>,
+    /// They are there, but have started again.
+    pub(super) restarted: BTreeMap<NodeNo, &'a Member>,
+}
+
+/// How much nodes learn already.
+pub(super) struct Learning {
+    slots: BTreeMap<NodeNo, usize>,
+    limit: usize,
+}
+
+impl Learning {
+    pub(super) fn of(chains: &Chains, limit: usize) -> Self {
+        let mut slots = BTreeMap::new();
+        for (range, chain) in chains.ranges() {
+            if let Some(learner) = chain.learner {
+                *slots.entry(learner).or_default() += range.len();
+            }
+        }
+        Self { slots, limit }
+    }
+
+    /// How many of these slots a node may learn, too.
+    pub(super) fn take(&mut self, node: NodeNo, slots: usize) -> usize {
+        let count = self.slots.entry(node).or_default();
+        let room = self.limit.saturating_sub(*count).min(slots);
+        *count += room;
+        room
+    }
+}
+
+impl<'a> State<'a> {
+    pub(super) fn of(mapping: &Mapping, seen: &'a Seen) -> Self {
+        let mut state = Self {
+            seen,
+            away: BTreeSet::new(),
+            restarted: BTreeMap::new(),
+        };
+        for (no, member) in &mapping.members {
+            match seen.alive.get(&member.id) {
+                Some(now) if now.id != member.id || now.check().is_err() => {
+                    state.away.insert(*no);
+                }
+                None => {
+                    state.away.insert(*no);
+                }
+                Some(now) if now.incarnation != member.incarnation => {
+                    state.restarted.insert(*no, now);
+                }
+                Some(_) => (),
+            }
+        }
+        state
+    }
+
+    /// The chain of a range of slots in the next epoch, where it changes.
+    pub(super) fn plan(
+        &self,
+        chain: &Chain,
+        slots: &Range<u16>,
+        wanted: &[NodeNo],
+        limits: &Limits,
+    ) -> Option<Chain> {
+        let all_stayed = self.away.is_empty() && self.restarted.is_empty();
+        if all_stayed && chain.learner.is_none() && *chain.members == *wanted {
+            return None;
+        }
+        let mut next = *chain;
+        let changed = self.renew(&mut next, limits) || self.advance(&mut next, slots, wanted);
+        changed.then_some(next)
+    }
+
+    /// It has been there all the time.
+    fn stayed(&self, no: NodeNo) -> bool {
+        !self.away.contains(&no) && !self.restarted.contains_key(&no)
+    }
+
+    /// Rule 1. True where the chain has changed, and must not change more.
+    fn renew(&self, chain: &mut Chain, limits: &Limits) -> bool {
+        let learner_left = chain.learner.is_some_and(|learner| !self.stayed(learner));
+        if learner_left {
+            chain.learner = None;
+        }
+        if chain.members.is_empty() || chain.members.iter().all(|no| self.stayed(*no)) {
+            return learner_left;
+        }
+        if chain.members.iter().any(|no| self.stayed(*no)) {
+            chain.members.retain(|no| self.stayed(no));
+            return true;
+        }
+        let is_back = |no: &NodeNo| self.restarted.contains_key(no);
+        let away_ms = |no: &NodeNo| self.seen.away_ms.get(no).copied().unwrap_or(0);
+        let waited = |no: &NodeNo| away_ms(no) >= limits.reunion_ms;
+        if chain.members.iter().any(is_back)
+            && chain.members.iter().all(|no| is_back(no) || waited(no))
+        {
+            let first = chain.members.iter().copied().find(is_back);
+            chain.members.retain(|no| Some(no) == first);
+            return true;
+        }
+        learner_left
+    }
+
+    /// Rules 2 to 4. True where the chain has changed.
+    fn advance(&self, chain: &mut Chain, slots: &Range<u16>, wanted: &[NodeNo]) -> bool {
+        if chain.members.is_empty() {
+            // Nobody ever had it: there is nothing to learn.
+            chain.members = Members::first_of(wanted);
+            return !wanted.is_empty();
+        }
+        if !chain.members.iter().any(|no| self.stayed(*no)) {
+            return false;
+        }
+        if let Some(learner) = chain.learner {
+            if !wanted.contains(&learner) {
+                chain.learner = None;
+                return true;
+            }
+            let longer = chain.members.with(learner);
+            let longer = longer.filter(|_| self.seen.learned.has(slots, learner, chain.since));
+            if let Some(members) = longer {
+                chain.members = members;
+                chain.learner = None;
+            }
+            return longer.is_some();
+        }
+        match wanted.iter().find(|no| !chain.members.contains(no)) {
+            None if !wanted.is_empty() && *chain.members != *wanted => {
+                chain.members = Members::first_of(wanted);
+                true
+            }
+            Some(learner) if self.stayed(*learner) => {
+                if chain.members.len() == MAX_CHAIN {
+                    // Room for it: whom the ring does not want, the last first.
+                    let unwanted = |no: &&NodeNo| !wanted.contains(no);
+                    let surplus = chain.members.iter().copied().rev().find(|no| unwanted(&no));
+                    chain.members.retain(|no| Some(no) != surplus);
+                }
+                chain.learner = Some(*learner);
+                true
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Clusters under their planner, in which nothing is real but its choices.
+
+use super::*;
+use crate::chains::Chain;
+use crate::member::NodeId;
+use rufous_base::rng::Rng;
+use std::collections::BTreeMap;
+
+fn node(n: u8, incarnation: u64) -> Member {
+    Member {
+        id: NodeId([n; 20]),
+        incarnation,
+        peer: format!("10.0.0.{n}:7000"),
+        plain: format!("10.0.0.{n}:6379"),
+        cluster: format!("10.0.0.{n}:6380"),
+        zone: String::new(),
+        weight: 100,
+        drains: false,
+    }
+}
+
+/// A cluster under its planner, in which nothing is real but its choices.
+struct World {
+    mapping: Mapping,
+    seen: Seen,
+    limits: Limits,
+    /// Who has all that was acknowledged of a slot.
+    has_all: Vec<BTreeSet<NodeNo>>,
+}
+
+impl World {
+    fn new(copies: usize, nodes: u8) -> Self {
+        let mut world = Self {
+            mapping: Mapping::new(copies),
+            seen: Seen::default(),
+            limits: Limits::default(),
+            has_all: vec![BTreeSet::new(); SLOTS],
+        };
+        (0..nodes).for_each(|n| world.start(n, 1));
+        world
+    }
+
+    fn start(&mut self, n: u8, incarnation: u64) {
+        let node = node(n, incarnation);
+        self.seen.alive.insert(node.id, node);
+    }
+
+    fn number(&self, n: u8) -> Option<NodeNo> {
+        self.mapping.number_of(NodeId([n; 20]))
+    }
+
+    fn stop(&mut self, n: u8) {
+        self.seen.alive.remove(&NodeId([n; 20]));
+    }
+
+    /// Plans once; false where nothing is to be done.
+    fn step(&mut self) -> bool {
+        let Some(next) = next(&self.mapping, &self.seen, &self.limits) else {
+            return false;
+        };
+        assert_eq!(next.epoch, self.mapping.epoch + 1);
+        let mut learning: BTreeMap<NodeNo, usize> = BTreeMap::new();
+        for slot in 0..SLOTS as u16 {
+            self.check(slot, self.mapping.chains.of(slot), next.chains.of(slot));
+            if let Some(learner) = next.chains.of(slot).learner {
+                *learning.entry(learner).or_default() += 1;
+            }
+        }
+        assert!(
+            learning
+                .values()
+                .all(|count| *count <= self.limits.learning)
+        );
+        for slot in 0..SLOTS as u16 {
+            // What a member acknowledges from now on, others do not have.
+            let has_all = &mut self.has_all[usize::from(slot)];
+            *has_all = next.chains.of(slot).members.iter().copied().collect();
+        }
+        self.mapping = next;
+        true
+    }
+
+    fn check(&self, slot: u16, before: &Chain, after: &Chain) {
+        if before == after {
+            return;
+        }
+        assert!(after.since == self.mapping.epoch + 1, "slot {slot}");
+        assert!(!after.members.is_empty(), "slot {slot} has nobody");
+        let mut once = after.members.to_vec();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), after.members.len(), "{after:?}");
+        assert!(after.learner.is_none_or(|no| !after.members.contains(&no)));
+        if before.members.is_empty() {
+            return;
+        }
+        let has_all = &self.has_all[usize::from(slot)];
+        for no in &after.members {
+            assert!(
+                has_all.contains(no),
+                "{no} is taken in: {before:?} {after:?}"
+            );
+        }
+    }
+
+    /// Learners have all now, of some slots.
+    fn learn(&mut self, mut which: impl FnMut(u16) -> bool) {
+        for slot in 0..SLOTS as u16 {
+            let chain = *self.mapping.chains.of(slot);
+            if let Some(learner) = chain.learner
+                && which(slot)
+            {
+                self.seen.learned.add(slot..slot + 1, learner, chain.since);
+                self.has_all[usize::from(slot)].insert(learner);
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..1000 {
+            self.learn(|_| true);
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("never at rest");
+    }
+
+    /// Chains of which anybody is there have as many members as there can be,
+    /// and none that is away.
+    fn check_those_that_are_there(&self) {
+        let is_there = |no: &NodeNo| {
+            let member = &self.mapping.members[no];
+            let now = self.seen.alive.get(&member.id);
+            now.is_some_and(|now| now.incarnation == member.incarnation)
+        };
+        let ring = &self.mapping.ring;
+        let there = ring.members().keys().filter(|no| is_there(no)).count();
+        for slot in 0..SLOTS as u16 {
+            let members = self.mapping.chains.of(slot).members;
+            if there > 0 && members.iter().any(is_there) {
+                assert!(members.iter().all(is_there), "slot {slot}: {members:?}");
+                assert_eq!(members.len(), ring.copies().min(there), "slot {slot}");
+            }
+        }
+    }
+
+    /// All are there: everything is where the ring wants it.
+    fn check_rest(&self) {
+        for slot in 0..SLOTS as u16 {
+            let chain = self.mapping.chains.of(slot);
+            assert_eq!(
+                *chain.members,
+                *self.mapping.ring.owners(slot),
+                "slot {slot}"
+            );
+            assert_eq!(chain.learner, None);
+        }
+    }
+}
+
+#[test]
+fn nodes_join_one_after_the_other_and_leave_again() {
+    let mut world = World::new(2, 1);
+    for n in 1..4 {
+        world.settle();
+        world.check_rest();
+        world.start(n, 1);
+    }
+    world.settle();
+    world.check_rest();
+    assert_eq!(world.mapping.members.len(), 4);
+    let leaver = world.number(1).expect("a member");
+    world.seen.draining.insert(leaver);
+    world.settle();
+    world.check_rest();
+    assert!(!world.mapping.members.contains_key(&leaver));
+    assert!(!world.mapping.chains.name(leaver));
+}
+
+#[test]
+fn who_is_away_is_replaced_and_comes_back() {
+    let mut world = World::new(2, 4);
+    world.settle();
+    world.stop(2);
+    assert!(world.step());
+    let gone = world.number(2).expect("a member");
+    let all = |world: &World, f: &dyn Fn(&Chain) -> bool| {
+        (0..SLOTS as u16).all(|slot| f(world.mapping.chains.of(slot)))
+    };
+    assert!(
+        all(&world, &|chain| !chain.members.contains(&gone)),
+        "at once"
+    );
+    world.settle();
+    assert!(
+        all(&world, &|chain| chain.members.len() == 2),
+        "copies are made"
+    );
+    world.start(2, 2);
+    world.settle();
+    world.check_rest();
+    assert_eq!(world.mapping.members[&gone].incarnation, 2);
+}
+
+#[test]
+fn a_chain_waits_for_its_last_member() {
+    let mut world = World::new(1, 2);
+    world.settle();
+    let gone = world.number(1).expect("a member");
+    world.stop(1);
+    world.seen.away_ms.insert(gone, 1_000_000);
+    world.settle();
+    let own = (0..SLOTS as u16).filter(|slot| world.mapping.ring.owners(*slot) == [gone]);
+    for slot in own.collect::<Vec<_>>() {
+        assert_eq!(*world.mapping.chains.of(slot).members, [gone]);
+    }
+    world.start(1, 2);
+    world.settle();
+    world.check_rest();
+}
+
+#[test]
+fn those_that_have_all_started_again_wait_for_each_other() {
+    let mut world = World::new(2, 2);
+    world.settle();
+    let (first, second) = (world.number(0), world.number(1));
+    let second = second.expect("a member");
+    world.stop(1);
+    world.start(0, 2);
+    world.seen.away_ms.insert(second, 100);
+    assert!(!world.step(), "the other may have more");
+    world.seen.away_ms.insert(second, world.limits.reunion_ms);
+    assert!(world.step());
+    assert_eq!(Some(world.mapping.chains.of(0).members[0]), first);
+    world.start(1, 2);
+    world.settle();
+    world.check_rest();
+}
+
+#[test]
+fn a_node_learns_some_slots_at_a_time() {
+    let mut world = World::new(1, 1);
+    world.limits.learning = 100;
+    world.settle();
+    world.start(1, 1);
+    assert!(world.step());
+    let learning =
+        (0..SLOTS as u16).filter(|slot| world.mapping.chains.of(*slot).learner.is_some());
+    assert_eq!(learning.count(), 100);
+    world.settle();
+    world.check_rest();
+}
+
+/// Nodes come, go, start again and leave for good at any moment; what was
+/// acknowledged always is with somebody, as long as not all members of a
+/// chain are lost at once; and all comes to rest.
+#[test]
+fn nothing_is_lost_whatever_comes_and_goes() {
+    for seed in 0..8 {
+        let mut rng = Rng::new(seed);
+        let mut world = World::new(1 + rng.below(3) as usize, 3);
+        let mut incarnation = 1;
+        for _ in 0..60 {
+            let n = rng.below(7) as u8;
+            incarnation += 1;
+            match rng.below(8) {
+                0 => world.stop(n),
+                1 | 2 => world.start(n, incarnation),
+                3 if world.mapping.ring.len() > 2 => {
+                    world.seen.draining.extend(world.number(n));
+                }
+                4 => {
+                    let no = world.number(n).unwrap_or_default();
+                    world.seen.away_ms.insert(no, rng.below(10_000));
+                }
+                5 | 6 => world.learn(|slot| (u64::from(slot) + seed) % 3 != 0),
+                _ => (),
+            }
+            world.step();
+        }
+        let waited = world.limits.reunion_ms;
+        let all = world.mapping.members.keys().map(|no| (*no, waited));
+        world.seen.away_ms = all.collect();
+        world.settle();
+        world.check_those_that_are_there();
+        let members: Vec<NodeId> = world.mapping.members.values().map(|m| m.id).collect();
+        for id in members {
+            if !world.seen.alive.contains_key(&id) {
+                incarnation += 1;
+                world.start(id.0[0], incarnation);
+            }
+        }
+        world.settle();
+        world.check_rest();
+    }
+}
