@@ -1,8 +1,10 @@
 //! What a node's runtime is told at start.
 
+use crate::tls::Tls;
 use rufous_base::limits::{
     OUTPUT_HARD_LIMIT, OUTPUT_HIGH_WATER, OUTPUT_TOTAL_LIMIT, RING_MESSAGES,
 };
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +14,20 @@ use std::time::Duration;
 pub enum Listen {
     /// Port 0 takes a free one; [`crate::Handle::addresses`] tells which.
     Tcp(SocketAddr),
+    /// The same by TLS; see [`Config::tls`].
+    Tls(SocketAddr),
     /// Permission bits as for `chmod`; without them the process's umask decides.
     Unix { path: PathBuf, mode: Option<u32> },
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Tls(address) => write!(f, "{address} (TLS)"),
+            Self::Unix { path, .. } => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -23,6 +37,8 @@ pub struct Config {
     /// Pin each worker to a core of its own, where there are enough.
     pub pin: bool,
     pub listen: Vec<Listen>,
+    /// What [`Listen::Tls`] shows its clients, and asks of them.
+    pub tls: Option<Tls>,
     /// Connections the kernel keeps until they are accepted.
     pub backlog: u32,
     /// The most clients from outside this process.
@@ -56,6 +72,7 @@ impl Default for Config {
             workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
             pin: true,
             listen: Vec::new(),
+            tls: None,
             backlog: 511,
             max_clients: 10_000,
             keepalive: Some(Duration::from_secs(300)),

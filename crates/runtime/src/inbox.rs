@@ -8,6 +8,7 @@
 use crate::ring::Bell;
 use rufous_base::ConnInfo;
 use rufous_base::disk::DiskDone;
+use rustls::ServerConnection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Instant;
@@ -16,6 +17,8 @@ use tokio::io::DuplexStream;
 /// A connection that no worker has taken yet; sockets do not block.
 pub(crate) enum Incoming {
     Tcp(std::net::TcpStream),
+    /// After its handshake.
+    Tls(std::net::TcpStream, Box<ServerConnection>),
     Unix(std::os::unix::net::UnixStream),
     Local(DuplexStream),
 }

@@ -22,6 +22,7 @@
 //! - `inbox`: readiness, new connections, orders and answers for a worker
 //! - [`data_dir`]: one process alone uses a data folder
 //! - `control`, `listen`: accepting, and the stop of a node
+//! - [`tls`]: what makes connections secret
 //! - [`local`]: connections inside the process
 //! - `reaper`, `clock`, `fd_limit`, [`stats`]: what their names say
 #![forbid(unsafe_code)]
@@ -43,6 +44,7 @@ mod shared;
 mod sockets;
 pub mod stats;
 mod thread;
+pub mod tls;
 mod worker;
 
 pub use config::{Config, Listen};
@@ -51,3 +53,4 @@ pub use fd_limit::FdLimit;
 pub use local::LocalConnection;
 pub use runtime::{Handle, Runtime, StartError, start};
 pub use stats::{Snapshot, WorkerSnapshot};
+pub use tls::Tls;

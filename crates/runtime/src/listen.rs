@@ -3,7 +3,8 @@
 use crate::config::{Config, Listen};
 use crate::inbox::Incoming;
 use crate::runtime::StartError;
-use crate::shared::Shared;
+use crate::shared::{Room, Shared};
+use crate::tls::{self, Tls};
 use rufous_base::ConnInfo;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
@@ -24,7 +26,7 @@ const REST: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 /// A socket that is bound and listens.
 #[derive(Debug)]
 pub(crate) enum Bound {
-    Tcp(TcpListener),
+    Tcp(TcpListener, Option<Tls>),
     Unix(UnixListener, SocketFile),
 }
 
@@ -39,22 +41,21 @@ impl Drop for SocketFile {
 }
 
 pub(crate) fn bind(listen: &Listen, config: &Config) -> Result<Bound, StartError> {
-    match listen {
+    let bound = match listen {
         Listen::Tcp(address) => {
-            bind_tcp(*address, config.backlog)
-                .map(Bound::Tcp)
-                .map_err(|source| StartError::Listen {
-                    at: address.to_string(),
-                    source,
-                })
+            bind_tcp(*address, config.backlog).map(|listener| Bound::Tcp(listener, None))
+        }
+        Listen::Tls(address) => {
+            let tls = config.tls.clone().ok_or(StartError::NoCertificate)?;
+            bind_tcp(*address, config.backlog).map(|listener| Bound::Tcp(listener, Some(tls)))
         }
         Listen::Unix { path, mode } => bind_unix(path, *mode, config.backlog)
-            .map(|listener| Bound::Unix(listener, SocketFile(path.clone())))
-            .map_err(|source| StartError::Listen {
-                at: path.display().to_string(),
-                source,
-            }),
-    }
+            .map(|listener| Bound::Unix(listener, SocketFile(path.clone()))),
+    };
+    bound.map_err(|source| StartError::Listen {
+        at: listen.to_string(),
+        source,
+    })
 }
 
 fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
@@ -94,7 +95,8 @@ fn bind_unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<UnixLis
 impl Bound {
     pub(crate) fn address(&self) -> io::Result<Listen> {
         Ok(match self {
-            Self::Tcp(listener) => Listen::Tcp(listener.local_addr()?),
+            Self::Tcp(listener, None) => Listen::Tcp(listener.local_addr()?),
+            Self::Tcp(listener, Some(_)) => Listen::Tls(listener.local_addr()?),
             Self::Unix(_, file) => Listen::Unix {
                 path: file.0.clone(),
                 mode: None,
@@ -110,18 +112,18 @@ enum Acceptor {
 }
 
 impl Acceptor {
-    fn new(bound: Bound, keepalive: Option<Duration>) -> io::Result<Self> {
+    fn new(bound: Bound, keepalive: Option<Duration>) -> io::Result<(Self, Option<Tls>)> {
         Ok(match bound {
-            Bound::Tcp(listener) => {
+            Bound::Tcp(listener, tls) => {
                 let keepalive = keepalive.map(|silence| {
                     let between = (silence / 3).max(Duration::from_secs(1));
                     TcpKeepalive::new()
                         .with_time(silence)
                         .with_interval(between)
                 });
-                Self::Tcp(listener.try_into()?, keepalive)
+                (Self::Tcp(listener.try_into()?, keepalive), tls)
             }
-            Bound::Unix(listener, file) => Self::Unix(listener.try_into()?, file),
+            Bound::Unix(listener, file) => (Self::Unix(listener.try_into()?, file), None),
         })
     }
 
@@ -168,8 +170,8 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Accepts until it is dropped.
 pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Option<Duration>) {
-    let acceptor = match Acceptor::new(bound, keepalive) {
-        Ok(acceptor) => acceptor,
+    let (acceptor, tls) = match Acceptor::new(bound, keepalive) {
+        Ok(both) => both,
         Err(error) => {
             tracing::error!(%error, "cannot watch a listening socket; stopping");
             shared.stop();
@@ -177,15 +179,25 @@ pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Opt
         }
     };
     let mut rest = REST.0;
+    let mut handshakes = JoinSet::new();
     loop {
-        match acceptor.accept().await {
+        let accepted = acceptor.accept().await;
+        while handshakes.try_join_next().is_some() {}
+        match accepted {
             Ok((incoming, info)) => {
                 rest = REST.0;
-                if shared.has_room() {
-                    shared.deal(incoming, info);
-                } else {
-                    shared.rejected.fetch_add(1, Ordering::Relaxed);
-                    turn_away(incoming);
+                match (Room::take(&shared), &tls) {
+                    (Some(room), Some(tls)) => {
+                        let (shared, tls) = (Arc::clone(&shared), tls.clone());
+                        handshakes.spawn(deal_secretly(shared, room, tls, incoming, info));
+                    }
+                    (Some(room), None) => room.deal(incoming, info),
+                    (None, tls) => {
+                        shared.rejected.fetch_add(1, Ordering::Relaxed);
+                        if tls.is_none() {
+                            turn_away(incoming);
+                        }
+                    }
                 }
             }
             Err(error) if is_of_one_client(&error) => {}
@@ -195,6 +207,38 @@ pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Opt
                 tokio::time::sleep(rest).await;
                 rest = (rest * 2).min(REST.1);
             }
+        }
+    }
+}
+
+/// Deals a connection once its handshake is over, if it succeeds.
+async fn deal_secretly(
+    shared: Arc<Shared>,
+    room: Room,
+    tls: Tls,
+    incoming: Incoming,
+    info: ConnInfo,
+) {
+    let Incoming::Tcp(socket) = incoming else {
+        return;
+    };
+    let shaken = tokio::time::timeout(tls::HANDSHAKE, async {
+        let mut session = Box::new(tls.session().map_err(io::Error::other)?);
+        let socket = tokio::net::TcpStream::from_std(socket)?;
+        tls::shake_hands(&socket, &mut session).await?;
+        Ok(Incoming::Tls(socket.into_std()?, session))
+    });
+    let shaken: io::Result<Incoming> = shaken
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    match shaken {
+        Ok(incoming) => {
+            shared.handshakes.fetch_add(1, Ordering::Relaxed);
+            room.deal(incoming, info);
+        }
+        Err(error) => {
+            shared.handshake_errors.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%error, peer = info.peer, "no TLS handshake");
         }
     }
 }
@@ -219,6 +263,6 @@ fn turn_away(incoming: Incoming) {
     let _ = match incoming {
         Incoming::Tcp(mut socket) => socket.write(FULL),
         Incoming::Unix(mut socket) => socket.write(FULL),
-        Incoming::Local(_) => Ok(0),
+        Incoming::Tls(..) | Incoming::Local(_) => Ok(0),
     };
 }

@@ -31,6 +31,39 @@ pub(crate) struct Shared {
     reports: UnboundedSender<Report>,
     pub(crate) rejected: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
+    /// Of TLS: those that succeeded, and those that did not.
+    pub(crate) handshakes: AtomicU64,
+    pub(crate) handshake_errors: AtomicU64,
+}
+
+/// Room for one client from outside; free again where it is dropped.
+pub(crate) struct Room(Option<Arc<Shared>>);
+
+impl Room {
+    /// Nothing where the node has the most that it accepts.
+    pub(crate) fn take(shared: &Arc<Shared>) -> Option<Self> {
+        let most = shared.max_clients.load(Ordering::Relaxed);
+        let one_more = |clients| (clients < most).then_some(clients + 1);
+        let taken = shared
+            .clients
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.is_ok().then(|| Self(Some(Arc::clone(shared))))
+    }
+
+    /// Gives it to a client, until [`Shared::left`].
+    pub(crate) fn deal(mut self, incoming: Incoming, info: ConnInfo) {
+        if let Some(shared) = self.0.take() {
+            shared.deal(incoming, info);
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            shared.clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Shared {
@@ -50,18 +83,18 @@ impl Shared {
             reports,
             rejected: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
+            handshakes: AtomicU64::new(0),
+            handshake_errors: AtomicU64::new(0),
         }
     }
 
-    /// Gives a connection to the worker with the fewest.
+    /// Gives a connection to the worker with the fewest. One from outside has
+    /// taken its [`Room`].
     pub(crate) fn deal(&self, incoming: Incoming, info: ConnInfo) {
         let fewest = (0..self.dealt.len())
             .min_by_key(|&worker| self.dealt[worker].load(Ordering::Relaxed))
             .unwrap_or(0);
         self.dealt[fewest].fetch_add(1, Ordering::Relaxed);
-        if !info.is_internal {
-            self.clients.fetch_add(1, Ordering::Relaxed);
-        }
         self.inboxes[fewest].order(Order::Open(incoming, info));
     }
 
@@ -71,11 +104,6 @@ impl Shared {
         if client {
             self.clients.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-
-    /// Whether one more client from outside may connect.
-    pub(crate) fn has_room(&self) -> bool {
-        self.clients.load(Ordering::Relaxed) < self.max_clients.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_max_clients(&self, most: usize) {
@@ -108,6 +136,8 @@ impl Shared {
             workers: self.stats.iter().map(|stats| stats.snapshot()).collect(),
             rejected: self.rejected.load(Ordering::Relaxed),
             accept_errors: self.accept_errors.load(Ordering::Relaxed),
+            handshakes: self.handshakes.load(Ordering::Relaxed),
+            handshake_errors: self.handshake_errors.load(Ordering::Relaxed),
         }
     }
 }

@@ -128,6 +128,9 @@ pub struct Snapshot {
     pub rejected: u64,
     /// Times that accepting failed, for want of file descriptors or memory.
     pub accept_errors: u64,
+    /// TLS handshakes that succeeded, and that did not.
+    pub handshakes: u64,
+    pub handshake_errors: u64,
 }
 
 impl Snapshot {

@@ -9,6 +9,7 @@
 //! - [`front`]: one actor per worker, from bytes to replies
 //! - [`command`]: commands on connections and on the server
 //! - [`node`]: a running server, and clients inside its process
+//! - [`tls`]: its certificates
 //! - [`process`]: what the operating system says of it
 //! - [`admin`]: metrics and health over HTTP
 //! - [`cli`]: the `rufous` program
@@ -40,3 +41,4 @@ pub mod front;
 pub mod identity;
 pub mod node;
 pub mod process;
+pub mod tls;

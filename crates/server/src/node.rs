@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::front::Front;
 use crate::front::shared::Shared;
 use crate::process;
+use crate::tls::{self, Certificates, TlsError};
 use rufous::runtime::{
     DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, lock_data_dir, start,
 };
@@ -29,6 +30,8 @@ pub enum NodeError {
     )]
     TooFewFiles { limit: u64 },
     #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
     Folder(#[from] DirError),
     #[error(transparent)]
     Start(#[from] StartError),
@@ -38,6 +41,8 @@ pub enum NodeError {
 pub struct Node {
     runtime: Runtime<Front>,
     pub shared: Arc<Shared>,
+    /// Of its port for TLS.
+    pub certificates: Option<Arc<Certificates>>,
     /// Held until the threads have ended: what is below is dropped last.
     _folder: Option<DirLock>,
 }
@@ -50,6 +55,10 @@ impl Node {
             maxclients: possible_clients(config.maxclients)?,
             folder: config.wants_folder(),
             ..config.clone()
+        };
+        let certificates = match config.tls.port {
+            0 => None,
+            _ => Some(Arc::new(Certificates::load(&config.tls)?)),
         };
         let folder = config
             .folder
@@ -78,6 +87,7 @@ impl Node {
             workers: config.workers,
             pin: config.pin,
             listen: listen(&config)?,
+            tls: certificates.as_ref().map(|all| all.tls()),
             backlog: config.tcp_backlog,
             max_clients: config.maxclients,
             keepalive: (config.tcp_keepalive_s > 0)
@@ -91,9 +101,13 @@ impl Node {
         })?;
         first_steps(&runtime, shared.workers);
         process::watch(&runtime, Arc::clone(&shared));
+        if let Some(certificates) = &certificates {
+            tls::watch(&runtime, Arc::clone(certificates), Arc::clone(&shared));
+        }
         Ok(Node {
             runtime,
             shared,
+            certificates,
             _folder: folder,
         })
     }
@@ -188,7 +202,7 @@ fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
             None => (address.as_str(), false),
         };
         let address = if address == "*" { "0.0.0.0" } else { address };
-        let found: Vec<SocketAddr> = (address, config.port)
+        let found: Vec<SocketAddr> = (address, 0)
             .to_socket_addrs()
             .map_err(|source| NodeError::Resolve {
                 address: address.into(),
@@ -199,9 +213,15 @@ fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
             if optional && std::net::TcpListener::bind((socket.ip(), 0)).is_err() {
                 continue;
             }
-            let listen = Listen::Tcp(socket);
-            if !all.contains(&listen) {
-                all.push(listen);
+            let at = |port| SocketAddr::new(socket.ip(), port);
+            let plain = config
+                .has_plain_port()
+                .then(|| Listen::Tcp(at(config.port)));
+            let secret = (config.tls.port != 0).then(|| Listen::Tls(at(config.tls.port)));
+            for listen in plain.into_iter().chain(secret) {
+                if !all.contains(&listen) {
+                    all.push(listen);
+                }
             }
         }
     }
@@ -244,6 +264,17 @@ mod tests {
         // Of a range for documentation: no machine has it.
         check(&["-192.0.2.1", "127.0.0.1"], &["127.0.0.1:7"]);
         check(&[], &[]);
+        let with_tls = |port, expected: &[Listen]| {
+            let mut config = Config {
+                port,
+                ..config(&["127.0.0.1"])
+            };
+            config.tls.port = 8;
+            assert_eq!(listen(&config).expect("addresses"), expected);
+        };
+        let tls = Listen::Tls(([127, 0, 0, 1], 8).into());
+        with_tls(7, &[Listen::Tcp(([127, 0, 0, 1], 7).into()), tls.clone()]);
+        with_tls(0, &[tls]);
         assert!(listen(&config(&["no such host"])).is_err());
     }
 

@@ -61,6 +61,8 @@ pub fn update(shared: &Shared, handle: &Handle) {
         Some(stats.sum(|worker| worker.bytes_out)),
     );
     store(&process.rejected_connections, Some(stats.rejected));
+    store(&process.tls_handshakes, Some(stats.handshakes));
+    store(&process.tls_handshake_errors, Some(stats.handshake_errors));
 }
 
 /// The files that this process may have open at most, once it has raised its

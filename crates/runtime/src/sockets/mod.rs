@@ -15,6 +15,7 @@ mod pending;
 mod pieces;
 mod send;
 mod stream;
+mod tls;
 
 use crate::inbox::{Inbox, Incoming, slot_waker};
 use crate::stats::WorkerStats;
@@ -117,6 +118,11 @@ impl Conn {
     fn is_read(&self) -> bool {
         !self.held && !self.over && !self.ended && !self.closing
     }
+
+    /// Whether the kernel has got all replies.
+    fn is_sent(&self) -> bool {
+        self.pending.is_empty() && !self.stream.has_unsent()
+    }
 }
 
 impl Sockets {
@@ -207,7 +213,7 @@ impl Sockets {
                 continue;
             };
             conn.queued = false;
-            if !conn.pending.is_empty() && !self.flush(slot) {
+            if !conn.is_sent() && !self.flush(slot) {
                 continue;
             }
             let place = &mut self.slots[slot as usize];
@@ -283,7 +289,7 @@ impl Sockets {
         let Some(conn) = self.get(id) else { return };
         match close {
             Close::Now => self.drop_now(id.slot),
-            Close::AfterReplies if conn.pending.is_empty() => self.finish(id.slot),
+            Close::AfterReplies if conn.is_sent() => self.finish(id.slot),
             Close::AfterReplies => conn.closing = true,
         }
     }
@@ -312,14 +318,14 @@ impl Sockets {
     /// Whether no replies wait anywhere.
     pub(crate) fn is_flushed(&self) -> bool {
         let mut open = self.slots.iter().filter_map(|slot| slot.conn.as_ref());
-        open.all(|conn| conn.pending.is_empty())
+        open.all(Conn::is_sent)
     }
 
     /// Closes every connection that is still open.
     pub(crate) fn close_all(&mut self) {
         for slot in 0..self.slots.len() as u32 {
             if let Some(conn) = &self.slots[slot as usize].conn {
-                if conn.pending.is_empty() {
+                if conn.is_sent() {
                     self.finish(slot);
                 } else {
                     self.drop_now(slot);

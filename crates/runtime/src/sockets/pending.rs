@@ -130,7 +130,10 @@ impl Pending {
         }
         // A connection that was slow once goes back to owning nothing.
         self.queue = VecDeque::new();
-        Ok(Flushed::All)
+        match stream.poll_flush(cx) {
+            Poll::Pending => Ok(Flushed::Blocked),
+            Poll::Ready(flushed) => flushed.map(|()| Flushed::All),
+        }
     }
 
     fn advance(&mut self, n: usize) {

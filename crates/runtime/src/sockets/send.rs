@@ -70,7 +70,7 @@ impl Sockets {
                 self.stats.bytes_out.add(sent as u64);
             }
         }
-        if !conn.pending.is_empty() {
+        if !conn.is_sent() {
             // Registers the waker, and takes what one send had no slices for.
             self.flush(slot);
             self.bound(slot);

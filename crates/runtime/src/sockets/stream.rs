@@ -2,6 +2,7 @@
 //!
 //! A `Pending` has registered the waker; nothing else has.
 
+use super::tls::TlsStream;
 use crate::inbox::Incoming;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use tokio::net::{TcpStream, UnixStream};
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
+    Tls(TlsStream),
     Unix(UnixStream),
     /// The worker's end of a connection inside this process.
     Local(DuplexStream),
@@ -25,6 +27,9 @@ impl Stream {
     pub(super) fn new(incoming: Incoming) -> io::Result<Self> {
         Ok(match incoming {
             Incoming::Tcp(socket) => Self::Tcp(TcpStream::from_std(socket)?),
+            Incoming::Tls(socket, session) => {
+                Self::Tls(TlsStream::new(TcpStream::from_std(socket)?, session))
+            }
             Incoming::Unix(socket) => Self::Unix(UnixStream::from_std(socket)?),
             Incoming::Local(pipe) => Self::Local(pipe),
         })
@@ -39,6 +44,7 @@ impl Stream {
         let mut buf = ReadBuf::new(buf);
         let read = match self {
             Self::Tcp(s) => Pin::new(s).poll_read(cx, &mut buf),
+            Self::Tls(s) => return s.poll_read(cx, buf.initialized_mut()),
             Self::Unix(s) => Pin::new(s).poll_read(cx, &mut buf),
             Self::Local(s) => Pin::new(s).poll_read(cx, &mut buf),
         };
@@ -51,6 +57,7 @@ impl Stream {
     pub(super) fn may_read_more(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::Tcp(s) => s.poll_read_ready(cx).is_ready(),
+            Self::Tls(s) => s.socket.poll_read_ready(cx).is_ready(),
             Self::Unix(s) => s.poll_read_ready(cx).is_ready(),
             Self::Local(_) => true,
         }
@@ -63,6 +70,7 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(s) => Pin::new(s).poll_write(cx, bytes),
+            Self::Tls(s) => s.poll_write(cx, &[IoSlice::new(bytes)]),
             Self::Unix(s) => Pin::new(s).poll_write(cx, bytes),
             Self::Local(s) => Pin::new(s).poll_write(cx, bytes),
         }
@@ -75,8 +83,25 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(s) => Pin::new(s).poll_write_vectored(cx, slices),
+            Self::Tls(s) => s.poll_write(cx, slices),
             Self::Unix(s) => Pin::new(s).poll_write_vectored(cx, slices),
             Self::Local(s) => Pin::new(s).poll_write_vectored(cx, slices),
+        }
+    }
+
+    /// Whether something was taken for sending that the kernel has not got.
+    pub(super) fn has_unsent(&self) -> bool {
+        match self {
+            Self::Tls(s) => s.has_unsent(),
+            Self::Tcp(_) | Self::Unix(_) | Self::Local(_) => false,
+        }
+    }
+
+    /// Hands that to the kernel.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tls(s) => s.poll_flush(cx),
+            Self::Tcp(_) | Self::Unix(_) | Self::Local(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -86,6 +111,7 @@ impl Stream {
     pub(super) fn finish(mut self, cx: &mut Context<'_>) {
         let _ = match &mut self {
             Self::Tcp(s) => Pin::new(s).poll_shutdown(cx),
+            Self::Tls(s) => s.poll_shutdown(cx),
             Self::Unix(s) => Pin::new(s).poll_shutdown(cx),
             Self::Local(s) => Pin::new(s).poll_shutdown(cx),
         };

@@ -64,6 +64,31 @@ fn of_node(out: &mut Exposition, shared: &Shared, stats: &Snapshot) {
         "Times that accepting failed, for want of files or memory.",
     )
     .value(stats.accept_errors);
+    of_tls(out, shared, stats);
+}
+
+fn of_tls(out: &mut Exposition, shared: &Shared, stats: &Snapshot) {
+    let process = &shared.process;
+    out.counter(
+        "rufous_tls_handshakes_total",
+        "TLS handshakes that succeeded.",
+    )
+    .value(stats.handshakes);
+    out.counter(
+        "rufous_tls_handshake_errors_total",
+        "TLS handshakes that did not succeed.",
+    )
+    .value(stats.handshake_errors);
+    out.counter(
+        "rufous_tls_certificate_loads_total",
+        "Times that certificates were loaded.",
+    )
+    .value(process.tls_certificate_loads.load(Ordering::Relaxed));
+    out.gauge(
+        "rufous_tls_certificates_stale",
+        "1 where the files of certificates have changed and cannot be used.",
+    )
+    .value(process.tls_certificates_stale.load(Ordering::Relaxed));
 }
 
 fn of_process(out: &mut Exposition, shared: &Shared, node: &Handle) {

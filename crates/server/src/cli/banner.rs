@@ -17,10 +17,7 @@ pub(super) fn text(
         if workers == 1 { "" } else { "s" },
     );
     for address in addresses {
-        text.push_str(&match address {
-            Listen::Tcp(at) => format!("  Listening on  {at}\n"),
-            Listen::Unix { path, .. } => format!("  Listening on  {}\n", path.display()),
-        });
+        text.push_str(&format!("  Listening on  {address}\n"));
     }
     if let Some(at) = admin {
         text.push_str(&format!("  Metrics at    http://{at}/\n"));
@@ -48,6 +45,7 @@ Try, in another terminal:
 fn redis_cli_options(address: &Listen) -> String {
     match address {
         Listen::Unix { path, .. } => format!(" -s {}", path.display()),
+        Listen::Tls(at) => redis_cli_options(&Listen::Tcp(*at)) + " --tls --cacert CA-FILE",
         Listen::Tcp(at) => {
             let host = match at.ip() {
                 ip if ip.is_unspecified() => String::new(),

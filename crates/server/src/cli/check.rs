@@ -3,6 +3,7 @@
 use super::arguments::Arguments;
 use super::fail;
 use crate::config::sources::{self, Effective};
+use crate::tls;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
@@ -18,6 +19,11 @@ pub(super) fn config(arguments: Arguments) -> ExitCode {
     };
     for warning in &effective.warnings {
         eprintln!("rufous: warning: {warning}");
+    }
+    if effective.config.tls.port != 0
+        && let Err(error) = tls::server_config(&effective.config.tls)
+    {
+        return fail(error);
     }
     match std::io::stdout().write_all(sources::render(&effective).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -45,7 +45,7 @@ Where settings come from, the last one that names a setting decides:
 CONFIG SET changes many of them while the node runs; nothing is written back.
 
 Signals: SIGTERM and SIGINT stop the node after what is under way is answered (a
-second one stops it at once, with exit code 1); SIGHUP opens the log file anew.
+second one stops it at once, with exit code 1); SIGHUP opens the log file anew and loads certificates again.
 
 Data is kept in --dir (./rufous-data by default): changes are logged there before
 they are answered. For a cache without files: --appendonly no --save ''

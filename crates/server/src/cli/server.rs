@@ -57,7 +57,8 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
     let admin = admin_listener(effective)?;
     let node = Node::start(config).map_err(explain)?;
     let handle = node.handle();
-    signals::handle(&handle, log.clone()).context("cannot take over signals")?;
+    signals::handle(&handle, log.clone(), node.certificates.clone())
+        .context("cannot take over signals")?;
     let admin_address = match admin {
         Some(listener) => Some(admin::serve(listener, &node).context("cannot serve metrics")?),
         None => None,
@@ -191,6 +192,7 @@ fn announce(node: &Node, config: &Config, admin: Option<SocketAddr>) {
     for address in handle.addresses() {
         match address {
             Listen::Tcp(at) => tracing::info!(address = %at, "listening"),
+            Listen::Tls(at) => tracing::info!(address = %at, "listening by TLS"),
             Listen::Unix { path, .. } => tracing::info!(path = %path.display(), "listening"),
         }
     }

@@ -1,10 +1,12 @@
 //! Signals: SIGTERM and SIGINT stop the node in good order, a second one at
-//! once; SIGHUP opens the log file anew; SIGXFSZ ends nothing, for a write beyond
+//! once; SIGHUP opens the log file anew and loads certificates again; SIGXFSZ ends nothing, for a write beyond
 //! a limit on the size of files fails with an error of its own.
 
 use super::logging::Log;
+use crate::tls::Certificates;
 use rufous::runtime::Handle;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -18,12 +20,16 @@ struct Signals {
 }
 
 /// Takes over the signals; when this returns, they are in good hands.
-pub(super) fn handle(node: &Handle, log: Log) -> io::Result<()> {
+pub(super) fn handle(
+    node: &Handle,
+    log: Log,
+    certificates: Option<Arc<Certificates>>,
+) -> io::Result<()> {
     let (installed, wait) = sync_channel(1);
     let stop = node.clone();
     node.spawn(async move {
         if let Some(signals) = install(&installed) {
-            listen(signals, &stop, &log).await;
+            listen(signals, &stop, &log, certificates.as_deref()).await;
         }
     });
     // Nobody answers where the node has stopped already.
@@ -48,7 +54,12 @@ fn install(installed: &SyncSender<io::Result<()>>) -> Option<Signals> {
     signals
 }
 
-async fn listen(mut signals: Signals, node: &Handle, log: &Log) {
+async fn listen(
+    mut signals: Signals,
+    node: &Handle,
+    log: &Log,
+    certificates: Option<&Certificates>,
+) {
     let mut asked = false;
     loop {
         let name = tokio::select! {
@@ -56,6 +67,7 @@ async fn listen(mut signals: Signals, node: &Handle, log: &Log) {
             _ = signals.interrupt.recv() => "SIGINT",
             _ = signals.hangup.recv() => {
                 reopen(log);
+                certificates.iter().for_each(|all| all.reload());
                 continue;
             }
         };

@@ -3,6 +3,7 @@
 //! - [`params`]: each of them by name, as text
 //! - [`durability`]: those of logs and snapshots
 //! - [`keyspaces`]: what can be said of a keyspace
+//! - [`tls`]: those of TLS
 //! - [`values`]: values as text
 //! - [`options`]: how they can be given when a server starts
 //! - [`file`]: reading them from a TOML file
@@ -15,10 +16,12 @@ pub mod keyspaces;
 pub mod options;
 pub mod params;
 pub mod sources;
+pub mod tls;
 pub mod values;
 
 pub use collections::Collections;
 pub use durability::{AppendFsync, SavePoint};
+pub use tls::Tls;
 
 use rufous_kernel::evict::{self, By, Choice};
 use rufous_kernel::keyspace::Keyspace;
@@ -28,12 +31,13 @@ use rufous_kernel::keyspace::Keyspace;
 pub struct Config {
     /// A leading `-` marks an address that this machine may lack.
     pub bind: Vec<String>,
-    /// 0: any free one.
+    /// 0: any free one, or none where there is one for TLS.
     pub port: u16,
     /// Path of a Unix socket to listen on as well; empty: none.
     pub unixsocket: String,
     /// Permission bits of that socket; 0: as the process's umask has it.
     pub unixsocketperm: u32,
+    pub tls: Tls,
     pub tcp_backlog: u32,
     /// Seconds of silence after which TCP asks whether a client is there; 0: never.
     pub tcp_keepalive_s: u64,
@@ -191,6 +195,7 @@ impl Default for Config {
             port: 6379,
             unixsocket: String::new(),
             unixsocketperm: 0,
+            tls: Tls::default(),
             tcp_backlog: 511,
             tcp_keepalive_s: 300,
             workers: std::thread::available_parallelism().map_or(1, |n| n.get()),

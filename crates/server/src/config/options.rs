@@ -4,6 +4,7 @@
 //! What a setting is and how it can change later is in [`params`](super::params).
 
 use super::params::{self, Set};
+use super::tls;
 use super::values::{integer, named, parse_yes_no};
 use super::{AppendFsync, Config, LogFormat, LogLevel, MaxmemoryPolicy};
 use rufous_base::limits::MAX_WORKERS;
@@ -12,6 +13,7 @@ use rufous_base::limits::MAX_WORKERS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Network,
+    Tls,
     Clients,
     Node,
     Durability,
@@ -25,6 +27,7 @@ impl Group {
     pub fn title(self) -> &'static str {
         match self {
             Group::Network => "Where to listen",
+            Group::Tls => "TLS",
             Group::Clients => "Clients",
             Group::Node => "Threads and files",
             Group::Durability => "What outlives a crash",
@@ -79,6 +82,27 @@ pub static OPTIONS: &[StartOption] = &[
     ),
     fixed(Group::Network, "tcp-backlog", "COUNT", set_backlog),
     fixed(Group::Network, "tcp-keepalive", "SECONDS", set_keepalive),
+    fixed(Group::Tls, "tls-port", "PORT", tls::SET_PORT),
+    fixed(Group::Tls, "tls-cert-file", "FILE", tls::SET_CERT_FILE),
+    fixed(Group::Tls, "tls-key-file", "FILE", tls::SET_KEY_FILE),
+    fixed(
+        Group::Tls,
+        "tls-ca-cert-file",
+        "FILE",
+        tls::SET_CA_CERT_FILE,
+    ),
+    fixed(
+        Group::Tls,
+        "tls-auth-clients",
+        "yes|no|optional",
+        tls::SET_AUTH_CLIENTS,
+    ),
+    fixed(
+        Group::Tls,
+        "tls-protocols",
+        "\"VERSION ...\"",
+        tls::SET_PROTOCOLS,
+    ),
     option(Group::Clients, "requirepass", "PASSWORD"),
     option(Group::Clients, "protected-mode", "yes|no"),
     option(Group::Clients, "maxclients", "COUNT"),
@@ -372,6 +396,9 @@ mod tests {
             "debug, verbose, notice, warning, nothing",
         );
         check("dir", "", "empty");
+        check("tls-port", "70000", "between 0 and 65535");
+        check("tls-protocols", "SSLv3", "TLSv1.2 and TLSv1.3");
+        check("tls-auth-clients", "maybe", "yes, no, optional");
         check("admin-bind", " ", "empty");
     }
 

@@ -4,7 +4,7 @@
 //! name (`databases`, `rdbchecksum`): they can be "set" to what they are.
 
 use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
-use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, collections, durability};
+use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, collections, durability, tls};
 use rufous_base::limits;
 
 /// Changes a setting; the error says what a value has to look like.
@@ -202,7 +202,7 @@ pub static PARAMS: &[Param] = &[
         name: "port",
         get: |config| config.port.to_string(),
         set: None,
-        help: "The port to listen on.",
+        help: "The port to listen on; 0: none.",
     },
     Param {
         name: "protected-mode",
@@ -278,6 +278,12 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Seconds after which a silent client is dropped; 0: never.",
     },
+    tls::AUTH_CLIENTS,
+    tls::CA_CERT_FILE,
+    tls::CERT_FILE,
+    tls::KEY_FILE,
+    tls::PORT,
+    tls::PROTOCOLS,
     Param {
         name: "unixsocket",
         get: |config| config.unixsocket.clone(),

@@ -165,7 +165,7 @@ pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    if effective.config.port == 0 {
+    if effective.config.port == 0 && effective.config.tls.port == 0 {
         // As Redis has it: no port, no TCP. Without addresses none is opened.
         effective.config.bind.clear();
     }
@@ -220,11 +220,18 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
     if let Err(why) = check_dir(Path::new(&config.dir)) {
         wrong("dir", why);
     }
-    if (config.port == 0 || config.bind.is_empty()) && config.unixsocket.is_empty() {
-        let name = if config.port == 0 { "port" } else { "bind" };
+    let ports = [config.port, config.tls.port];
+    if (ports == [0, 0] || config.bind.is_empty()) && config.unixsocket.is_empty() {
+        let name = if ports == [0, 0] { "port" } else { "bind" };
         wrong(
             name,
             "there is nothing to listen on: give a port with an address, or a unixsocket".into(),
+        );
+    }
+    if config.tls.port == config.port && config.port != 0 {
+        wrong(
+            "tls-port",
+            format!("{} is the port without TLS already", config.port),
         );
     }
     for address in &config.bind {
@@ -249,10 +256,10 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
             );
         }
         // By default metrics and health are left out where their port is taken.
-        if config.admin_port == config.port && effective.is_given("admin-port") {
+        if ports.contains(&config.admin_port) && effective.is_given("admin-port") {
             wrong(
                 "admin-port",
-                format!("{} is the port for clients already", config.port),
+                format!("{} is the port for clients already", config.admin_port),
             );
         }
     }
@@ -415,6 +422,10 @@ mod tests {
         check_wrong(
             &given(None, &[], &[("port", "7000"), ("admin-port", "7000")]),
             &["command line: admin-port: 7000 is the port for clients already"],
+        );
+        check_wrong(
+            &given(None, &[], &[("port", "7000"), ("tls-port", "7000")]),
+            &["command line: tls-port: 7000 is the port without TLS already"],
         );
         check_wrong(
             &given(None, &[], &[("dir", "/dev/null/x/y")]),

@@ -19,4 +19,10 @@ pub struct Process {
     pub net_output_bytes: AtomicU64,
     /// Turned away because of `maxclients`.
     pub rejected_connections: AtomicU64,
+    pub tls_handshakes: AtomicU64,
+    pub tls_handshake_errors: AtomicU64,
+    /// Times that certificates were loaded.
+    pub tls_certificate_loads: AtomicU64,
+    /// 1 where their files have changed and cannot be used.
+    pub tls_certificates_stale: AtomicU64,
 }

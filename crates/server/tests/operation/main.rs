@@ -4,8 +4,10 @@
 //! - `program`: starting it, speaking to it
 //! - `settings`: where settings come from and what is said of wrong ones
 //! - `running`: from the start of a node to its end
+//! - `tls`: the port for TLS
 
 mod backup;
 mod program;
 mod running;
 mod settings;
+mod tls;

@@ -77,6 +77,7 @@ fn server(out: &mut String, front: &Front, _: &Figures, now: Now) {
     field(out, "process_id", load(&shared.process.pid));
     field(out, "run_id", &shared.run_id);
     field(out, "tcp_port", shared.port);
+    field(out, "tls_port", front.config.tls.port);
     field(out, "server_time_usec", now.unix_us);
     field(out, "uptime_in_seconds", uptime_s);
     field(out, "uptime_in_days", uptime_s / 86_400);
@@ -187,6 +188,22 @@ fn stats(out: &mut String, front: &Front, all: &Figures, _: Now) {
         load(&process.net_output_bytes),
     );
     field(out, "rejected_connections", refused);
+    field(out, "tls_handshakes", load(&process.tls_handshakes));
+    field(
+        out,
+        "tls_handshake_errors",
+        load(&process.tls_handshake_errors),
+    );
+    field(
+        out,
+        "tls_certificate_loads",
+        load(&process.tls_certificate_loads),
+    );
+    field(
+        out,
+        "tls_certificates_stale",
+        load(&process.tls_certificates_stale),
+    );
     field(out, "sync_full", 0);
     field(out, "sync_partial_ok", 0);
     field(out, "sync_partial_err", 0);
