@@ -8,6 +8,7 @@
 //!   copy afterwards the segment that they touch. Thus a command may freeze a collection and walk it later.
 //! - **Order.** Elements stand in the order of their hashes, which growth and shrink never change: see
 //!   [`Dict::scan`].
+//! - **Beside.** A table may keep a few bytes beside each value, of which readers see nothing: see [`Dict::beside`].
 //! - **Memory.** An element takes its bytes, two bytes of lengths while both are below 128, about six bytes of
 //!   a slot, and two of what lies unused. [`Dict::bytes`] is exact, and nearly what the process takes: what
 //!   segments allocate has the same few sizes in all of them.
@@ -15,6 +16,8 @@
 //! Map, in reading order: `hash` (what the bits of a hash are for), `element` (bytes of one element), `heap`, `slots`
 //! and `segment` (some hundred elements), `directory` (from hash to segment), `walk` (reading all or any).
 
+#[cfg(test)]
+mod beside_tests;
 mod directory;
 mod element;
 mod hash;
@@ -41,6 +44,9 @@ const SMALL_PAGE: usize = 64;
 /// are not, segments grow instead.
 const ROOT_SLOTS_PER_PAGE: usize = 16;
 
+/// Values that are no longer are put together with what lies beside them without an allocation.
+const FEW_BYTES: usize = 128;
+
 /// From so many pages it is estimated what a copy has of its own.
 const SAMPLED_PAGES: usize = 8;
 
@@ -54,6 +60,8 @@ pub struct Dict {
     len: usize,
     /// What pages and segments take on the heap.
     parts_bytes: usize,
+    /// How many bytes at the end of each value nobody sees who does not ask for them.
+    beside: usize,
 }
 
 /// Where an element is, or would be.
@@ -77,7 +85,21 @@ impl Dict {
             root: Directory::new(0, Arc::new(page), 0),
             len: 0,
             parts_bytes,
+            beside: 0,
         }
+    }
+
+    /// The same elements in a table that has so many bytes beside each value, all zero.
+    pub fn widened(&self, beside: usize) -> Self {
+        let mut wide = Self {
+            hashing: self.hashing.clone(),
+            beside,
+            ..Self::new(0)
+        };
+        for (key, value) in self.iter() {
+            wide.insert(key, value);
+        }
+        wide
     }
 
     pub fn len(&self) -> usize {
@@ -109,11 +131,33 @@ impl Dict {
 
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        Some(self.get_beside(key)?.0)
+    }
+
+    /// The value, and what lies beside it.
+    #[inline]
+    pub fn get_beside(&self, key: &[u8]) -> Option<(&[u8], &[u8])> {
         let hash = self.hashing.hash(key);
         let page = &self.root.parts()[self.root.find(hash)];
         let segment = &page.parts()[page.find(hash)];
         let slot = segment.find(tag_of(hash, segment.depth()), key).ok()?;
-        Some(segment.element(slot).1)
+        Some(self.parted(segment.element(slot).1))
+    }
+
+    /// How many bytes lie beside each value.
+    pub fn beside(&self) -> usize {
+        self.beside
+    }
+
+    /// What is kept as one value: the value, and what lies beside it.
+    #[inline]
+    fn parted<'a>(&self, kept: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        kept.split_at(kept.len().saturating_sub(self.beside))
+    }
+
+    #[inline]
+    fn shown<'a>(&self, (key, kept): (&'a [u8], &'a [u8])) -> (&'a [u8], &'a [u8]) {
+        (key, self.parted(kept).0)
     }
 
     pub fn contains(&self, key: &[u8]) -> bool {
@@ -141,8 +185,35 @@ impl Dict {
 
 /// Writing.
 impl Dict {
-    /// Puts a value, in place of the old one if there is one; answers whether the key is new.
+    /// Puts a value, in place of the old one if there is one; answers whether the key is new. What lies beside it
+    /// is zeros then.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if self.beside > 0 {
+            return self.insert_beside(key, value, &[]);
+        }
+        self.put(key, value)
+    }
+
+    /// Likewise, with what is to lie beside it; so many bytes as [`Dict::beside`] says, or zeros.
+    pub fn insert_beside(&mut self, key: &[u8], value: &[u8], beside: &[u8]) -> bool {
+        let len = value.len() + self.beside;
+        let (mut few, mut many) = ([0; FEW_BYTES], Vec::new());
+        let kept = match few.get_mut(..len) {
+            Some(kept) => kept,
+            None => {
+                many.resize(len, 0);
+                &mut many[..]
+            }
+        };
+        let (to, rest) = kept.split_at_mut(value.len());
+        to.copy_from_slice(value);
+        rest.iter_mut()
+            .zip(beside)
+            .for_each(|(to, byte)| *to = *byte);
+        self.put(key, kept)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> bool {
         let hash = self.hashing.hash(key);
         loop {
             let place = self.find(hash, key);
@@ -162,7 +233,27 @@ impl Dict {
         let Ok(slot) = place.slot else {
             return false;
         };
-        self.change(&place, |segment| change(segment.value_mut(slot)));
+        let beside = self.beside;
+        self.change(&place, |segment| {
+            let kept = segment.value_mut(slot);
+            let len = kept.len().saturating_sub(beside);
+            change(&mut kept[..len]);
+        });
+        true
+    }
+
+    /// Puts so many bytes as [`Dict::beside`] says beside a value; answers whether there is one.
+    pub fn set_beside(&mut self, key: &[u8], beside: &[u8]) -> bool {
+        debug_assert_eq!(beside.len(), self.beside);
+        let place = self.find(self.hashing.hash(key), key);
+        let Ok(slot) = place.slot else {
+            return false;
+        };
+        self.change(&place, |segment| {
+            let kept = segment.value_mut(slot);
+            let at = kept.len().saturating_sub(beside.len());
+            kept[at..].copy_from_slice(beside);
+        });
         true
     }
 
@@ -178,7 +269,8 @@ impl Dict {
         let Ok(slot) = place.slot else {
             return false;
         };
-        last(self.segment_at(place.page, place.segment).element(slot).1);
+        let kept = self.segment_at(place.page, place.segment).element(slot).1;
+        last(self.parted(kept).0);
         self.change(&place, |segment| segment.remove(slot));
         while self.join_segments(hash) {
             self.join_pages(hash);

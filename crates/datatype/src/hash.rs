@@ -95,7 +95,7 @@ impl Reply {
 }
 
 #[inline]
-fn shape(tuning: &Tuning) -> Shape {
+pub(crate) fn shape(tuning: &Tuning) -> Shape {
     Shape {
         packing: tuning.hash,
         seed: tuning.seed,

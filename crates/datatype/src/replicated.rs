@@ -157,6 +157,8 @@ pub struct Replicate<T: Algebra + ?Sized> {
     pub tag: Tag,
     /// The plain value inside of one.
     pub inside: for<'s> fn(&'s Object) -> Option<T::View<'s>>,
+    /// Likewise inside of packed bytes.
+    pub packed_inside: for<'s> fn(&'s [u8]) -> T::View<'s>,
     /// Appends encoded operations of the replicated type that do to the value
     /// what this one does to the plain value inside, and answers as it would.
     pub translate: Translate<T>,

@@ -28,6 +28,9 @@ pub(crate) use score::{parts, rank_of};
 pub use state::{Builder, State};
 pub use view::View;
 
+pub(crate) use score::kept_score;
+pub(crate) use view::{find_packed, packed_elements};
+
 use crate::algebra::{Algebra, Applied, Phase, Rule, Tuning};
 use rufous_base::rng::Rng;
 use step::Step;

@@ -148,10 +148,12 @@ impl<'a, const WIDTH: usize> View<'a, WIDTH> {
         }
     }
 
-    /// A table of its own; what is large is shared.
+    /// A table of its own; what is large is shared, unless there is something
+    /// beside its values.
     pub fn to_table(self) -> Table<WIDTH> {
         match self {
             View::Packed(pack) => Table::Packed(pack.0.to_vec()),
+            View::Large(dict) if dict.beside() > 0 => Table::Large(Box::new(dict.widened(0))),
             View::Large(dict) => Table::Large(Box::new(dict.clone())),
         }
     }
@@ -246,6 +248,21 @@ impl<const WIDTH: usize> Table<WIDTH> {
         }
     }
 
+    /// A large table.
+    pub(crate) fn large(&self) -> Option<&Dict> {
+        match self {
+            Table::Packed(_) => None,
+            Table::Large(dict) => Some(dict),
+        }
+    }
+
+    pub(crate) fn large_mut(&mut self) -> Option<&mut Dict> {
+        match self {
+            Table::Packed(_) => None,
+            Table::Large(dict) => Some(dict),
+        }
+    }
+
     /// What a large table has on the heap.
     pub fn heap_bytes(&self) -> usize {
         match self {
@@ -265,10 +282,26 @@ impl<const WIDTH: usize> Table<WIDTH> {
     /// Puts an element, in place of one of the same name.
     #[inline]
     pub fn put(&mut self, name: &[u8], value: &[u8], shape: &Shape) -> Put {
+        let place = match self {
+            Table::Packed(bytes) => View::<WIDTH>::place(Pack(bytes), name),
+            Table::Large(_) => return self.put_large(name, value),
+        };
+        self.put_at(place, name, value, shape)
+    }
+
+    /// Likewise, where it is known where the element of this name begins among
+    /// packed ones, or how many there are.
+    #[inline]
+    pub(crate) fn put_at(
+        &mut self,
+        place: Result<usize, usize>,
+        name: &[u8],
+        value: &[u8],
+        shape: &Shape,
+    ) -> Put {
         let Table::Packed(bytes) = self else {
             return self.put_large(name, value);
         };
-        let place = View::<WIDTH>::place(Pack(bytes), name);
         let (mut fits, mut size) = (value.len() <= shape.packing.bytes, bytes.len());
         match place {
             Ok(_) if WIDTH == 1 => return Put::Same,

@@ -88,6 +88,16 @@ impl Presence {
         }
     }
 
+    /// The stamp, if this is one addition and nothing else.
+    pub fn only_addition(&self) -> Option<Stamp> {
+        match self.entries[..] {
+            [entry] if self.last_removal == Stamp::ZERO && entry.removed == NONE => {
+                Some(entry.stamp())
+            }
+            _ => None,
+        }
+    }
+
     pub fn is_there(&self) -> bool {
         self.entries.iter().any(|entry| entry.added > NONE)
     }
@@ -129,6 +139,21 @@ impl Lattice for Presence {
 
 const ADDED: u8 = 1;
 const REMOVED: u8 = 2;
+
+/// The stamp of an encoded presence that is one addition; of any bytes.
+#[inline]
+pub fn addition(bytes: &[u8]) -> Option<Stamp> {
+    let &[0, a, b, ADDED, ref mark @ ..] = bytes else {
+        return None;
+    };
+    let (&time, step) = mark.split_first_chunk()?;
+    let stamp = Stamp {
+        time: u64::from_be_bytes(time),
+        replica: u16::from_be_bytes([a, b]),
+        step: u16::from_be_bytes(step.try_into().ok()?),
+    };
+    ((stamp.time, stamp.step) > NONE).then_some(stamp)
+}
 
 fn put_mark(out: &mut Vec<u8>, (time, step): Mark) {
     out.extend_from_slice(&time.to_be_bytes());

@@ -84,6 +84,19 @@ const NOTHING: u8 = 1;
 const COUNTED: u8 = 2;
 const BOTH: u8 = 3;
 
+/// Stamp and score of an encoded score that is a plain write; of any bytes.
+#[inline]
+pub fn write(bytes: &[u8]) -> Option<(Stamp, f64)> {
+    let (&[WRITTEN], rest) = bytes.split_first_chunk()? else {
+        return None;
+    };
+    let (&stamp, score) = rest.split_first_chunk()?;
+    let stamp = Stamp::from_bytes(stamp);
+    let mut reader = Reader(score);
+    let score = read_float(&mut reader).ok()?;
+    (reader.0.is_empty() && stamp > Stamp::ZERO).then_some((stamp, score))
+}
+
 impl Coded for Score {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match (self.written, self.floats.is_empty()) {

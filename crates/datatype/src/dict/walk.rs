@@ -6,10 +6,14 @@ use super::hash::{BELOW_POSITION, MAX_DEPTH, POSITIONS, position_of, tag_of};
 use super::segment::Segment;
 use rufous_base::rng::Rng;
 
+/// Key, value, and what lies beside it.
+pub(super) type Beside<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
 impl Dict {
     /// All keys and values, in the order of hashes.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
-        self.segments_from_start().flat_map(Segment::iter)
+        let all = self.segments_from_start().flat_map(Segment::iter);
+        all.map(|element| self.shown(element))
     }
 
     fn segments_from_start(&self) -> impl Iterator<Item = &Segment> + '_ {
@@ -22,7 +26,19 @@ impl Dict {
     }
 
     /// The elements of one of the [`Dict::segments`]; none beyond the last. The pieces stand in no order.
-    pub fn segment(&self, mut index: usize) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+    pub fn segment(&self, index: usize) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+        self.kept(index).map(|element| self.shown(element))
+    }
+
+    /// The same, with what lies beside their values.
+    pub fn segment_beside(&self, index: usize) -> impl Iterator<Item = Beside<'_>> + '_ {
+        self.kept(index).map(|(key, kept)| {
+            let (value, beside) = self.parted(kept);
+            (key, value, beside)
+        })
+    }
+
+    fn kept(&self, mut index: usize) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
         let mut found = None;
         for page in self.root.parts() {
             found = page.parts().get(index);
@@ -59,7 +75,7 @@ impl Dict {
                     if previous != Some(tag) && seen >= count.max(1) {
                         return end;
                     }
-                    let (key, value) = segment.element(slot);
+                    let (key, value) = self.shown(segment.element(slot));
                     if previous != Some(tag) || tag == first {
                         let hash = self.hashing.hash(key);
                         if hash < start {
@@ -90,7 +106,7 @@ impl Dict {
         loop {
             let slot = rng.below(slots.capacity() as u64) as usize;
             if !slots.is_empty_at(slot) {
-                return Some(segment.element(slot));
+                return Some(self.shown(segment.element(slot)));
             }
         }
     }

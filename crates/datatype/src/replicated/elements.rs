@@ -3,67 +3,52 @@
 //!
 //! | | |
 //! |---|---|
-//! | meta | from names to encoded lattices, of elements that are there and of tombstones |
-//! | view | the plain collection of what is there, equal to what meta says |
-//! | tombs | stamps and names of the elements that are not there, in the order of stamps |
+//! | plain | the plain collection of what is there, which commands read |
+//! | stamps | beside each of its elements: of the one write that it is, mostly |
+//! | aside | by name, encoded: what is not there, and what is more than one write (additions of several replicas, counts, what was removed before) |
+//! | tombs | stamps and names of what is aside and not there, in the order of stamps, once that is many |
+//! | gone | what has gone with a deadline, while it may come back |
 //! | deadline | when it all goes, and what has gone with a deadline: see [`Deadline`] |
 //!
-//! What has gone with a deadline is in meta, but not in the view: where the
+//! So an element that was written once takes its stamp beyond what it takes in a
+//! plain collection. Where all of it is small it is packed, and lies in a record.
+//!
+//! What has gone with a deadline is kept, but not shown: where the
 //! deadline was extended elsewhere at the same time, it comes back. It is dropped
 //! when the horizon has passed the deadline, as everybody knew of it then. What is
 //! written since has higher stamps; an increment of what has gone belongs to no
 //! write, but to the cut.
 //!
-//! Map: `state` (these three, kept together), [`super::shared_set`],
+//! Map: `element` (what their types have to say), `parts` (reading these), `state` (changing them together), `tombs`
+//! (forgetting), `packed` (all of it in one piece), [`super::shared_set`],
 //! [`super::shared_hash`], [`super::shared_sorted_set`] (what elements are, and
 //! what commands do to them), this file the algebra.
 
 #[cfg(test)]
 mod deadline_tests;
+mod element;
+mod packed;
+mod parts;
 mod state;
 #[cfg(test)]
 pub(super) mod tests;
+mod tombs;
 
-pub use state::{Inner, State};
+pub use element::{Element, Spot};
+pub use state::{Inner, State, View};
+
+use parts::Parts;
+use state::PlainState;
 
 use super::{Expiry, MakeWay, Replicas, Writer};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::pack::{self, Pack};
 use crate::table;
 use rufous_base::rng::Rng;
-use rufous_lattice::{Coded, Deadline, Lattice, Stamp};
+use rufous_lattice::{Coded, Deadline, Stamp};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::LazyLock;
-
-/// What the elements of a replicated collection are.
-pub trait Element: Debug + 'static {
-    /// The collection that is read.
-    type Plain: DataType;
-    type Value: Lattice + Coded + PartialEq + Debug;
-
-    const NAME: &'static str;
-    const ABOUT: &'static str;
-
-    /// Whether it is there, leaving out what was written below the cut.
-    fn is_there(value: &Self::Value, cut: Stamp) -> bool;
-    /// What increments begin with where nothing is there since the cut.
-    fn nothing(cut: Stamp) -> Self::Value;
-    /// No stamp in it is newer.
-    fn newest(value: &Self::Value) -> Stamp;
-    /// A delta that removes what is there.
-    fn removal(value: &Self::Value, stamp: Stamp) -> Self::Value;
-    /// Has the plain collection show the element as it is, or with `None` not
-    /// at all.
-    fn show(
-        view: &mut <Self::Plain as Algebra>::State,
-        name: &[u8],
-        value: Option<&Self::Value>,
-        tuning: &Tuning,
-    );
-    /// Encoded deltas of few stamps, so that they meet.
-    fn samples() -> &'static [Vec<u8>];
-}
 
 /// See the module's description.
 #[derive(Debug)]
@@ -104,9 +89,6 @@ pub enum Kind {
     Expire,
 }
 
-/// Nothing is an empty collection.
-pub type View<'a, E> = Option<&'a Inner<<<E as Element>::Plain as Algebra>::State>>;
-
 /// Appends the operation that merges a delta into an element.
 pub(super) fn tell(name: &[u8], delta: &impl Coded, ops: &mut Vec<u8>) {
     pack::push(ops, name);
@@ -119,48 +101,106 @@ fn tell_deadline(deadline: Deadline, ops: &mut Vec<u8>) {
 }
 
 impl<E: Element> Elements<E> {
-    /// What meta says of an element, or what replicas begin with where nothing
+    /// The plain collection inside.
+    #[inline]
+    pub(super) fn plain(state: &State<PlainState<E>>) -> <E::Plain as Algebra>::View<'_> {
+        plain_of::<E>(state.view())
+    }
+
+    /// Likewise of packed bytes.
+    #[inline]
+    pub(super) fn packed_plain(bytes: &[u8]) -> <E::Plain as Algebra>::View<'_> {
+        plain_of::<E>(View::Packed(bytes))
+    }
+
+    /// What is known of an element, or what replicas begin with where nothing
     /// is there since the last deadline.
-    pub(super) fn value(state: &State<E>, name: &[u8]) -> E::Value {
-        let cut = state.deadline().cut();
-        // What is kept was encoded here.
-        let bytes = state.meta().get(name);
-        let value = bytes.and_then(|bytes| E::Value::decode(bytes).ok());
+    pub(super) fn value(state: &State<PlainState<E>>, name: &[u8]) -> E::Value {
+        let parts = Parts::<E>::of(state.view());
+        let cut = parts.deadline.cut();
+        let value = parts.find(name).1.value();
         value
             .filter(|value| E::newest(value) >= cut)
             .unwrap_or_else(|| E::nothing(cut))
     }
 
     /// Appends an element's removal, if it is there.
-    pub(super) fn remove(state: &State<E>, name: &[u8], writer: &Writer, ops: &mut Vec<u8>) {
-        let value = Self::value(state, name);
-        if E::is_there(&value, state.deadline().cut()) {
+    pub(super) fn remove(
+        state: &State<PlainState<E>>,
+        name: &[u8],
+        writer: &Writer,
+        ops: &mut Vec<u8>,
+    ) {
+        let parts = Parts::<E>::of(state.view());
+        let value = parts.find(name).1.value();
+        if let Some(value) = value.filter(|value| E::is_there(value, parts.deadline.cut())) {
             tell(name, &E::removal(&value, writer.stamp), ops);
         }
     }
 
-    fn delete(state: &State<E>, writer: &Writer, ops: &mut Vec<u8>) {
-        for (name, _) in state.meta().iter() {
-            Self::remove(state, name, writer, ops);
-        }
-        if state.deadline().at() > 0 {
-            tell_deadline(state.deadline().set(writer.stamp, 0), ops);
+    fn delete(state: &State<PlainState<E>>, writer: &Writer, ops: &mut Vec<u8>) {
+        let parts = Parts::<E>::of(state.view());
+        parts.each(|name, value| {
+            if E::is_there(&value, parts.deadline.cut()) {
+                tell(name, &E::removal(&value, writer.stamp), ops);
+            }
+        });
+        if parts.deadline.at() > 0 {
+            tell_deadline(parts.deadline.set(writer.stamp, 0), ops);
         }
     }
 
-    fn merge(into: &mut State<E>, from: View<'_, E>, tuning: &Tuning) -> bool {
-        let Some(from) = from else { return false };
-        let mut changed = into.expire::<E>(from.deadline(), tuning);
-        for (name, delta) in from.meta().iter() {
-            changed |= into.merge::<E>(name, delta, tuning);
+    fn merge(
+        into: &mut State<PlainState<E>>,
+        from: View<'_, PlainState<E>>,
+        tuning: &Tuning,
+    ) -> bool {
+        let from = Parts::<E>::of(from);
+        into.change::<E, _>(|into| {
+            let mut changed = into.expire::<E>(from.deadline, tuning);
+            from.each(|name, value| {
+                changed |= into.merge::<E>(name, &value.encoded(), tuning);
+            });
+            changed
+        })
+    }
+
+    fn newest(view: View<'_, PlainState<E>>) -> Stamp {
+        let newest = match view {
+            View::Large(inner) => inner.newest::<E>(),
+            View::Packed(_) => Parts::<E>::of(view).newest(),
+        };
+        newest.max(deadline_of(view).newest())
+    }
+}
+
+fn run<E: Element>(inner: &mut Inner<PlainState<E>>, op: &Op<'_>, tuning: &Tuning) -> bool {
+    match *op {
+        Op::Merge { name, delta } => inner.merge::<E>(name, delta, tuning),
+        Op::Expire { deadline } => {
+            let deadline = Deadline::decode(deadline);
+            deadline.is_ok_and(|deadline| inner.expire::<E>(deadline, tuning))
         }
-        changed
+    }
+}
+
+fn plain_of<E: Element>(view: View<'_, PlainState<E>>) -> <E::Plain as Algebra>::View<'_> {
+    match view {
+        View::Packed(bytes) => E::Plain::packed_view(packed::Layout::of(bytes).plain),
+        View::Large(inner) => E::Plain::view(&inner.plain),
+    }
+}
+
+fn deadline_of<S>(view: View<'_, S>) -> Deadline {
+    match view {
+        View::Packed(bytes) => packed::Layout::of(bytes).deadline,
+        View::Large(inner) => inner.deadline,
     }
 }
 
 impl<E: Element> Algebra for Elements<E> {
-    type State = State<E>;
-    type View<'a> = View<'a, E>;
+    type State = State<PlainState<E>>;
+    type View<'a> = View<'a, PlainState<E>>;
     type Op<'a> = Op<'a>;
     type Kind = Kind;
     type Reply = ();
@@ -173,13 +213,13 @@ impl<E: Element> Algebra for Elements<E> {
     ];
     const MERGE: Option<Merge<Self>> = Some(Self::merge);
 
-    fn empty() -> State<E> {
-        Box::new(Inner::new(E::Plain::empty()))
+    fn empty() -> Self::State {
+        State::Packed(Vec::new())
     }
 
     #[inline]
-    fn view(state: &State<E>) -> View<'_, E> {
-        Some(state)
+    fn view(state: &Self::State) -> Self::View<'_> {
+        state.view()
     }
 
     fn kind(op: &Op<'_>) -> Kind {
@@ -189,22 +229,16 @@ impl<E: Element> Algebra for Elements<E> {
         }
     }
 
-    fn execute(_: View<'_, E>, _: &Op<'_>) {}
+    fn execute(_: Self::View<'_>, _: &Op<'_>) {}
 
     #[inline]
-    fn commit(state: &mut State<E>, op: &Op<'_>, tuning: &Tuning) {
+    fn commit(state: &mut Self::State, op: &Op<'_>, tuning: &Tuning) {
         Self::apply(state, op, tuning);
     }
 
     #[inline]
-    fn apply(state: &mut State<E>, op: &Op<'_>, tuning: &Tuning) -> Applied<()> {
-        let changed = match *op {
-            Op::Merge { name, delta } => state.merge::<E>(name, delta, tuning),
-            Op::Expire { deadline } => {
-                let deadline = Deadline::decode(deadline);
-                deadline.is_ok_and(|deadline| state.expire::<E>(deadline, tuning))
-            }
-        };
+    fn apply(state: &mut Self::State, op: &Op<'_>, tuning: &Tuning) -> Applied<()> {
+        let changed = state.change::<E, _>(|inner| run::<E>(inner, op, tuning));
         Applied { reply: (), changed }
     }
 
@@ -240,7 +274,7 @@ impl<E: Element> Algebra for Elements<E> {
         ((), ())
     }
 
-    fn sample_state(rng: &mut Rng) -> State<E> {
+    fn sample_state(rng: &mut Rng) -> Self::State {
         let mut state = Self::empty();
         for _ in 0..rng.below(6) {
             Self::commit(&mut state, &Self::sample_op(rng), &Tuning::default());
@@ -260,15 +294,13 @@ impl<E: Element> Algebra for Elements<E> {
         }
     }
 
-    fn canonical(view: View<'_, E>) -> Vec<u8> {
-        let Some(inner) = view else {
-            return Vec::new();
-        };
+    fn canonical(view: Self::View<'_>) -> Vec<u8> {
+        let parts = Parts::<E>::of(view);
         let mut all = Vec::new();
-        if inner.deadline() != Deadline::default() {
-            tell_deadline(inner.deadline(), &mut all);
+        if parts.deadline != Deadline::default() {
+            tell_deadline(parts.deadline, &mut all);
         }
-        all.extend(inner.meta().canonical());
+        parts.canonical(&mut all);
         all
     }
 }
@@ -302,26 +334,33 @@ static DEADLINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 impl<E: Element> DataType for Elements<E> {
     const REDIS_NAME: &'static str = E::Plain::REDIS_NAME;
     const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
-        newest: |state| state.newest(),
-        is_hidden: |view| view.is_none_or(|inner| E::Plain::is_empty(E::Plain::view(inner.view()))),
-        forget: |state, horizon, budget| state.forget::<E>(horizon, budget),
+        newest: |state| Self::newest(state.view()),
+        is_hidden: |view| E::Plain::is_empty(plain_of::<E>(view)),
+        forget: |state, horizon, budget| {
+            state.change::<E, _>(|inner| inner.forget::<E>(horizon, budget))
+        },
         delete: Self::delete,
         expiry: Expiry {
-            deadline: |state| state.deadline().at(),
-            until: |state| state.until(),
-            floor: |state| state.deadline().cut(),
+            deadline: |state| deadline_of(state.view()).at(),
+            until: |state| {
+                let newest = Self::newest(state.view()).time;
+                newest.max(deadline_of(state.view()).until())
+            },
+            floor: |state| deadline_of(state.view()).cut(),
             set: |state, at, writer, ops| {
-                tell_deadline(state.deadline().set(writer.stamp, at), ops);
+                tell_deadline(deadline_of(state.view()).set(writer.stamp, at), ops);
                 Ok(())
             },
-            pass: |state, ops| tell_deadline(state.deadline().passed(), ops),
+            pass: |state, ops| tell_deadline(deadline_of(state.view()).passed(), ops),
         },
         make_way: Some(MakeWay {
-            is_due: |state, horizon| state.may_make_way(horizon),
+            is_due: |state, horizon| match state {
+                State::Packed(bytes) => packed::may_make_way::<E>(bytes, horizon),
+                State::Large(inner) => inner.may_make_way::<E>(horizon),
+            },
             run: |state, sent, horizon| {
-                if let Some(sent) = sent {
-                    state.make_way::<E>(sent, horizon);
-                }
+                let sent = Parts::<E>::of(sent);
+                state.change::<E, _>(|inner| inner.make_way::<E>(sent, horizon));
             },
         }),
         adds_to_nothing: |op| {
@@ -334,41 +373,48 @@ impl<E: Element> DataType for Elements<E> {
         },
     });
 
-    /// There is no packed form.
-    fn packed_view(_: &[u8]) -> View<'_, E> {
-        None
+    fn packed_view(bytes: &[u8]) -> Self::View<'_> {
+        View::Packed(bytes)
     }
 
-    fn from_packed(_: Vec<u8>) -> State<E> {
-        Self::empty()
+    fn from_packed(bytes: Vec<u8>) -> Self::State {
+        State::Packed(bytes)
     }
 
-    fn packed(_: &State<E>) -> Option<&[u8]> {
-        None
+    fn packed(state: &Self::State) -> Option<&[u8]> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
     }
 
-    fn into_buffer(_: State<E>) -> Option<Vec<u8>> {
-        None
+    fn into_buffer(state: Self::State) -> Option<Vec<u8>> {
+        match state {
+            State::Packed(bytes) => Some(bytes),
+            State::Large(_) => None,
+        }
     }
 
-    fn is_empty(view: View<'_, E>) -> bool {
-        view.is_none_or(|inner| inner.is_bottom())
+    fn is_empty(view: Self::View<'_>) -> bool {
+        match view {
+            View::Packed(bytes) => bytes.is_empty(),
+            View::Large(inner) => inner.is_bottom::<E>(),
+        }
     }
 
-    fn len(view: View<'_, E>) -> usize {
-        view.map_or(0, |inner| E::Plain::len(E::Plain::view(inner.view())))
+    fn len(view: Self::View<'_>) -> usize {
+        E::Plain::len(plain_of::<E>(view))
     }
 
-    fn heap_bytes(state: &State<E>) -> usize {
-        let view = E::Plain::packed(state.view());
-        let view = view.map_or_else(|| E::Plain::heap_bytes(state.view()), <[u8]>::len);
-        state.heap_bytes() + view
+    fn heap_bytes(state: &Self::State) -> usize {
+        match state {
+            State::Packed(_) => 0,
+            State::Large(inner) => inner.heap_bytes::<E>(),
+        }
     }
 
-    fn encoding(view: View<'_, E>, tuning: &Tuning) -> &'static str {
-        let empty = E::Plain::empty();
-        let view = view.map_or(&empty, |inner| inner.view());
-        E::Plain::encoding(E::Plain::view(view), tuning)
+    fn encoding(view: Self::View<'_>, tuning: &Tuning) -> &'static str {
+        E::Plain::encoding(plain_of::<E>(view), tuning)
     }
 
     fn encode(op: &Op<'_>, out: &mut Vec<u8>) {
@@ -382,24 +428,25 @@ impl<E: Element> DataType for Elements<E> {
         Op::of::<E>(first, delta)
     }
 
-    fn chunk(view: View<'_, E>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
-        let inner = view?;
+    fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+        let parts = Parts::<E>::of(view);
         // With every part, as whoever has a part of it knows what has gone.
-        if inner.deadline() != Deadline::default() {
-            tell_deadline(inner.deadline(), out);
+        if parts.deadline != Deadline::default() {
+            tell_deadline(parts.deadline, out);
         }
-        inner.meta().chunk(at, budget, out)
+        parts.chunk(at, budget, out)
     }
 
-    fn extend(state: &mut State<E>, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
+    fn extend(state: &mut Self::State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
         let pack = Pack::checked(chunk).ok_or(Corrupt)?;
         if !pack.count().is_multiple_of(2) {
             return Err(Corrupt);
         }
-        for (first, delta) in table::View::<2>::Packed(pack).iter() {
-            let op = Op::of::<E>(first, delta)?;
-            Self::commit(state, &op, tuning);
-        }
-        Ok(())
+        state.change::<E, _>(|inner| {
+            for (first, delta) in table::View::<2>::Packed(pack).iter() {
+                run::<E>(inner, &Op::of::<E>(first, delta)?, tuning);
+            }
+            Ok(())
+        })
     }
 }

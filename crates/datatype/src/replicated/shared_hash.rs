@@ -1,13 +1,15 @@
 //! Replicated hashes: the last write of a field wins, and increments of it add
 //! up.
 
-use super::elements::{Element, Elements, tell};
-use super::register::{add_float, samples, text_of};
+use super::elements::{Element, Elements, Spot, tell};
+use super::register::{self, add_float, samples, text_of};
 use super::{Refused, Replicate, Writer};
 use crate::ValueError;
-use crate::algebra::{Algebra, Tuning};
+use crate::algebra::{Algebra, Packing, Tuning};
+use crate::dict::Dict;
 use crate::hash::{self, Hash, Op, Reply};
 use crate::object::{Object, Registered, Tag};
+use crate::pack::Pack;
 use rufous_lattice::{Coded, Register, Stamp};
 use std::sync::LazyLock;
 
@@ -44,10 +46,79 @@ impl Element for Field {
         Register::deleted(stamp)
     }
 
-    fn show(view: &mut hash::State, field: &[u8], value: Option<&Register>, tuning: &Tuning) {
-        match &value.and_then(text_of) {
-            Some(value) => Hash::commit(view, &Op::Set { field, value }, tuning),
-            None => Hash::commit(view, &Op::Delete { field }, tuning),
+    type Shown<'a> = &'a [u8];
+
+    fn single(value: &Register) -> Option<Stamp> {
+        let is_plain = value.value().is_some() && value.deadline() == 0 && !value.is_counted();
+        is_plain.then_some(value.stamp())
+    }
+
+    fn written(stamp: Stamp, value: &[u8]) -> Register {
+        Register::written(stamp, value.to_vec(), 0)
+    }
+
+    fn write_of(delta: &[u8]) -> Option<(Stamp, &[u8])> {
+        register::plain(delta)
+    }
+
+    fn replaces(old: Stamp, new: Stamp) -> Option<bool> {
+        (old != new).then_some(new > old)
+    }
+
+    fn with_shown<R>(value: &Register, see: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        text_of(value).map(|text| see(&text))
+    }
+
+    fn packing(tuning: &Tuning) -> Packing {
+        tuning.hash
+    }
+
+    fn shown_len(value: &[u8]) -> usize {
+        value.len()
+    }
+
+    fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+        hash::View::Packed(Pack(packed)).iter()
+    }
+
+    fn find<'a>(packed: &'a [u8], field: &[u8]) -> Result<(Spot, &'a [u8]), usize> {
+        let pack = Pack(packed);
+        let (index, offset) = pack.search::<2>(field)?;
+        let value = pack.next_offset(offset).and_then(|at| pack.entry_at(at));
+        Ok((Spot { index, offset }, value.unwrap_or_default()))
+    }
+
+    fn put(
+        plain: &mut hash::State,
+        at: Result<Spot, usize>,
+        field: &[u8],
+        value: &[u8],
+        tuning: &Tuning,
+    ) -> usize {
+        let place = at.map(|spot| spot.offset);
+        plain.put_at(place, field, value, &hash::shape(tuning));
+        at.map_or_else(|count| count, |spot| spot.index)
+    }
+
+    fn remove(plain: &mut hash::State, field: &[u8], tuning: &Tuning) {
+        Hash::commit(plain, &Op::Delete { field }, tuning);
+    }
+
+    fn table(plain: &hash::State) -> Option<&Dict> {
+        plain.large()
+    }
+
+    fn table_mut(plain: &mut hash::State) -> Option<&mut Dict> {
+        plain.large_mut()
+    }
+
+    fn shown(value: &[u8]) -> &[u8] {
+        value
+    }
+
+    fn put_large(plain: &mut hash::State, field: &[u8], value: &[u8], beside: &[u8], _: &Tuning) {
+        if let Some(table) = plain.large_mut() {
+            table.insert_beside(field, value, beside);
         }
     }
 
@@ -60,7 +131,8 @@ impl Element for Field {
 
 pub(crate) const REPLICATE: Replicate<Hash> = Replicate {
     tag: Tag::SharedHash,
-    inside: |object| SharedHash::of(object).map(|state| Hash::view(state.view())),
+    inside: |object| SharedHash::of(object).map(SharedHash::plain),
+    packed_inside: SharedHash::packed_plain,
     translate,
 };
 
@@ -77,7 +149,7 @@ fn translate(
 ) -> Result<Reply, Refused> {
     let state = SharedHash::of(object).ok_or(Refused::OTHER_TYPE)?;
     let value = |field| SharedHash::value(state, field);
-    let reply = Hash::execute(Hash::view(state.view()), op);
+    let reply = Hash::execute(SharedHash::plain(state), op);
     match (*op, &reply) {
         (Op::Set { field, value }, _) => {
             tell(

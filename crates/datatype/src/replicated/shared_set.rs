@@ -1,11 +1,13 @@
 //! Replicated sets: an addition beats a removal that has not seen it.
 
-use super::elements::{Element, Elements, tell};
+use super::elements::{Element, Elements, Spot, tell};
 use super::{Refused, Replicate, Writer};
-use crate::algebra::{Algebra, Tuning};
+use crate::algebra::{Algebra, Packing, Tuning};
+use crate::dict::Dict;
 use crate::object::{Object, Registered, Tag};
+use crate::pack::Pack;
 use crate::set::{self, Op, Set};
-use rufous_lattice::{Coded, Lattice, Presence, Stamp};
+use rufous_lattice::{Coded, Lattice, Presence, Stamp, presence};
 use std::sync::LazyLock;
 
 /// Members are there or not; see [`Presence`].
@@ -39,12 +41,80 @@ impl Element for Member {
         value.removal(stamp)
     }
 
-    fn show(view: &mut set::State, member: &[u8], value: Option<&Presence>, tuning: &Tuning) {
-        let op = match value {
-            Some(_) => Op::Add { member },
-            None => Op::Remove { member },
-        };
-        Set::commit(view, &op, tuning);
+    type Shown<'a> = ();
+
+    fn single(value: &Presence) -> Option<Stamp> {
+        value.only_addition()
+    }
+
+    fn written(stamp: Stamp, (): ()) -> Presence {
+        Presence::added(stamp)
+    }
+
+    fn write_of(delta: &[u8]) -> Option<(Stamp, ())> {
+        Some((presence::addition(delta)?, ()))
+    }
+
+    /// Each replica has an addition of its own.
+    fn replaces(old: Stamp, new: Stamp) -> Option<bool> {
+        (old.replica == new.replica).then_some(new > old)
+    }
+
+    fn with_shown<R>(_: &Presence, see: impl FnOnce(()) -> R) -> Option<R> {
+        Some(see(()))
+    }
+
+    fn packing(tuning: &Tuning) -> Packing {
+        tuning.set
+    }
+
+    fn shown_len((): ()) -> usize {
+        0
+    }
+
+    fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], ())> {
+        Pack(packed).iter().map(|member| (member, ()))
+    }
+
+    fn find(packed: &[u8], member: &[u8]) -> Result<(Spot, ()), usize> {
+        let (index, offset) = Pack(packed).search::<1>(member)?;
+        Ok((Spot { index, offset }, ()))
+    }
+
+    fn put(
+        plain: &mut set::State,
+        at: Result<Spot, usize>,
+        member: &[u8],
+        (): (),
+        tuning: &Tuning,
+    ) -> usize {
+        match at {
+            Ok(spot) => spot.index,
+            Err(count) => {
+                plain.put_at(Err(count), member, &[], &set::shape(tuning));
+                count
+            }
+        }
+    }
+
+    fn remove(plain: &mut set::State, member: &[u8], tuning: &Tuning) {
+        Set::commit(plain, &Op::Remove { member }, tuning);
+    }
+
+    fn table(plain: &set::State) -> Option<&Dict> {
+        plain.large()
+    }
+
+    fn table_mut(plain: &mut set::State) -> Option<&mut Dict> {
+        plain.large_mut()
+    }
+
+    fn shown(_: &[u8]) {}
+
+    fn put_large(plain: &mut set::State, member: &[u8], (): (), beside: &[u8], _: &Tuning) {
+        if let Some(table) = plain.large_mut() {
+            table.insert_beside(member, &[], beside);
+        }
     }
 
     fn samples() -> &'static [Vec<u8>] {
@@ -74,7 +144,8 @@ fn deltas() -> Vec<Presence> {
 
 pub(crate) const REPLICATE: Replicate<Set> = Replicate {
     tag: Tag::SharedSet,
-    inside: |object| SharedSet::of(object).map(|state| Set::view(state.view())),
+    inside: |object| SharedSet::of(object).map(SharedSet::plain),
+    packed_inside: SharedSet::packed_plain,
     translate,
 };
 
@@ -92,5 +163,5 @@ fn translate(
         Op::Remove { member } => SharedSet::remove(state, member, writer, ops),
         Op::Contains { .. } | Op::Size | Op::Members => {}
     }
-    Ok(Set::execute(Set::view(state.view()), op))
+    Ok(Set::execute(SharedSet::plain(state), op))
 }

@@ -1,12 +1,13 @@
 //! Replicated sorted sets: the last score of a member wins, and increments of
 //! it add up.
 
-use super::elements::{Element, Elements, tell};
+use super::elements::{Element, Elements, Spot, tell};
 use super::{Refused, Replicate, Writer};
-use crate::algebra::{Algebra, Tuning};
+use crate::algebra::{Algebra, Packing, Tuning};
+use crate::dict::Dict;
 use crate::object::{Object, Registered, Tag};
 use crate::sorted_set::{self, Only, Op, Reply, SortedSet};
-use rufous_lattice::{Coded, Score, Stamp};
+use rufous_lattice::{Coded, Score, Stamp, score};
 use std::sync::LazyLock;
 
 /// Members have scores; see [`Score`].
@@ -42,17 +43,90 @@ impl Element for Ranked {
         Score::removed(stamp)
     }
 
-    fn show(view: &mut sorted_set::State, member: &[u8], value: Option<&Score>, tuning: &Tuning) {
+    type Shown<'a> = f64;
+
+    fn single(value: &Score) -> Option<Stamp> {
+        let is_plain = value.floats.is_empty() && value.score().is_some();
+        is_plain.then_some(value.stamp())
+    }
+
+    fn written(stamp: Stamp, score: f64) -> Score {
+        Score::written(stamp, score)
+    }
+
+    fn write_of(delta: &[u8]) -> Option<(Stamp, f64)> {
+        score::write(delta)
+    }
+
+    fn replaces(old: Stamp, new: Stamp) -> Option<bool> {
+        (old != new).then_some(new > old)
+    }
+
+    fn with_shown<R>(value: &Score, see: impl FnOnce(f64) -> R) -> Option<R> {
+        value.score().map(see)
+    }
+
+    fn packing(tuning: &Tuning) -> Packing {
+        tuning.sorted_set
+    }
+
+    fn shown_len(_: f64) -> usize {
+        8
+    }
+
+    fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], f64)> {
+        sorted_set::packed_elements(packed)
+    }
+
+    fn find(packed: &[u8], member: &[u8]) -> Result<(Spot, f64), usize> {
+        let (index, offset, score) = sorted_set::find_packed(packed, member)?;
+        Ok((Spot { index, offset }, score))
+    }
+
+    fn put(
+        plain: &mut sorted_set::State,
+        at: Result<Spot, usize>,
+        member: &[u8],
+        score: f64,
+        tuning: &Tuning,
+    ) -> usize {
+        let at = at.map(|spot| (spot.index, spot.offset));
+        plain.put_packed(at, member, score, tuning)
+    }
+
+    fn remove(plain: &mut sorted_set::State, member: &[u8], tuning: &Tuning) {
+        SortedSet::commit(plain, &Op::Remove { member }, tuning);
+    }
+
+    fn table(plain: &sorted_set::State) -> Option<&Dict> {
+        plain.scores()
+    }
+
+    fn table_mut(plain: &mut sorted_set::State) -> Option<&mut Dict> {
+        plain.scores_mut()
+    }
+
+    fn shown(value: &[u8]) -> f64 {
+        sorted_set::kept_score(value)
+    }
+
+    fn put_large(
+        plain: &mut sorted_set::State,
+        member: &[u8],
+        score: f64,
+        beside: &[u8],
+        tuning: &Tuning,
+    ) {
         let only = Only::default();
-        let op = match value.and_then(Score::score) {
-            Some(score) => Op::Add {
-                member,
-                score,
-                only,
-            },
-            None => Op::Remove { member },
+        let op = Op::Add {
+            member,
+            score,
+            only,
         };
-        SortedSet::commit(view, &op, tuning);
+        SortedSet::commit(plain, &op, tuning);
+        if let Some(table) = plain.scores_mut() {
+            table.set_beside(member, beside);
+        }
     }
 
     fn samples() -> &'static [Vec<u8>] {
@@ -87,7 +161,8 @@ fn deltas() -> Vec<Score> {
 
 pub(crate) const REPLICATE: Replicate<SortedSet> = Replicate {
     tag: Tag::SharedSortedSet,
-    inside: |object| SharedSortedSet::of(object).map(|state| SortedSet::view(state.view())),
+    inside: |object| SharedSortedSet::of(object).map(SharedSortedSet::plain),
+    packed_inside: SharedSortedSet::packed_plain,
     translate,
 };
 
@@ -103,7 +178,7 @@ fn translate(
     ops: &mut Vec<u8>,
 ) -> Result<Reply, Refused> {
     let state = SharedSortedSet::of(object).ok_or(Refused::OTHER_TYPE)?;
-    let view = SortedSet::view(state.view());
+    let view = SharedSortedSet::plain(state);
     let mut reply = SortedSet::execute(view, op);
     match *op {
         Op::Add { only, .. } | Op::Increment { only, .. } if only != Only::default() => {

@@ -60,6 +60,14 @@ impl Large {
         Self::new(scores, Seq::from_pack(items))
     }
 
+    pub(super) fn scores(&self) -> &Dict {
+        &self.scores
+    }
+
+    pub(super) fn scores_mut(&mut self) -> &mut Dict {
+        &mut self.scores
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         self.scores.bytes() + self.order.bytes() + self.cut.bytes()
     }

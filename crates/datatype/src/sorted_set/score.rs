@@ -183,6 +183,11 @@ pub(super) fn whole_rank(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |&b| u64::from_be_bytes(b))
 }
 
+/// The score in what a large set's table has for a member.
+pub(crate) fn kept_score(bytes: &[u8]) -> f64 {
+    score_of(whole_rank(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@
 use super::Reply;
 use super::large::Large;
 use super::order::Item;
-use super::score::{rank_of, score_of, whole, whole_rank};
+use super::score::{item_rank, rank_of, score_of, whole, whole_rank};
 use super::step::Step;
 use super::view::{View, find, place, place_from};
 use crate::algebra::{Applied, MAX_PACKED, Tuning};
@@ -37,6 +37,22 @@ impl State {
             State::Packed(items) => View::Packed(items),
             State::Large(large) => View::Large(large),
             State::Emptied(_) => View::Packed(&[]),
+        }
+    }
+
+    /// Members of a large one and their scores, as [`super::kept_score`] reads
+    /// them.
+    pub(crate) fn scores(&self) -> Option<&Dict> {
+        match self {
+            State::Large(large) => Some(large.scores()),
+            State::Packed(_) | State::Emptied(_) => None,
+        }
+    }
+
+    pub(crate) fn scores_mut(&mut self) -> Option<&mut Dict> {
+        match self {
+            State::Large(large) => Some(large.scores_mut()),
+            State::Packed(_) | State::Emptied(_) => None,
         }
     }
 
@@ -75,13 +91,17 @@ impl State {
         let changed = new != old;
         match (place, new) {
             _ if !changed => {}
-            (Some(Ok(found)), Some(new)) => self.move_packed(found.offset, member, new, tuning),
+            (Some(Ok(found)), Some(new)) => {
+                self.move_packed((found.index, found.offset), member, new, tuning);
+            }
             (Some(Ok(found)), None) => {
                 if let State::Packed(items) = self {
                     pack::remove(items, found.offset, 1);
                 }
             }
-            (Some(Err(count)), Some(new)) => self.add_packed(count, member, new, tuning),
+            (Some(Err(count)), Some(new)) => {
+                self.add_packed(count, member, new, tuning);
+            }
             (None, Some(new)) => {
                 if let State::Large(large) = self {
                     large.set(member, new);
@@ -100,10 +120,43 @@ impl State {
         }
     }
 
-    /// Gives a packed item another score.
-    fn move_packed(&mut self, offset: usize, member: &[u8], rank: u64, tuning: &Tuning) {
+    /// Gives a member its score in a packed set where it is known where its item
+    /// is, or how many there are. Answers the number of its item then, while the
+    /// set is packed.
+    pub(crate) fn put_packed(
+        &mut self,
+        at: Result<(usize, usize), usize>,
+        member: &[u8],
+        score: f64,
+        tuning: &Tuning,
+    ) -> usize {
+        let rank = rank_of(score);
+        match at {
+            Ok((index, offset)) => {
+                let State::Packed(items) = self else {
+                    return index;
+                };
+                let old = Pack(items).entry_at(offset).unwrap_or_default();
+                if item_rank(old) == rank {
+                    return index;
+                }
+                self.move_packed((index, offset), member, rank, tuning)
+            }
+            Err(count) => self.add_packed(count, member, rank, tuning),
+        }
+    }
+
+    /// Gives a packed item another score. Answers its number then, while the set
+    /// is packed.
+    fn move_packed(
+        &mut self,
+        (index, offset): (usize, usize),
+        member: &[u8],
+        rank: u64,
+        tuning: &Tuning,
+    ) -> usize {
         let State::Packed(items) = self else {
-            return;
+            return index;
         };
         let item = Item::new(rank, member);
         let old = Pack(items).entry_at(offset).unwrap_or_default();
@@ -114,14 +167,16 @@ impl State {
             if let State::Large(large) = self {
                 large.set(member, rank);
             }
-            return;
+            return index;
         }
         // Its old item stands before the place or at it, and leaves with it.
-        let (_, to) = place_from(items, if rises { offset } else { 0 }, &item);
+        let (passed, to) = place_from(items, if rises { offset } else { 0 }, &item);
+        let index = if rises { index + passed - 1 } else { passed };
         if size != old {
             pack::remove(items, offset, 1);
             let to = if to > offset { to - old } else { to };
-            return pack::insert(items, to, &item);
+            pack::insert(items, to, &item);
+            return index;
         }
         let at = if to > offset {
             items[offset..to].rotate_left(size);
@@ -131,10 +186,12 @@ impl State {
             to
         };
         items[at + size - item.len()..at + size].copy_from_slice(&item);
+        index
     }
 
-    /// Adds a member to `count` packed items.
-    fn add_packed(&mut self, count: usize, member: &[u8], rank: u64, tuning: &Tuning) {
+    /// Adds a member to `count` packed items. Answers the number of its item
+    /// then, while the set is packed.
+    fn add_packed(&mut self, count: usize, member: &[u8], rank: u64, tuning: &Tuning) -> usize {
         if let State::Emptied(_) = self {
             *self = State::default();
         }
@@ -144,13 +201,15 @@ impl State {
             && let item = Item::new(rank, member)
             && items.len() + pack::entry_size(item.len()) <= MAX_PACKED
         {
-            let (_, offset) = place(items, &item);
-            return pack::insert(items, offset, &item);
+            let (index, offset) = place(items, &item);
+            pack::insert(items, offset, &item);
+            return index;
         }
         self.grow(tuning);
         if let State::Large(large) = self {
             large.set(member, rank);
         }
+        count
     }
 
     /// Makes it large.

@@ -60,6 +60,20 @@ pub(super) fn find(items: &[u8], member: &[u8]) -> Result<Found, usize> {
     Err(index)
 }
 
+/// Likewise the number of its item, where it begins, and its score.
+pub(crate) fn find_packed(items: &[u8], member: &[u8]) -> Result<(usize, usize, f64), usize> {
+    let found = find(items, member)?;
+    Ok((found.index, found.offset, score_of(found.rank)))
+}
+
+/// Members and scores of packed items, in order.
+pub(crate) fn packed_elements(items: &[u8]) -> impl Iterator<Item = (&[u8], f64)> {
+    Pack(items).iter().map(|item| {
+        let (score, member) = parts(item);
+        (member, score)
+    })
+}
+
 /// Index and offset of the first item that is not before these bytes.
 #[inline]
 pub(super) fn place(items: &[u8], bytes: &[u8]) -> (usize, usize) {

@@ -52,6 +52,11 @@ pub struct Changed<'a> {
     pub delta: Option<&'a Object>,
 }
 
+/// What a delta takes on the heap, about.
+fn bytes_of(delta: &Object) -> usize {
+    delta.heap_bytes() + delta.packed().map_or(0, <[u8]>::len)
+}
+
 impl Changeset {
     /// The key has changed: its whole state is to be sent. Returns the number
     /// of its entry, a guess for [`Changeset::touch_again`].
@@ -86,7 +91,7 @@ impl Changeset {
     #[cold]
     fn drop_delta(&mut self, at: usize) {
         if let Some(delta) = self.entries[at].delta.take() {
-            self.delta_bytes = self.delta_bytes.saturating_sub(delta.heap_bytes());
+            self.delta_bytes = self.delta_bytes.saturating_sub(bytes_of(&delta));
         }
     }
 
@@ -111,9 +116,9 @@ impl Changeset {
             self.updates -= 1;
             return Ok(());
         }
-        let before = delta.heap_bytes();
+        let before = bytes_of(delta);
         let done = delta.commit_encoded(ops, tuning);
-        self.delta_bytes = (self.delta_bytes + delta.heap_bytes()).saturating_sub(before);
+        self.delta_bytes = (self.delta_bytes + bytes_of(delta)).saturating_sub(before);
         done
     }
 
@@ -233,7 +238,7 @@ impl Changeset {
                 bytes: &old.names[start..end],
                 hash: entry.hash,
             };
-            self.delta_bytes += entry.delta.as_ref().map_or(0, |delta| delta.heap_bytes());
+            self.delta_bytes += entry.delta.as_ref().map_or(0, |delta| bytes_of(delta));
             self.entry(entry.db, key, || entry.delta);
             self.updates += 1;
         }

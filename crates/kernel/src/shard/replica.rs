@@ -31,6 +31,20 @@ fn deadline_of(object: &Object) -> Option<u64> {
     Some(object.deadline()).filter(|&at| at > 0)
 }
 
+/// Whether there is something in what is shown that is to be forgotten one day.
+fn fades(object: &Object) -> bool {
+    !is_small(object.tag()) && object.may_make_way(u64::MAX)
+}
+
+/// Takes out what has become small enough for a record.
+fn take_packed(object: &mut Object) -> Option<Object> {
+    let is_small = object.packed().is_some_and(fits_packed) && !object.is_hidden();
+    is_small.then(|| {
+        let empty = object.tag().empty();
+        std::mem::replace(object, empty)
+    })
+}
+
 /// What every replica makes of a value whose time has come.
 fn expire(object: &mut Object, env: &mut Env) {
     let mut ops = Vec::new();
@@ -78,7 +92,7 @@ impl Db {
     ) -> R {
         self.capture(found.handle, &mut env.snapshot);
         if self.shape_of(found.handle).1 {
-            let mut object = self.unpacked(found.handle);
+            let mut object = self.unpacked(found.handle, env);
             let result = change(&mut object, env);
             self.settle_replica(found, key, object, env);
             return result;
@@ -86,15 +100,17 @@ impl Db {
         let (_, object) = self.object_mut(found.handle);
         let before = object.heap_bytes();
         let result = change(object, env);
-        let (after, is_hidden) = (object.heap_bytes(), object.is_hidden());
-        let (tag, deadline) = (object.tag(), deadline_of(object));
-        let newest = object.newest().time;
+        let (after, is_hidden, fades) = (object.heap_bytes(), object.is_hidden(), fades(object));
+        let (deadline, newest) = (deadline_of(object), object.newest().time);
+        let packed = take_packed(object);
         self.outside = self.outside + after - before;
         if is_hidden {
             self.bury(found, key);
+        } else if let Some(object) = packed {
+            self.settle_replica(found, key, object, env);
         } else {
             self.set_expiry(found, key, deadline, env);
-            if !is_small(tag) {
+            if fades {
                 self.graves.enroll(key, newest);
             }
         }
@@ -123,10 +139,13 @@ impl Db {
         drop(self.graves.take(key.bytes));
     }
 
-    fn unpacked(&self, handle: u32) -> Object {
+    fn unpacked(&self, handle: u32, env: &mut Env) -> Object {
         let slot = self.arena.get(handle);
         let (tag, bytes) = packed(Head::of(slot).value_part(slot));
-        tag.unpack(bytes.to_vec())
+        let mut buffer = std::mem::take(&mut env.packed);
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        tag.unpack(buffer)
     }
 
     /// Puts a replicated value where it belongs; the key has no record.
@@ -135,7 +154,7 @@ impl Db {
             return self.put_grave(key, object);
         }
         let deadline = deadline_of(&object);
-        if !is_small(object.tag()) {
+        if fades(&object) {
             self.graves.enroll(key, object.newest().time);
         }
         self.create_object(key, object, now, env);
@@ -144,19 +163,30 @@ impl Db {
         }
     }
 
-    /// Likewise of what became of a packed record.
+    /// Likewise of what became of a record's.
     fn settle_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
         if object.is_hidden() {
             self.remove(found, key.hash, env);
             return self.put_grave(key, object);
         }
-        let deadline = deadline_of(&object);
-        if !is_small(object.tag()) {
+        if fades(&object) {
             self.graves.enroll(key, object.newest().time);
         }
+        self.lay_replica(found, key, object, env);
+    }
+
+    /// Puts what shows something into its record.
+    fn lay_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
+        let deadline = deadline_of(&object);
+        let was_packed = self.shape_of(found.handle).1;
         match object.packed().filter(|bytes| fits_packed(bytes)) {
-            Some(bytes) => self.replace_packed(found, key, object.tag(), bytes),
-            None => self.replace_object(found, key, object, env),
+            Some(bytes) if was_packed => {
+                self.replace_packed(found, key, object.tag(), bytes);
+                if let Some(buffer) = object.into_buffer() {
+                    env.packed = buffer;
+                }
+            }
+            _ => self.replace_object(found, key, object, env),
         }
         if let Some(found) = self.find(key) {
             self.set_expiry(found, key, deadline, env);
@@ -236,21 +266,39 @@ impl Db {
     /// What shows something may have lost elements, too.
     fn forget_tombstones(&mut self, key: Key<'_>, horizon: u64, env: &mut Env) {
         let Some(found) = self.find(key) else { return };
-        if !self.is_replicated(found.handle) || self.shape_of(found.handle).1 {
+        if !self.is_replicated(found.handle) {
             return;
         }
         if !planted::is(Planted::SnapshotMissesForgotten) {
             self.capture(found.handle, &mut env.snapshot);
         }
-        let (_, object) = self.object_mut(found.handle);
-        let before = object.heap_bytes();
-        let forgotten = object.forget(horizon, TOMBSTONES);
-        let (after, newest) = (object.heap_bytes(), object.newest().time);
-        self.outside = self.outside + after - before;
-        if forgotten == Forgotten::More {
-            self.graves.enroll(key, horizon);
-        } else if newest > horizon {
-            self.graves.enroll(key, newest);
+        let forgetting = |object: &mut Object| {
+            let forgotten = object.forget(horizon, TOMBSTONES);
+            let newest = object.newest().time;
+            match forgotten {
+                Forgotten::More => Some(horizon),
+                _ => (newest > horizon && fades(object)).then_some(newest),
+            }
+        };
+        let next = if self.shape_of(found.handle).1 {
+            let mut object = self.unpacked(found.handle, env);
+            let next = forgetting(&mut object);
+            self.lay_replica(found, key, object, env);
+            next
+        } else {
+            let (_, object) = self.object_mut(found.handle);
+            let before = object.heap_bytes();
+            let next = forgetting(object);
+            let after = object.heap_bytes();
+            let packed = take_packed(object);
+            self.outside = self.outside + after - before;
+            if let Some(object) = packed {
+                self.lay_replica(found, key, object, env);
+            }
+            next
+        };
+        if let Some(next) = next {
+            self.graves.enroll(key, next);
         }
     }
 

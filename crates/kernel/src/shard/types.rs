@@ -50,6 +50,10 @@ impl<'a> Any<'a> {
     pub fn of<T: Registered>(self) -> Result<T::View<'a>, WrongType> {
         match self {
             Any::Packed(tag, bytes) if tag == T::TAG => Ok(T::packed_view(bytes)),
+            Any::Packed(tag, bytes) => match T::REPLICATE {
+                Some(link) if link.tag == tag => Ok((link.packed_inside)(bytes)),
+                _ => Err(WrongType),
+            },
             Any::Object(object) => match T::of(object) {
                 Some(state) => Ok(T::view(state)),
                 None => inside::<T>(object).ok_or(WrongType),

@@ -1,79 +1,164 @@
-//! The state of a replicated collection.
+//! The state of a replicated collection, and changing it.
 
-use super::Element;
-use crate::algebra::{Algebra, DataType, Tuning};
-use crate::replicated::Forgotten;
+use super::parts::{Known, Parts, Place};
+use super::{Element, Spot};
+use super::{packed, tombs};
+use crate::algebra::{Algebra, DataType, MAX_PACKED, Packing, Tuning};
 use crate::seq::Seq;
-use crate::table::{self, Shape, Table};
+use crate::table::{Shape, Table};
 use rufous_lattice::{Coded, Deadline, Lattice, Stamp};
 
-/// See the description of [`super`]. `S` is a state of the plain collection.
+pub(super) type PlainState<E> = <<E as Element>::Plain as Algebra>::State;
+
+/// A replicated collection. `S` is a state of the plain one.
+#[derive(Clone, Debug)]
+pub enum State<S> {
+    /// See [`super::packed`]; nothing is the bottom.
+    Packed(Vec<u8>),
+    /// Apart, so that values of other types take no more room for it.
+    Large(Box<Inner<S>>),
+}
+
+/// A [`State`] to be read.
+#[derive(Debug)]
+pub enum View<'a, S> {
+    Packed(&'a [u8]),
+    Large(&'a Inner<S>),
+}
+
+impl<S> Clone for View<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for View<'_, S> {}
+
+/// See the description of [`super`].
 #[derive(Clone, Debug)]
 pub struct Inner<S> {
-    meta: Table<2>,
-    view: S,
-    /// Items are a stamp and the name of an element.
-    tombs: Seq,
-    /// Of the elements.
-    newest: Stamp,
-    deadline: Deadline,
+    /// What is shown. Once it is large, stamps lie beside what is in its table.
+    pub(super) plain: S,
+    /// While it is packed: those of its elements, in its order. Zero: it is aside.
+    pub(super) stamps: Vec<u8>,
+    /// What is known of elements that are not shown, or are more than one write.
+    pub(super) aside: Table<2>,
+    /// Of what is aside and not there, once that is large: items are a stamp and
+    /// the name of an element.
+    pub(super) tombs: Seq,
+    /// What was shown and has gone with a deadline, as a whole: large, without
+    /// what is aside.
+    pub(super) gone: Option<S>,
+    pub(super) deadline: Deadline,
+    /// Of the elements; `None` while it is not known, as of what was packed.
+    newest: Option<Stamp>,
+    /// There may be something aside that has gone with a deadline.
+    pub(super) may_be_gone: bool,
 }
 
-/// Names and what is known of them. What is kept was encoded here.
-fn values<E: Element>(meta: table::View<'_, 2>) -> impl Iterator<Item = (&[u8], E::Value)> {
-    meta.iter()
-        .filter_map(|(name, bytes)| Some((name, E::Value::decode(bytes).ok()?)))
-}
+/// What is aside is few.
+const MOST_ASIDE: usize = 64;
 
-/// Of a replicated collection: apart, so that values of other types take no
-/// more room for it.
-pub type State<E> = Box<Inner<<<E as Element>::Plain as Algebra>::State>>;
-
-fn tomb(stamp: Stamp, name: &[u8]) -> Vec<u8> {
-    [&stamp.to_bytes(), name].concat()
-}
-
-impl<S> Inner<S> {
-    /// Without elements; `view` is an empty collection.
-    pub(super) fn new(view: S) -> Self {
-        Self {
-            meta: Table::default(),
-            view,
-            tombs: Seq::new(),
-            newest: Stamp::ZERO,
-            deadline: Deadline::default(),
+impl<S> State<S> {
+    #[inline]
+    pub(super) fn view(&self) -> View<'_, S> {
+        match self {
+            State::Packed(bytes) => View::Packed(bytes),
+            State::Large(inner) => View::Large(inner),
         }
     }
 
-    pub(super) fn meta(&self) -> table::View<'_, 2> {
-        self.meta.view()
+    /// Lets `change` change it, whatever its shape.
+    pub(super) fn change<E, R>(&mut self, change: impl FnOnce(&mut Inner<S>) -> R) -> R
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        match self {
+            State::Packed(bytes) => {
+                let mut inner = packed::open::<E>(std::mem::take(bytes));
+                let result = change(&mut inner);
+                *self = match packed::size::<E>(&inner) {
+                    Some(size) => State::Packed(packed::close::<E>(inner, size)),
+                    None => {
+                        inner.newest = Some(inner.newest::<E>());
+                        State::Large(Box::new(inner))
+                    }
+                };
+                result
+            }
+            State::Large(inner) => {
+                let result = change(inner);
+                // Not as soon as it fits: it may grow again.
+                if let Some(size) = packed::size::<E>(inner)
+                    && size <= MAX_PACKED / 4 * 3
+                {
+                    let empty = Inner::opened(E::Plain::empty(), Vec::new(), Table::default());
+                    let inner = std::mem::replace(&mut **inner, empty);
+                    *self = State::Packed(packed::close::<E>(inner, size));
+                }
+                result
+            }
+        }
+    }
+}
+
+impl<S> Inner<S> {
+    /// Of these parts.
+    pub(super) fn opened(plain: S, stamps: Vec<u8>, aside: Table<2>) -> Self {
+        Self {
+            plain,
+            stamps,
+            may_be_gone: !aside.view().is_empty(),
+            aside,
+            tombs: Seq::new(),
+            gone: None,
+            deadline: Deadline::default(),
+            newest: None,
+        }
     }
 
-    /// What is read.
-    pub(in crate::replicated) fn view(&self) -> &S {
-        &self.view
+    pub(super) fn parts<E>(&self) -> Parts<'_, E>
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        Parts::of_inner(self)
     }
 
-    pub(super) fn newest(&self) -> Stamp {
-        self.newest.max(self.deadline.newest())
+    /// Of the elements.
+    pub(super) fn newest<E>(&self) -> Stamp
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        self.newest.unwrap_or_else(|| self.parts::<E>().newest())
     }
 
-    pub(super) fn until(&self) -> u64 {
-        self.newest.time.max(self.deadline.until())
+    pub(super) fn is_bottom<E>(&self) -> bool
+    where
+        E: Element<Plain: DataType<State = S>>,
+    {
+        self.has_no_element::<E>() && self.deadline == Deadline::default()
     }
 
-    pub(super) fn deadline(&self) -> Deadline {
-        self.deadline
+    pub(super) fn has_no_element<E>(&self) -> bool
+    where
+        E: Element<Plain: DataType<State = S>>,
+    {
+        E::Plain::is_empty(E::Plain::view(&self.plain))
+            && self.aside.view().is_empty()
+            && self.gone.is_none()
     }
 
-    pub(super) fn is_bottom(&self) -> bool {
-        self.meta.view().is_empty() && self.deadline == Deadline::default()
-    }
-
-    /// Without the plain collection.
-    pub(super) fn heap_bytes(&self) -> usize {
-        let packed = self.meta.packed().map_or(0, <[u8]>::len);
-        size_of::<Self>() + packed + self.meta.heap_bytes() + self.tombs.bytes()
+    pub(super) fn heap_bytes<E>(&self) -> usize
+    where
+        E: Element<Plain: DataType<State = S>>,
+    {
+        let plain = match E::Plain::packed(&self.plain) {
+            Some(bytes) => bytes.len() + self.stamps.len(),
+            None => E::Plain::heap_bytes(&self.plain),
+        };
+        let aside = self.aside.packed().map_or(0, <[u8]>::len) + self.aside.heap_bytes();
+        let gone = self.gone.as_ref().map_or(0, E::Plain::heap_bytes);
+        size_of::<Self>() + plain + aside + gone + self.tombs.bytes()
     }
 
     /// Merges an encoded value into an element; returns whether that changed
@@ -82,43 +167,222 @@ impl<S> Inner<S> {
     where
         E: Element<Plain: Algebra<State = S>>,
     {
-        let old = self.meta.view().get(name);
+        let (place, known) = self.parts::<E>().find(name);
+        if !place.aside
+            && !place.gone
+            && let Some((stamp, shown)) = E::write_of(delta)
+            && stamp >= self.deadline.cut()
+        {
+            let replaces = match known {
+                Known::Write(old, _) => E::replaces(old, stamp),
+                _ => Some(true),
+            };
+            if let Some(replaces) = replaces {
+                if replaces {
+                    self.show::<E>(name, place.shown, stamp, shown, tuning);
+                    self.newest = self.newest.map(|newest| newest.max(stamp));
+                }
+                return replaces;
+            }
+        }
+        let old = known.value();
         let Ok(delta) = E::Value::decode(delta) else {
             return false;
         };
-        // What is kept was encoded here.
-        let mut value = old
-            .and_then(|old| E::Value::decode(old).ok())
-            .unwrap_or_default();
-        let cut = self.deadline.cut();
-        let (was_there, buried) = (E::is_there(&value, Stamp::ZERO), E::newest(&value));
-        let (is_known, was_shown) = (old.is_some(), E::is_there(&value, cut));
-        if !value.merge(&delta) {
-            return false;
+        let mut value = old.clone().unwrap_or_default();
+        let changed = value.merge(&delta);
+        if changed {
+            self.put::<E>(name, place, old.as_ref(), &value, tuning);
         }
-        let newest = E::newest(&value);
-        if is_known && !was_there {
-            self.tombs.remove_sorted(&tomb(buried, name));
+        changed
+    }
+
+    /// Has the parts say what is known of an element now; `place` and `old` are
+    /// where and what it was.
+    pub(super) fn put<E>(
+        &mut self,
+        name: &[u8],
+        place: Place,
+        old: Option<&E::Value>,
+        value: &E::Value,
+        tuning: &Tuning,
+    ) where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        let newest = E::newest(value);
+        self.newest = self.newest.map(|known| known.max(newest));
+        let single = if E::is_there(value, self.deadline.cut()) {
+            let single = E::single(value);
+            let stamp = single.unwrap_or(Stamp::ZERO);
+            E::with_shown(value, |shown| {
+                self.show::<E>(name, place.shown, stamp, shown, tuning);
+            });
+            single
+        } else {
+            self.hide::<E>(name, place.shown, tuning);
+            self.may_be_gone |= E::is_there(value, Stamp::ZERO);
+            None
+        };
+        if place.gone
+            && let Some(gone) = &mut self.gone
+        {
+            E::remove(gone, name, tuning);
+            if E::Plain::is_empty(E::Plain::view(gone)) {
+                self.gone = None;
+            }
         }
-        if !E::is_there(&value, Stamp::ZERO) {
-            self.tombs.insert_sorted(&tomb(newest, name));
+        match single {
+            Some(_) if !place.aside => {}
+            Some(_) => self.take_back::<E>(name, old),
+            None => self.set_aside::<E>(name, old.filter(|_| place.aside), value, tuning),
         }
+    }
+
+    /// Has the plain collection show what is written.
+    fn show<E>(
+        &mut self,
+        name: &[u8],
+        at: Option<Spot>,
+        stamp: Stamp,
+        shown: E::Shown<'_>,
+        tuning: &Tuning,
+    ) where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        let stamp = stamp.to_bytes();
+        if E::table(&self.plain).is_some() {
+            return E::put_large(&mut self.plain, name, shown, &stamp, tuning);
+        }
+        let count = self.stamps.len() / Stamp::SIZE;
+        let before = self.is_near_large::<E>(name, shown, count, tuning);
+        let before = match E::Plain::packed(&self.plain) {
+            Some(bytes) if before => bytes.to_vec(),
+            _ => Vec::new(),
+        };
+        let to = E::put(&mut self.plain, at.ok_or(count), name, shown, tuning);
+        if let Some(table) = E::table_mut(&mut self.plain) {
+            debug_assert_eq!(E::elements(&before).count(), count, "they had room");
+            *table = table.widened(Stamp::SIZE);
+            let stamps = self.stamps.chunks(Stamp::SIZE);
+            for ((name, _), stamp) in E::elements(&before).zip(stamps) {
+                table.set_beside(name, stamp);
+            }
+            table.set_beside(name, &stamp);
+            self.stamps = Vec::new();
+            return;
+        }
+        match at.map(|spot| spot.index) {
+            Some(from) if from == to => {
+                let at = to * Stamp::SIZE;
+                self.stamps[at..at + Stamp::SIZE].copy_from_slice(&stamp);
+            }
+            Some(from) => {
+                self.drop_stamp(from);
+                self.insert_stamp(to, stamp);
+            }
+            None => self.insert_stamp(to, stamp),
+        }
+    }
+
+    /// Whether it may be large with one more element.
+    fn is_near_large<E>(
+        &self,
+        name: &[u8],
+        shown: E::Shown<'_>,
+        count: usize,
+        tuning: &Tuning,
+    ) -> bool
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        let Packing { entries, bytes } = E::packing(tuning);
+        let size = E::Plain::packed(&self.plain).map_or(0, <[u8]>::len);
+        let shown = E::shown_len(shown);
+        count >= entries
+            || name.len().max(shown) > bytes
+            || size + name.len() + shown + MOST_HEAD > MAX_PACKED
+    }
+
+    fn insert_stamp(&mut self, index: usize, stamp: [u8; Stamp::SIZE]) {
+        let at = index * Stamp::SIZE;
+        if at >= self.stamps.len() {
+            return self.stamps.extend_from_slice(&stamp);
+        }
+        self.stamps.splice(at..at, stamp);
+    }
+
+    fn drop_stamp(&mut self, index: usize) {
+        let at = index * Stamp::SIZE;
+        self.stamps.drain(at..at + Stamp::SIZE);
+    }
+
+    /// Has the plain collection not show an element.
+    fn hide<E>(&mut self, name: &[u8], at: Option<Spot>, tuning: &Tuning)
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        let Some(at) = at else { return };
+        if E::table(&self.plain).is_none() {
+            self.drop_stamp(at.index);
+        }
+        E::remove(&mut self.plain, name, tuning);
+    }
+
+    /// Keeps an element's value aside; `old` is what is there of it.
+    fn set_aside<E>(
+        &mut self,
+        name: &[u8],
+        old: Option<&E::Value>,
+        value: &E::Value,
+        tuning: &Tuning,
+    ) where
+        E: Element<Plain: Algebra<State = S>>,
+    {
         let shape = Shape {
-            packing: tuning.hash,
+            packing: Packing {
+                entries: tuning.hash.entries.min(MOST_ASIDE),
+                ..tuning.hash
+            },
             seed: tuning.seed,
         };
-        self.meta.put(name, &value.encoded(), &shape);
-        let is_shown = E::is_there(&value, cut);
-        if is_shown || was_shown {
-            E::show(
-                &mut self.view,
-                name,
-                Some(&value).filter(|_| is_shown),
-                tuning,
-            );
+        let was_packed = self.aside.packed().is_some();
+        self.aside.put(name, &value.encoded(), &shape);
+        if self.aside.packed().is_some() {
+            return;
         }
-        self.newest = self.newest.max(newest);
-        true
+        if was_packed {
+            self.tombs = tombs::of::<E>(self.aside.view());
+            return;
+        }
+        if let Some(old) = old.and_then(|old| tombs::tomb::<E>(name, old)) {
+            self.tombs.remove_sorted(&old);
+        }
+        if let Some(new) = tombs::tomb::<E>(name, value) {
+            self.tombs.insert_sorted(&new);
+        }
+    }
+
+    /// Nothing is aside any longer that is known of an element.
+    pub(super) fn take_back<E>(&mut self, name: &[u8], old: Option<&E::Value>)
+    where
+        E: Element,
+    {
+        self.aside.remove(name);
+        if self.aside.packed().is_some() {
+            return;
+        }
+        if let Some(old) = old.and_then(|old| tombs::tomb::<E>(name, old)) {
+            self.tombs.remove_sorted(&old);
+        }
+        self.may_shrink();
+    }
+
+    /// An empty table is small again.
+    pub(super) fn may_shrink(&mut self) {
+        if self.aside.view().is_empty() {
+            self.aside = Table::default();
+            self.tombs = Seq::new();
+        }
     }
 
     /// Merges a deadline; returns whether that changed anything.
@@ -129,133 +393,33 @@ impl<S> Inner<S> {
         let old = self.deadline.cut();
         let changed = self.deadline.merge(&deadline);
         let new = self.deadline.cut();
-        if new > old && self.newest < new {
-            self.view = E::Plain::empty();
-        } else if new != old {
-            for (name, value) in values::<E>(self.meta.view()) {
-                let is_shown = E::is_there(&value, new);
-                if is_shown != E::is_there(&value, old) {
-                    let value = Some(&value).filter(|_| is_shown);
-                    E::show(&mut self.view, name, value, tuning);
-                }
+        if new == old {
+            return changed;
+        }
+        let may_go = self.gone.is_none() && E::table(&self.plain).is_some();
+        if may_go && new > old && self.newest::<E>() < new {
+            self.gone = Some(std::mem::replace(&mut self.plain, E::Plain::empty()));
+            self.may_be_gone = true;
+            let Self { aside, gone, .. } = self;
+            if let Some(gone) = gone {
+                aside.view().each(|name, _| E::remove(gone, name, tuning));
             }
+            return changed;
+        }
+        let mut others: Vec<(Box<[u8]>, E::Value)> = Vec::new();
+        self.parts::<E>().each(|name, value| {
+            if E::is_there(&value, old) != E::is_there(&value, new) {
+                others.push((name.into(), value));
+            }
+        });
+        for (name, value) in others {
+            let (place, _) = self.parts::<E>().find(&name);
+            self.put::<E>(&name, place, Some(&value), &value, tuning);
         }
         changed
     }
-
-    /// See [`crate::replicated::Replicas::forget`].
-    pub(super) fn forget<E>(&mut self, horizon: u64, budget: usize) -> Forgotten
-    where
-        E: Element<Plain: DataType<State = S>>,
-    {
-        if self.has_passed(horizon) {
-            self.drop_gone::<E>();
-        }
-        let mut left = budget;
-        while self.has_tomb(horizon) {
-            if left == 0 {
-                return Forgotten::More;
-            }
-            let meta = &mut self.meta;
-            self.tombs
-                .pop_front_with(|item| meta.remove(&item[Stamp::SIZE..]));
-            left -= 1;
-        }
-        if self.meta.view().is_empty() && self.deadline.until() <= horizon {
-            self.deadline = Deadline::default();
-            return Forgotten::Empty;
-        }
-        Forgotten::Kept
-    }
-
-    /// Whether the first tombstone is that old.
-    fn has_tomb(&self, horizon: u64) -> bool {
-        let stamp = self.tombs.get(0).and_then(<[u8]>::first_chunk);
-        stamp.is_some_and(|&stamp| Stamp::from_bytes(stamp).time <= horizon)
-    }
-
-    /// Whether something has gone with a deadline, and everybody knows: it was
-    /// set before that, and whoever writes from then on has the cut.
-    fn has_passed(&self, horizon: u64) -> bool {
-        let cut = self.deadline.cut();
-        cut > Stamp::ZERO && cut.time <= horizon
-    }
-
-    pub(super) fn may_make_way(&self, horizon: u64) -> bool {
-        self.has_tomb(horizon) || self.has_passed(horizon)
-    }
-
-    /// Drops what has gone with a deadline: nothing brings it back.
-    fn drop_gone<E>(&mut self)
-    where
-        E: Element<Plain: DataType<State = S>>,
-    {
-        let cut = self.deadline.cut();
-        let shown = E::Plain::len(E::Plain::view(&self.view));
-        if self.meta.view().len() == shown + self.tombs.len() {
-            return;
-        }
-        let gone = |value: &E::Value| E::is_there(value, Stamp::ZERO) && !E::is_there(value, cut);
-        let names: Vec<Box<[u8]>> = values::<E>(self.meta.view())
-            .filter(|(_, value)| gone(value))
-            .map(|(name, _)| name.into())
-            .collect();
-        for name in names {
-            self.meta.remove(&name);
-        }
-    }
-
-    /// See [`crate::object::Object::make_way`]. Only what is counted can say
-    /// less than a removal that it comes after: it has no stamp of its own.
-    pub(super) fn make_way<E>(&mut self, sent: &Self, horizon: u64)
-    where
-        E: Element<Plain: DataType<State = S>>,
-    {
-        let cut = self.deadline.cut();
-        if self.has_passed(horizon) && sent.deadline.cut() < cut && sent.deadline > self.deadline {
-            self.drop_gone::<E>();
-        }
-        for (name, theirs) in values::<E>(sent.meta()) {
-            let theirs = E::newest(&theirs);
-            let knows = sent.deadline != Deadline::default() || self.deadline.at() > 0;
-            if !knows && theirs < self.deadline.cut() && self.has_passed(horizon) {
-                self.drop_gone::<E>();
-                self.deadline = Deadline::default();
-            }
-            let mine = self.meta.view().get(name);
-            let Some(mine) = mine.and_then(|mine| E::Value::decode(mine).ok()) else {
-                continue;
-            };
-            let newest = E::newest(&mine);
-            let is_tomb = !E::is_there(&mine, Stamp::ZERO);
-            if is_tomb && theirs < newest && newest.time <= horizon {
-                self.tombs.remove_sorted(&tomb(newest, name));
-                self.meta.remove(name);
-            }
-        }
-    }
-
-    /// Whether the parts say the same.
-    #[cfg(test)]
-    pub(super) fn check<E>(&self)
-    where
-        E: Element<Plain: Algebra<State = S>>,
-    {
-        let mut tombs = Vec::new();
-        let mut view = E::Plain::empty();
-        for (name, bytes) in self.meta.view().iter() {
-            let value = E::Value::decode(bytes).unwrap();
-            let is_shown = E::is_there(&value, self.deadline.cut());
-            let shown = Some(&value).filter(|_| is_shown);
-            E::show(&mut view, name, shown, &Tuning::default());
-            if !E::is_there(&value, Stamp::ZERO) {
-                tombs.push(tomb(E::newest(&value), name));
-            }
-            assert!(E::newest(&value) <= self.newest);
-        }
-        tombs.sort();
-        assert!(tombs.iter().map(Vec::as_slice).eq(self.tombs.iter()));
-        let canonical = |view| E::Plain::canonical(E::Plain::view(view));
-        assert_eq!(canonical(&self.view), canonical(&view));
-    }
 }
+
+/// At most, of an element in a pack: lengths, and a score in the place of eight
+/// bytes.
+const MOST_HEAD: usize = 16;

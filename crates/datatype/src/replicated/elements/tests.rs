@@ -1,9 +1,9 @@
 //! What replicated collections do, in cases that people meet, and at random.
 
 use super::*;
-use crate::algebra::DataType;
+use crate::algebra::{DataType, Packing};
 use crate::hash::{self, Hash};
-use crate::object::{Object, Tag};
+use crate::object::{Object, Registered, Tag};
 use crate::replicated::shared_hash::SharedHash;
 use crate::replicated::shared_set::SharedSet;
 use crate::replicated::shared_sorted_set::SharedSortedSet;
@@ -236,17 +236,32 @@ fn tombstones_go_when_all_are_past_them_and_not_before() {
 /// Meta, view and tombstones say the same whatever is merged, forgotten, and
 /// merged again.
 fn parts_agree<E: Element>() {
+    // Of packed elements there are as many as samples have, or one, or none.
+    let tunings = [128, 1, 0].map(|entries| {
+        let packing = Packing { entries, bytes: 64 };
+        Tuning {
+            hash: packing,
+            set: packing,
+            sorted_set: packing,
+            ..Tuning::default()
+        }
+    });
+    let check = |state: &mut State<PlainState<E>>| {
+        state.change::<E, _>(|inner| inner.check::<E>());
+    };
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let mut state = Elements::<E>::empty();
+        let tuning = tunings[seed as usize % tunings.len()];
         for _ in 0..60 {
             let op = Elements::<E>::sample_op(&mut rng);
-            Elements::<E>::commit(&mut state, &op, &Tuning::default());
-            state.check::<E>();
+            Elements::<E>::commit(&mut state, &op, &tuning);
+            check(&mut state);
             if rng.below(8) == 0 {
-                let left = state.forget::<E>(rng.below(4), rng.below(4) as usize);
-                state.check::<E>();
-                let is_empty = Elements::<E>::is_empty(Some(&state));
+                let (horizon, budget) = (rng.below(4), rng.below(4) as usize);
+                let left = state.change::<E, _>(|inner| inner.forget::<E>(horizon, budget));
+                check(&mut state);
+                let is_empty = Elements::<E>::is_empty(state.view());
                 assert_eq!(
                     left == Forgotten::Empty,
                     is_empty && left != Forgotten::More
@@ -278,4 +293,89 @@ fn what_came_from_elsewhere_is_looked_at() {
         let mut state = SharedSet::empty();
         assert!(SharedSet::extend(&mut state, bytes, &Tuning::default()).is_err());
     }
+}
+
+/// A member written once takes its stamp more than a plain one, small or large.
+#[test]
+fn an_element_takes_its_stamp_and_little_more() {
+    for (len, most) in [(20, 13), (100, 13), (5000, 16)] {
+        let [mut a, _] = Replica::two(Tag::SharedSet);
+        let mut plain = Tag::Set.empty();
+        for number in 0..len {
+            let member = format!("member{number}");
+            let member = member.as_bytes();
+            let ran = a.run::<Set>(&set::Op::Add { member });
+            assert!(ran.0.is_ok());
+            let mut op = Vec::new();
+            Set::encode(&set::Op::Add { member }, &mut op);
+            plain.commit_encoded(&op, &Tuning::default()).unwrap();
+        }
+        let bytes = |object: &Object| object.packed().map_or(0, <[u8]>::len) + object.heap_bytes();
+        assert_eq!(a.object.packed().is_some(), len < 1000);
+        let (shared, plain) = (bytes(&a.object), bytes(&plain));
+        assert!(shared < plain + len * most, "{shared}, {plain}");
+        // A copy of what is shown has no stamps.
+        let inside = SharedSet::plain(SharedSet::of(&a.object).unwrap());
+        let copy = Object::Set(inside.to_table());
+        assert!(bytes(&copy) < plain + len * 2, "{}", bytes(&copy));
+    }
+}
+
+/// What is large goes and comes back as a whole.
+#[test]
+fn large_collections_go_and_come_back() {
+    fn deadline(replica: &mut Replica, time: u64, at: u64) -> Vec<u8> {
+        let mut ops = Vec::new();
+        replica.writer.stamp.time = time;
+        let writer = replica.writer;
+        replica
+            .object
+            .encode_deadline(at, &writer, &mut ops)
+            .unwrap();
+        replica.hear(&ops);
+        ops
+    }
+    let [mut a, mut b] = Replica::two(Tag::SharedHash);
+    let mut told = Vec::new();
+    for number in 0..1000u32 {
+        let field = &number.to_be_bytes()[..];
+        told.extend(a.run::<Hash>(&hash::Op::Set { field, value: b"v" }).1);
+        if number % 8 == 0 {
+            told.extend(a.run::<Hash>(&hash::Op::Increment { field: b"n", by: 1 }).1);
+        }
+        if number % 9 == 0 {
+            told.extend(a.run::<Hash>(&hash::Op::Delete { field }).1);
+        }
+    }
+    told.extend(deadline(&mut a, 1 << 30, 1000));
+    b.hear(&told);
+    let len = a.object.len();
+    let extended = deadline(&mut b, 2 << 30, 5000);
+    let mut pass = Vec::new();
+    a.object.encode_expiry(&mut pass);
+    a.hear(&pass);
+    assert!(a.object.is_hidden() && !a.object.is_empty());
+    // One of them is written anew, and another counted on.
+    a.writer.stamp.time = 1 << 50;
+    let field = &5u32.to_be_bytes()[..];
+    let new = a.run::<Hash>(&hash::Op::Set { field, value: b"w" }).1;
+    let mut chunks = (Vec::new(), Some(0));
+    while let Some(at) = chunks.1 {
+        let mut chunk = Vec::new();
+        chunks.1 = a.object.chunk(at, 300, &mut chunk);
+        chunks.0.push(chunk);
+    }
+    let mut copy = Tag::SharedHash.empty();
+    for chunk in &chunks.0 {
+        copy.extend(chunk, &Tuning::default()).unwrap();
+    }
+    assert_eq!(copy, a.object);
+    assert_eq!((copy.len(), a.object.len()), (1, 1));
+    let mut gone = a.object.clone();
+    gone.forget(u64::MAX, 10_000);
+    assert!((gone.len(), gone.heap_bytes()) == (1, 0), "{gone:?}");
+    a.hear(&extended);
+    b.hear(&new);
+    assert_eq!((a.object.len(), b.object.len()), (len, len));
+    assert_eq!(a.object, b.object);
 }

@@ -292,3 +292,37 @@ fn deadlines_that_are_forgotten_stay_so_over_a_restart() {
         run_with::<Members>(seed, steps, true);
     }
 }
+
+/// What was removed of a small set is in its record, until all know of it.
+#[test]
+fn small_sets_forget_what_was_removed() {
+    let mut shard = Shard::new(1);
+    shard.set_keying(Some(std::sync::Arc::new(super::replicas::All)));
+    let now = Now {
+        mono_us: 1,
+        unix_us: 1,
+    };
+    let key = shard.key(b"s");
+    let mut clock = rufous_lattice::Clock::new(1);
+    let stamp = clock.tick(1);
+    shard.begin_lattice(rufous_datatype::replicated::Writer { stamp });
+    let edit = shard.update::<Set, _>(0, key, now, |editor| {
+        for member in [&b"a"[..], b"b", b"c"] {
+            editor.apply(&set::Op::Add { member });
+        }
+        editor.apply(&set::Op::Remove { member: b"b" });
+    });
+    assert!(edit.is_ok() && shard.end_lattice().is_some());
+    let known = |shard: &mut Shard| {
+        let mut bytes = Vec::new();
+        shard.show_replica(0, key, now, &mut |_, chunk| bytes.extend_from_slice(chunk));
+        bytes.windows(2).filter(|entry| entry == b"\x01b").count()
+    };
+    assert_eq!(shard.memory().big_bytes, 0, "it lies in its record");
+    shard.forget_step(stamp.time - 1, 10);
+    assert_eq!(known(&mut shard), 1);
+    shard.forget_step(stamp.time, 10);
+    assert_eq!(known(&mut shard), 0);
+    assert!(!shard.forget_step(stamp.time, 10) && shard.memory().graves == 0);
+    shard.check();
+}

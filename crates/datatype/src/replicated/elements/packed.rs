@@ -1,0 +1,117 @@
+//! How a small replicated collection lies in a record.
+//!
+//! ```text
+//! plain     as the plain type packs what is shown
+//! stamps    12 bytes for each of its elements, in its order; zeros for those that are aside
+//! aside     names and encoded values of what is no plain write or is not shown
+//! deadline  32 bytes, where there was one
+//! lengths   of plain and of aside, 2 bytes each, little-endian; the last byte's highest bit: a deadline
+//! ```
+//!
+//! A collection of which nothing is known has no bytes.
+
+use super::Element;
+use super::state::{Inner, PlainState};
+use crate::algebra::{DataType, MAX_PACKED};
+use crate::table::Table;
+use rufous_lattice::{Coded, Deadline, Stamp};
+
+const LENGTHS: usize = 4;
+const TIMED: u8 = 0x80;
+
+/// The parts of packed bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Layout<'a> {
+    pub(super) plain: &'a [u8],
+    pub(super) stamps: &'a [u8],
+    pub(super) aside: &'a [u8],
+    pub(super) deadline: Deadline,
+}
+
+impl<'a> Layout<'a> {
+    /// Of what [`close`] made; of other bytes, nothing.
+    #[inline]
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self::split(bytes).unwrap_or_default()
+    }
+
+    #[inline]
+    fn split(bytes: &'a [u8]) -> Option<Self> {
+        let (rest, &[a, b, c, d]) = bytes.split_last_chunk::<LENGTHS>()?;
+        let (rest, deadline) = if d & TIMED > 0 {
+            let (rest, deadline) = rest.split_last_chunk::<{ Deadline::SIZE }>()?;
+            (rest, Deadline::decode(deadline).ok()?)
+        } else {
+            (rest, Deadline::default())
+        };
+        let aside = usize::from(u16::from_le_bytes([c, d & !TIMED]));
+        let (rest, aside) = rest.split_at_checked(rest.len().checked_sub(aside)?)?;
+        let (plain, stamps) = rest.split_at_checked(u16::from_le_bytes([a, b]).into())?;
+        Some(Self {
+            plain,
+            stamps,
+            aside,
+            deadline,
+        })
+    }
+}
+
+/// Takes packed bytes apart, to change what they say.
+pub(super) fn open<E: Element>(mut bytes: Vec<u8>) -> Inner<PlainState<E>> {
+    let layout = Layout::of(&bytes);
+    let stamps = layout.stamps.to_vec();
+    let aside = Table::Packed(layout.aside.to_vec());
+    let (deadline, len) = (layout.deadline, layout.plain.len());
+    bytes.truncate(len);
+    let mut inner = Inner::opened(E::Plain::from_packed(bytes), stamps, aside);
+    inner.deadline = deadline;
+    inner
+}
+
+/// Whether [`Inner::may_make_way`], without taking apart what has nothing aside.
+pub(super) fn may_make_way<E: Element>(bytes: &[u8], horizon: u64) -> bool {
+    let layout = Layout::of(bytes);
+    let is_plain = layout.aside.is_empty() && layout.deadline == Deadline::default();
+    !is_plain && open::<E>(bytes.to_vec()).may_make_way::<E>(horizon)
+}
+
+/// How many bytes it has when packed, if it can be.
+pub(super) fn size<E: Element>(inner: &Inner<PlainState<E>>) -> Option<usize> {
+    let plain = E::Plain::packed(&inner.plain)?;
+    let aside = inner.aside.packed()?;
+    let timed = inner.deadline != Deadline::default();
+    let deadline = if timed { Deadline::SIZE } else { 0 };
+    let size = plain.len() + inner.stamps.len() + aside.len() + deadline + LENGTHS;
+    (inner.gone.is_none() && size <= MAX_PACKED).then_some(size)
+}
+
+/// Packs what [`size`] has found to fit.
+pub(super) fn close<E: Element>(inner: Inner<PlainState<E>>, size: usize) -> Vec<u8> {
+    let is_bottom = inner.is_bottom::<E>();
+    let mut bytes = E::Plain::into_buffer(inner.plain).unwrap_or_default();
+    if is_bottom {
+        bytes.clear();
+        return bytes;
+    }
+    let plain = bytes.len();
+    bytes.reserve(size.saturating_sub(plain));
+    bytes.extend_from_slice(&inner.stamps);
+    let aside = inner.aside.packed().unwrap_or_default();
+    bytes.extend_from_slice(aside);
+    let timed = inner.deadline != Deadline::default();
+    if timed {
+        inner.deadline.encode(&mut bytes);
+    }
+    // Both are below MAX_PACKED.
+    let [a, b] = (plain as u16).to_le_bytes();
+    let [c, d] = (aside.len() as u16).to_le_bytes();
+    bytes.extend_from_slice(&[a, b, c, if timed { d | TIMED } else { d }]);
+    bytes
+}
+
+/// Stamps, as they lie one after the other.
+pub(super) fn stamp_at(stamps: &[u8], index: usize) -> Stamp {
+    let at = stamps.get(index * Stamp::SIZE..);
+    let stamp = at.and_then(<[u8]>::first_chunk);
+    stamp.map_or(Stamp::ZERO, |&stamp| Stamp::from_bytes(stamp))
+}
