@@ -165,12 +165,13 @@ fn counts_that_a_start_takes_for_older_than_what_was_forgotten() {
 #[test]
 fn transactions_that_other_workers_are_not_told_of() {
     let what = "what is written together differs";
-    // Strict keys that others notice it at are few then.
+    // Strict keys that others notice it at are few then; still one run in hundreds
+    // says this, and not another thing.
     let limits = Limits {
         only: Some(Kind::Expiring),
         ..lattice()
     };
-    caught_saying("dropped-effect", &limits, what, 400);
+    caught_saying("dropped-effect", &limits, what, 1200);
 }
 
 #[test]

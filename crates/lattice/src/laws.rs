@@ -135,7 +135,12 @@ fn of<L: Lattice + PartialEq + Debug>(a: &L, b: &L) -> Result<L, String> {
     Ok(joined)
 }
 
-fn expect<L: PartialEq + Debug>(what: &str, of: &[&L], is: &L, to_be: &L) -> Result<(), String> {
+fn expect<L: PartialEq + Debug>(
+    what: &str,
+    of: &[&impl Debug],
+    is: &L,
+    to_be: &L,
+) -> Result<(), String> {
     if is == to_be {
         return Ok(());
     }
@@ -173,7 +178,38 @@ pub fn check_code<L: Coded + PartialEq + Debug>(
     Ok(())
 }
 
-fn spoil(bytes: &[u8], draw: &mut Draw) -> Vec<u8> {
+/// Tries what reads encodings without decoding them: of any bytes it gives what
+/// `slow` gives of the state that they stand for, and nothing where there is none.
+pub fn check_reading<L: Coded, T: PartialEq + Debug>(
+    count: usize,
+    seed: u64,
+    mut state: impl FnMut(&mut Draw) -> L,
+    quick: impl Fn(&[u8]) -> Option<T>,
+    slow: impl Fn(&L) -> Option<T>,
+) -> Result<(), String> {
+    let mut draw = Draw::new(seed);
+    for _ in 0..count {
+        let bytes = state(&mut draw).encoded();
+        for spoilt in 0..20 {
+            let bytes = match spoilt {
+                0 => bytes.clone(),
+                _ => spoil(&bytes, &mut draw),
+            };
+            let state = L::decode(&bytes).ok();
+            let to_be = state.as_ref().and_then(&slow);
+            expect(
+                "bytes are read otherwise",
+                &[&bytes],
+                &quick(&bytes),
+                &to_be,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes with a change, as damage or a hostile sender would make it.
+pub fn spoil(bytes: &[u8], draw: &mut Draw) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     match draw.below(4) {
         0 => bytes.truncate(draw.below(bytes.len() as u64 + 1) as usize),

@@ -255,6 +255,27 @@ mod tests {
     }
 
     #[test]
+    fn one_addition_is_told_from_all_else() {
+        laws::check_reading(600, 1, presence, addition, Presence::only_addition).unwrap();
+        let added = Presence::added(stamp(7, 2));
+        assert_eq!(added.only_addition(), Some(stamp(7, 2)));
+        let mut all = vec![added.removal(stamp(9, 1)), Presence::default()];
+        for other in [all[0].clone(), Presence::added(stamp(8, 3))] {
+            let mut more = added.clone();
+            more.merge(&other);
+            all.push(more);
+        }
+        // Added again, by who has removed it.
+        let mut again = all[2].clone();
+        again.merge(&Presence::added(stamp(10, 2)));
+        all.push(again);
+        for state in all {
+            assert_eq!(state.only_addition(), None, "{state:?}");
+            assert_eq!(addition(&state.encoded()), None, "{state:?}");
+        }
+    }
+
+    #[test]
     fn presence_is_made_of_maxima() {
         type Entries = Map<u16, Product<Max<Mark>, Max<Mark>>>;
         type Model = Product<Max<Stamp>, Entries>;

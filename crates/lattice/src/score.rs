@@ -168,6 +168,26 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_write_is_told_from_all_else() {
+        let slow = |score: &Score| {
+            let written = score.written.filter(|_| score.floats.is_empty())?;
+            Some((score.stamp, written))
+        };
+        laws::check_reading(600, 1, score, write, slow).unwrap();
+        let plain = Score::written(stamp(7), 1.5);
+        assert_eq!(write(&plain.encoded()), Some((stamp(7), 1.5)));
+        let of = |stamp: Stamp, score: f64| {
+            let number = score.to_bits().to_be_bytes();
+            write(&[&[WRITTEN][..], &stamp.to_bytes(), &number].concat())
+        };
+        assert!(of(stamp(1), f64::INFINITY).is_some());
+        // What no score is made of.
+        assert_eq!(of(Stamp::ZERO, 1.5), None);
+        assert_eq!(of(stamp(1), -0.0), None);
+        assert_eq!(of(stamp(1), f64::NAN), None);
+    }
+
+    #[test]
     fn a_score_is_a_lexicographic_pair() {
         type Written = Max<Option<i64>>;
         type Model = Lexicographic<Max<Stamp>, Product<Written, FloatCounter>>;

@@ -92,8 +92,14 @@ pub enum Kind {
 /// Appends the operation that merges a delta into an element.
 pub(super) fn tell(name: &[u8], delta: &impl Coded, ops: &mut Vec<u8>) {
     pack::push(ops, name);
-    pack::push(ops, &delta.encoded());
+    // Growing to what most of them take would be the larger part of the work.
+    let mut bytes = Vec::with_capacity(MOST_WRITES);
+    delta.encode(&mut bytes);
+    pack::push(ops, &bytes);
 }
+
+/// Most writes take no more bytes when they are encoded.
+const MOST_WRITES: usize = 48;
 
 fn tell_deadline(deadline: Deadline, ops: &mut Vec<u8>) {
     pack::push(ops, &deadline.encoded());

@@ -10,6 +10,7 @@ use crate::replicated::shared_sorted_set::SharedSortedSet;
 use crate::replicated::{Forgotten, Refused, apply};
 use crate::set::{self, Set};
 use crate::sorted_set::{self, Only, SortedSet, Zone};
+use rufous_lattice::{Lattice, laws};
 
 /// A replica: what it does is told to others as it is.
 pub(super) struct Replica {
@@ -233,26 +234,28 @@ fn tombstones_go_when_all_are_past_them_and_not_before() {
     }
 }
 
+/// Of packed elements there are as many as samples have, or one, or none.
+fn few_packed(seed: u64) -> Tuning {
+    let entries = [128, 1, 0][seed as usize % 3];
+    let packing = Packing { entries, bytes: 64 };
+    Tuning {
+        hash: packing,
+        set: packing,
+        sorted_set: packing,
+        ..Tuning::default()
+    }
+}
+
 /// Meta, view and tombstones say the same whatever is merged, forgotten, and
 /// merged again.
 fn parts_agree<E: Element>() {
-    // Of packed elements there are as many as samples have, or one, or none.
-    let tunings = [128, 1, 0].map(|entries| {
-        let packing = Packing { entries, bytes: 64 };
-        Tuning {
-            hash: packing,
-            set: packing,
-            sorted_set: packing,
-            ..Tuning::default()
-        }
-    });
     let check = |state: &mut State<PlainState<E>>| {
         state.change::<E, _>(|inner| inner.check::<E>());
     };
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let mut state = Elements::<E>::empty();
-        let tuning = tunings[seed as usize % tunings.len()];
+        let tuning = few_packed(seed);
         for _ in 0..60 {
             let op = Elements::<E>::sample_op(&mut rng);
             Elements::<E>::commit(&mut state, &op, &tuning);
@@ -278,6 +281,52 @@ fn parts_of_collections_agree() {
     parts_agree::<crate::replicated::shared_sorted_set::Ranked>();
 }
 
+/// What is done with a write of which no value is made is what values do.
+fn single_writes_are_as_values<E: Element>() {
+    type Shown = Option<(Stamp, Vec<u8>)>;
+    let of = |stamp, shown: E::Shown<'_>| Some((stamp, E::written(stamp, shown).encoded()));
+    let quick = |bytes: &[u8]| -> Shown {
+        let (stamp, shown) = E::write_of(bytes)?;
+        of(stamp, shown)
+    };
+    let slow = |value: &E::Value| -> Shown {
+        let stamp = E::single(value)?;
+        let shown = E::with_shown(value, |shown| of(stamp, shown))??;
+        assert_eq!(shown.1, value.encoded(), "nothing else is in it");
+        Some(shown)
+    };
+    let samples = E::samples();
+    let sample = |draw: &mut laws::Draw| {
+        let bytes = &samples[draw.below(samples.len() as u64) as usize];
+        E::Value::decode(bytes).unwrap()
+    };
+    laws::check_reading(600, 1, sample, quick, slow).unwrap();
+    let writes = || {
+        samples
+            .iter()
+            .filter_map(|bytes| Some((E::write_of(bytes)?.0, bytes)))
+    };
+    assert!(writes().count() > 2);
+    for (old, mine) in writes() {
+        for (new, theirs) in writes() {
+            let Some(replaces) = E::replaces(old, new) else {
+                continue;
+            };
+            let mut merged = E::Value::decode(mine).unwrap();
+            let changed = merged.merge(&E::Value::decode(theirs).unwrap());
+            assert_eq!(changed, replaces);
+            assert_eq!(&merged.encoded(), if replaces { theirs } else { mine });
+        }
+    }
+}
+
+#[test]
+fn single_writes_of_all_collections_are_as_values() {
+    single_writes_are_as_values::<crate::replicated::shared_set::Member>();
+    single_writes_are_as_values::<crate::replicated::shared_hash::Field>();
+    single_writes_are_as_values::<crate::replicated::shared_sorted_set::Ranked>();
+}
+
 #[test]
 fn what_came_from_elsewhere_is_looked_at() {
     let ops: [&[u8]; 4] = [
@@ -293,6 +342,53 @@ fn what_came_from_elsewhere_is_looked_at() {
         let mut state = SharedSet::empty();
         assert!(SharedSet::extend(&mut state, bytes, &Tuning::default()).is_err());
     }
+}
+
+/// Whatever comes as a part of a collection, or as operations on it: parts agree,
+/// what is read of it is in them, and it can be written out and read. Packed
+/// bytes are not among what comes from elsewhere; as a part they are any bytes.
+fn any_bytes_keep_parts_in_agreement<E: Element>() {
+    let mut draw = laws::Draw::new(7);
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let tuning = few_packed(seed);
+        let mut state = Elements::<E>::empty();
+        for _ in 0..8 {
+            let other = Elements::<E>::sample_state(&mut rng);
+            let mut bytes = Vec::new();
+            match (draw.below(4), Elements::<E>::packed(&other)) {
+                (0, Some(packed)) => bytes.extend_from_slice(packed),
+                _ => drop(Elements::<E>::chunk(other.view(), 0, 1000, &mut bytes)),
+            }
+            if draw.below(3) > 0 {
+                bytes = laws::spoil(&bytes, &mut draw);
+            }
+            let _ = Elements::<E>::extend(&mut state, &bytes, &tuning);
+            let mut rest = &bytes[..];
+            while let Ok(op) = Elements::<E>::decode(&mut rest) {
+                Elements::<E>::commit(&mut state, &op, &tuning);
+            }
+            let horizon = draw.below(6);
+            state.change::<E, _>(|inner| inner.forget::<E>(horizon, 3));
+            state.change::<E, _>(|inner| inner.check::<E>());
+            let mut copy = Elements::<E>::empty();
+            let mut at = Some(0);
+            while let Some(from) = at {
+                let mut chunk = Vec::new();
+                at = Elements::<E>::chunk(state.view(), from, 40, &mut chunk);
+                Elements::<E>::extend(&mut copy, &chunk, &tuning).unwrap();
+            }
+            let canonical = |state: &State<_>| Elements::<E>::canonical(state.view());
+            assert_eq!(canonical(&copy), canonical(&state));
+        }
+    }
+}
+
+#[test]
+fn any_bytes_keep_parts_of_collections_in_agreement() {
+    any_bytes_keep_parts_in_agreement::<crate::replicated::shared_set::Member>();
+    any_bytes_keep_parts_in_agreement::<crate::replicated::shared_hash::Field>();
+    any_bytes_keep_parts_in_agreement::<crate::replicated::shared_sorted_set::Ranked>();
 }
 
 /// A member written once takes its stamp more than a plain one, small or large.
