@@ -12,7 +12,7 @@ use crate::{MAX_ABOUT, Member, NodeId, State, View, check_size};
 use std::collections::BTreeMap;
 
 /// Members that are kept, at most.
-const MAX_MEMBERS: usize = 1024;
+const MAX_MEMBERS: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
@@ -242,12 +242,12 @@ mod tests {
             assert!(book.put(key.as_bytes(), value, 1, 1).is_err(), "{key}");
         }
         assert!(book.members.is_empty() && book.state.is_none());
-        for id in 0..2000_u32 {
+        for id in 0..5000_u32 {
             let mut name = [0; 20];
             name[..4].copy_from_slice(&id.to_be_bytes());
             let key = keys.member(NodeId(name));
             let put = book.put(key.as_bytes(), &value, 1, 1);
-            assert_eq!(put.is_ok(), id < 1024);
+            assert_eq!(put.is_ok(), id < 4096);
         }
     }
 }
