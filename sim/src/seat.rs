@@ -297,6 +297,7 @@ impl Seat {
         let fx = &mut self.fx;
         fx.backlogs.clear();
         fx.garbage.clear();
+        assert!(fx.dials.is_empty(), "this world has one node");
         left.node.append(&mut fx.node);
         left.messages.append(&mut fx.messages);
         left.disk.append(&mut fx.disk);

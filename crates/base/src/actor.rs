@@ -24,6 +24,8 @@
 //!    connection that it was for is closed at once.
 //! 8. Nothing is read any more after `Stop`; what comes all the same is lost.
 //! 9. Each request in [`Effects::disk`] is answered by one `Disk` input.
+//! 10. Each of [`Effects::dials`] is answered by one `Opened` or `Undialled`, unless
+//!     the node stops.
 
 use crate::disk::{DiskDone, DiskRequest};
 use crate::ids::{ConnId, WorkerId};
@@ -49,8 +51,10 @@ pub trait Actor {
 /// Everything that can happen to an actor.
 #[derive(Debug)]
 pub enum Input<'a, M> {
-    /// A client connected.
+    /// Somebody connected, or was connected to.
     Opened { conn: ConnId, info: ConnInfo },
+    /// A connection of [`Effects::dials`] could not be made.
+    Undialled { token: u64, why: String },
     /// What one turn has read, each connection at most once.
     Received { bytes: &'a [u8], reads: &'a [Read] },
     /// The last step left work over (`Effects::more`); `bytes` are those of
@@ -91,8 +95,38 @@ pub struct ConnInfo {
     pub local: String,
     /// Whether the client is on this machine (loopback, Unix socket, in process).
     pub is_local: bool,
-    /// A handle inside this process, not a client from outside.
-    pub is_internal: bool,
+    pub origin: Origin,
+}
+
+impl ConnInfo {
+    /// A handle inside this process, not somebody from outside.
+    pub fn is_internal(&self) -> bool {
+        self.origin == Origin::Internal
+    }
+}
+
+/// Whose wish a connection was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A client from outside.
+    Client,
+    /// Another node, or who claims to be one.
+    Peer,
+    /// This actor's: see [`Effects::dials`].
+    Dialled { token: u64 },
+    /// A handle inside this process.
+    Internal,
+}
+
+/// A connection that an actor wants to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dial {
+    /// Told with the answer.
+    pub token: u64,
+    /// `host:port`.
+    pub to: String,
+    /// How long it may take.
+    pub within_us: u64,
 }
 
 /// Replies for one connection: from `start` to `end` (marks of `Effects::output`).
@@ -167,6 +201,8 @@ pub struct Effects<M> {
     pub drains: Vec<ConnId>,
     /// A connection is [`Backlog::Client`] until another is asked for.
     pub backlogs: Vec<(ConnId, Backlog)>,
+    /// Connections to be made.
+    pub dials: Vec<Dial>,
     pub garbage: Vec<Garbage>,
     /// Requests to the disk. They do not wait for `gate`.
     pub disk: Vec<DiskRequest>,
@@ -196,6 +232,7 @@ impl<M> Default for Effects<M> {
             holds: Vec::new(),
             drains: Vec::new(),
             backlogs: Vec::new(),
+            dials: Vec::new(),
             garbage: Vec::new(),
             disk: Vec::new(),
             gate: None,

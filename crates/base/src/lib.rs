@@ -28,7 +28,7 @@ pub mod slot;
 pub mod time;
 
 pub use actor::{
-    Actor, Backlog, Close, ConnInfo, Effects, Garbage, Input, NodeEffect, Read, Write,
+    Actor, Backlog, Close, ConnInfo, Dial, Effects, Garbage, Input, NodeEffect, Origin, Read, Write,
 };
 pub use args::{Args, BigArg, Span};
 pub use ids::{ConnId, WorkerId};

@@ -1,6 +1,6 @@
 //! What a node's runtime is told at start.
 
-use crate::tls::Tls;
+use crate::tls::{DialTls, Tls};
 use rufous_base::limits::{
     OUTPUT_HARD_LIMIT, OUTPUT_HIGH_WATER, OUTPUT_TOTAL_LIMIT, RING_MESSAGES,
 };
@@ -39,6 +39,13 @@ pub struct Config {
     pub listen: Vec<Listen>,
     /// What [`Listen::Tls`] shows its clients, and asks of them.
     pub tls: Option<Tls>,
+    /// Where other nodes connect: they do not count among the clients.
+    pub listen_peers: Vec<Listen>,
+    /// What [`Listen::Tls`] shows them.
+    pub peer_tls: Option<Tls>,
+    /// How this node makes itself known where its actors dial; without it they
+    /// do so in the clear.
+    pub dial_tls: Option<DialTls>,
     /// Connections the kernel keeps until they are accepted.
     pub backlog: u32,
     /// The most clients from outside this process.
@@ -73,6 +80,9 @@ impl Default for Config {
             pin: true,
             listen: Vec::new(),
             tls: None,
+            listen_peers: Vec::new(),
+            peer_tls: None,
+            dial_tls: None,
             backlog: 511,
             max_clients: 10_000,
             keepalive: Some(Duration::from_secs(300)),

@@ -1,6 +1,7 @@
 //! The control thread: accepts connections, runs what the caller spawns there
 //! (admin HTTP, signals), and leads the node through its stop.
 
+use crate::dial::{Dialling, dial};
 use crate::inbox::Order;
 use crate::listen::{Bound, accept_all};
 use crate::shared::{Report, Shared};
@@ -17,7 +18,7 @@ pub(crate) struct Control {
     pub(crate) shared: Arc<Shared>,
     pub(crate) reports: UnboundedReceiver<Report>,
     pub(crate) listeners: Vec<Bound>,
-    pub(crate) keepalive: Option<Duration>,
+    pub(crate) dialling: Dialling,
     pub(crate) drain: Duration,
 }
 
@@ -26,18 +27,26 @@ impl Control {
     pub(crate) async fn run(mut self) {
         let mut acceptors = JoinSet::new();
         for bound in self.listeners.drain(..) {
-            acceptors.spawn(accept_all(bound, Arc::clone(&self.shared), self.keepalive));
+            let keepalive = self.dialling.keepalive.clone();
+            acceptors.spawn(accept_all(bound, Arc::clone(&self.shared), keepalive));
         }
         let mut tally = Tally::default();
+        let mut dials = JoinSet::new();
         while !tally.stop {
-            let Some(report) = self.reports.recv().await else {
-                return;
-            };
-            tally.count(report);
+            match self.reports.recv().await {
+                Some(Report::Dial(worker, wanted)) => {
+                    while dials.try_join_next().is_some() {}
+                    let (shared, how) = (Arc::clone(&self.shared), self.dialling.clone());
+                    dials.spawn(dial(shared, how, worker, wanted));
+                }
+                Some(report) => tally.count(report),
+                None => return,
+            }
         }
         tracing::info!("stopping");
         // Waits until the sockets are closed: from now on nobody can connect.
         acceptors.shutdown().await;
+        dials.shutdown().await;
         let deadline = Instant::now() + self.drain;
         let workers = self.shared.inboxes.len();
         self.shared.order_all(|| Order::Stop);
@@ -87,6 +96,8 @@ impl Tally {
                 self.stopped += 1;
             }
             Report::Ended => self.ended += 1,
+            // Nobody is connected to any more.
+            Report::Dial(..) => {}
         }
     }
 }

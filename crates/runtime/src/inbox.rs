@@ -8,7 +8,7 @@
 use crate::ring::Bell;
 use rufous_base::ConnInfo;
 use rufous_base::disk::DiskDone;
-use rustls::ServerConnection;
+use rustls::Connection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Instant;
@@ -18,7 +18,7 @@ use tokio::io::DuplexStream;
 pub(crate) enum Incoming {
     Tcp(std::net::TcpStream),
     /// After its handshake.
-    Tls(std::net::TcpStream, Box<ServerConnection>),
+    Tls(std::net::TcpStream, Box<Connection>),
     Unix(std::os::unix::net::UnixStream),
     Local(DuplexStream),
 }
@@ -26,6 +26,11 @@ pub(crate) enum Incoming {
 /// Orders to a worker.
 pub(crate) enum Order {
     Open(Incoming, ConnInfo),
+    /// Tell the actor.
+    Undialled {
+        token: u64,
+        why: String,
+    },
     /// Give the actor `Input::Stop`.
     Stop,
     /// Send what waits, until then at the latest, and end.

@@ -21,7 +21,7 @@
 //! - `disk`: what actors ask of their files, done on threads of its own
 //! - `inbox`: readiness, new connections, orders and answers for a worker
 //! - [`data_dir`]: one process alone uses a data folder
-//! - `control`, `listen`: accepting, and the stop of a node
+//! - `control`, `listen`, `dial`: accepting, connecting, and the stop of a node
 //! - [`tls`]: what makes connections secret
 //! - [`local`]: connections inside the process
 //! - `reaper`, `clock`, `fd_limit`, [`stats`]: what their names say
@@ -31,6 +31,7 @@ mod clock;
 pub mod config;
 mod control;
 pub mod data_dir;
+mod dial;
 mod disk;
 mod fd_limit;
 mod gate;
@@ -53,4 +54,4 @@ pub use fd_limit::FdLimit;
 pub use local::LocalConnection;
 pub use runtime::{Handle, Runtime, StartError, start};
 pub use stats::{Snapshot, WorkerSnapshot};
-pub use tls::Tls;
+pub use tls::{DialTls, Tls};

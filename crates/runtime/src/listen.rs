@@ -5,7 +5,7 @@ use crate::inbox::Incoming;
 use crate::runtime::StartError;
 use crate::shared::{Room, Shared};
 use crate::tls::{self, Tls};
-use rufous_base::ConnInfo;
+use rufous_base::{ConnInfo, Origin};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -25,8 +25,16 @@ const REST: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 
 /// A socket that is bound and listens.
 #[derive(Debug)]
-pub(crate) enum Bound {
-    Tcp(TcpListener, Option<Tls>),
+pub(crate) struct Bound {
+    socket: BoundSocket,
+    tls: Option<Tls>,
+    /// Who connects here.
+    origin: Origin,
+}
+
+#[derive(Debug)]
+enum BoundSocket {
+    Tcp(TcpListener),
     Unix(UnixListener, SocketFile),
 }
 
@@ -40,22 +48,34 @@ impl Drop for SocketFile {
     }
 }
 
-pub(crate) fn bind(listen: &Listen, config: &Config) -> Result<Bound, StartError> {
-    let bound = match listen {
-        Listen::Tcp(address) => {
-            bind_tcp(*address, config.backlog).map(|listener| Bound::Tcp(listener, None))
-        }
-        Listen::Tls(address) => {
-            let tls = config.tls.clone().ok_or(StartError::NoCertificate)?;
-            bind_tcp(*address, config.backlog).map(|listener| Bound::Tcp(listener, Some(tls)))
+pub(crate) fn bind(listen: &Listen, config: &Config, origin: Origin) -> Result<Bound, StartError> {
+    let tls = match (listen, origin) {
+        (Listen::Tls(_), Origin::Peer) => config.peer_tls.as_ref(),
+        (Listen::Tls(_), _) => config.tls.as_ref(),
+        (Listen::Tcp(_) | Listen::Unix { .. }, _) => None,
+    };
+    let tls = tls.cloned();
+    if matches!(listen, Listen::Tls(_)) && tls.is_none() {
+        return Err(StartError::NoCertificate);
+    }
+    let socket = match listen {
+        Listen::Tcp(address) | Listen::Tls(address) => {
+            bind_tcp(*address, config.backlog).map(BoundSocket::Tcp)
         }
         Listen::Unix { path, mode } => bind_unix(path, *mode, config.backlog)
-            .map(|listener| Bound::Unix(listener, SocketFile(path.clone()))),
+            .map(|listener| BoundSocket::Unix(listener, SocketFile(path.clone()))),
     };
-    bound.map_err(|source| StartError::Listen {
-        at: listen.to_string(),
-        source,
-    })
+    match socket {
+        Ok(socket) => Ok(Bound {
+            socket,
+            tls,
+            origin,
+        }),
+        Err(source) => Err(StartError::Listen {
+            at: listen.to_string(),
+            source,
+        }),
+    }
 }
 
 fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
@@ -94,10 +114,10 @@ fn bind_unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<UnixLis
 
 impl Bound {
     pub(crate) fn address(&self) -> io::Result<Listen> {
-        Ok(match self {
-            Self::Tcp(listener, None) => Listen::Tcp(listener.local_addr()?),
-            Self::Tcp(listener, Some(_)) => Listen::Tls(listener.local_addr()?),
-            Self::Unix(_, file) => Listen::Unix {
+        Ok(match &self.socket {
+            BoundSocket::Tcp(listener) if self.tls.is_none() => Listen::Tcp(listener.local_addr()?),
+            BoundSocket::Tcp(listener) => Listen::Tls(listener.local_addr()?),
+            BoundSocket::Unix(_, file) => Listen::Unix {
                 path: file.0.clone(),
                 mode: None,
             },
@@ -112,18 +132,10 @@ enum Acceptor {
 }
 
 impl Acceptor {
-    fn new(bound: Bound, keepalive: Option<Duration>) -> io::Result<(Self, Option<Tls>)> {
-        Ok(match bound {
-            Bound::Tcp(listener, tls) => {
-                let keepalive = keepalive.map(|silence| {
-                    let between = (silence / 3).max(Duration::from_secs(1));
-                    TcpKeepalive::new()
-                        .with_time(silence)
-                        .with_interval(between)
-                });
-                (Self::Tcp(listener.try_into()?, keepalive), tls)
-            }
-            Bound::Unix(listener, file) => (Self::Unix(listener.try_into()?, file), None),
+    fn new(socket: BoundSocket, keepalive: Option<TcpKeepalive>) -> io::Result<Self> {
+        Ok(match socket {
+            BoundSocket::Tcp(listener) => Self::Tcp(listener.try_into()?, keepalive),
+            BoundSocket::Unix(listener, file) => Self::Unix(listener.try_into()?, file),
         })
     }
 
@@ -144,7 +156,7 @@ impl Acceptor {
                     is_local: peer.ip().is_loopback()
                         || local.is_some_and(|local| local.ip() == peer.ip()),
                     local: local.map_or_else(String::new, |local| local.to_string()),
-                    is_internal: false,
+                    origin: Origin::Client,
                 };
                 Ok((Incoming::Tcp(socket.into_std()?), info))
             }
@@ -155,12 +167,20 @@ impl Acceptor {
                     peer: path.clone(),
                     local: path,
                     is_local: true,
-                    is_internal: false,
+                    origin: Origin::Client,
                 };
                 Ok((Incoming::Unix(socket.into_std()?), info))
             }
         }
     }
+}
+
+/// After so much silence it is asked whether the peer is there.
+pub(crate) fn keepalive(silence: Duration) -> TcpKeepalive {
+    let between = (silence / 3).max(Duration::from_secs(1));
+    TcpKeepalive::new()
+        .with_time(silence)
+        .with_interval(between)
 }
 
 /// An IPv4 client of an IPv6 socket by its IPv4 name.
@@ -169,9 +189,14 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// Accepts until it is dropped.
-pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Option<Duration>) {
-    let (acceptor, tls) = match Acceptor::new(bound, keepalive) {
-        Ok(both) => both,
+pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Option<TcpKeepalive>) {
+    let Bound {
+        socket,
+        tls,
+        origin,
+    } = bound;
+    let acceptor = match Acceptor::new(socket, keepalive) {
+        Ok(acceptor) => acceptor,
         Err(error) => {
             tracing::error!(%error, "cannot watch a listening socket; stopping");
             shared.stop();
@@ -186,7 +211,8 @@ pub(crate) async fn accept_all(bound: Bound, shared: Arc<Shared>, keepalive: Opt
         match accepted {
             Ok((incoming, info)) => {
                 rest = REST.0;
-                match (Room::take(&shared), &tls) {
+                let info = ConnInfo { origin, ..info };
+                match (Room::take(&shared, origin), &tls) {
                     (Some(room), Some(tls)) => {
                         let (shared, tls) = (Arc::clone(&shared), tls.clone());
                         handshakes.spawn(deal_secretly(shared, room, tls, incoming, info));
@@ -223,7 +249,7 @@ async fn deal_secretly(
         return;
     };
     let shaken = tokio::time::timeout(tls::HANDSHAKE, async {
-        let mut session = Box::new(tls.session().map_err(io::Error::other)?);
+        let mut session = tls.accept()?;
         let socket = tokio::net::TcpStream::from_std(socket)?;
         tls::shake_hands(&socket, &mut session).await?;
         Ok(Incoming::Tls(socket.into_std()?, session))

@@ -3,10 +3,11 @@
 use crate::clock::Clock;
 use crate::config::{Config, Listen};
 use crate::control::Control;
+use crate::dial::Dialling;
 use crate::disk::{Disk, Folder};
 use crate::fd_limit::{FdLimit, raise_fd_limit};
 use crate::inbox::{Inbox, Incoming, Order};
-use crate::listen;
+use crate::listen::{self, Bound};
 use crate::local::{LocalConnection, PIPE_BYTES};
 use crate::reaper::Reaper;
 use crate::ring::{Bell, Post, mesh};
@@ -16,7 +17,7 @@ use crate::stats::{Snapshot, WorkerStats};
 use crate::thread;
 use crate::worker::{Parts, Worker};
 use rufous_base::limits::MAX_WORKERS;
-use rufous_base::{Actor, ConnInfo, WorkerId};
+use rufous_base::{Actor, ConnInfo, Origin, WorkerId};
 use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub struct Runtime<A> {
 pub struct Handle {
     shared: Arc<Shared>,
     addresses: Arc<[Listen]>,
+    peer_addresses: Arc<[Listen]>,
     control: tokio::runtime::Handle,
     fd_limit: FdLimit,
 }
@@ -69,12 +71,8 @@ where
     }
     let fd_limit = raise_fd_limit(config.max_clients);
     let mut listeners = Vec::new();
-    let mut addresses = Vec::new();
-    for at in &config.listen {
-        let bound = listen::bind(at, &config)?;
-        addresses.push(bound.address().map_err(StartError::Thread)?);
-        listeners.push(bound);
-    }
+    let addresses = bind_all(&config, &config.listen, Origin::Client, &mut listeners)?;
+    let peer_addresses = bind_all(&config, &config.listen_peers, Origin::Peer, &mut listeners)?;
     let bells: Arc<[Bell]> = (0..workers).map(|_| Bell::new()).collect();
     let stats: Vec<Arc<WorkerStats>> = (0..workers).map(|_| Arc::default()).collect();
     let inboxes = (0..workers).map(|w| Arc::new(Inbox::new(Arc::clone(&bells), w)));
@@ -90,7 +88,8 @@ where
     let mut runtime = Runtime {
         handle: Handle {
             shared: Arc::clone(&shared),
-            addresses: addresses.into(),
+            addresses,
+            peer_addresses,
             control: control_runtime.handle().clone(),
             fd_limit,
         },
@@ -101,7 +100,10 @@ where
         shared: Arc::clone(&shared),
         reports,
         listeners,
-        keepalive: config.keepalive,
+        dialling: Dialling {
+            tls: config.dial_tls.clone(),
+            keepalive: config.keepalive.map(listen::keepalive),
+        },
         drain: config.drain,
     };
     let posts = mesh::<A::Message>(&bells, &stats, config.ring_messages);
@@ -119,6 +121,22 @@ where
     }
     runtime.threads.push(reaper_thread);
     Ok(runtime)
+}
+
+/// Returns where these listeners listen.
+fn bind_all(
+    config: &Config,
+    listen: &[Listen],
+    origin: Origin,
+    listeners: &mut Vec<Bound>,
+) -> Result<Arc<[Listen]>, StartError> {
+    let bind = |at| {
+        let bound = listen::bind(at, config, origin)?;
+        let address = bound.address().map_err(StartError::Thread)?;
+        listeners.push(bound);
+        Ok(address)
+    };
+    listen.iter().map(bind).collect()
 }
 
 fn start_workers<A, F>(
@@ -255,7 +273,7 @@ impl Handle {
             peer: "internal".into(),
             local: "internal".into(),
             is_local: true,
-            is_internal: true,
+            origin: Origin::Internal,
         };
         self.shared.deal(Incoming::Local(theirs), info);
         Ok(LocalConnection::new(ours))
@@ -283,6 +301,11 @@ impl Handle {
     /// Where the node listens, with the ports it was given.
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses
+    }
+
+    /// Likewise for other nodes.
+    pub fn peer_addresses(&self) -> &[Listen] {
+        &self.peer_addresses
     }
 
     /// The file descriptors that this process may have.

@@ -2,13 +2,17 @@
 
 use crate::inbox::{Inbox, Incoming, Order};
 use crate::stats::{Snapshot, WorkerStats};
-use rufous_base::{ConnInfo, WorkerId};
+use rufous_base::{ConnInfo, Dial, Origin, WorkerId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
+/// Connections from other nodes, or from whoever claims to be one: several from
+/// each node of the largest cluster.
+const MAX_PEERS: usize = 4096;
+
 /// What the control thread is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// Somebody wants the node to stop.
     Stop,
@@ -16,6 +20,8 @@ pub(crate) enum Report {
     Stopped(WorkerId),
     /// A worker has ended.
     Ended,
+    /// An actor wants to have a connection.
+    Dial(WorkerId, Dial),
 }
 
 pub(crate) struct Shared {
@@ -23,11 +29,13 @@ pub(crate) struct Shared {
     pub(crate) stats: Vec<Arc<WorkerStats>>,
     /// Connections that each worker was dealt and that have not ended.
     dealt: Vec<AtomicUsize>,
-    /// Those of them that come from outside.
+    /// Those of them that were accepted, from clients and from other nodes.
     clients: AtomicUsize,
+    peers: AtomicUsize,
     max_clients: AtomicUsize,
     stopping: AtomicBool,
-    /// Bounded: at most one `Stop`, and what each worker says once or twice.
+    /// Bounded: at most one `Stop`, what each worker says once or twice, and as
+    /// many dials as actors have under way.
     reports: UnboundedSender<Report>,
     pub(crate) rejected: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
@@ -36,32 +44,44 @@ pub(crate) struct Shared {
     pub(crate) handshake_errors: AtomicU64,
 }
 
-/// Room for one client from outside; free again where it is dropped.
-pub(crate) struct Room(Option<Arc<Shared>>);
+/// Room for one connection from outside; free again where it is dropped.
+pub(crate) struct Room {
+    shared: Arc<Shared>,
+    origin: Origin,
+    /// Whoever has it gives it back: see [`Shared::left`].
+    is_dealt: bool,
+}
 
 impl Room {
-    /// Nothing where the node has the most that it accepts.
-    pub(crate) fn take(shared: &Arc<Shared>) -> Option<Self> {
-        let most = shared.max_clients.load(Ordering::Relaxed);
-        let one_more = |clients| (clients < most).then_some(clients + 1);
-        let taken = shared
-            .clients
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        taken.is_ok().then(|| Self(Some(Arc::clone(shared))))
+    /// Nothing where the node has the most that it accepts of this kind.
+    pub(crate) fn take(shared: &Arc<Shared>, origin: Origin) -> Option<Self> {
+        let most = match origin {
+            Origin::Peer => MAX_PEERS,
+            _ => shared.max_clients.load(Ordering::Relaxed),
+        };
+        let one_more = |open| (open < most).then_some(open + 1);
+        let taken = shared.accepted(origin).is_none_or(|open| {
+            open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+                .is_ok()
+        });
+        taken.then(|| Self {
+            shared: Arc::clone(shared),
+            origin,
+            is_dealt: false,
+        })
     }
 
-    /// Gives it to a client, until [`Shared::left`].
+    /// Gives it to a connection.
     pub(crate) fn deal(mut self, incoming: Incoming, info: ConnInfo) {
-        if let Some(shared) = self.0.take() {
-            shared.deal(incoming, info);
-        }
+        self.is_dealt = true;
+        self.shared.deal(incoming, info);
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
-            shared.clients.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_dealt {
+            self.shared.gone(self.origin);
         }
     }
 }
@@ -78,6 +98,7 @@ impl Shared {
             inboxes,
             stats,
             clients: AtomicUsize::new(0),
+            peers: AtomicUsize::new(0),
             max_clients: AtomicUsize::new(max_clients),
             stopping: AtomicBool::new(false),
             reports,
@@ -94,15 +115,31 @@ impl Shared {
         let fewest = (0..self.dealt.len())
             .min_by_key(|&worker| self.dealt[worker].load(Ordering::Relaxed))
             .unwrap_or(0);
-        self.dealt[fewest].fetch_add(1, Ordering::Relaxed);
-        self.inboxes[fewest].order(Order::Open(incoming, info));
+        self.deal_to(WorkerId(fewest as u16), incoming, info);
+    }
+
+    pub(crate) fn deal_to(&self, worker: WorkerId, incoming: Incoming, info: ConnInfo) {
+        self.dealt[worker.index()].fetch_add(1, Ordering::Relaxed);
+        self.inboxes[worker.index()].order(Order::Open(incoming, info));
     }
 
     /// A connection of `worker` has ended.
-    pub(crate) fn left(&self, worker: WorkerId, client: bool) {
+    pub(crate) fn left(&self, worker: WorkerId, origin: Origin) {
         self.dealt[worker.index()].fetch_sub(1, Ordering::Relaxed);
-        if client {
-            self.clients.fetch_sub(1, Ordering::Relaxed);
+        self.gone(origin);
+    }
+
+    fn gone(&self, origin: Origin) {
+        if let Some(open) = self.accepted(origin) {
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn accepted(&self, origin: Origin) -> Option<&AtomicUsize> {
+        match origin {
+            Origin::Client => Some(&self.clients),
+            Origin::Peer => Some(&self.peers),
+            Origin::Dialled { .. } | Origin::Internal => None,
         }
     }
 

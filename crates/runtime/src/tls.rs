@@ -1,9 +1,10 @@
-//! TLS of clients: what makes new connections secret, and their handshakes.
+//! TLS: what makes new connections secret, and their handshakes.
 //!
 //! A handshake is made on the control thread, so that strangers cost workers
 //! nothing; the connection goes to a worker when it is over (see `sockets::tls`).
 
-use rustls::{ServerConfig, ServerConnection};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,38 +15,64 @@ pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Certificates and rules for new connections. Whoever has a clone may replace
 /// them while the node runs; connections that are there keep theirs.
-#[derive(Clone, Debug)]
-pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
+#[derive(Debug)]
+pub struct Replaceable<C>(Arc<RwLock<Arc<C>>>);
 
-impl Tls {
-    pub fn new(config: ServerConfig) -> Self {
+/// For connections that are accepted.
+pub type Tls = Replaceable<ServerConfig>;
+
+/// For connections that are dialled.
+pub type DialTls = Replaceable<ClientConfig>;
+
+impl<C> Clone for Replaceable<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<C> Replaceable<C> {
+    pub fn new(config: C) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(config))))
     }
 
     /// For all connections that come from now on.
-    pub fn replace(&self, config: ServerConfig) {
+    pub fn replace(&self, config: C) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
-    pub(crate) fn session(&self) -> Result<ServerConnection, rustls::Error> {
-        let config = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ServerConnection::new(Arc::clone(&config))
+    fn current(&self) -> Arc<C> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Makes a handshake. The error is for the log: the client has been told by
+impl Tls {
+    pub(crate) fn accept(&self) -> io::Result<Box<Connection>> {
+        let session = ServerConnection::new(self.current()).map_err(io::Error::other)?;
+        Ok(Box::new(session.into()))
+    }
+}
+
+impl DialTls {
+    /// `to`: `host:port`; the other side's certificate has to be the host's.
+    pub(crate) fn dial(&self, to: &str) -> io::Result<Box<Connection>> {
+        let host = to.rsplit_once(':').map_or(to, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let session = ClientConnection::new(self.current(), name).map_err(io::Error::other)?;
+        Ok(Box::new(session.into()))
+    }
+}
+
+/// Makes a handshake. The error is for the log: the other side has been told by
 /// an alert what it is told.
-pub(crate) async fn shake_hands(
-    socket: &TcpStream,
-    session: &mut ServerConnection,
-) -> io::Result<()> {
-    while session.is_handshaking() {
+pub(crate) async fn shake_hands(socket: &TcpStream, session: &mut Connection) -> io::Result<()> {
+    loop {
         while session.wants_write() {
             socket.writable().await?;
             pass(session.write_tls(&mut Ready(socket)))?;
         }
         if !session.is_handshaking() {
-            break;
+            return Ok(());
         }
         socket.readable().await?;
         if pass(session.read_tls(&mut Ready(socket)))? == Some(0) {
@@ -57,7 +84,6 @@ pub(crate) async fn shake_hands(
             return Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }
     }
-    Ok(())
 }
 
 /// Nothing where the socket was not ready after all.

@@ -227,6 +227,9 @@ impl<A: Actor> Worker<A> {
         for order in orders.drain(..) {
             match order {
                 Order::Open(incoming, info) => self.open(incoming, info),
+                Order::Undialled { token, why } => {
+                    self.driven.step(Input::Undialled { token, why }, &[]);
+                }
                 Order::Stop => {
                     self.stage = Stage::Stopping;
                     self.driven.step(Input::Stop, &[]);
@@ -239,16 +242,16 @@ impl<A: Actor> Worker<A> {
 
     fn open(&mut self, incoming: Incoming, info: ConnInfo) {
         // Counted for the worker before it was handed over.
-        let client = !info.is_internal;
+        let origin = info.origin;
         if self.stage != Stage::Running {
-            self.parts.shared.left(self.parts.id, client);
+            self.parts.shared.left(self.parts.id, origin);
             return;
         }
-        match self.parts.sockets.open(incoming, client) {
+        match self.parts.sockets.open(incoming, origin) {
             Ok(conn) => self.driven.step(Input::Opened { conn, info }, &[]),
             Err(error) => {
                 tracing::warn!(%error, peer = info.peer, "cannot watch a new connection");
-                self.parts.shared.left(self.parts.id, client);
+                self.parts.shared.left(self.parts.id, origin);
             }
         }
     }
@@ -268,8 +271,8 @@ impl<A: Actor> Worker<A> {
 
     fn gone(&mut self, conn: ConnId) {
         self.driven.step(Input::Closed { conn }, &[]);
-        let client = self.parts.sockets.release(conn);
-        self.parts.shared.left(self.parts.id, client);
+        let origin = self.parts.sockets.release(conn);
+        self.parts.shared.left(self.parts.id, origin);
     }
 
     fn take_bytes(&mut self) {
@@ -328,6 +331,9 @@ impl<A: Actor> Worker<A> {
         }
         for (conn, hold) in fx.holds.drain(..) {
             parts.sockets.hold(conn, hold);
+        }
+        for dial in fx.dials.drain(..) {
+            parts.shared.report(Report::Dial(parts.id, dial));
         }
         for garbage in fx.garbage.drain(..) {
             parts.reaper.drop_later(garbage);

@@ -30,7 +30,7 @@ impl Lives {
         self.last_us = now.mono_us;
         match input {
             Input::Opened { conn, info } => {
-                assert!(info.is_local && !info.is_internal);
+                assert!(info.is_local && !info.is_internal());
                 let life = Life {
                     peer: info.peer.clone(),
                     ..Life::default()

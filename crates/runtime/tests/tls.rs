@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use rcgen::{CertifiedIssuer, KeyPair};
-use rufous_base::Input;
-use rufous_runtime::{Config, Handle, Listen, Runtime, StartError, Tls, start};
+use rufous_base::{Dial, Input};
+use rufous_runtime::{Config, DialTls, Handle, Listen, Runtime, StartError, Tls, start};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
@@ -251,6 +251,68 @@ fn clients_show_certificates_where_they_are_asked_to() {
     }
     wait_until(&node, |stats| stats.handshake_errors == 2);
     assert_eq!(node.stats().workers[0].connections_total, 1);
+}
+
+/// What the dialling node hears, or why it could not dial.
+fn dialled(dials_with: Option<ClientConfig>, accepts_with: &Tls) -> Result<Vec<u8>, String> {
+    let other = echo(Config {
+        listen_peers: vec![Listen::Tls(([127, 0, 0, 1], 0).into())],
+        peer_tls: Some(accepts_with.clone()),
+        ..config(1)
+    });
+    let [Listen::Tls(at)] = *other.peer_addresses() else {
+        panic!("no address for peers");
+    };
+    let dials = vec![Dial {
+        token: 1,
+        to: format!("localhost:{}", at.port()),
+        within_us: 60_000_000,
+    }];
+    let (tell, told) = std::sync::mpsc::channel();
+    let dialling = Config {
+        dial_tls: dials_with.map(DialTls::new),
+        ..config(1)
+    };
+    let node = start(dialling, move |_| {
+        let (tell, mut dials, mut reached) = (tell.clone(), dials.clone(), None);
+        by::<(), _>(move |_, input, fx| {
+            fx.dials.append(&mut dials);
+            let heard = match input {
+                Input::Opened { conn, info } if !info.is_internal() => {
+                    reached = Some(conn);
+                    return say(fx, conn, b"hello");
+                }
+                Input::Received { bytes, .. } => Ok(bytes.to_vec()),
+                Input::Undialled { why, .. } => Err(why),
+                Input::Closed { conn } if reached == Some(conn) => Err("closed".into()),
+                _ => return,
+            };
+            let _ = tell.send(heard);
+        })
+    })
+    .expect("starts");
+    drop(node.connect().expect("connected"));
+    told.recv().expect("told")
+}
+
+#[test]
+fn nodes_know_one_another_by_their_certificates() {
+    let (nodes, strangers) = (Authority::new(), Authority::new());
+    let accepts = Tls::new(nodes.server(Some(&nodes)));
+    let client = |trusts: &Authority, own| Some(Arc::unwrap_or_clone(trusts.client(own)));
+    assert_eq!(
+        dialled(client(&nodes, Some(&nodes)), &accepts),
+        Ok(b"hello".to_vec())
+    );
+    // Somebody else's certificate, none, or no TLS at all.
+    for dials in [
+        client(&nodes, Some(&strangers)),
+        client(&nodes, None),
+        client(&strangers, Some(&nodes)),
+        None,
+    ] {
+        assert_ne!(dialled(dials, &accepts), Ok(b"hello".to_vec()));
+    }
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn a_connection_inside_the_process_is_like_any_other() {
     .expect("starts");
 
     let mut blocking = node.connect().expect("connects");
-    assert!(infos.recv().expect("opened").is_internal);
+    assert!(infos.recv().expect("opened").is_internal());
     let sent = vec![b'i'; 200_000];
     blocking.send_blocking(&sent).expect("sent");
     let mut got = Vec::new();

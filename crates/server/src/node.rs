@@ -238,7 +238,7 @@ fn listen(config: &Config) -> Result<Vec<Listen>, NodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rufous_base::ConnInfo;
+    use rufous_base::{ConnInfo, Origin};
 
     fn config(bind: &[&str]) -> Config {
         Config {
@@ -290,7 +290,7 @@ mod tests {
                 peer: String::new(),
                 local: String::new(),
                 is_local,
-                is_internal: false,
+                origin: Origin::Client,
             };
             assert_eq!(config.protected_mode_refuses(&info), refused);
         };

@@ -7,7 +7,7 @@ use crate::lattice::{Ask, Judged, Kind};
 use crate::probes::Probe;
 use crate::seat::Arrival;
 use crate::trace::show;
-use rufous_base::ConnInfo;
+use rufous_base::{ConnInfo, Origin};
 use rufous_resp::Reply;
 
 impl World {
@@ -81,7 +81,7 @@ impl World {
             peer: format!("127.0.0.1:{}", 10_000 + link),
             local: "127.0.0.1:6379".into(),
             is_local: true,
-            is_internal: false,
+            origin: Origin::Client,
         };
         self.arrive(worker, Arrival::Opened(conn, info));
     }

@@ -9,7 +9,7 @@ use crate::probes::Probe;
 use crate::seat::{Arrival, Seat};
 use crate::settings;
 use rufous_base::disk::DiskOp;
-use rufous_base::{ConnInfo, WorkerId};
+use rufous_base::{ConnInfo, Origin, WorkerId};
 use rufous_server::front::Front;
 use rufous_server::front::shared::Shared;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl World {
             peer: "inside".into(),
             local: "inside".into(),
             is_local: true,
-            is_internal: true,
+            origin: Origin::Internal,
         };
         let conn = self.seats[worker].new_connection();
         self.arrive(worker, Arrival::Opened(conn, info));

@@ -7,7 +7,7 @@ use crate::queues::Ask;
 use crate::seat::Arrival;
 use crate::trace::show;
 use crate::world::network::Link;
-use rufous_base::ConnInfo;
+use rufous_base::{ConnInfo, Origin};
 use rufous_resp::Reply;
 
 /// How often clients line up, and are given something.
@@ -106,7 +106,7 @@ impl World {
             peer: format!("127.0.0.1:{}", 10_000 + link),
             local: "127.0.0.1:6379".into(),
             is_local: true,
-            is_internal: false,
+            origin: Origin::Client,
         };
         self.arrive(worker, Arrival::Opened(conn, info));
     }

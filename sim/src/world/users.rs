@@ -10,7 +10,7 @@ use crate::seat::Arrival;
 use crate::trace::show;
 use crate::world::network::Link;
 use crate::{settings, workload};
-use rufous_base::ConnInfo;
+use rufous_base::{ConnInfo, Origin};
 use rufous_resp::{Reply, encode};
 
 impl World {
@@ -75,7 +75,7 @@ impl World {
             peer: format!("127.0.0.1:{}", 10_000 + link),
             local: "127.0.0.1:6379".into(),
             is_local: true,
-            is_internal: false,
+            origin: Origin::Client,
         };
         self.arrive(worker, Arrival::Opened(conn, info));
     }

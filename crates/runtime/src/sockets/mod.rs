@@ -21,7 +21,7 @@ use crate::inbox::{Inbox, Incoming, slot_waker};
 use crate::stats::WorkerStats;
 use pending::{Flushed, Pending};
 use rufous_base::limits::{FEED_HARD_LIMIT, STRANGER_HARD_LIMIT, STRANGER_HIGH_WATER};
-use rufous_base::{Backlog, Close, ConnId, Read};
+use rufous_base::{Backlog, Close, ConnId, Origin, Read};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ struct Slot {
     generation: u32,
     waker: Waker,
     conn: Option<Conn>,
-    /// Whether the connection comes, or came, from outside the process.
-    client: bool,
+    /// Of the connection that it has, or had.
+    origin: Origin,
 }
 
 struct Conn {
@@ -141,9 +141,8 @@ impl Sockets {
         }
     }
 
-    /// Takes a new connection in; `client` says whether it comes from outside
-    /// the process.
-    pub(crate) fn open(&mut self, incoming: Incoming, client: bool) -> io::Result<ConnId> {
+    /// Takes a new connection in.
+    pub(crate) fn open(&mut self, incoming: Incoming, origin: Origin) -> io::Result<ConnId> {
         let stream = Stream::new(incoming)?;
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -153,14 +152,14 @@ impl Sockets {
                     generation: 0,
                     waker: slot_waker(&self.inbox, slot),
                     conn: None,
-                    client,
+                    origin,
                 });
                 slot
             }
         };
         let place = &mut self.slots[slot as usize];
         assert!(place.conn.is_none(), "a free slot holds no connection");
-        place.client = client;
+        place.origin = origin;
         place.conn = Some(Conn {
             stream,
             pending: Pending::default(),
@@ -305,14 +304,14 @@ impl Sockets {
     }
 
     /// The actor has been told that `id` is gone: its slot may be used again.
-    /// Returns whether it was a client from outside.
-    pub(crate) fn release(&mut self, id: ConnId) -> bool {
+    /// Returns where it came from.
+    pub(crate) fn release(&mut self, id: ConnId) -> Origin {
         let slot = &mut self.slots[id.index()];
         assert!(slot.conn.is_none(), "still open");
         assert_eq!(slot.generation, id.generation, "told once");
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.slot);
-        slot.client
+        slot.origin
     }
 
     /// Whether no replies wait anywhere.

@@ -6,7 +6,7 @@
 //! - After a read that did not fill its buffer nothing that was received waits
 //!   here in the clear.
 
-use rustls::ServerConnection;
+use rustls::Connection;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -23,12 +23,12 @@ const ROUNDS: usize = 4;
 #[derive(Debug)]
 pub(super) struct TlsStream {
     pub(super) socket: TcpStream,
-    session: Box<ServerConnection>,
+    session: Box<Connection>,
 }
 
 impl TlsStream {
     /// The handshake is over.
-    pub(super) fn new(socket: TcpStream, session: Box<ServerConnection>) -> Self {
+    pub(super) fn new(socket: TcpStream, session: Box<Connection>) -> Self {
         Self { socket, session }
     }
 

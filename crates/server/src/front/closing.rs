@@ -16,7 +16,7 @@ impl Session<'_> {
 impl Front {
     /// The connections that come from outside the process.
     pub fn clients(&self) -> impl Iterator<Item = &Connection> {
-        self.connections().filter(|c| !c.info.is_internal)
+        self.connections().filter(|c| !c.info.is_internal())
     }
 
     /// Runs nothing more for a connection, and closes it when its last reply

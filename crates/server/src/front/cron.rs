@@ -106,7 +106,7 @@ impl Front {
         }
         self.cron.idle_checked_us = now.mono_us;
         let idle = self.connections.iter().flatten().filter(|c| {
-            !c.info.is_internal
+            !c.info.is_internal()
                 && !c.monitor
                 && !c.is_blocked()
                 && now.mono_us.saturating_sub(c.last_active_us) > timeout_us

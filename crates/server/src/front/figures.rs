@@ -136,7 +136,7 @@ impl Front {
             memory: shard.memory(),
             keys: std::array::from_fn(|db| shard.listed_len(db)),
             expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
-            clients: self.connections().filter(|c| !c.info.is_internal).count(),
+            clients: self.connections().filter(|c| !c.info.is_internal()).count(),
             blocked: self.kernel.waiting_clients(),
             open_transactions: self.open_transactions(),
             persistence: self.persistence_info(),

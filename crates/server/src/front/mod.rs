@@ -260,8 +260,8 @@ impl Front {
         let client_id = (self.clients_seen - 1) * workers + u64::from(self.id().0) + 1;
         let mut connection = Connection::new(id, client_id, info, now.mono_us);
         connection.closing = refused;
-        connection.authenticated = config.requirepass.is_empty() || connection.info.is_internal;
-        self.counters.connections += u64::from(!connection.info.is_internal);
+        connection.authenticated = config.requirepass.is_empty() || connection.info.is_internal();
+        self.counters.connections += u64::from(!connection.info.is_internal());
         self.connections[id.index()] = Some(Box::new(connection));
         self.renew_backlog(id);
         self.connected += 1;
@@ -427,6 +427,8 @@ impl Actor for Front {
             Input::Drained { conn } => self.on_drained(conn),
             Input::Ended { conn } => self.on_ended(conn),
             Input::Closed { conn } => self.on_closed(conn),
+            // It dials nobody.
+            Input::Undialled { .. } => {}
             Input::Tick => self.on_tick(now, fx),
             Input::Disk(done) => self.on_disk(now, done, fx),
             Input::Stop => self.stopping = true,

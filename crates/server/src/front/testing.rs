@@ -9,7 +9,8 @@ use crate::config::Config;
 use crate::front::shared::Shared;
 use rufous_base::rng::Rng;
 use rufous_base::{
-    Actor, Args, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
+    Actor, Args, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Origin, Output, Read,
+    WorkerId,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -89,7 +90,7 @@ impl Rig {
                 peer,
                 local,
                 is_local: true,
-                is_internal: false,
+                origin: Origin::Client,
             },
         )
     }

@@ -3,9 +3,9 @@
 
 use super::testing::{Client, Rig};
 use crate::config::Config;
-use rufous_base::ConnInfo;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::rng::Rng;
+use rufous_base::{ConnInfo, Origin};
 
 /// A request of words between blanks, as RESP.
 fn resp(request: &str) -> Vec<u8> {
@@ -268,7 +268,7 @@ fn strangers_are_turned_away_in_protected_mode() {
         peer: "203.0.113.5:1".into(),
         local: "203.0.113.6:6379".into(),
         is_local: false,
-        is_internal: false,
+        origin: Origin::Client,
     };
     let mut rig = Rig::new(1);
     let client = rig.connect_as(0, stranger());

@@ -241,7 +241,7 @@ impl Front {
             && self
                 .pause
                 .holds_back(spec, connection.flags_with_queued(spec))
-            && !connection.info.is_internal
+            && !connection.info.is_internal()
         {
             connection.defer_first(request.quiet, args);
             self.suspend(request.conn, Suspended::Paused, fx);

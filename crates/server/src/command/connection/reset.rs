@@ -27,7 +27,7 @@ pub static RESET: SessionCommand = SessionCommand {
         connection.db = 0;
         connection.resp3 = false;
         connection.name.clear();
-        connection.authenticated = open || connection.info.is_internal;
+        connection.authenticated = open || connection.info.is_internal();
         connection.reply_mode = ReplyMode::On;
         connection.no_evict = false;
         connection.no_touch = false;
