@@ -95,7 +95,7 @@ impl Reply {
 }
 
 #[inline]
-pub(crate) fn shape(tuning: &Tuning) -> Shape {
+fn shape(tuning: &Tuning) -> Shape {
     Shape {
         packing: tuning.hash,
         seed: tuning.seed,

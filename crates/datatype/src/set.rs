@@ -74,7 +74,7 @@ impl Reply {
 const MOST_INTEGERS: usize = 1 << 14;
 
 #[inline]
-pub(crate) fn shape(tuning: &Tuning) -> Shape {
+fn shape(tuning: &Tuning) -> Shape {
     Shape {
         packing: tuning.set,
         seed: tuning.seed,

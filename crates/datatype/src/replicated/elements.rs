@@ -19,11 +19,12 @@
 //! written since has higher stamps; an increment of what has gone belongs to no
 //! write, but to the cut.
 //!
-//! Map: `element` (what their types have to say), `parts` (reading these), `state` (changing them together), `tombs`
+//! Map: `element` (what their types have to say), `cells` (where they are shown), `parts` (reading these), `state` (changing them together), `tombs`
 //! (forgetting), `packed` (all of it in one piece), [`super::shared_set`],
 //! [`super::shared_hash`], [`super::shared_sorted_set`] (what elements are, and
 //! what commands do to them), this file the algebra.
 
+mod cells;
 #[cfg(test)]
 mod deadline_tests;
 mod element;
@@ -34,7 +35,8 @@ mod state;
 pub(super) mod tests;
 mod tombs;
 
-pub use element::{Element, Spot};
+pub use cells::{Cells, Spot};
+pub use element::{Element, Shown};
 pub use state::{Inner, State, View};
 
 use parts::Parts;

@@ -1,15 +1,13 @@
 //! Replicated hashes: the last write of a field wins, and increments of it add
 //! up.
 
-use super::elements::{Element, Elements, Spot, tell};
+use super::elements::{Element, Elements, tell};
 use super::register::{self, add_float, samples, text_of};
 use super::{Refused, Replicate, Writer};
 use crate::ValueError;
-use crate::algebra::{Algebra, Packing, Tuning};
-use crate::dict::Dict;
+use crate::algebra::Algebra;
 use crate::hash::{self, Hash, Op, Reply};
 use crate::object::{Object, Registered, Tag};
-use crate::pack::Pack;
 use rufous_lattice::{Coded, Register, Stamp};
 use std::sync::LazyLock;
 
@@ -46,8 +44,6 @@ impl Element for Field {
         Register::deleted(stamp)
     }
 
-    type Shown<'a> = &'a [u8];
-
     fn single(value: &Register) -> Option<Stamp> {
         let is_plain = value.value().is_some() && value.deadline() == 0 && !value.is_counted();
         is_plain.then_some(value.stamp())
@@ -67,59 +63,6 @@ impl Element for Field {
 
     fn with_shown<R>(value: &Register, see: impl FnOnce(&[u8]) -> R) -> Option<R> {
         text_of(value).map(|text| see(&text))
-    }
-
-    fn packing(tuning: &Tuning) -> Packing {
-        tuning.hash
-    }
-
-    fn shown_len(value: &[u8]) -> usize {
-        value.len()
-    }
-
-    fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-        hash::View::Packed(Pack(packed)).iter()
-    }
-
-    fn find<'a>(packed: &'a [u8], field: &[u8]) -> Result<(Spot, &'a [u8]), usize> {
-        let pack = Pack(packed);
-        let (index, offset) = pack.search::<2>(field)?;
-        let value = pack.next_offset(offset).and_then(|at| pack.entry_at(at));
-        Ok((Spot { index, offset }, value.unwrap_or_default()))
-    }
-
-    fn put(
-        plain: &mut hash::State,
-        at: Result<Spot, usize>,
-        field: &[u8],
-        value: &[u8],
-        tuning: &Tuning,
-    ) -> usize {
-        let place = at.map(|spot| spot.offset);
-        plain.put_at(place, field, value, &hash::shape(tuning));
-        at.map_or_else(|count| count, |spot| spot.index)
-    }
-
-    fn remove(plain: &mut hash::State, field: &[u8], tuning: &Tuning) {
-        Hash::commit(plain, &Op::Delete { field }, tuning);
-    }
-
-    fn table(plain: &hash::State) -> Option<&Dict> {
-        plain.large()
-    }
-
-    fn table_mut(plain: &mut hash::State) -> Option<&mut Dict> {
-        plain.large_mut()
-    }
-
-    fn shown(value: &[u8]) -> &[u8] {
-        value
-    }
-
-    fn put_large(plain: &mut hash::State, field: &[u8], value: &[u8], beside: &[u8], _: &Tuning) {
-        if let Some(table) = plain.large_mut() {
-            table.insert_beside(field, value, beside);
-        }
     }
 
     fn samples() -> &'static [Vec<u8>] {

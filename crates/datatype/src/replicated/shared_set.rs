@@ -1,11 +1,9 @@
 //! Replicated sets: an addition beats a removal that has not seen it.
 
-use super::elements::{Element, Elements, Spot, tell};
+use super::elements::{Element, Elements, tell};
 use super::{Refused, Replicate, Writer};
-use crate::algebra::{Algebra, Packing, Tuning};
-use crate::dict::Dict;
+use crate::algebra::Algebra;
 use crate::object::{Object, Registered, Tag};
-use crate::pack::Pack;
 use crate::set::{self, Op, Set};
 use rufous_lattice::{Coded, Lattice, Presence, Stamp, presence};
 use std::sync::LazyLock;
@@ -41,18 +39,16 @@ impl Element for Member {
         value.removal(stamp)
     }
 
-    type Shown<'a> = ();
-
     fn single(value: &Presence) -> Option<Stamp> {
         value.only_addition()
     }
 
-    fn written(stamp: Stamp, (): ()) -> Presence {
+    fn written(stamp: Stamp, _: &[u8]) -> Presence {
         Presence::added(stamp)
     }
 
-    fn write_of(delta: &[u8]) -> Option<(Stamp, ())> {
-        Some((presence::addition(delta)?, ()))
+    fn write_of(delta: &[u8]) -> Option<(Stamp, &[u8])> {
+        Some((presence::addition(delta)?, &[]))
     }
 
     /// Each replica has an addition of its own.
@@ -60,61 +56,8 @@ impl Element for Member {
         (old.replica == new.replica).then_some(new > old)
     }
 
-    fn with_shown<R>(_: &Presence, see: impl FnOnce(()) -> R) -> Option<R> {
-        Some(see(()))
-    }
-
-    fn packing(tuning: &Tuning) -> Packing {
-        tuning.set
-    }
-
-    fn shown_len((): ()) -> usize {
-        0
-    }
-
-    fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], ())> {
-        Pack(packed).iter().map(|member| (member, ()))
-    }
-
-    fn find(packed: &[u8], member: &[u8]) -> Result<(Spot, ()), usize> {
-        let (index, offset) = Pack(packed).search::<1>(member)?;
-        Ok((Spot { index, offset }, ()))
-    }
-
-    fn put(
-        plain: &mut set::State,
-        at: Result<Spot, usize>,
-        member: &[u8],
-        (): (),
-        tuning: &Tuning,
-    ) -> usize {
-        match at {
-            Ok(spot) => spot.index,
-            Err(count) => {
-                plain.put_at(Err(count), member, &[], &set::shape(tuning));
-                count
-            }
-        }
-    }
-
-    fn remove(plain: &mut set::State, member: &[u8], tuning: &Tuning) {
-        Set::commit(plain, &Op::Remove { member }, tuning);
-    }
-
-    fn table(plain: &set::State) -> Option<&Dict> {
-        plain.large()
-    }
-
-    fn table_mut(plain: &mut set::State) -> Option<&mut Dict> {
-        plain.large_mut()
-    }
-
-    fn shown(_: &[u8]) {}
-
-    fn put_large(plain: &mut set::State, member: &[u8], (): (), beside: &[u8], _: &Tuning) {
-        if let Some(table) = plain.large_mut() {
-            table.insert_beside(member, &[], beside);
-        }
+    fn with_shown<R>(_: &Presence, see: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        Some(see(&[]))
     }
 
     fn samples() -> &'static [Vec<u8>] {

@@ -1,12 +1,11 @@
 //! Replicated sorted sets: the last score of a member wins, and increments of
 //! it add up.
 
-use super::elements::{Element, Elements, Spot, tell};
+use super::elements::{Element, Elements, tell};
 use super::{Refused, Replicate, Writer};
-use crate::algebra::{Algebra, Packing, Tuning};
-use crate::dict::Dict;
+use crate::algebra::Algebra;
 use crate::object::{Object, Registered, Tag};
-use crate::sorted_set::{self, Only, Op, Reply, SortedSet};
+use crate::sorted_set::{Only, Op, Reply, SortedSet};
 use rufous_lattice::{Coded, Score, Stamp, score};
 use std::sync::LazyLock;
 
@@ -43,8 +42,6 @@ impl Element for Ranked {
         Score::removed(stamp)
     }
 
-    type Shown<'a> = f64;
-
     fn single(value: &Score) -> Option<Stamp> {
         let is_plain = value.floats.is_empty() && value.score().is_some();
         is_plain.then_some(value.stamp())
@@ -64,69 +61,6 @@ impl Element for Ranked {
 
     fn with_shown<R>(value: &Score, see: impl FnOnce(f64) -> R) -> Option<R> {
         value.score().map(see)
-    }
-
-    fn packing(tuning: &Tuning) -> Packing {
-        tuning.sorted_set
-    }
-
-    fn shown_len(_: f64) -> usize {
-        8
-    }
-
-    fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], f64)> {
-        sorted_set::packed_elements(packed)
-    }
-
-    fn find(packed: &[u8], member: &[u8]) -> Result<(Spot, f64), usize> {
-        let (index, offset, score) = sorted_set::find_packed(packed, member)?;
-        Ok((Spot { index, offset }, score))
-    }
-
-    fn put(
-        plain: &mut sorted_set::State,
-        at: Result<Spot, usize>,
-        member: &[u8],
-        score: f64,
-        tuning: &Tuning,
-    ) -> usize {
-        let at = at.map(|spot| (spot.index, spot.offset));
-        plain.put_packed(at, member, score, tuning)
-    }
-
-    fn remove(plain: &mut sorted_set::State, member: &[u8], tuning: &Tuning) {
-        SortedSet::commit(plain, &Op::Remove { member }, tuning);
-    }
-
-    fn table(plain: &sorted_set::State) -> Option<&Dict> {
-        plain.scores()
-    }
-
-    fn table_mut(plain: &mut sorted_set::State) -> Option<&mut Dict> {
-        plain.scores_mut()
-    }
-
-    fn shown(value: &[u8]) -> f64 {
-        sorted_set::kept_score(value)
-    }
-
-    fn put_large(
-        plain: &mut sorted_set::State,
-        member: &[u8],
-        score: f64,
-        beside: &[u8],
-        tuning: &Tuning,
-    ) {
-        let only = Only::default();
-        let op = Op::Add {
-            member,
-            score,
-            only,
-        };
-        SortedSet::commit(plain, &op, tuning);
-        if let Some(table) = plain.scores_mut() {
-            table.set_beside(member, beside);
-        }
     }
 
     fn samples() -> &'static [Vec<u8>] {

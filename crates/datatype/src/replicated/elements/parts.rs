@@ -2,7 +2,7 @@
 
 use super::packed::{Layout, stamp_at};
 use super::state::{Inner, PlainState, View};
-use super::{Element, Spot};
+use super::{Cells, Element, Shown, Spot};
 use crate::algebra::DataType;
 use crate::dict::Dict;
 use crate::pack::{self, Pack};
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 /// What is shown, with its stamps.
 #[derive(Clone, Copy, Debug)]
-enum Cells<'a> {
+enum Stamped<'a> {
     Packed { plain: &'a [u8], stamps: &'a [u8] },
     Large(&'a Dict),
 }
@@ -20,7 +20,7 @@ enum Cells<'a> {
 /// See the description of [`super`].
 #[derive(Debug)]
 pub(super) struct Parts<'a, E> {
-    cells: Cells<'a>,
+    cells: Stamped<'a>,
     pub(super) aside: table::View<'a, 2>,
     pub(super) gone: Option<&'a Dict>,
     pub(super) deadline: Deadline,
@@ -48,7 +48,7 @@ pub(super) struct Place {
 pub(super) enum Known<'a, E: Element> {
     Nothing,
     /// One write, and nothing else.
-    Write(Stamp, E::Shown<'a>),
+    Write(Stamp, Shown<'a, E>),
     /// An encoded value.
     Aside(&'a [u8]),
 }
@@ -75,7 +75,7 @@ impl<'a, E: Element> Parts<'a, E> {
             View::Packed(bytes) => {
                 let layout = Layout::of(bytes);
                 Self {
-                    cells: Cells::Packed {
+                    cells: Stamped::Packed {
                         plain: layout.plain,
                         stamps: layout.stamps,
                     },
@@ -91,9 +91,9 @@ impl<'a, E: Element> Parts<'a, E> {
 
     #[inline]
     pub(super) fn of_inner(inner: &'a Inner<PlainState<E>>) -> Self {
-        let cells = match E::table(&inner.plain) {
-            Some(dict) => Cells::Large(dict),
-            None => Cells::Packed {
+        let cells = match inner.plain.names() {
+            Some(dict) => Stamped::Large(dict),
+            None => Stamped::Packed {
                 plain: E::Plain::packed(&inner.plain).unwrap_or_default(),
                 stamps: &inner.stamps,
             },
@@ -101,7 +101,7 @@ impl<'a, E: Element> Parts<'a, E> {
         Self {
             cells,
             aside: inner.aside.view(),
-            gone: inner.gone.as_ref().and_then(E::table),
+            gone: inner.gone.as_ref().and_then(Cells::names),
             deadline: inner.deadline,
             of: PhantomData,
         }
@@ -111,12 +111,16 @@ impl<'a, E: Element> Parts<'a, E> {
     pub(super) fn find(&self, name: &[u8]) -> (Place, Known<'a, E>) {
         let mut place = Place::default();
         let shown = match self.cells {
-            Cells::Packed { plain, stamps } => E::find(plain, name)
+            Stamped::Packed { plain, stamps } => PlainState::<E>::find(plain, name)
                 .ok()
                 .map(|(spot, shown)| (spot, stamp_at(stamps, spot.index), shown)),
-            Cells::Large(dict) => dict
-                .get_beside(name)
-                .map(|(value, beside)| (Spot::default(), stamp_of(beside), E::shown(value))),
+            Stamped::Large(dict) => dict.get_beside(name).map(|(value, beside)| {
+                (
+                    Spot::default(),
+                    stamp_of(beside),
+                    PlainState::<E>::shown(value),
+                )
+            }),
         };
         if let Some((spot, stamp, shown)) = shown {
             place.shown = Some(spot);
@@ -133,7 +137,10 @@ impl<'a, E: Element> Parts<'a, E> {
         match self.gone.and_then(|gone| gone.get_beside(name)) {
             Some((value, beside)) => {
                 place.gone = true;
-                (place, Known::Write(stamp_of(beside), E::shown(value)))
+                (
+                    place,
+                    Known::Write(stamp_of(beside), PlainState::<E>::shown(value)),
+                )
             }
             None => (place, Known::Nothing),
         }
@@ -150,7 +157,7 @@ impl<'a, E: Element> Parts<'a, E> {
         });
     }
 
-    fn each_write(&self, see: &mut dyn FnMut(&'a [u8], Stamp, E::Shown<'a>)) {
+    fn each_write(&self, see: &mut dyn FnMut(&'a [u8], Stamp, Shown<'a, E>)) {
         let mut see = |name, stamp: Stamp, shown| {
             // Zero: it is aside.
             if stamp > Stamp::ZERO {
@@ -160,7 +167,7 @@ impl<'a, E: Element> Parts<'a, E> {
         let mut of_dict = |dict: &'a Dict| {
             for index in 0..dict.segments() {
                 for (name, value, beside) in dict.segment_beside(index) {
-                    see(name, stamp_of(beside), E::shown(value));
+                    see(name, stamp_of(beside), PlainState::<E>::shown(value));
                 }
             }
         };
@@ -168,12 +175,12 @@ impl<'a, E: Element> Parts<'a, E> {
             of_dict(gone);
         }
         match self.cells {
-            Cells::Packed { plain, stamps } => {
-                for (index, (name, shown)) in E::elements(plain).enumerate() {
+            Stamped::Packed { plain, stamps } => {
+                for (index, (name, shown)) in PlainState::<E>::elements(plain).enumerate() {
                     see(name, stamp_at(stamps, index), shown);
                 }
             }
-            Cells::Large(dict) => of_dict(dict),
+            Stamped::Large(dict) => of_dict(dict),
         }
     }
 
@@ -217,10 +224,10 @@ impl<'a, E: Element> Parts<'a, E> {
                     return Some(part << PART_BITS | at);
                 }
                 let next = match (part, self.cells, self.gone) {
-                    (SHOWN, Cells::Packed { plain, stamps }, _) => {
+                    (SHOWN, Stamped::Packed { plain, stamps }, _) => {
                         packed_chunk::<E>(plain, stamps, at, end, out)
                     }
-                    (SHOWN, Cells::Large(dict), _) => large_chunk::<E>(dict, at, end, out),
+                    (SHOWN, Stamped::Large(dict), _) => large_chunk::<E>(dict, at, end, out),
                     (ASIDE, ..) => self.aside.chunk(at, left, out),
                     (_, _, Some(gone)) => large_chunk::<E>(gone, at, end, out),
                     _ => None,
@@ -241,7 +248,7 @@ const ASIDE: u64 = 1;
 const LAST: u64 = 2;
 
 /// Appends an element that is one write, unless it is aside.
-fn push<E: Element>(name: &[u8], stamp: Stamp, shown: E::Shown<'_>, out: &mut Vec<u8>) {
+fn push<E: Element>(name: &[u8], stamp: Stamp, shown: Shown<'_, E>, out: &mut Vec<u8>) {
     if stamp > Stamp::ZERO {
         super::tell(name, &E::written(stamp, shown), out);
     }
@@ -254,7 +261,10 @@ fn packed_chunk<E: Element>(
     end: usize,
     out: &mut Vec<u8>,
 ) -> Option<u64> {
-    for (index, (name, shown)) in E::elements(plain).enumerate().skip(at as usize) {
+    for (index, (name, shown)) in PlainState::<E>::elements(plain)
+        .enumerate()
+        .skip(at as usize)
+    {
         if out.len() >= end {
             return Some(index as u64);
         }
@@ -270,7 +280,7 @@ fn large_chunk<E: Element>(dict: &Dict, at: u64, end: usize, out: &mut Vec<u8>) 
             if out.len() >= end {
                 return Some((index as u64) << 32 | skip);
             }
-            push::<E>(name, stamp_of(beside), E::shown(value), out);
+            push::<E>(name, stamp_of(beside), PlainState::<E>::shown(value), out);
             skip += 1;
         }
         skip = 0;

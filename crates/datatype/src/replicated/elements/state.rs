@@ -1,7 +1,7 @@
 //! The state of a replicated collection, and changing it.
 
 use super::parts::{Known, Parts, Place};
-use super::{Element, Spot};
+use super::{Cells, Element, Shown, Spot};
 use super::{packed, tombs};
 use crate::algebra::{Algebra, DataType, MAX_PACKED, Packing, Tuning};
 use crate::seq::Seq;
@@ -59,7 +59,7 @@ pub struct Inner<S> {
 /// What is aside is few.
 const MOST_ASIDE: usize = 64;
 
-impl<S> State<S> {
+impl<S: Cells> State<S> {
     #[inline]
     pub(super) fn view(&self) -> View<'_, S> {
         match self {
@@ -102,7 +102,7 @@ impl<S> State<S> {
     }
 }
 
-impl<S> Inner<S> {
+impl<S: Cells> Inner<S> {
     /// Of these parts.
     pub(super) fn opened(plain: S, stamps: Vec<u8>, aside: Table<2>) -> Self {
         Self {
@@ -219,14 +219,14 @@ impl<S> Inner<S> {
             });
             single
         } else {
-            self.hide::<E>(name, place.shown, tuning);
+            self.hide(name, place.shown, tuning);
             self.may_be_gone |= E::is_there(value, Stamp::ZERO);
             None
         };
         if place.gone
             && let Some(gone) = &mut self.gone
         {
-            E::remove(gone, name, tuning);
+            gone.hide(name, tuning);
             if E::Plain::is_empty(E::Plain::view(gone)) {
                 self.gone = None;
             }
@@ -244,14 +244,14 @@ impl<S> Inner<S> {
         name: &[u8],
         at: Option<Spot>,
         stamp: Stamp,
-        shown: E::Shown<'_>,
+        shown: Shown<'_, E>,
         tuning: &Tuning,
     ) where
         E: Element<Plain: Algebra<State = S>>,
     {
         let stamp = stamp.to_bytes();
-        if E::table(&self.plain).is_some() {
-            return E::put_large(&mut self.plain, name, shown, &stamp, tuning);
+        if self.plain.names().is_some() {
+            return self.plain.put_large(name, shown, &stamp, tuning);
         }
         let count = self.stamps.len() / Stamp::SIZE;
         let before = self.is_near_large::<E>(name, shown, count, tuning);
@@ -259,12 +259,12 @@ impl<S> Inner<S> {
             Some(bytes) if before => bytes.to_vec(),
             _ => Vec::new(),
         };
-        let to = E::put(&mut self.plain, at.ok_or(count), name, shown, tuning);
-        if let Some(table) = E::table_mut(&mut self.plain) {
-            debug_assert_eq!(E::elements(&before).count(), count, "they had room");
+        let to = self.plain.put(at.ok_or(count), name, shown, tuning);
+        if let Some(table) = self.plain.names_mut() {
+            debug_assert_eq!(S::elements(&before).count(), count, "they had room");
             *table = table.widened(Stamp::SIZE);
             let stamps = self.stamps.chunks(Stamp::SIZE);
-            for ((name, _), stamp) in E::elements(&before).zip(stamps) {
+            for ((name, _), stamp) in S::elements(&before).zip(stamps) {
                 table.set_beside(name, stamp);
             }
             table.set_beside(name, &stamp);
@@ -288,16 +288,16 @@ impl<S> Inner<S> {
     fn is_near_large<E>(
         &self,
         name: &[u8],
-        shown: E::Shown<'_>,
+        shown: Shown<'_, E>,
         count: usize,
         tuning: &Tuning,
     ) -> bool
     where
         E: Element<Plain: Algebra<State = S>>,
     {
-        let Packing { entries, bytes } = E::packing(tuning);
+        let Packing { entries, bytes } = S::packing(tuning);
         let size = E::Plain::packed(&self.plain).map_or(0, <[u8]>::len);
-        let shown = E::shown_len(shown);
+        let shown = S::shown_len(shown);
         count >= entries
             || name.len().max(shown) > bytes
             || size + name.len() + shown + MOST_HEAD > MAX_PACKED
@@ -317,15 +317,12 @@ impl<S> Inner<S> {
     }
 
     /// Has the plain collection not show an element.
-    fn hide<E>(&mut self, name: &[u8], at: Option<Spot>, tuning: &Tuning)
-    where
-        E: Element<Plain: Algebra<State = S>>,
-    {
+    fn hide(&mut self, name: &[u8], at: Option<Spot>, tuning: &Tuning) {
         let Some(at) = at else { return };
-        if E::table(&self.plain).is_none() {
+        if self.plain.names().is_none() {
             self.drop_stamp(at.index);
         }
-        E::remove(&mut self.plain, name, tuning);
+        self.plain.hide(name, tuning);
     }
 
     /// Keeps an element's value aside; `old` is what is there of it.
@@ -396,13 +393,13 @@ impl<S> Inner<S> {
         if new == old {
             return changed;
         }
-        let may_go = self.gone.is_none() && E::table(&self.plain).is_some();
+        let may_go = self.gone.is_none() && self.plain.names().is_some();
         if may_go && new > old && self.newest::<E>() < new {
             self.gone = Some(std::mem::replace(&mut self.plain, E::Plain::empty()));
             self.may_be_gone = true;
             let Self { aside, gone, .. } = self;
             if let Some(gone) = gone {
-                aside.view().each(|name, _| E::remove(gone, name, tuning));
+                aside.view().each(|name, _| gone.hide(name, tuning));
             }
             return changed;
         }

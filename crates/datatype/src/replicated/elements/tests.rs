@@ -283,13 +283,13 @@ fn parts_of_collections_agree() {
 
 /// What is done with a write of which no value is made is what values do.
 fn single_writes_are_as_values<E: Element>() {
-    type Shown = Option<(Stamp, Vec<u8>)>;
-    let of = |stamp, shown: E::Shown<'_>| Some((stamp, E::written(stamp, shown).encoded()));
-    let quick = |bytes: &[u8]| -> Shown {
+    type Single = Option<(Stamp, Vec<u8>)>;
+    let of = |stamp, shown: Shown<'_, E>| Some((stamp, E::written(stamp, shown).encoded()));
+    let quick = |bytes: &[u8]| -> Single {
         let (stamp, shown) = E::write_of(bytes)?;
         of(stamp, shown)
     };
-    let slow = |value: &E::Value| -> Shown {
+    let slow = |value: &E::Value| -> Single {
         let stamp = E::single(value)?;
         let shown = E::with_shown(value, |shown| of(stamp, shown))??;
         assert_eq!(shown.1, value.encoded(), "nothing else is in it");

@@ -1,8 +1,8 @@
 //! Forgetting: what is not there any longer, once everybody knows.
 
-use super::Element;
 use super::parts::Parts;
 use super::state::Inner;
+use super::{Cells, Element};
 use crate::algebra::DataType;
 use crate::replicated::Forgotten;
 use crate::seq::Seq;
@@ -31,7 +31,7 @@ pub(super) fn of<E: Element>(aside: table::View<'_, 2>) -> Seq {
     seq
 }
 
-impl<S> Inner<S> {
+impl<S: Cells> Inner<S> {
     /// See [`crate::replicated::Replicas::forget`].
     pub(super) fn forget<E>(&mut self, horizon: u64, budget: usize) -> Forgotten
     where
@@ -158,9 +158,9 @@ impl<S> Inner<S> {
         self.parts::<E>().each(|name, value| {
             if E::is_there(&value, self.deadline.cut()) {
                 E::with_shown(&value, |shown| {
-                    let at = E::find(E::Plain::packed(&view).unwrap_or_default(), name);
+                    let at = S::find(E::Plain::packed(&view).unwrap_or_default(), name);
                     let at = at.map(|(spot, _)| spot);
-                    E::put(&mut view, at, name, shown, &Tuning::default());
+                    view.put(at, name, shown, &Tuning::default());
                 });
             }
             assert!(E::newest(&value) <= self.newest::<E>());
@@ -171,7 +171,7 @@ impl<S> Inner<S> {
         if self.aside.packed().is_none() {
             assert!(of::<E>(self.aside.view()).iter().eq(self.tombs.iter()));
         }
-        if E::table(&self.plain).is_none() {
+        if self.plain.names().is_none() {
             let len = E::Plain::len(E::Plain::view(&self.plain));
             assert_eq!(self.stamps.len(), len * Stamp::SIZE);
         }
