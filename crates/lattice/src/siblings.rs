@@ -123,6 +123,9 @@ pub struct Siblings {
 /// merges would matter.
 pub const MAX_SIBLINGS: usize = 32;
 
+/// About what an encoded write takes beside its value.
+const BESIDE: usize = 24;
+
 const DEADLINE: u8 = 1;
 const COUNTED: u8 = 2;
 const EXPIRED: u8 = 4;
@@ -149,8 +152,8 @@ impl Sibling {
     }
 
     /// Of the same write: the later deadline says what there is.
-    fn merge(&mut self, other: &Self) {
-        self.counter.merge(&other.counter);
+    fn merge(&mut self, other: &Self) -> bool {
+        let counted = self.counter.merge(&other.counter);
         let rank = |of: &Self| (of.deadline, of.has_expired);
         // Two values of one stamp do not happen; the order is total all the same.
         let theirs = (rank(other), &other.value) > (rank(self), &self.value);
@@ -158,6 +161,7 @@ impl Sibling {
             self.value.clone_from(&other.value);
             (self.deadline, self.has_expired) = rank(other);
         }
+        theirs || counted
     }
 }
 
@@ -214,7 +218,7 @@ impl Siblings {
         if stamp == Stamp::ZERO && self.seen.is_empty() && self.live.is_empty() {
             self.live.push(Sibling::default());
         }
-        match self.place(stamp) {
+        match place(&self.live, stamp) {
             Some(at) => self.live[at].counter.add(replica, by),
             None => Ok(()),
         }
@@ -244,7 +248,7 @@ impl Siblings {
 
     /// Gives one write a deadline, its own.
     pub fn set_deadline_of(&mut self, stamp: Stamp, unix_ms: u64) {
-        if let Some(at) = self.place(stamp) {
+        if let Some(at) = place(&self.live, stamp) {
             self.live[at].deadline = (stamp, unix_ms);
         }
     }
@@ -301,11 +305,6 @@ impl Siblings {
         self.live.is_empty() && self.seen.is_empty()
     }
 
-    fn place(&self, stamp: Stamp) -> Option<usize> {
-        let at = self.live.binary_search_by(|dot| stamp.cmp(&dot.stamp));
-        at.ok()
-    }
-
     /// Whatever was seen, was seen after the write that never was.
     fn covers(&self, stamp: Stamp) -> bool {
         match stamp == Stamp::ZERO {
@@ -315,23 +314,30 @@ impl Siblings {
     }
 }
 
+/// Where a write is among some whose stamps descend.
+fn place(live: &[Sibling], stamp: Stamp) -> Option<usize> {
+    let at = live.binary_search_by(|dot| stamp.cmp(&dot.stamp));
+    at.ok()
+}
+
 impl Lattice for Siblings {
     fn merge(&mut self, other: &Self) -> bool {
-        let mut live = Vec::with_capacity(self.live.len());
-        for mine in &self.live {
-            let mut kept = mine.clone();
-            match other.place(mine.stamp) {
-                Some(at) => kept.merge(&other.live[at]),
-                None if other.covers(mine.stamp) => continue,
-                None => {}
-            }
-            live.push(kept);
-        }
+        let mut live = std::mem::take(&mut self.live);
+        let before = live.len();
         let is_new =
-            |sibling: &&Sibling| self.place(sibling.stamp).is_none() && !self.covers(sibling.stamp);
-        live.extend(other.live.iter().filter(is_new).cloned());
+            |theirs: &&Sibling| place(&live, theirs.stamp).is_none() && !self.covers(theirs.stamp);
+        let new: Vec<Sibling> = other.live.iter().filter(is_new).cloned().collect();
+        let mut changed = !new.is_empty();
+        live.retain_mut(|mine| match place(&other.live, mine.stamp) {
+            Some(at) => {
+                changed |= mine.merge(&other.live[at]);
+                true
+            }
+            None => !other.covers(mine.stamp),
+        });
+        changed |= live.len() < before;
+        live.extend(new);
         live.sort_unstable_by_key(|sibling| std::cmp::Reverse(sibling.stamp));
-        let changed = live != self.live;
         self.live = live;
         self.seen.merge(&other.seen) || changed
     }
@@ -339,6 +345,8 @@ impl Lattice for Siblings {
 
 impl Coded for Siblings {
     fn encode(&self, out: &mut Vec<u8>) {
+        let each = self.live.iter().map(|sibling| sibling.value.len() + BESIDE);
+        out.reserve(each.sum::<usize>() + BESIDE);
         self.seen.encode(out);
         put_varint(out, self.live.len() as u64);
         for sibling in &self.live {
@@ -374,7 +382,9 @@ impl Coded for Siblings {
         for _ in 0..reader.varint()? {
             let (sibling, text) = read(&mut reader)?;
             let is_in_order = live.last().is_none_or(|last| last.stamp > sibling.stamp);
-            if !is_in_order || *text != *sibling.text() {
+            // Elsewhere the text was read as the value.
+            let is_read_so = sibling.counter.is_empty() || *text == *sibling.text();
+            if !is_in_order || !is_read_so {
                 return Err(Malformed);
             }
             live.push(sibling);
