@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::anna10_pages;
 use super::code_lines::{self, Counted};
 use super::drive;
-use super::requests::{Key, Popularity};
+use super::requests::Popularity;
 use super::rmw::ReadModifyWrite;
 use super::rufous;
 use super::served::{Sample, Service};
@@ -393,10 +393,8 @@ fn habits() -> Vec<(Contest, bool)> {
 /// Those that can be tried without a server.
 fn in_process(options: &Options, progress: &Progress) -> Result<Vec<InProcess>> {
     let keys = options.keys();
-    let popularity = Popularity::new(keys, SKEW);
     let mut rng = Rng::new(SKEW.to_bits());
-    let requests = |_| popularity.requests(REQUESTS / 4, &mut rng);
-    let requests: Vec<Vec<Key>> = (0..WORKERS).map(requests).collect();
+    let requests = Popularity::new(keys, SKEW).requests_each(WORKERS, REQUESTS / 4, &mut rng);
     let mut all = Vec::new();
     for (contest, moves) in habits() {
         progress.doing(&format!("filling {} in process", contest.name));

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::anna4_pages;
 use super::constants::Constants;
 use super::drive::{Contestant, Reach, Split, Window};
-use super::peers::{self, IDEALS, PEERS};
+use super::peers::{self, IDEALS, JOINING, PEERS};
 use super::requests::{Key, Popularity};
 use super::rufous;
 use crate::progress::Progress;
@@ -183,8 +183,7 @@ impl Mix {
     fn new(keys: u64, skew: f64, threads: usize) -> Self {
         let popularity = Popularity::new(keys, skew);
         let mut rng = Rng::new(skew.to_bits());
-        let all = (0..threads).map(|_| popularity.requests(REQUESTS, &mut rng));
-        let all = all.collect();
+        let all = popularity.requests_each(threads, REQUESTS, &mut rng);
         let own = |thread| popularity.own_requests(REQUESTS, &mut rng, thread, threads);
         Self {
             skew,
@@ -249,6 +248,10 @@ fn contestants(options: &Options, threads: usize) -> Result<Vec<Contestant>> {
         if options.wants(name) && (threads > 1 || reach == Reach::All) {
             all.push(peers::ideal(name, reach, keys, threads));
         }
+    }
+    // By CPU time two threads do twice that, and memory is for the others then.
+    if threads == 1 && options.wants(JOINING) {
+        all.push(peers::joining(keys, threads));
     }
     for (at, name) in PEERS.iter().enumerate() {
         if options.wants(name) {

@@ -14,9 +14,9 @@ use super::constants::Constants;
 use super::drive::TURN;
 use super::lines::{Line, LineChart};
 use super::model::{self, Costs};
-use super::peers::{IDEAL, OWN_IDEAL, PEERS};
+use super::peers::{IDEAL, JOINING, OWN_IDEAL, PEERS};
 use super::requests::Popularity;
-use super::rufous::GOSSIP_MS;
+use super::rufous::{GOSSIP_MS, LOOK, SAMPLED};
 use crate::plot::{Bar, Chart, Group};
 use crate::procfs::Machine;
 use crate::report::{Report, Setting};
@@ -171,9 +171,17 @@ fn throughput_method(options: &Options) -> Vec<String> {
              printed. *Private maps* are the ideal: a map per thread, nobody told of anything. With \
              one replica (and *own keys*) each thread is asked for the keys that it owns, and the \
              throughput is that of all requests in their mix: where most are for one key, its \
-             owner's. Three replicas on two threads are two. A worker looks at a turn's {TURN} requests \
-             together: those that follow one another for the same key look for it once, and each then \
-             checks its stamp and copies its value; maps look for the key of each."
+             owner's. Three replicas on two threads are two."
+        ),
+        format!(
+            "**A worker merges before it stores.** It takes a turn's {TURN} requests together: each gets \
+             its stamp, and of those for the same key only the last, which is all that merging them \
+             leaves, is looked for, copied and noted. Nobody can read in between, and after each turn \
+             the store is what one write after the other would have left. Maps copy the value of each \
+             request, and so does the ideal that targets are compared with. So a worker can be faster \
+             than the ideal where keys are hot. What comes over connections is carried out one by one \
+             ([anna-8](anna-8.md)). *{JOINING}* is a private map to which the same is done: \
+             what is left between it and a worker are stamps, records, the changeset and epochs."
         ),
         "*M/s* is by the clock on the wall, *by CPU* what the threads would do had each of them its \
          processor to itself: by this the ideal is compared, as nobody waits for others there. Who \
@@ -302,10 +310,11 @@ fn split_method(options: &Options) -> Vec<String> {
         "After Figure 5 of Anna (2018), the same {} windows as in [anna-4](anna-4.md). *Merge* (taking \
          messages from rings and merging them) and *multicast* (making an epoch's messages and \
          pushing them) happen seldom: the thread's CPU clock is read before and after each. *Other* \
-         is the look at the clock and into the rings in each turn of 64 requests, timed from inside \
-         in every 128th turn that was not interrupted; the two readings of the clock that time it, \
-         which other turns do not make, are taken off as a third one beside them lasts. *Request handling* is the rest of the threads' CPU time: hashing, stamps, finding, copying, \
-         and noting the change for the epoch. Without merging at the sender every update would be a \
+         is the look at the clock and into the rings, once in {LOOK} turns of {TURN} requests. One in \
+         {SAMPLED} of these that is not interrupted is timed; the readings of the clock that time it, \
+         which others do not make, are taken off as another one beside them lasts. *Request handling* \
+         is the rest of the threads' CPU time: stamps, joining, hashing, finding, copying, and noting \
+         the change for the epoch. Without merging at the sender every update would be a \
          state in a message to each other replica: 1 instead of 1 / *updates per key sent*.",
         options.windows()
     )]

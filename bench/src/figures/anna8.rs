@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::anna8_pages;
 use super::constants::Constants;
 use super::drive::{Reach, Split};
-use super::requests::{Key, Popularity};
+use super::requests::Popularity;
 use super::rmw::ReadModifyWrite;
 use super::rufous;
 use super::served::{self, Sample, Service};
@@ -273,10 +273,8 @@ fn told(service: &Service) -> Result<(f64, f64)> {
 /// What telling one another costs two workers in process, with values of the same size.
 fn gossip(options: &Options, skew: f64) -> Result<Gossip> {
     let keys = options.keys().min(200_000);
-    let popularity = Popularity::new(keys, skew);
     let mut rng = Rng::new(skew.to_bits());
-    let requests = |_| popularity.requests(REQUESTS / 4, &mut rng);
-    let requests: Vec<Vec<Key>> = (0..NODES).map(requests).collect();
+    let requests = Popularity::new(keys, skew).requests_each(NODES, REQUESTS / 4, &mut rng);
     let workers = rufous::workers(keys, NODES, 0)?;
     let mut two = rufous::contestant(FULL, Reach::All, workers);
     two.window(&requests, Duration::from_millis(150))?;

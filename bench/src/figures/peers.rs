@@ -182,8 +182,26 @@ impl Client for Private {
     }
 }
 
+/// One that makes only the last of a turn's writes of a key, as a worker does.
+struct Joining(Private);
+
+impl Client for Joining {
+    fn update(&mut self, keys: &[Key]) {
+        let Private { map, values } = &mut self.0;
+        let value = values.take_some(keys.len());
+        for (at, key) in keys.iter().enumerate() {
+            if !keys[at + 1..].contains(key)
+                && let Some(old) = map.get_mut(key)
+            {
+                old.copy_from_slice(value(at));
+            }
+        }
+    }
+}
+
 pub const IDEAL: &str = "private maps of all keys";
 pub const OWN_IDEAL: &str = "private maps of own keys";
+pub const JOINING: &str = "private maps, turns joined";
 /// Which keys a thread of each is asked for.
 pub const IDEALS: [(&str, Reach); 2] = [(IDEAL, Reach::All), (OWN_IDEAL, Reach::Own)];
 
@@ -242,22 +260,47 @@ fn shared<M: Shared>(name: &str, keys: u64, threads: usize, map: M) -> Result<Co
     Ok(Contestant::new(name, Reach::All, clients.collect()))
 }
 
+fn private(thread: usize, names: impl Iterator<Item = Key>, room: u64) -> Private {
+    let mut values = Values::new(thread as u64);
+    let mut map = Map::with_capacity_and_hasher(room as usize, RandomState::default());
+    map.extend(names.map(|key| (key, Box::new(*values.take()))));
+    Private { map, values }
+}
+
 /// A private map per thread, of all keys or of those that it alone has.
 pub fn ideal(name: &str, reach: Reach, keys: u64, threads: usize) -> Contestant {
     let clients = (0..threads).map(|thread| -> Box<dyn Client> {
-        let mut values = Values::new(thread as u64);
         let names = (0..keys).map(key);
         let mine = names.filter(|key| reach == Reach::All || owner(key, threads) == thread);
-        let mut map = Map::with_capacity_and_hasher(keys as usize, RandomState::default());
-        map.extend(mine.map(|key| (key, Box::new(*values.take()))));
-        Box::new(Private { map, values })
+        Box::new(private(thread, mine, keys))
     });
     Contestant::new(name, reach, clients.collect())
+}
+
+/// What [`ideal`] would be with a worker's way of taking a turn together.
+pub fn joining(keys: u64, threads: usize) -> Contestant {
+    let clients = (0..threads).map(|thread| -> Box<dyn Client> {
+        Box::new(Joining(private(thread, (0..keys).map(key), keys)))
+    });
+    Contestant::new(JOINING, Reach::All, clients.collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn joined_turns_leave_what_each_write_leaves() {
+        let mut rng = rufous_base::rng::Rng::new(1);
+        let mut each = private(3, (0..5).map(key), 5);
+        let mut joining = Joining(private(3, (0..5).map(key), 5));
+        for _ in 0..50 {
+            let keys: Vec<Key> = (0..7).map(|_| key(rng.below(5))).collect();
+            each.update(&keys);
+            joining.update(&keys);
+            assert_eq!(each.map, joining.0.map);
+        }
+    }
 
     #[test]
     fn every_peer_holds_what_is_written() {

@@ -50,14 +50,12 @@ impl Values {
         }
     }
 
-    /// As [`Values::take`], one after the other.
+    /// As [`Values::take`] so many times.
     #[inline]
-    pub fn iter(&mut self) -> impl Iterator<Item = &Value> {
-        let (all, next) = (&self.all, &mut self.next);
-        std::iter::repeat_with(move || {
-            *next = (*next + 1) % VALUES;
-            &all[*next]
-        })
+    pub fn take_some<'a>(&'a mut self, count: usize) -> impl Fn(usize) -> &'a Value {
+        let (all, first) = (&self.all, self.next + 1);
+        self.next = (self.next + count) % VALUES;
+        move |nth| &all[(first + nth) % VALUES]
     }
 
     #[inline]
@@ -127,7 +125,12 @@ impl Popularity {
         (0..count).map(|_| key(self.draw(rng))).collect()
     }
 
-    /// Likewise, for the keys of one owner of `workers` alone.
+    /// Likewise of each of some threads.
+    pub fn requests_each(&self, threads: usize, count: usize, rng: &mut Rng) -> Vec<Vec<Key>> {
+        (0..threads).map(|_| self.requests(count, rng)).collect()
+    }
+
+    /// `count` requests of one thread, for the keys of one owner of `workers` alone.
     pub fn own_requests(
         &self,
         count: usize,

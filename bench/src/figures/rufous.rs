@@ -1,8 +1,8 @@
 //! Rufous in process: the shards, stamps, changesets and batches of workers, without connections and
 //! commands. A thread is a worker; messages go from one to the other through a ring, as in a node.
 //!
-//! What a worker does between two looks at the clock is one turn: warm the lines that a few requests
-//! need, write them, look whether a message has come or an epoch is over.
+//! A worker writes a turn of requests together, and looks every few turns at the clock, and whether a
+//! message has come or an epoch is over.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,19 +15,21 @@ use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::replicate::level::Level;
 use rufous_kernel::replicate::replicas::{Outbox, Replicas};
-use rufous_kernel::shard::{self, Shard};
+use rufous_kernel::shard::Shard;
 use rufous_lattice::Stamp;
 
-use super::drive::{Client, Contestant, Reach, Split, TURN, thread_cpu_ns};
+use super::drive::{Client, Contestant, Reach, Split, thread_cpu_ns};
 use super::requests::{Key, VALUE_BYTES, Values, key};
 
-const WARMED: usize = Shard::WARMED;
-const _: () = assert!(TURN.is_multiple_of(WARMED));
 /// As many messages fit a ring between two workers of a node.
 const RING: usize = 1024;
-/// One in so many turns is timed from inside.
-const SAMPLED: u64 = 128;
-/// A turn that takes longer was interrupted.
+/// It looks around once in so many turns.
+pub const LOOK: u64 = 8;
+/// So many messages of each other worker are taken at a look: more than can come meanwhile.
+const TAKEN: u64 = 2 * LOOK;
+/// One in so many looks is timed.
+pub const SAMPLED: u64 = 16;
+/// One that takes longer was interrupted.
 const INTERRUPTED_NS: f64 = 100_000.0;
 pub const GOSSIP_MS: u32 = 100;
 
@@ -47,6 +49,8 @@ pub struct Worker {
     epoch: Instant,
     unix_us: u64,
     pub(super) values: Values,
+    /// At the last look.
+    seen: Now,
     turns: u64,
     split: Split,
     sampled: Sampled,
@@ -57,11 +61,11 @@ struct Outgoing {
     overflow: VecDeque<Message>,
 }
 
-/// Of the turns that were timed from inside.
+/// Of the looks that were timed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampled {
-    turns: f64,
-    other_ns: f64,
+    looks: f64,
+    ns: f64,
 }
 
 /// Workers that have `threads` replicas of each key (0: all of them do), filled alike.
@@ -130,6 +134,7 @@ impl Worker {
             epoch: Instant::now(),
             unix_us: unix.map_or(0, |unix| unix.as_micros() as u64),
             values: Values::new(u64::from(own.0)),
+            seen: Now::default(),
             turns: 0,
             split: Split::default(),
             sampled: Sampled::default(),
@@ -152,6 +157,7 @@ impl Worker {
             }
         }
         self.shard.changeset().clear();
+        self.seen = now;
         let workers = self.placement.workers();
         let probe = key(keys / 2);
         if self.placement.owners(&probe).any(|owner| owner == self.own) {
@@ -174,27 +180,11 @@ impl Worker {
 
     #[inline]
     fn write(&mut self, keys: &[Key], now: Now) {
-        // A key that is written some times in a row is looked for once.
-        let mut runs = [(&keys[..0], 0); WARMED];
-        let mut rest = keys.chunk_by(|a, b| a == b).peekable();
-        while rest.peek().is_some() {
-            let mut count = 0;
-            for (names, run) in rest.by_ref().take(WARMED).zip(&mut runs) {
-                *run = (names, self.shard.key(&names[0]).hash);
-                count += 1;
-            }
-            let runs = &runs[..count];
-            self.shard.warm(runs.iter().map(|run| (0, run.1)));
-            for &(names, hash) in runs {
-                let bytes = &names[0];
-                let replicas = &mut self.replicas;
-                let values = self.values.iter().take(names.len());
-                let writes = values.map(|value| (replicas.stamp(now), &value[..]));
-                let key = shard::Key { bytes, hash };
-                self.shard
-                    .put_registers((0, key), self.is_shared, writes, now);
-            }
-        }
+        let first = self.replicas.stamps(now, keys.len());
+        let values = self.values.take_some(keys.len());
+        let value = |nth| &values(nth)[..];
+        self.shard
+            .put_turn(0, keys, value, (first, self.is_shared), now);
         self.replicas.wrote(now, self.shard.changeset());
     }
 
@@ -214,7 +204,8 @@ impl Worker {
     fn merge(&mut self, now: Now) {
         let (began, before) = (thread_cpu_ns(), self.replicas.figures().merged_items);
         for ring in &mut self.from {
-            if let Ok(bytes) = ring.pop() {
+            for _ in 0..TAKEN {
+                let Ok(bytes) = ring.pop() else { break };
                 let done = self.replicas.receive(now, &mut self.shard, bytes);
                 assert!(done.is_ok(), "a batch of our own");
             }
@@ -254,25 +245,22 @@ impl Worker {
         self.split.multicast_ns += thread_cpu_ns() - began;
     }
 
-    /// What this turn costs beside its requests.
+    /// Looks around, and how long that takes.
     #[cold]
-    fn sampled_turn(&mut self, keys: &[Key]) {
-        // Only one of the readings below is what any turn does.
+    fn sampled_look(&mut self) {
+        // Only one of the readings below is what any look does.
         let reading = Instant::now().elapsed();
         let began = Instant::now();
         let now = self.now();
-        let first = began.elapsed();
-        self.write(keys, now);
-        let written = Instant::now();
         let idle = self.from.iter().all(|ring| ring.is_empty());
         let due = self.replicas.wake_us(self.placement.gossip_us());
-        let spent = (first + written.elapsed()).saturating_sub(2 * reading);
-        let spent = spent.as_nanos() as f64;
+        let spent = began.elapsed().saturating_sub(reading).as_nanos() as f64;
         if idle && spent < INTERRUPTED_NS {
             std::hint::black_box(due);
-            self.sampled.turns += 1.0;
-            self.sampled.other_ns += spent;
+            self.sampled.looks += 1.0;
+            self.sampled.ns += spent;
         }
+        self.seen = now;
         self.attend(now);
     }
 
@@ -292,19 +280,20 @@ impl Worker {
 
 impl Client for Worker {
     fn update(&mut self, keys: &[Key]) {
+        self.write(keys, self.seen);
         self.turns += 1;
-        if self.turns.is_multiple_of(SAMPLED) {
-            return self.sampled_turn(keys);
+        if self.turns.is_multiple_of(LOOK * SAMPLED) {
+            self.sampled_look();
+        } else if self.turns.is_multiple_of(LOOK) {
+            self.seen = self.now();
+            self.attend(self.seen);
         }
-        let now = self.now();
-        self.write(keys, now);
-        self.attend(now);
     }
 
     fn split(&self) -> Split {
-        let per_turn = self.sampled.other_ns / self.sampled.turns.max(1.0);
+        let per_look = self.sampled.ns / self.sampled.looks.max(1.0);
         Split {
-            other_ns: per_turn * self.turns as f64,
+            other_ns: per_look * (self.turns / LOOK) as f64,
             ..self.split
         }
     }
@@ -345,6 +334,7 @@ pub fn converge(all: &mut [&mut Worker], keys: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::drive::TURN;
     use crate::figures::requests::Popularity;
     use rufous_base::rng::Rng;
 

@@ -129,6 +129,14 @@ impl Clock {
         }
     }
 
+    /// The first of `count` stamps, of times that follow one another.
+    #[inline]
+    pub fn ticks(&mut self, now_unix_us: u64, count: usize) -> Stamp {
+        let first = self.tick(now_unix_us);
+        self.last = self.last.saturating_add(count.saturating_sub(1) as u64);
+        first
+    }
+
     /// Stamps from now on are above this one.
     #[inline]
     pub fn observe(&mut self, stamp: Stamp) {

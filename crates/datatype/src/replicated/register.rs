@@ -26,8 +26,7 @@ mod write;
 
 pub(super) use state::text_of;
 pub use state::{
-    Large, State, View, overwrite_each, overwrite_in_place, packed_deadline, packed_stamp,
-    packed_text, plain,
+    Large, State, View, overwrite_in_place, packed_deadline, packed_stamp, packed_text, plain,
 };
 pub(super) use write::add_float;
 pub use write::{delete, expire, expire_at, increment, increment_float, set};

@@ -70,11 +70,10 @@ impl Changeset {
         at as u32
     }
 
-    /// Likewise `times` times, without looking for it, where entry `at` is the
-    /// key's and all of it is to be sent already; elsewhere does nothing and
-    /// says no.
+    /// Likewise, without looking for it, where entry `at` is the key's and all of
+    /// it is to be sent already; elsewhere does nothing and says no.
     #[inline(always)]
-    pub fn touch_again(&mut self, at: u32, db: u8, key: Key<'_>, times: u64) -> bool {
+    pub fn touch_again(&mut self, at: u32, db: u8, key: Key<'_>) -> bool {
         let Some(entry) = self.entries.get(at as usize) else {
             return false;
         };
@@ -82,10 +81,14 @@ impl Changeset {
         let is_it = entry.db == db
             && entry.delta.is_none()
             && name.is_some_and(|name| equal(name, key.bytes));
-        if is_it {
-            self.updates += times;
-        }
+        self.updates += u64::from(is_it);
         is_it
+    }
+
+    /// So many writes were merged with later ones before these were made.
+    #[inline(always)]
+    pub fn joined(&mut self, writes: u64) {
+        self.updates += writes;
     }
 
     #[cold]

@@ -105,6 +105,12 @@ impl Replicas {
         self.clock.tick(now.unix_us)
     }
 
+    /// The first of so many stamps, of times that follow one another.
+    #[inline]
+    pub fn stamps(&mut self, now: Now, count: usize) -> Stamp {
+        self.clock.ticks(now.unix_us, count)
+    }
+
     /// Stamps from now on are above this.
     #[inline]
     pub fn observe(&mut self, stamp: Stamp) {

@@ -124,6 +124,15 @@ impl Env {
         }
     }
 
+    /// Writes that were merged with later ones before these are told.
+    #[inline(always)]
+    pub(super) fn joined(&mut self, writes: u64, is_shared: bool) {
+        self.counters.changes += writes;
+        if is_shared {
+            self.changes.joined(writes);
+        }
+    }
+
     pub(super) fn note_change(&mut self, db: u8, key: Key<'_>, tag: Tag, ops: &[u8]) {
         if is_small(tag) {
             self.changes.touch(db, key);

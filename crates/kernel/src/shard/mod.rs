@@ -23,7 +23,7 @@
 //! - `sweep`: work that changes of large collections have left
 //! - `replay`: doing again what a journal says; `held`: what it does not do at once
 //! - `lattice`: writes to keys whose replicas all take writes, `strings` of them,
-//!   `overwrite` the shortest way; `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
+//!   `overwrite` the shortest way, `turn` those of a turn together; `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
 //! - `record`: how a record lies in its slot
 //! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
 //!   pages are emptied
@@ -70,6 +70,7 @@ mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
+mod turn;
 pub mod types;
 mod walk;
 mod watch;

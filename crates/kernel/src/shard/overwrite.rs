@@ -63,34 +63,8 @@ impl Db {
 }
 
 impl Shard {
-    /// Writes a string at one replica some times in a row, with stamps that are
-    /// above all that its worker has given: what as many SETs do, without the
-    /// ways around them. Where it `is_shared`, other replicas have to hear of it.
-    #[inline(always)]
-    pub fn put_registers<'v>(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        is_shared: bool,
-        mut writes: impl Iterator<Item = (Stamp, &'v [u8])>,
-        now: Now,
-    ) {
-        let keyed = Keyed {
-            strings: Tag::Register,
-            is_shared,
-        };
-        let mut next = writes.next();
-        while let Some((stamp, value)) = next {
-            next = self.overwrite_again((db, key), keyed, (stamp, value), &mut writes, now);
-            if let Some((stamp, value)) = next {
-                if !self.overwrite_register((db, key), keyed, stamp, value, now) {
-                    self.put_register_anew((db, key), keyed, stamp, value, now);
-                }
-                next = writes.next();
-            }
-        }
-    }
-
-    /// [`Shard::put_registers`] of one write.
+    /// Writes a string at one replica, with a stamp that is above all that its
+    /// worker has given: what SET does, without the ways around it.
     #[inline]
     pub fn put_register(
         &mut self,
@@ -100,8 +74,15 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) {
-        let write = std::iter::once((stamp, value));
-        self.put_registers((db, key), is_shared, write, now);
+        let keyed = Keyed {
+            strings: Tag::Register,
+            is_shared,
+        };
+        let done = self.overwrite_again((db, key), keyed, stamp, value, now)
+            || self.overwrite_register((db, key), keyed, stamp, value, now);
+        if !done {
+            self.put_register_anew((db, key), keyed, stamp, value, now);
+        }
     }
 
     /// Merges what another replica wrote, an encoded register, where it is a
@@ -147,45 +128,34 @@ impl Shard {
         self.end_lattice();
     }
 
-    /// Plain writes over plain writes of the same length, where the key was
-    /// written last and nobody observes it but other replicas. Returns the
-    /// first that cannot be done so.
+    /// A plain write over a plain write of the same length, where the key was
+    /// written last and nobody observes it but other replicas.
     #[inline(always)]
-    fn overwrite_again<'v>(
+    fn overwrite_again(
         &mut self,
         (db, key): (usize, Key<'_>),
         keyed: Keyed,
-        first: (Stamp, &'v [u8]),
-        more: &mut impl Iterator<Item = (Stamp, &'v [u8])>,
+        stamp: Stamp,
+        value: &[u8],
         now: Now,
-    ) -> Option<(Stamp, &'v [u8])> {
+    ) -> bool {
         let place = self.recent.place(key.hash);
         if !place.may_be(key) || self.env.observed {
-            return Some(first);
+            return false;
         }
         let arena = &mut self.dbs[db].arena;
         let Some(slot) = arena.slot_mut(place.handle) else {
-            return Some(first);
+            return false;
         };
-        let part = place.value_in(slot, key.bytes);
-        let Some((_, packed)) = part
-            .and_then(|part| slot.get_mut(part))
-            .and_then(<[u8]>::split_first_mut)
-            .filter(|(tag, _)| **tag == Tag::Register as u8)
-        else {
-            return Some(first);
+        let Some(part) = place.value_in(slot, key.bytes) else {
+            return false;
         };
-        let mut next = Some(first);
-        let times = register::overwrite_each(packed, &mut next, more);
-        if times > 0 {
-            let mut access = record::stamp(slot);
-            for _ in 0..if self.env.policy.lfu { times } else { 1 } {
-                access = self.env.next_stamp(access, now);
-            }
-            record::put_stamp(slot, access);
-            self.tell_overwritten((db as u8, key), keyed, place.entry, times);
+        if !overwrite(slot, part, stamp, value) {
+            return false;
         }
-        next
+        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
+        self.tell_overwritten((db as u8, key), keyed, place.entry);
+        true
     }
 
     /// A plain write over a plain write of the same length, in its record.
@@ -222,17 +192,16 @@ impl Shard {
         let entry = entry.unwrap_or(u32::MAX);
         match self.env.has_listeners {
             true => self.tell_observed((db as u8, key), keyed, stamp, value),
-            false => self.tell_overwritten((db as u8, key), keyed, entry, 1),
+            false => self.tell_overwritten((db as u8, key), keyed, entry),
         }
         true
     }
 
     #[inline(always)]
-    fn tell_overwritten(&mut self, (db, key): (u8, Key<'_>), keyed: Keyed, entry: u32, times: u64) {
-        self.env.counters.changes += times;
-        if keyed.is_shared && !self.env.changes.touch_again(entry, db, key, times) {
+    fn tell_overwritten(&mut self, (db, key): (u8, Key<'_>), keyed: Keyed, entry: u32) {
+        self.env.counters.changes += 1;
+        if keyed.is_shared && !self.env.changes.touch_again(entry, db, key) {
             let entry = self.env.changes.touch(db, key);
-            self.env.changes.touch_again(entry, db, key, times - 1);
             self.recent.note_entry(key.hash, entry);
         }
     }

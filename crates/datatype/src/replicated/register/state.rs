@@ -95,36 +95,6 @@ pub fn overwrite_in_place(bytes: &mut [u8], stamp: Stamp, value: &[u8]) -> bool 
     fits
 }
 
-/// Likewise some, one after the other, each later than the one before: `next`
-/// and then `more`, up to the first that does not fit, which is `next` then.
-/// Says how many did. Nobody looks in between, and so only the last of their
-/// stamps is written.
-#[inline(always)]
-pub fn overwrite_each<'v>(
-    bytes: &mut [u8],
-    next: &mut Option<(Stamp, &'v [u8])>,
-    more: &mut impl Iterator<Item = (Stamp, &'v [u8])>,
-) -> u64 {
-    let mut last = packed_stamp(bytes);
-    let Some((head, here)) = bytes.split_at_mut_checked(HEAD) else {
-        return 0;
-    };
-    let mut times = 0;
-    while let Some((stamp, value)) = *next
-        && head[0] == form::PLAIN
-        && stamp > last
-        && value.len() == here.len()
-    {
-        here.copy_from_slice(value);
-        (last, times) = (stamp, times + 1);
-        *next = more.next();
-    }
-    if times > 0 {
-        head[1..].copy_from_slice(&last.to_bytes());
-    }
-    times
-}
-
 /// The text of a counted register, and what follows it.
 fn shown(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut reader = Reader(bytes.get(HEAD..)?);

@@ -143,48 +143,6 @@ fn a_plain_write_is_overwritten_where_it_lies() {
 }
 
 #[test]
-fn writes_in_a_row_leave_what_each_alone_would() {
-    use rufous_lattice::Register as Lattice;
-    let at = |time| writer(time, 1).stamp;
-    let written = |time, value: &[u8]| Lattice::written(at(time), value.into(), 0).encoded();
-    let writes: [(Stamp, &[u8]); 5] = [
-        (at(3), b"two"),
-        (at(4), b"six"),
-        (at(4), b"ten"),
-        (at(5), b"longer"),
-        (at(6), b"all"),
-    ];
-    // Where they begin, how many fit, and what is there then.
-    let table: [(usize, u64, &[u8]); 5] = [
-        (0, 2, b"six"),
-        (1, 1, b"six"),
-        (2, 1, b"ten"),
-        (3, 0, b"one"),
-        (4, 1, b"all"),
-    ];
-    for (from, times, value) in table {
-        let mut bytes = written(2, b"one");
-        let mut more = writes[from..].iter().copied();
-        let mut next = more.next();
-        assert_eq!(overwrite_each(&mut bytes, &mut next, &mut more), times);
-        let end = from + times as usize;
-        assert_eq!(next, writes.get(end).copied());
-        let stamp = match times {
-            0 => at(2),
-            _ => writes[end - 1].0,
-        };
-        assert_eq!(packed_stamp(&bytes), stamp);
-        assert_eq!(packed_text(&bytes), Some(value));
-    }
-    for mut bytes in [vec![], Lattice::deleted(at(1)).encoded(), vec![0; 5]] {
-        let (before, mut next) = (bytes.clone(), Some((at(9), &b""[..])));
-        let times = overwrite_each(&mut bytes, &mut next, &mut std::iter::empty());
-        assert_eq!((times, &bytes), (0, &before));
-        assert!(next.is_some());
-    }
-}
-
-#[test]
 fn deadlines_and_tombstones() {
     let [mut a, mut b] = Replica::two();
     let written = a.set(1, b"5");

@@ -13,5 +13,6 @@ mod single;
 mod sketches;
 mod snapshot;
 mod texts;
+mod turn;
 mod values;
 mod watch;

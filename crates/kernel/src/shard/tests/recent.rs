@@ -100,13 +100,13 @@ impl Pair {
             self.set_each(db, key, &writes);
             return;
         }
-        let all = writes.iter().map(|(stamp, value)| (*stamp, &value[..]));
-        self.quick.put_registers((db, key), is_shared, all, now);
         let keyed = Keyed {
             strings: Tag::Register,
             is_shared,
         };
         for (stamp, value) in &writes {
+            self.quick
+                .put_register(db, key, (*stamp, is_shared), value, now);
             self.slow
                 .put_register_anew((db, key), keyed, *stamp, value, now);
         }

@@ -1,0 +1,116 @@
+//! A turn's writes of replicated strings, taken together: what many SETs leave
+//! that come in one turn.
+//!
+//! A turn is one instant: nobody reads between its writes. Of two writes of one
+//! string the later one is all that merging both leaves, and so it is merged
+//! with the earlier ones before either is stored: a key's place is found, its
+//! stamp written and its change noted once in a turn, however often it is
+//! written [Anna §V: merge at the sender].
+
+use super::Shard;
+use super::types::Key;
+use rufous_base::Now;
+use rufous_lattice::Stamp;
+
+/// Slots for keys that are written, by their marks.
+const SLOTS: usize = 64;
+/// So many writes are looked at together, at most: one has a number of a byte,
+/// which 0 is not.
+const TOGETHER: usize = 255;
+
+/// The last writes of up to [`Shard::WARMED`] keys.
+struct Last {
+    /// By the mark of its key, one more than which write it is; 0: none.
+    by_mark: [u8; SLOTS],
+    /// The marks that are used, in the order of the keys' first writes.
+    marks: [u8; Shard::WARMED],
+    keys: usize,
+}
+
+/// A guess at which keys are the same, of few bytes: at the wrong one a key is
+/// not joined with its later writes, or stored once more.
+#[inline(always)]
+fn mark(key: &[u8]) -> u8 {
+    let bits = match (key.last_chunk(), key.last()) {
+        (Some(&last), _) => u64::from_le_bytes(last),
+        (None, Some(&last)) => u64::from(last),
+        (None, None) => 0,
+    };
+    (bits.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as u8
+}
+
+impl Last {
+    const NONE: Self = Self {
+        by_mark: [0; SLOTS],
+        marks: [0; Shard::WARMED],
+        keys: 0,
+    };
+
+    /// Takes as many of the writes from number `from` on as it has room for;
+    /// says at which it stopped.
+    #[inline(always)]
+    fn take<K: AsRef<[u8]> + PartialEq>(&mut self, writes: &[K], from: usize) -> usize {
+        for (at, key) in writes.iter().enumerate().skip(from) {
+            let mark = mark(key.as_ref());
+            let slot = &mut self.by_mark[usize::from(mark) % SLOTS];
+            match usize::from(*slot).checked_sub(1) {
+                Some(before) if writes[before] == *key => {}
+                None if self.keys < self.marks.len() => {
+                    self.marks[self.keys] = mark;
+                    self.keys += 1;
+                }
+                _ => return at,
+            }
+            *slot = at as u8 + 1;
+        }
+        writes.len()
+    }
+
+    /// The last write of each key.
+    #[inline(always)]
+    fn writes(&self) -> impl Iterator<Item = usize> {
+        let marks = self.marks[..self.keys].iter();
+        marks.map(|&mark| usize::from(self.by_mark[usize::from(mark) % SLOTS]) - 1)
+    }
+}
+
+impl Shard {
+    /// Writes strings at one replica, the keys in this order, each with the value
+    /// of its number. Their stamps are `first`, which is above all that its
+    /// worker has given, and those of the times after it. Where they are
+    /// `shared`, other replicas have to hear of them.
+    #[inline]
+    pub fn put_turn<'v, K: AsRef<[u8]> + PartialEq>(
+        &mut self,
+        db: usize,
+        keys: &[K],
+        value: impl Fn(usize) -> &'v [u8],
+        (first, shared): (Stamp, bool),
+        now: Now,
+    ) {
+        for (part, keys) in keys.chunks(TOGETHER).enumerate() {
+            let mut from = 0;
+            while from < keys.len() {
+                let mut last = Last::NONE;
+                let end = last.take(keys, from);
+                self.env.joined((end - from - last.keys) as u64, shared);
+                from = end;
+                let mut puts = [(0, 0); Self::WARMED];
+                for (put, at) in puts.iter_mut().zip(last.writes()) {
+                    *put = (at, self.key(keys[at].as_ref()).hash);
+                }
+                let puts = &puts[..last.keys];
+                self.warm(puts.iter().map(|put| (db, put.1)));
+                for &(at, hash) in puts {
+                    let bytes = keys[at].as_ref();
+                    let nth = part * TOGETHER + at;
+                    let stamp = Stamp {
+                        time: first.time.saturating_add(nth as u64),
+                        ..first
+                    };
+                    self.put_register(db, Key { bytes, hash }, (stamp, shared), value(nth), now);
+                }
+            }
+        }
+    }
+}
