@@ -17,9 +17,11 @@
 //! - [`faults`]: what is made wrong on purpose
 //! - [`runs`]: many seeds
 //! - [`replicas`]: the second world, of replicas of lattice keyspaces alone
+//! - [`chains`]: the third world, of nodes that replicate along chains
 //! - [`settings`], [`random`]: helpers
 #![forbid(unsafe_code)]
 
+pub mod chains;
 pub mod client;
 pub mod clock;
 pub mod disk;

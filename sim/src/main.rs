@@ -1,6 +1,7 @@
 //! The command line of the simulator: seeds in a row, or one with its trace.
 #![forbid(unsafe_code)]
 
+mod chains_runs;
 mod replicas_runs;
 
 use clap::Parser;
@@ -46,7 +47,10 @@ struct Args {
     /// The world of replicas instead of that of nodes
     #[arg(long)]
     replicas: bool,
-    /// There: all clients have this level
+    /// The world of chains instead
+    #[arg(long, conflicts_with_all = ["replicas", "lattice"])]
+    chains: bool,
+    /// Of replicas: all clients have this level
     #[arg(long, requires = "replicas")]
     mode: Option<String>,
     /// All seeds have lattice keyspaces
@@ -70,6 +74,9 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<bool, String> {
     if args.replicas {
         return replicas_runs::run(args);
+    }
+    if args.chains {
+        return chains_runs::run(args);
     }
     let fault = match &args.fault {
         None => Fault::None,

@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// The world of replicas instead of that of nodes (-- --mode LEVEL: clients of that level only)
     #[arg(long)]
     pub(crate) replicas: bool,
+    /// The world of chains
+    #[arg(long, conflicts_with = "replicas")]
+    pub(crate) chains: bool,
     /// Further arguments of rufous-sim, such as --verbose, --trace FILE or --from N
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
@@ -29,6 +32,7 @@ impl Args {
             seeds: Some(CI_SEEDS),
             seed: None,
             replicas: false,
+            chains: false,
             arguments: vec!["--twice".into()],
         }
     }
@@ -37,6 +41,14 @@ impl Args {
     pub(crate) fn short_replicas() -> Self {
         Self {
             replicas: true,
+            ..Self::short()
+        }
+    }
+
+    /// Likewise in the world of chains.
+    pub(crate) fn short_chains() -> Self {
+        Self {
+            chains: true,
             ..Self::short()
         }
     }
@@ -51,13 +63,16 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         Some(seed) => {
             sim.args(["--seed", &seed.to_string()]);
         }
-        None if args.replicas => {}
+        None if args.replicas || args.chains => {}
         None => {
             sim.args(["--replay", "sim/seeds.txt"]);
         }
     }
     if args.replicas {
         sim.arg("--replicas");
+    }
+    if args.chains {
+        sim.arg("--chains");
     }
     if let Some(seeds) = args.seeds {
         sim.args(["--seeds", &seeds.to_string()]);

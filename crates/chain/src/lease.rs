@@ -10,8 +10,12 @@
 //! Clocks are never compared. A request says when it was made by the asker's
 //! clock; the asker holds the lease for nine tenths of its length from then on,
 //! the grantor keeps to it for all of its length from when it was asked, which
-//! was later. Clocks may run a twentieth too fast or too slow.
+//! was later. Clocks may run a twentieth too fast or too slow. A node that has
+//! started again does not know what it has granted, and waits for a whole
+//! lease before it acts; and it grants none before it knows a mapping, which
+//! has to be as new as the one that it knew when it stopped.
 
+use crate::planted::{self, Planted};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
@@ -24,11 +28,17 @@ pub struct Leases {
     granted: BTreeMap<NodeNo, u64>,
     /// The latest epoch that each is known to know.
     known: BTreeMap<NodeNo, u64>,
+    /// Until when leases may run that were granted before the node started.
+    before_us: u64,
 }
 
 impl Leases {
-    pub fn new(length_us: u64) -> Self {
+    /// `started_us`: now, where this node may have granted leases before it
+    /// started.
+    pub fn new(length_us: u64, started_us: Option<u64>) -> Self {
+        let started_us = started_us.filter(|_| !planted::is(Planted::GrantsForgotten));
         Self {
+            before_us: started_us.map_or(0, |us| us + length_us),
             length_us,
             held: BTreeMap::new(),
             granted: BTreeMap::new(),
@@ -77,7 +87,75 @@ impl Leases {
             .granted
             .iter()
             .filter(|(node, _)| self.known(**node) < epoch);
-        let until = others.map(|(_, until)| *until).max()?;
+        let until = others
+            .map(|(_, until)| *until)
+            .fold(self.before_us, u64::max);
         (until > mono_us).then_some(until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLDER: NodeNo = NodeNo(1);
+    const GRANTOR: NodeNo = NodeNo(2);
+    const LENGTH_US: u64 = 1_000_000;
+
+    /// Tries every order and distance, on a grid, of these: the holder asks, the
+    /// grantor grants, hears of a later epoch, starts again; clocks run as wrong
+    /// as said, in thousandths. Says whether the holder ever holds its lease
+    /// while the grantor acts in the later epoch.
+    fn overlaps(holder_rate: u64, grantor_rate: u64, forgets: bool) -> bool {
+        // Clocks start anywhere.
+        let holder_clock = |us: u64| 777 + us * holder_rate / 1000;
+        let grantor_clock = |us: u64| 5_000_000 + us * grantor_rate / 1000;
+        let step = 50_000;
+        for way in (0..=400_000).step_by(step) {
+            for until_epoch in (0..=1_200_000).step_by(step) {
+                for restarts in [false, true] {
+                    let (asked, came) = (0, way as u64);
+                    let mut grantor = Leases::new(LENGTH_US, None);
+                    let mut holder = Leases::new(LENGTH_US, None);
+                    grantor.on_epoch(HOLDER, 1);
+                    assert!(grantor.on_ask(HOLDER, 1, grantor_clock(came)));
+                    holder.on_grant(GRANTOR, holder_clock(asked));
+                    let later = came + until_epoch as u64;
+                    if restarts {
+                        let started = (!forgets).then(|| grantor_clock(later));
+                        grantor = Leases::new(LENGTH_US, started);
+                    }
+                    // The later epoch is 2, and the holder never hears of it.
+                    assert!(!grantor.on_ask(HOLDER, 2, grantor_clock(later)));
+                    for now in (later..4_000_000).step_by(1_000) {
+                        let acts = grantor.outwait(2, grantor_clock(now)).is_none();
+                        if acts && holder.holds(GRANTOR, holder_clock(now)) {
+                            return true;
+                        }
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn no_lease_outlives_what_its_grantor_waits_for() {
+        for holder in [950, 1000, 1050] {
+            for grantor in [950, 1000, 1050] {
+                assert!(!overlaps(holder, grantor, false), "{holder}, {grantor}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_bound_of_clocks_is_one() {
+        assert!(overlaps(900, 1100, false), "a tenth is too much");
+        assert!(!overlaps(1100, 900, false), "and harmless the other way");
+    }
+
+    #[test]
+    fn a_start_that_forgets_its_grants_is_too_early() {
+        assert!(overlaps(1000, 1000, true));
     }
 }

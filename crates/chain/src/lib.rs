@@ -23,17 +23,18 @@
 //! | [`lease`] | who may answer, and from when on |
 //! | [`message`] | what replicas say to one another |
 //! | [`replica`] | all slots of a worker; `slot.rs` has one slot's place in its chain |
+//! | [`planted`] | what is made wrong on purpose, in the simulator |
+//!
+//! The simulator's world of chains (`sim/src/chains`) tries it.
 #![forbid(unsafe_code)]
 
 pub mod lease;
 pub mod message;
 pub mod replica;
 
-mod planted;
+pub mod planted;
 mod slot;
-#[cfg(test)]
-mod world;
 
 pub use lease::Leases;
-pub use message::{Item, Message};
+pub use message::{Envelope, Item, Message};
 pub use replica::{Refused, Replica, Store};

@@ -45,6 +45,8 @@ pub struct Replica {
     leases: Leases,
     /// Nodes that share a chain with this one.
     peers: BTreeSet<NodeNo>,
+    /// The epoch that each said last, since it was up.
+    heard: BTreeMap<NodeNo, u64>,
     /// Writes of this worker that are not acknowledged, by their positions.
     waiting: VecDeque<(u64, u16, u64)>,
     position: u64,
@@ -59,14 +61,17 @@ pub struct Replica {
 
 impl Replica {
     /// `lease_us`: how long a lease lasts, and so how long a slot may be
-    /// without an answer after its chain has lost a member.
-    pub fn new(me: NodeNo, lease_us: u64) -> Self {
+    /// without an answer after its chain has lost a member. `started_us`: now,
+    /// where the node has run before: it does not know whom it has granted
+    /// leases then.
+    pub fn new(me: NodeNo, lease_us: u64, started_us: Option<u64>) -> Self {
         Self {
             me,
             epoch: 0,
             slots: BTreeMap::new(),
-            leases: Leases::new(lease_us),
+            leases: Leases::new(lease_us, started_us),
             peers: BTreeSet::new(),
+            heard: BTreeMap::new(),
             waiting: VecDeque::new(),
             position: 0,
             settled: 0,
@@ -184,6 +189,11 @@ impl Replica {
         planted::is(Planted::NoLease) || others.all(|no| self.leases.holds(no, mono_us))
     }
 
+    /// Whether a slot waits for leases that were granted in earlier epochs.
+    pub fn outwaits(&self) -> bool {
+        self.activate_at.is_some()
+    }
+
     /// Slots whose learners have all, with the epochs of their chains.
     pub fn synced(&self) -> impl Iterator<Item = (u16, NodeNo, u64)> {
         let slots = self.slots.iter();
@@ -194,11 +204,6 @@ impl Replica {
     pub fn complete_seq(&self, slot: u16) -> Option<u64> {
         let slot = self.slots.get(&slot)?;
         slot.is_complete().then_some(slot.seq)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn slot(&self, slot: u16) -> Option<&Slot> {
-        self.slots.get(&slot)
     }
 
     /// That of the last write.
@@ -214,7 +219,7 @@ impl Replica {
         store: &mut impl Store,
         mono_us: u64,
     ) {
-        let before = self.leases.known(from);
+        let before = self.heard.insert(from, envelope.epoch).unwrap_or(0);
         self.leases.on_epoch(from, envelope.epoch);
         let mut out = Out::new();
         if envelope.epoch > before {
@@ -240,7 +245,10 @@ impl Replica {
     ) {
         let (slot, since) = match envelope.message {
             Message::Ask { asked_us } => {
-                if self.leases.on_ask(from, self.epoch, mono_us) {
+                // Before the first mapping after a start it is not known which
+                // chains are over: a lease would bring them to life again.
+                let knows = self.epoch > 0 || planted::is(Planted::GrantsUnknowing);
+                if knows && self.leases.on_ask(from, self.epoch, mono_us) {
                     out.push((from, Message::Grant { asked_us }));
                 }
                 return;
@@ -279,12 +287,13 @@ impl Replica {
 
     /// Messages to a node may have been lost; from now on they arrive.
     pub fn peer_up(&mut self, peer: NodeNo) {
+        if planted::is(Planted::NotRepeated) {
+            return;
+        }
+        // It may have started again, and know nothing yet.
+        self.heard.remove(&peer);
         let mut out = Out::new();
-        for slot in self
-            .slots
-            .values()
-            .filter(|_| !planted::is(Planted::NotRepeated))
-        {
+        for slot in self.slots.values() {
             slot.tell(Some(peer), &mut out);
         }
         self.send(out);

@@ -1,28 +1,13 @@
 //! One slot's place in its chain.
 
+mod learn;
+
 use crate::message::{Item, Message};
 use crate::planted::{self, Planted};
 use crate::replica::Store;
+use learn::Learning;
 use rufous_mapping::{Chain, NodeNo};
 use std::collections::{BTreeSet, VecDeque};
-
-/// How far somebody is who learns from this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Learning {
-    /// Its copy is being made.
-    Copying,
-    /// It has the copy, and what follows is sent to it.
-    Following,
-    /// Nothing is acknowledged any more that it has not; it has all once it has
-    /// what was acknowledged before.
-    Syncing {
-        until: u64,
-    },
-    Synced,
-}
-
-/// A learner that lacks no more writes than this is waited for.
-const NEAR: u64 = 64;
 
 /// See the module's description.
 #[derive(Debug)]
@@ -37,10 +22,15 @@ pub(crate) struct Slot {
     confirmed: u64,
     /// The last that everybody from here on has.
     pub(crate) acked: u64,
-    /// The writes after that.
+    /// What the next member, and the learner, have acknowledged in this chain.
+    next_acked: u64,
+    learner_acked: u64,
+    /// The writes after `acked`.
     unacked: VecDeque<Item>,
     /// All of the slot's data is here.
     complete: bool,
+    /// It was never named here, nor found on disk.
+    fresh: bool,
     /// At the head of a new chain: who has not said yet what it has.
     awaited: BTreeSet<NodeNo>,
     /// Nobody answers by an earlier chain any more.
@@ -60,8 +50,11 @@ impl Slot {
             seq: 0,
             confirmed: 0,
             acked: 0,
+            next_acked: 0,
+            learner_acked: 0,
             unacked: VecDeque::new(),
             complete: false,
+            fresh: true,
             awaited: BTreeSet::new(),
             active: false,
             learning: None,
@@ -73,6 +66,7 @@ impl Slot {
         // What others have of it is not known.
         (self.seq, self.acked) = (seq, 0);
         self.complete = true;
+        self.fresh = false;
     }
 
     fn since(&self) -> u64 {
@@ -124,9 +118,12 @@ impl Slot {
         }
         self.active = false;
         self.confirmed = 0;
+        (self.next_acked, self.learner_acked) = (0, 0);
         self.learning = None;
-        // Who owns a slot first owns all that is in it: nothing.
-        self.complete |= first && self.is_member();
+        // Who owns a slot first owns all that is in it: nothing. So does a
+        // member that never heard of it: without it nothing was acknowledged.
+        self.complete |= (first || self.fresh) && self.is_member();
+        self.fresh = false;
         self.awaited = match self.is_head() {
             true if planted::is(Planted::NotHandedOver) => BTreeSet::new(),
             true => self
@@ -188,6 +185,9 @@ impl Slot {
         self.active = true;
         self.open(out);
         self.acknowledge(out);
+        // What came before it was active.
+        self.settle(self.next_acked, out);
+        self.sync(out);
         self.repeat(out);
     }
 
@@ -235,9 +235,7 @@ impl Slot {
             ));
         }
         if let Some((learner, learning)) = self.learning
-            && (learning != Learning::Copying
-                || store.is_copied(slot, &item.effect)
-                || planted::is(Planted::CopyNotFiltered))
+            && (learning != Learning::Copying || store.is_copied(slot, &item.effect))
         {
             out.push((
                 learner,
@@ -313,32 +311,13 @@ impl Slot {
 
     pub(crate) fn on_ack(&mut self, from: NodeNo, seq: u64, out: &mut Out) {
         if self.chain.next(self.me) == Some(from) {
-            self.settle(seq, out);
+            self.next_acked = self.next_acked.max(seq);
+            self.settle(self.next_acked, out);
         }
-        let Some((learner, learning)) = &mut self.learning else {
-            return;
-        };
-        if *learner != from || !self.active {
-            return;
+        if self.learning.is_some_and(|(learner, _)| learner == from) {
+            self.learner_acked = self.learner_acked.max(seq);
+            self.sync(out);
         }
-        if *learning == Learning::Following && self.seq - seq.min(self.seq) <= NEAR {
-            *learning = Learning::Syncing { until: self.acked };
-        }
-        if let Learning::Syncing { until } = *learning
-            && seq >= until
-        {
-            *learning = Learning::Synced;
-        }
-        if *learning == Learning::Synced {
-            self.settle(seq, out);
-        }
-    }
-
-    /// The learner that has all.
-    pub(crate) fn synced(&self) -> Option<NodeNo> {
-        let (learner, learning) = self.learning?;
-        let early = planted::is(Planted::LearnedEarly) && learning != Learning::Copying;
-        ((learning == Learning::Synced || early) && self.active).then_some(learner)
     }
 
     pub(crate) fn on_state(
@@ -377,8 +356,11 @@ impl Slot {
             // What it lacks may not be here one by one any more.
             let kept = self.seq - self.unacked.len() as u64;
             if seq < kept || seq > self.seq {
+                // What it acknowledged meanwhile it is about to drop.
+                (self.learning, self.learner_acked) = (None, 0);
                 let (slot, since) = (self.number, self.since());
-                return out.push((from, Message::Behind { slot, since }));
+                out.push((from, Message::Behind { slot, since }));
+                return self.acknowledge(out);
             }
             if self.learning.is_none() {
                 self.learning = Some((from, Learning::Following));
@@ -423,72 +405,6 @@ impl Slot {
     fn open(&mut self, out: &mut Out) {
         if self.is_head() && self.complete && self.awaited.is_empty() {
             self.confirm(self.seq, out);
-        }
-    }
-
-    /// The tail cannot send this learner what it lacks write by write.
-    pub(crate) fn on_behind(&mut self, from: NodeNo, store: &mut impl Store, out: &mut Out) {
-        if self.previous() == Some(from) && !self.is_member() {
-            self.forget(store);
-            self.tell(Some(from), out);
-        }
-    }
-
-    /// What is here is of no use any more.
-    pub(crate) fn forget(&mut self, store: &mut impl Store) {
-        (self.seq, self.acked) = (0, 0);
-        self.unacked.clear();
-        self.complete = false;
-        store.clear(self.number);
-    }
-
-    /// The learner begins anew.
-    pub(crate) fn on_learn(&mut self, from: NodeNo, store: &mut impl Store) {
-        let learns = self.chain.learner == Some(from) && self.chain.tail() == Some(self.me);
-        if learns && self.complete {
-            self.learning = Some((from, Learning::Copying));
-            store.begin_copy(self.number);
-        }
-    }
-
-    /// Sends a part of the copy that is being made. False where there is none.
-    pub(crate) fn copy(&mut self, store: &mut impl Store, out: &mut Out) -> bool {
-        let (slot, since, seq) = (self.number, self.since(), self.seq);
-        let all = self.confirmed;
-        let Some((learner, learning)) = &mut self.learning else {
-            return false;
-        };
-        if *learning != Learning::Copying {
-            return false;
-        }
-        let message = match store.copy(slot) {
-            Some(chunk) => Message::Copy { slot, since, chunk },
-            None => {
-                *learning = Learning::Following;
-                Message::Copied {
-                    slot,
-                    since,
-                    all,
-                    seq,
-                }
-            }
-        };
-        out.push((*learner, message));
-        true
-    }
-
-    pub(crate) fn on_copy(&mut self, from: NodeNo, chunk: &[u8], store: &mut impl Store) {
-        if self.previous() == Some(from) && !self.complete {
-            store.load(self.number, chunk);
-        }
-    }
-
-    pub(crate) fn on_copied(&mut self, from: NodeNo, all: u64, seq: u64, out: &mut Out) {
-        if self.previous() == Some(from) && !self.complete {
-            self.seq = seq;
-            self.complete = true;
-            self.confirm(all, out);
-            self.acknowledge(out);
         }
     }
 }

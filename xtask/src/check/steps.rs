@@ -180,9 +180,10 @@ fn unit(_full: bool) -> Result<Verdict> {
 fn simulate(_full: bool) -> Result<Verdict> {
     let nodes = sim::run(&sim::Args::short())?;
     let replicas = sim::run(&sim::Args::short_replicas())?;
+    let chains = sim::run(&sim::Args::short_chains())?;
     Ok(Verdict::from(
-        nodes && replicas,
-        "cargo xtask sim --seeds 1000 -- --twice, and with --replicas",
+        nodes && replicas && chains,
+        "cargo xtask sim --seeds 1000 -- --twice, and with --replicas and --chains",
     ))
 }
 

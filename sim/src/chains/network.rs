@@ -1,8 +1,8 @@
 //! Links between nodes: each direction delivers in order, late, or not at all
 //! while it is down. When it is up again, the receiver is told.
 
-use crate::message::Envelope;
 use rufous_base::rng::Rng;
+use rufous_chain::Envelope;
 use rufous_mapping::NodeNo;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,10 +1,11 @@
 //! A node of the world: a replica, lists, and a clock of its own.
 
-use super::LEASE_US;
-use crate::replica::{Replica, Store};
 use rufous_base::rng::Rng;
+use rufous_chain::{Replica, Store};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
+
+pub(super) const LEASE_US: u64 = 1_000_000;
 
 /// Keys of a slot.
 pub(super) const KEYS: u8 = 5;
@@ -101,10 +102,17 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(no: NodeNo, rng: &mut Rng) -> Self {
+    /// `drift`: by how many thousandths its clock may be wrong.
+    pub(super) fn new(no: NodeNo, drift: u64, rng: &mut Rng) -> Self {
+        // Often as wrong as may be: there the bound has to hold.
+        let rate = match rng.below(4) {
+            0 => 1000 - drift,
+            1 => 1000 + drift,
+            _ => 1000 - drift + rng.below(2 * drift + 1),
+        };
         Self {
             no,
-            replica: Replica::new(no, LEASE_US),
+            replica: Replica::new(no, LEASE_US, None),
             store: ListStore::default(),
             incarnation: 1,
             is_up: true,
@@ -112,12 +120,12 @@ impl Node {
             announced: false,
             paused_until: 0,
             offset: rng.below(1_000_000_000),
-            rate: 960 + rng.below(80),
+            rate,
         }
     }
 
     pub(super) fn clock(&self, now: u64) -> u64 {
-        self.offset + now / 1000 * self.rate
+        self.offset + now * self.rate / 1000
     }
 
     pub(super) fn runs(&self, now: u64) -> bool {
@@ -133,10 +141,10 @@ impl Node {
     }
 
     /// What was on disk is all that it had.
-    pub(super) fn start(&mut self) {
+    pub(super) fn start(&mut self, now: u64) {
         self.is_up = true;
         self.incarnation += 1;
-        let mut replica = Replica::new(self.no, LEASE_US);
+        let mut replica = Replica::new(self.no, LEASE_US, Some(self.clock(now)));
         for slot in super::SLOTS {
             if let Some(seq) = self.replica.complete_seq(slot) {
                 replica.restore(slot, seq);

@@ -1,0 +1,120 @@
+//! Clients: they append values of their own to lists, and read lists, at any
+//! node that answers.
+
+use super::SLOTS;
+use super::node::{KEYS, Node, effect};
+use super::oracle::{Operation, What};
+use rufous_base::rng::Rng;
+use rufous_chain::Store;
+use rufous_mapping::NodeNo;
+use std::collections::BTreeMap;
+
+/// Slot and key: a list.
+pub type Place = (u16, u8);
+
+/// A request that waits for what it tells of to be acknowledged.
+#[derive(Debug)]
+struct Waiting {
+    position: u64,
+    place: Place,
+    /// Which operation on the place it is.
+    operation: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    next: u32,
+    /// Counts whatever clients do.
+    time: u64,
+    waiting: BTreeMap<NodeNo, Vec<Waiting>>,
+    pub(super) operations: BTreeMap<Place, Vec<Operation>>,
+    pub(super) acknowledged: u64,
+    pub(super) reads: u64,
+    pub(super) hash: u64,
+    pub(super) stop: bool,
+}
+
+impl Clients {
+    /// Sends a request to a node, which answers it, or does not.
+    pub(super) fn act(&mut self, node: &mut Node, local: u64, rng: &mut Rng) {
+        let slot = SLOTS[rng.below(3) as usize];
+        let key = rng.below(u64::from(KEYS)) as u8;
+        if self.stop || rng.below(3) != 0 {
+            return;
+        }
+        let (replica, store) = (&mut node.replica, &mut node.store);
+        let serves = replica.serves(slot, local).is_ok();
+        let (position, what) = if serves && rng.below(2) == 0 {
+            self.next += 1;
+            let effect = effect(key, self.next);
+            store.apply(slot, &effect);
+            let position = replica.append(slot, effect.into(), store);
+            (position, What::Append(self.next))
+        } else if serves {
+            (replica.position(), What::Read(store.list(slot, key)))
+        } else if replica.may_read(slot, local) {
+            (0, What::Read(store.list(slot, key)))
+        } else {
+            return;
+        };
+        self.time += 1;
+        let operations = self.operations.entry((slot, key)).or_default();
+        operations.push(Operation {
+            what,
+            began: self.time,
+            ended: None,
+        });
+        self.waiting.entry(node.no).or_default().push(Waiting {
+            position,
+            place: (slot, key),
+            operation: operations.len() - 1,
+        });
+    }
+
+    /// The node has stopped: nobody knows what becomes of its requests.
+    pub(super) fn lose(&mut self, no: NodeNo) {
+        self.waiting.remove(&no);
+    }
+
+    /// Replies that may leave.
+    pub(super) fn settle(&mut self, now: u64, nodes: &mut BTreeMap<NodeNo, Node>) {
+        for (no, node) in nodes.iter_mut().filter(|(_, node)| node.runs(now)) {
+            if node.replica.take_lost() {
+                self.waiting.remove(no);
+            }
+            let settled = node.replica.settled();
+            let waiting = std::mem::take(self.waiting.entry(*no).or_default());
+            for request in waiting {
+                if request.position <= settled {
+                    self.reply(&request);
+                } else {
+                    self.waiting.entry(*no).or_default().push(request);
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, request: &Waiting) {
+        self.time += 1;
+        let operations = self.operations.entry(request.place).or_default();
+        let operation = &mut operations[request.operation];
+        operation.ended = Some(self.time);
+        let seen = match &operation.what {
+            What::Append(value) => {
+                self.acknowledged += 1;
+                u64::from(*value)
+            }
+            What::Read(list) => {
+                self.reads += 1;
+                list.iter()
+                    .fold(1 << 40, |hash, value| mixed(hash ^ u64::from(*value)))
+            }
+        };
+        self.hash = mixed(self.hash ^ seen);
+    }
+}
+
+/// A number that depends on all bits of another one.
+pub(super) fn mixed(number: u64) -> u64 {
+    Rng::new(number).next_u64()
+}
