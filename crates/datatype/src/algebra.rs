@@ -307,13 +307,6 @@ pub trait DataType: Algebra {
     /// `budget` bytes of them and at least one; returns the position after
     /// them, `None` at the end. Positions hold while the state is the same.
     fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64>;
-    /// Whether a chunk, which may come from a file, is as it stands a packed
-    /// value that is not empty. Where not, its elements may still be added one
-    /// by one.
-    fn is_packed(chunk: &[u8], tuning: &Tuning) -> bool {
-        let _ = (chunk, tuning);
-        false
-    }
     /// Adds the elements of a chunk, which may come from a file.
     fn extend(state: &mut Self::State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt>;
 }

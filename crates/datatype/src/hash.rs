@@ -438,10 +438,6 @@ impl DataType for Hash {
         view.chunk(at, budget, out)
     }
 
-    fn is_packed(chunk: &[u8], tuning: &Tuning) -> bool {
-        State::is_packed(chunk, &shape(tuning))
-    }
-
     fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
         state.extend(chunk, &shape(tuning))
     }

@@ -123,13 +123,6 @@ macro_rules! register {
                 }
             }
 
-            /// See [`DataType::is_packed`].
-            pub fn is_packed(self, chunk: &[u8], tuning: &Tuning) -> bool {
-                match self {
-                    $(Tag::$name => <$ty>::is_packed(chunk, tuning),)+
-                }
-            }
-
             /// Whether these are encoded operations.
             pub fn are_operations(self, mut ops: &[u8]) -> bool {
                 match self {

@@ -404,10 +404,6 @@ impl DataType for Set {
         view.chunk(at, budget, out)
     }
 
-    fn is_packed(chunk: &[u8], tuning: &Tuning) -> bool {
-        State::is_packed(chunk, &shape(tuning))
-    }
-
     fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
         state.extend(chunk, &shape(tuning))
     }

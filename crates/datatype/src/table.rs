@@ -362,7 +362,8 @@ impl<const WIDTH: usize> Table<WIDTH> {
         }
     }
 
-    /// See [`crate::algebra::DataType::is_packed`].
+    /// Whether a chunk, which may come from a file, is as it stands a packed
+    /// value that is not empty.
     pub fn is_packed(chunk: &[u8], shape: &Shape) -> bool {
         let packing = shape.packing;
         if chunk.is_empty() || chunk.len() > MAX_PACKED {

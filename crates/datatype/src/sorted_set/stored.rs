@@ -140,39 +140,12 @@ impl DataType for SortedSet {
         view.chunk(at, budget, out)
     }
 
-    /// Also the order of the items is looked at: equal ones, or others of one
-    /// member, there are none.
-    fn is_packed(chunk: &[u8], tuning: &Tuning) -> bool {
-        let packing = tuning.sorted_set;
-        if chunk.is_empty() || chunk.len() > MAX_PACKED {
-            return false;
-        }
-        let pack = Pack(chunk);
-        let mut seen = Distinct::new(pack, member_of, packing.entries, tuning.seed);
-        let (mut at, mut last) = (0, &[][..]);
-        while at < chunk.len() {
-            let Some((item, end)) = pack.checked_entry(at) else {
-                return false;
-            };
-            if !is_item(item) || item <= last {
-                return false;
-            }
-            let member = member_of(item);
-            // More than there may be are not new.
-            if member.len() > packing.bytes || !seen.is_new(at, member) {
-                return false;
-            }
-            (at, last) = (end, item);
-        }
-        true
-    }
-
     /// Fastest for what chunks have: items in order, and behind all that is
     /// there.
     fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
         if let State::Packed(items) = state
             && items.is_empty()
-            && Self::is_packed(chunk, tuning)
+            && is_packed(chunk, tuning)
         {
             items.extend_from_slice(chunk);
             return Ok(());
@@ -251,6 +224,33 @@ fn take_entry<'a>(from: &mut &'a [u8]) -> Result<&'a [u8], Corrupt> {
     Ok(entry)
 }
 
+/// Whether a chunk, which may come from a file, is as it stands a packed value
+/// that is not empty: its items in order, none of them twice, nor a member.
+fn is_packed(chunk: &[u8], tuning: &Tuning) -> bool {
+    let packing = tuning.sorted_set;
+    if chunk.is_empty() || chunk.len() > MAX_PACKED {
+        return false;
+    }
+    let pack = Pack(chunk);
+    let mut seen = Distinct::new(pack, member_of, packing.entries, tuning.seed);
+    let (mut at, mut last) = (0, &[][..]);
+    while at < chunk.len() {
+        let Some((item, end)) = pack.checked_entry(at) else {
+            return false;
+        };
+        if !is_item(item) || item <= last {
+            return false;
+        }
+        let member = member_of(item);
+        // More than there may be are not new.
+        if member.len() > packing.bytes || !seen.is_new(at, member) {
+            return false;
+        }
+        (at, last) = (end, item);
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,9 +267,9 @@ mod tests {
             }
             bytes
         };
-        let is = |items: &[(f64, &[u8])]| SortedSet::is_packed(&packed(items), &tuning);
+        let is = |items: &[(f64, &[u8])]| is_packed(&packed(items), &tuning);
         let three = packed(&[(-1.0, b"c"), (2.5, b""), (2.5, b"a")]);
-        assert!(SortedSet::is_packed(&three, &tuning));
+        assert!(is_packed(&three, &tuning));
         let mut state = SortedSet::empty();
         SortedSet::extend(&mut state, &three, &tuning).unwrap();
         assert_eq!(SortedSet::packed(&state), Some(&three[..]));
@@ -281,8 +281,8 @@ mod tests {
         SortedSet::extend(&mut state, &packed(&twice), &tuning).unwrap();
         assert_eq!(SortedSet::len(SortedSet::view(&state)), 1);
         // Nothing, no whole item, no score, a member that is too long.
-        assert!(!is(&[]) && !SortedSet::is_packed(&three[..three.len() - 1], &tuning));
-        assert!(!SortedSet::is_packed(&[1, 0xff], &tuning));
+        assert!(!is(&[]) && !is_packed(&three[..three.len() - 1], &tuning));
+        assert!(!is_packed(&[1, 0xff], &tuning));
         assert!(!is(&[(1.0, &[7; 65])]) && is(&[(1.0, &[7; 64])]));
         let names: Vec<[u8; 1]> = (0..129).map(|n| [n]).collect();
         let many: Vec<(f64, &[u8])> = names.iter().map(|name| (0.0, &name[..])).collect();
