@@ -10,13 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that tests start, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("redis-server", "redis-server"),
     ("tclsh", "tcl"),
     ("python3", "python3"),
     ("tar", "tar"),
+    ("etcd", "etcd-server"),
+    ("protoc", "protobuf-compiler"),
+    ("openssl", "openssl"),
 ];
 
 /// The release of Debian whose source package holds the suite, whatever this machine runs: the list

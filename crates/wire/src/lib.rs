@@ -18,6 +18,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`message`] | the messages, and what must hold of each |
+//! | [`mapping`], [`chain`] | from and to what `crates/mapping` and `crates/chain` work with |
 //! | [`frame`] | messages to bytes and back |
 //! | [`class`] | which messages do not wait for which |
 //! | [`session`] | one connection: who is there, what goes out when |
@@ -25,8 +26,10 @@
 //! | [`refused`] | why a peer is heard no more |
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod class;
 pub mod frame;
+pub mod mapping;
 pub mod message;
 pub mod peers;
 pub mod refused;

@@ -5,19 +5,15 @@ use crate::scan;
 use bytes::Bytes;
 use rufous_base::limits::{MAX_WORKERS, SLOTS};
 
-/// Members of a cluster: their numbers go into stamps beside their workers'.
-pub const MAX_MEMBERS: usize = 1024;
 /// Bytes of a node's name for ever.
 pub const ID: usize = 20;
-/// Bytes of a cluster's name, of an address, of a zone's name.
+/// Bytes of a cluster's name, and of what a refusal says.
 pub const MAX_NAME: usize = 255;
 /// Bytes of one batch of gossip, and of one part of a slot's copy: who has more
 /// to say uses more messages, so that nobody waits long behind one of them.
 pub const MAX_CHUNK: usize = 1024 * 1024;
 /// Writes in one message.
 pub const MAX_ITEMS: usize = 65_000;
-/// Members of a chain with its learner, and copies of a slot.
-pub const MAX_CHAIN: usize = 6;
 
 /// One message.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -131,6 +127,19 @@ pub struct Mapping {
     /// Who has them.
     #[prost(message, repeated, tag = "6")]
     pub chains: Vec<Chain>,
+    /// Who is in the ring. A member's own weight may be newer.
+    #[prost(message, repeated, tag = "7")]
+    pub weights: Vec<Weight>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Weight {
+    #[prost(uint32, tag = "1")]
+    pub no: u32,
+    #[prost(uint32, tag = "2")]
+    pub weight: u32,
+    #[prost(string, tag = "3")]
+    pub zone: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -304,7 +313,7 @@ impl Envelope {
         match self.body.as_ref().ok_or("a message of an unknown kind")? {
             Body::Hello(hello) => hello.check(),
             Body::Refuse(refuse) => name(&refuse.text),
-            Body::Mapping(mapping) => mapping.check(),
+            Body::Mapping(mapping) => mapping.check().map_err(|invalid| invalid.0),
             Body::Items(Items { slot, items, .. }) | Body::State(State { slot, items, .. }) => {
                 is_slot(*slot)?;
                 ensure(items.len() <= MAX_ITEMS, "too many writes at once")?;
@@ -339,59 +348,6 @@ impl Hello {
             "versions that cannot be",
         )
     }
-}
-
-impl Mapping {
-    fn check(&self) -> Result<(), &'static str> {
-        ensure(self.members.len() <= MAX_MEMBERS, "too many members")?;
-        let rise = self.members.windows(2).all(|pair| pair[0].no < pair[1].no);
-        let below = self.members.last().is_none_or(|last| last.no < self.next);
-        ensure(
-            rise && below && self.next <= u32::from(u16::MAX),
-            "members that are not in order",
-        )?;
-        for member in &self.members {
-            ensure(member.id.len() == ID, "a node's id of the wrong length")?;
-            let names = [&member.peer, &member.plain, &member.cluster, &member.zone];
-            names.into_iter().try_for_each(|text| name(text))?;
-            ensure(member.weight <= u32::from(u16::MAX), "too large a weight")?;
-        }
-        ensure(
-            self.copies as usize <= MAX_CHAIN,
-            "too many copies of a slot",
-        )?;
-        follow(self.ring.iter().map(|range| range.until))?;
-        follow(self.chains.iter().map(|range| range.until))?;
-        for range in &self.ring {
-            self.are_members(&range.nodes)?;
-        }
-        for range in &self.chains {
-            let learner = range.learner.as_slice();
-            self.are_members(&[&range.members, learner].concat())?;
-        }
-        Ok(())
-    }
-
-    fn are_members(&self, nodes: &[u32]) -> Result<(), &'static str> {
-        ensure(nodes.len() <= MAX_CHAIN, "too long a chain")?;
-        let twice = |(at, no)| nodes[..at].contains(no);
-        ensure(
-            !nodes.iter().enumerate().any(twice),
-            "a chain with somebody twice",
-        )?;
-        let known = |no: &u32| self.members.binary_search_by_key(no, |m| m.no).is_ok();
-        ensure(nodes.iter().all(known), "a chain of who is no member")
-    }
-}
-
-/// Ranges that cover all slots, one behind the other.
-fn follow(untils: impl Iterator<Item = u32>) -> Result<(), &'static str> {
-    let mut start = 0;
-    for until in untils {
-        ensure(start < until, "ranges that do not follow one another")?;
-        start = until;
-    }
-    ensure(start as usize == SLOTS, "ranges of not all slots")
 }
 
 fn is_slot(slot: u32) -> Result<(), &'static str> {

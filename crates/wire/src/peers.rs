@@ -1,7 +1,8 @@
 //! Who is connected: what tells two nodes with one id apart.
 
-use crate::message::{Hello, ID, MAX_MEMBERS};
+use crate::message::{Hello, ID};
 use crate::refused::Refused;
+use rufous_mapping::member::MAX_MEMBERS;
 use std::collections::BTreeMap;
 
 /// A node's name for ever.

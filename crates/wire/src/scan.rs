@@ -31,7 +31,7 @@ pub(crate) fn is_bounded(envelope: &[u8]) -> bool {
     true
 }
 
-fn has_few(body: &[u8]) -> bool {
+pub(crate) fn has_few(body: &[u8]) -> bool {
     let mut count = 0;
     Fields { rest: body }.all(|field| {
         count += 1;

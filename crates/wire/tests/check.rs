@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use rufous_wire::message::*;
-use rufous_wire::{Body, Envelope};
+use rufous_wire::{Body, Class, Envelope};
 
 fn golden(name: &str) -> Envelope {
     let all = common::all();
@@ -20,11 +20,15 @@ fn check(name: &str, expected: &str, change: fn(&mut Envelope)) {
     assert_eq!(envelope.check(), Err(expected), "{name}");
 }
 
-fn mapping(expected: &str, change: fn(&mut Mapping)) {
-    let mut mapping = match golden("mapping").body {
+fn golden_mapping() -> Mapping {
+    match golden("mapping").body {
         Some(Body::Mapping(mapping)) => mapping,
         body => panic!("{body:?}"),
-    };
+    }
+}
+
+fn mapping(expected: &str, change: fn(&mut Mapping)) {
+    let mut mapping = golden_mapping();
     change(&mut mapping);
     let envelope = common::envelope(Body::Mapping(mapping));
     assert_eq!(envelope.check(), Err(expected));
@@ -129,29 +133,69 @@ fn writes_in_one_message_are_bounded() {
 
 #[test]
 fn a_mapping_is_whole() {
-    mapping("too many members", |m| {
-        m.members = vec![Member::default(); MAX_MEMBERS + 1];
+    mapping("a member is named twice", |m| {
+        m.members[0].no = m.members[1].no;
     });
-    mapping("members that are not in order", |m| m.members.swap(0, 1));
-    mapping("members that are not in order", |m| m.next = 3);
-    mapping("members that are not in order", |m| m.next = 65536);
+    mapping("a member is twice in the ring", |m| {
+        m.weights[0].no = m.weights[1].no;
+    });
     mapping("a node's id of the wrong length", |m| {
         m.members[0].id.push(0);
     });
-    mapping("too long a name", |m| m.members[2].zone = "x".repeat(256));
-    mapping("too large a weight", |m| m.members[1].weight = 65536);
-    mapping("too many copies of a slot", |m| m.copies = 7);
-    mapping("ranges of not all slots", |m| m.ring.truncate(1));
-    mapping("ranges of not all slots", |m| m.chains.clear());
-    mapping("ranges that do not follow one another", |m| {
-        m.chains[0].until = 16384;
+    mapping("too many owners in the ring", |m| {
+        m.ring[0].nodes = vec![1; 6];
     });
-    mapping("a chain of who is no member", |m| m.ring[0].nodes[0] = 9);
-    mapping("a chain of who is no member", |m| {
+    mapping("too long a chain", |m| m.chains[0].members = vec![1; 7]);
+    let beyond = "a number beyond 65535";
+    mapping(beyond, |m| m.members[1].weight = 65536);
+    mapping(beyond, |m| m.members[1].no = 65537);
+    mapping(beyond, |m| m.weights[0].weight = 65536);
+    mapping(beyond, |m| m.next = 65536);
+    mapping(beyond, |m| m.copies = 65538);
+    mapping(beyond, |m| m.ring[1].until = 65536 + 16384);
+    mapping(beyond, |m| m.chains[1].until = 65536 + 16384);
+    mapping(beyond, |m| m.chains[0].learner = Some(65538));
+    // The mapping's own rules: one of each part.
+    mapping(
+        "ranges of the ring are not all slots, one after the other",
+        |m| {
+            m.ring.truncate(1);
+        },
+    );
+    mapping(
+        "ranges of chains are not all slots, one after the other",
+        |m| {
+            m.chains.clear();
+        },
+    );
+    mapping("who is in a chain is no member", |m| {
         m.chains[0].learner = Some(9);
     });
-    mapping("a chain with somebody twice", |m| {
-        m.chains[0].learner = Some(3);
-    });
-    mapping("too long a chain", |m| m.ring[0].nodes = vec![1; 7]);
+}
+
+#[test]
+fn mappings_and_messages_of_chains_come_back_as_they_were() {
+    let wire = golden_mapping();
+    let mapping = rufous_mapping::Mapping::try_from(&wire).expect("sound");
+    assert_eq!(Mapping::from(&mapping), wire);
+    let bytes = rufous_wire::mapping::encode(&mapping);
+    assert_eq!(rufous_wire::mapping::decode(&bytes), Ok(mapping));
+    for len in 0..bytes.len() {
+        assert!(rufous_wire::mapping::decode(&bytes[..len]).is_err());
+    }
+    let mut of_chains = 0;
+    for (name, class, envelope) in common::all() {
+        let body = envelope.body.expect("a body");
+        match rufous_chain::Message::try_from(body.clone()) {
+            Ok(message) => {
+                of_chains += 1;
+                assert_eq!(Body::from(message), body, "{name}");
+            }
+            Err(given_back) => {
+                assert_eq!(given_back, body);
+                assert!(matches!(class, Class::Control | Class::Gossip), "{name}");
+            }
+        }
+    }
+    assert_eq!(of_chains, 9);
 }

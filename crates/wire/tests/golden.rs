@@ -1,7 +1,7 @@
 //! Bytes of every kind of message, as this and earlier programs write them.
 //!
 //! A file of `golden/v<version>` never changes: nodes with that version are out
-//! there. A new version gets a folder of its own, written by
+//! there. A new version gets a folder of its own; what is missing is written by
 //! `RUFOUS_WRITE_GOLDEN=1 cargo test -p rufous-wire --test golden`.
 
 mod common;
@@ -43,8 +43,7 @@ fn messages_have_the_bytes_that_they_always_had() {
         let path = folder.join(&file);
         names.insert(file);
         let bytes = bytes(class, &envelope);
-        if writes {
-            assert!(!path.exists(), "{name} was written: it stays as it is");
+        if writes && !path.exists() {
             fs::create_dir_all(&folder).expect("a folder");
             fs::write(&path, &bytes).expect("a file");
         }

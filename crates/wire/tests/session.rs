@@ -278,6 +278,21 @@ fn what_breaks_the_rules_is_refused() {
 }
 
 #[test]
+fn fields_are_counted_before_they_take_memory() {
+    let (mut a, _) = pair();
+    let items = vec![Item::default(); 70_000];
+    let items = Items {
+        slot: 1,
+        since: 1,
+        all: 0,
+        items,
+    };
+    a.receive(&raw(1, Class::Chain, Body::Items(items)));
+    let expected = Refused::Garbage("not a message, or too many fields");
+    assert_eq!(a.refused(), Some(&expected));
+}
+
+#[test]
 fn a_stranger_is_heard_little() {
     let mut a = End::new(local(1), None);
     a.receive(&1025_u32.to_le_bytes());

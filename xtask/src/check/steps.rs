@@ -83,6 +83,12 @@ pub(super) const STEPS: &[Step] = &[
         run: unit,
     },
     Step {
+        name: "etcd",
+        about: "nodes that agree through a real etcd",
+        quick: false,
+        run: coordinating,
+    },
+    Step {
         name: "sim",
         about: "a thousand seeds in each world of the simulator, each twice",
         quick: false,
@@ -170,6 +176,37 @@ fn unit(_full: bool) -> Result<Verdict> {
         "unit",
         process::cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]),
     )?;
+    let (passed, failed) = count_tests(&finished.text);
+    Ok(Verdict::from(
+        finished.success() && passed > 0,
+        format!("{passed} tests passed, {failed} failed"),
+    ))
+}
+
+/// The client of etcd is built only on request: it needs `protoc`.
+fn coordinating(_full: bool) -> Result<Verdict> {
+    let needed = [
+        ("etcd", "etcd-server"),
+        ("protoc", "protobuf-compiler"),
+        ("openssl", "openssl"),
+    ];
+    for (program, package) in needed {
+        if process::which(program).is_none() {
+            let how = format!("no {program}: apt-get install {package}");
+            return Ok(Verdict::Skipped(how));
+        }
+    }
+    let package = ["--package", "rufous-coordinator", "--features", "etcd"];
+    let mut lint = process::cargo();
+    lint.args(["clippy", "--locked", "--all-targets"]);
+    lint.args(package).args(["--", "-D", "warnings"]);
+    if !logged("etcd-lint", &mut lint)?.success() {
+        return Ok(Verdict::Failed("clippy with the feature etcd".to_owned()));
+    }
+    let mut test = process::cargo();
+    test.args(["test", "--locked", "--no-fail-fast"])
+        .args(package);
+    let finished = logged("etcd", &mut test)?;
     let (passed, failed) = count_tests(&finished.text);
     Ok(Verdict::from(
         finished.success() && passed > 0,

@@ -8,7 +8,15 @@ use crate::project::File;
 const RULE: &str = "unwraps";
 
 /// Crates that hold input from sockets, files or the command line in their hands.
-const GUARDED: [&str; 6] = ["resp", "server", "kernel", "runtime", "command", "wire"];
+const GUARDED: [&str; 7] = [
+    "resp",
+    "server",
+    "kernel",
+    "runtime",
+    "command",
+    "wire",
+    "coordinator",
+];
 
 const PANICS: [&str; 5] = [
     ".unwrap()",

@@ -44,7 +44,13 @@ fn mapping() -> Mapping {
         born: 1,
         since: 299,
     };
+    let weight = |no| Weight {
+        no,
+        weight: 100,
+        zone: "east".to_owned(),
+    };
     Mapping {
+        weights: vec![weight(1), weight(3)],
         epoch: 300,
         copies: 2,
         next: 4,

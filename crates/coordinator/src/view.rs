@@ -1,0 +1,64 @@
+//! What is agreed on, as one node sees it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A node's name for ever.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub [u8; 20]);
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A mapping in force.
+#[derive(Clone, PartialEq, Eq)]
+pub struct State {
+    pub epoch: u64,
+    pub mapping: Vec<u8>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epoch {} ({} bytes)", self.epoch, self.mapping.len())
+    }
+}
+
+/// A node that counts as alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub id: NodeId,
+    /// Rises with every start of the node.
+    pub incarnation: u64,
+    /// What it says of itself: addresses and the like.
+    pub about: Vec<u8>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Whether what follows is kept up to date now.
+    pub is_current: bool,
+    /// Whether this node counts as alive.
+    pub is_member: bool,
+    pub state: Option<State>,
+    pub members: BTreeMap<NodeId, Member>,
+    /// Who plans: the member that has been there for longest. For a moment two
+    /// may think that they do; proposals decide.
+    pub leader: Option<NodeId>,
+}
+
+impl View {
+    pub fn epoch(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.epoch)
+    }
+
+    /// Takes a state, unless a newer one is known.
+    pub(crate) fn advance(&mut self, state: State) {
+        if state.epoch > self.epoch() {
+            self.state = Some(state);
+        }
+    }
+}

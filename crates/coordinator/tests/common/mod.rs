@@ -1,0 +1,87 @@
+//! A real etcd of one member, in a folder of its own.
+
+use rufous_coordinator::etcd::Settings;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+pub(crate) struct Server {
+    folder: tempfile::TempDir,
+    arguments: Vec<String>,
+    pub(crate) endpoint: String,
+    child: Option<Child>,
+}
+
+/// Ports that were free a moment ago.
+fn ports() -> [u16; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    listeners.map(|listener| listener.local_addr().expect("an address").port())
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with("http", &[])
+    }
+
+    pub(crate) fn start_with(scheme: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [client, peer] = ports();
+        let endpoint = format!("{scheme}://127.0.0.1:{client}");
+        let peer = format!("http://127.0.0.1:{peer}");
+        let data = folder.path().join("data").display().to_string();
+        let cluster = format!("one={peer}");
+        let all = [
+            ["--name", "one"],
+            ["--data-dir", &data],
+            ["--listen-client-urls", &endpoint],
+            ["--advertise-client-urls", &endpoint],
+            ["--listen-peer-urls", &peer],
+            ["--initial-advertise-peer-urls", &peer],
+            ["--initial-cluster", &cluster],
+        ];
+        let own = all.iter().flatten().copied();
+        let arguments = own.chain(arguments.iter().copied());
+        let mut server = Self {
+            arguments: arguments.map(str::to_owned).collect(),
+            folder,
+            endpoint,
+            child: None,
+        };
+        server.begin();
+        server
+    }
+
+    /// Starts it, or starts it again with what it had.
+    pub(crate) fn begin(&mut self) {
+        let log = self.folder.path().join("log");
+        let log = std::fs::File::options().create(true).append(true).open(log);
+        let child = Command::new("etcd")
+            .args(&self.arguments)
+            .env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH)
+            .stdout(Stdio::null())
+            .stderr(log.expect("a log"))
+            .spawn();
+        self.child = Some(child.expect("etcd (Debian: apt-get install etcd-server)"));
+    }
+
+    /// As by `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _gone = child.kill();
+            let _gone = child.wait();
+        }
+    }
+
+    pub(crate) fn settings(&self, cluster: &str) -> Settings {
+        Settings {
+            endpoints: vec![self.endpoint.clone()],
+            cluster: cluster.to_owned(),
+            ..Settings::default()
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,139 @@
+//! What replicas say to one another, as messages.
+
+use crate::message::*;
+use rufous_chain::Message;
+use std::sync::Arc;
+
+impl From<Message> for Body {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::Items {
+                slot,
+                since,
+                all,
+                items,
+            } => Self::Items(Items {
+                slot: slot.into(),
+                since,
+                all,
+                items: to_wire(items),
+            }),
+            Message::Ack { slot, since, seq } => Self::Ack(Ack {
+                slot: slot.into(),
+                since,
+                seq,
+            }),
+            Message::State {
+                slot,
+                since,
+                seq,
+                items,
+            } => Self::State(State {
+                slot: slot.into(),
+                since,
+                seq,
+                items: to_wire(items),
+            }),
+            Message::Behind { slot, since } => Self::Behind(Behind {
+                slot: slot.into(),
+                since,
+            }),
+            Message::Learn { slot, since } => Self::Learn(Learn {
+                slot: slot.into(),
+                since,
+            }),
+            Message::Copy { slot, since, chunk } => Self::Copy(Copy {
+                slot: slot.into(),
+                since,
+                chunk: chunk.into(),
+            }),
+            Message::Copied {
+                slot,
+                since,
+                all,
+                seq,
+            } => Self::Copied(Copied {
+                slot: slot.into(),
+                since,
+                all,
+                seq,
+            }),
+            Message::Ask { asked_us } => Self::Ask(Ask { asked_us }),
+            Message::Grant { asked_us } => Self::Grant(Grant { asked_us }),
+        }
+    }
+}
+
+/// A message that is about something else, or that [`Envelope::check`] would not
+/// have let through, is given back.
+impl TryFrom<Body> for Message {
+    type Error = Body;
+
+    fn try_from(body: Body) -> Result<Self, Body> {
+        let slot = match &body {
+            Body::Items(Items { slot, .. })
+            | Body::Ack(Ack { slot, .. })
+            | Body::State(State { slot, .. })
+            | Body::Behind(Behind { slot, .. })
+            | Body::Learn(Learn { slot, .. })
+            | Body::Copy(Copy { slot, .. })
+            | Body::Copied(Copied { slot, .. }) => *slot,
+            Body::Ask(_) | Body::Grant(_) => 0,
+            _ => return Err(body),
+        };
+        let Ok(slot) = u16::try_from(slot) else {
+            return Err(body);
+        };
+        Ok(match body {
+            Body::Items(m) => Self::Items {
+                slot,
+                since: m.since,
+                all: m.all,
+                items: from_wire(m.items),
+            },
+            Body::Ack(m) => Self::Ack {
+                slot,
+                since: m.since,
+                seq: m.seq,
+            },
+            Body::State(m) => Self::State {
+                slot,
+                since: m.since,
+                seq: m.seq,
+                items: from_wire(m.items),
+            },
+            Body::Behind(Behind { since, .. }) => Self::Behind { slot, since },
+            Body::Learn(Learn { since, .. }) => Self::Learn { slot, since },
+            Body::Copy(m) => Self::Copy {
+                slot,
+                since: m.since,
+                chunk: m.chunk.into(),
+            },
+            Body::Copied(m) => Self::Copied {
+                slot,
+                since: m.since,
+                all: m.all,
+                seq: m.seq,
+            },
+            Body::Ask(Ask { asked_us }) => Self::Ask { asked_us },
+            Body::Grant(Grant { asked_us }) => Self::Grant { asked_us },
+            other => return Err(other),
+        })
+    }
+}
+
+fn to_wire(items: Vec<rufous_chain::Item>) -> Vec<Item> {
+    let item = |item: rufous_chain::Item| Item {
+        seq: item.seq,
+        effect: bytes::Bytes::from_owner(item.effect),
+    };
+    items.into_iter().map(item).collect()
+}
+
+fn from_wire(items: Vec<Item>) -> Vec<rufous_chain::Item> {
+    let item = |item: Item| rufous_chain::Item {
+        seq: item.seq,
+        effect: Arc::from(&item.effect[..]),
+    };
+    items.into_iter().map(item).collect()
+}

@@ -1,0 +1,179 @@
+//! Mappings as messages, and as what a coordinator keeps. What has come from
+//! elsewhere is checked in full before anybody has it in hand.
+
+use crate::message::{ID, Mapping, Member, Owners, Weight};
+use crate::{message, scan};
+use prost::Message;
+use rufous_mapping::{Chain, Chains, Invalid, Members, NodeId, NodeNo, Ring, chains, ring};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// For who keeps mappings without looking into them.
+pub fn encode(mapping: &rufous_mapping::Mapping) -> Vec<u8> {
+    Mapping::from(mapping).encode_to_vec()
+}
+
+pub fn decode(bytes: &[u8]) -> Result<rufous_mapping::Mapping, Invalid> {
+    if !scan::has_few(bytes) {
+        return Err(Invalid("not a mapping, or too many fields"));
+    }
+    let mapping = Mapping::decode(bytes).map_err(|_| Invalid("not a mapping"))?;
+    rufous_mapping::Mapping::try_from(&mapping)
+}
+
+impl Mapping {
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        rufous_mapping::Mapping::try_from(self).map(|_| ())
+    }
+}
+
+impl From<&rufous_mapping::Mapping> for Mapping {
+    fn from(mapping: &rufous_mapping::Mapping) -> Self {
+        let members = mapping.members.iter();
+        let weights = mapping.ring.members().iter();
+        let owners = |(slots, nodes): (Range<u16>, &[NodeNo])| Owners {
+            until: slots.end.into(),
+            nodes: numbers(nodes),
+        };
+        let chain = |(slots, chain): (Range<u16>, &Chain)| message::Chain {
+            until: slots.end.into(),
+            members: numbers(&chain.members),
+            learner: chain.learner.map(|no| no.0.into()),
+            born: chain.born,
+            since: chain.since,
+        };
+        Self {
+            epoch: mapping.epoch,
+            copies: mapping.ring.copies() as u32,
+            next: mapping.next.into(),
+            members: members.map(|(no, member)| member_of(*no, member)).collect(),
+            ring: mapping.ring.ranges().map(owners).collect(),
+            chains: mapping.chains.ranges().map(chain).collect(),
+            weights: weights
+                .map(|(no, weight)| Weight {
+                    no: no.0.into(),
+                    weight: weight.weight.into(),
+                    zone: weight.zone.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
+    Member {
+        no: no.0.into(),
+        id: member.id.0.to_vec(),
+        incarnation: member.incarnation,
+        peer: member.peer.clone(),
+        plain: member.plain.clone(),
+        cluster: member.cluster.clone(),
+        zone: member.zone.clone(),
+        weight: member.weight.into(),
+        drains: member.drains,
+    }
+}
+
+impl TryFrom<&Mapping> for rufous_mapping::Mapping {
+    type Error = Invalid;
+
+    fn try_from(wire: &Mapping) -> Result<Self, Invalid> {
+        let mut members = BTreeMap::new();
+        for member in &wire.members {
+            if members
+                .insert(number(member.no)?, member_from(member)?)
+                .is_some()
+            {
+                return Err(Invalid("a member is named twice"));
+            }
+        }
+        let mut weights = BTreeMap::new();
+        for weight in &wire.weights {
+            let known = ring::Weight {
+                weight: small(weight.weight)?,
+                zone: weight.zone.clone(),
+            };
+            if weights.insert(number(weight.no)?, known).is_some() {
+                return Err(Invalid("a member is twice in the ring"));
+            }
+        }
+        let mapping = Self {
+            epoch: wire.epoch,
+            members,
+            next: small(wire.next)?,
+            ring: ring_from(wire, weights)?,
+            chains: chains_from(&wire.chains)?,
+        };
+        mapping.check()?;
+        Ok(mapping)
+    }
+}
+
+fn member_from(member: &Member) -> Result<rufous_mapping::Member, Invalid> {
+    let id = <[u8; ID]>::try_from(&member.id[..]);
+    Ok(rufous_mapping::Member {
+        id: NodeId(id.map_err(|_| Invalid("a node's id of the wrong length"))?),
+        incarnation: member.incarnation,
+        peer: member.peer.clone(),
+        plain: member.plain.clone(),
+        cluster: member.cluster.clone(),
+        zone: member.zone.clone(),
+        weight: small(member.weight)?,
+        drains: member.drains,
+    })
+}
+
+fn ring_from(wire: &Mapping, weights: BTreeMap<NodeNo, ring::Weight>) -> Result<Ring, Invalid> {
+    let mut start = 0;
+    let mut ranges = Vec::with_capacity(wire.ring.len());
+    for range in &wire.ring {
+        let slots = start..small(range.until)?;
+        start = slots.end;
+        if range.nodes.len() > ring::MAX_COPIES {
+            return Err(Invalid("too many owners in the ring"));
+        }
+        ranges.push((slots, nodes(&range.nodes)?));
+    }
+    let copies = usize::from(small(wire.copies)?);
+    let ranges = ranges
+        .iter()
+        .map(|(slots, nodes)| (slots.clone(), &nodes[..]));
+    Ring::of_parts(copies, weights, ranges)
+}
+
+fn chains_from(wire: &[message::Chain]) -> Result<Chains, Invalid> {
+    let mut start = 0;
+    let mut ranges = Vec::with_capacity(wire.len());
+    for range in wire {
+        let slots = start..small(range.until)?;
+        start = slots.end;
+        if range.members.len() > chains::MAX_CHAIN {
+            return Err(Invalid("too long a chain"));
+        }
+        let members = Members::of(&nodes(&range.members)?);
+        let chain = Chain {
+            members: members.ok_or(Invalid("too long a chain"))?,
+            learner: range.learner.map(number).transpose()?,
+            born: range.born,
+            since: range.since,
+        };
+        ranges.push((slots, chain));
+    }
+    Chains::of_ranges(ranges)
+}
+
+fn numbers(nodes: &[NodeNo]) -> Vec<u32> {
+    nodes.iter().map(|no| no.0.into()).collect()
+}
+
+fn nodes(numbers: &[u32]) -> Result<Vec<NodeNo>, Invalid> {
+    numbers.iter().copied().map(number).collect()
+}
+
+fn number(no: u32) -> Result<NodeNo, Invalid> {
+    small(no).map(NodeNo)
+}
+
+fn small(number: u32) -> Result<u16, Invalid> {
+    u16::try_from(number).map_err(|_| Invalid("a number beyond 65535"))
+}
