@@ -6,6 +6,7 @@
 //! byte, the database, and parts whose lengths are varints (docs/format).
 
 use rufous_datatype::object::Tag;
+use rufous_lattice::Stamp;
 use std::fmt;
 
 /// One change. Applied in order to what was there before, from an empty shard on.
@@ -102,6 +103,14 @@ pub enum Effect<'a> {
     Horizon {
         time: u64,
     },
+    /// What was written to the replicas of the key below this stamp, when they
+    /// were of this type, has gone for good, and the writer has forgotten that.
+    Gone {
+        db: u8,
+        key: &'a [u8],
+        tag: Tag,
+        cut: Stamp,
+    },
 }
 
 /// Bytes that are no effect.
@@ -134,6 +143,7 @@ const MOVE: u8 = 15;
 const COPY: u8 = 16;
 const KEYSPACES: u8 = 17;
 const HORIZON: u8 = 18;
+const GONE: u8 = 19;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -172,6 +182,13 @@ impl<'a> Effect<'a> {
             Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
+            Effect::Gone { db, key, tag, cut } => {
+                out.extend_from_slice(&[GONE, db]);
+                put_varint(out, key.len() as u64);
+                out.extend_from_slice(key);
+                out.push(tag as u8);
+                out.extend_from_slice(&cut.to_bytes());
+            }
             Effect::Keyspaces { .. } | Effect::Horizon { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
@@ -221,6 +238,15 @@ impl<'a> Effect<'a> {
         }
         if tag == KEYSPACES || tag == HORIZON {
             return Self::decode_other(tag, from);
+        }
+        if tag == GONE {
+            let len = varint(from)?;
+            let key = slice(from, len)?;
+            let tag = Tag::from_byte(byte(from)?).ok_or(NotAnEffect)?;
+            let (&cut, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
+            *from = rest;
+            let cut = Stamp::from_bytes(cut);
+            return Ok(Effect::Gone { db, key, tag, cut });
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
@@ -350,6 +376,7 @@ impl<'a> Effect<'a> {
             | Effect::Expire { db, key, .. }
             | Effect::Update { db, key, .. }
             | Effect::Put { db, key, .. }
+            | Effect::Gone { db, key, .. }
             | Effect::More { db, key, .. } => (Some((db, key)), None),
             Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
                 (Some((db, key)), Some((to_db, to)))

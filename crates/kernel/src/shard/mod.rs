@@ -48,6 +48,7 @@ pub mod convert;
 mod db;
 mod elsewhere;
 mod expiry;
+mod gone;
 mod graves;
 mod held;
 mod index;

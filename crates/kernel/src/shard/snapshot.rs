@@ -17,6 +17,7 @@
 use super::Shard;
 use super::change::PUT_CHUNK;
 use super::db::Db;
+use super::gone::leave_out;
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
 use crate::durable::effect::Effect;
@@ -24,6 +25,7 @@ use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
 use rufous_base::Garbage;
 use rufous_datatype::object::Object;
+use rufous_lattice::Stamp;
 use std::hint::black_box;
 
 /// What looking at a record costs of a step's budget, apart from its bytes:
@@ -58,6 +60,8 @@ struct Rest {
     key: Box<[u8]>,
     object: Object,
     at: u64,
+    /// What was written below has gone.
+    gone: Stamp,
 }
 
 /// Chunks end with the element that makes them so long.
@@ -74,6 +78,7 @@ impl Rest {
         let next = self.object.chunk(self.at, budget, &mut chunk);
         marks::hit(Mark::SavedOn);
         note_length(&chunk);
+        leave_out(self.object.tag(), self.gone, &mut chunk);
         if !planted::is(Planted::SnapshotLosesChunk) {
             Effect::More {
                 db: self.db,
@@ -91,7 +96,7 @@ impl Rest {
 /// Writes the first of a value of a type; what is large comes later.
 fn put(
     (db, key): (u8, &[u8]),
-    value: Any<'_>,
+    (value, gone): (Any<'_>, Stamp),
     expire_at: Option<u64>,
     out: &mut Vec<u8>,
     rest: &mut Vec<Rest>,
@@ -99,6 +104,7 @@ fn put(
     let Some(tag) = value.tag() else { return };
     let mut chunk = Vec::new();
     let next = value.chunk(0, FIRST_CHUNK, &mut chunk);
+    leave_out(tag, gone, &mut chunk);
     Effect::Put {
         db,
         key,
@@ -113,6 +119,7 @@ fn put(
             key: key.into(),
             object: object.clone(),
             at,
+            gone,
         });
     }
 }
@@ -157,6 +164,7 @@ impl Db {
     fn write_out(&mut self, handle: u32, out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
         let (item, db) = (self.item(handle), self.cut);
         let expire_at = item.expire_at;
+        let gone = item.value.gone(self.cut_horizon);
         match item.value.tag() {
             None => Effect::Set {
                 db,
@@ -165,7 +173,7 @@ impl Db {
                 expire_at,
             }
             .encode(out),
-            Some(_) => put((db, item.key), item.value, expire_at, out, rest),
+            Some(_) => put((db, item.key), (item.value, gone), expire_at, out, rest),
         }
         record::put_parity(self.arena.get_mut(handle), self.parity);
     }
@@ -183,7 +191,8 @@ impl Db {
 
     fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
         if let Some(object) = self.graves.get(key) {
-            put((self.cut, key), Any::of_object(&object), None, out, rest);
+            let value = (Any::of_object(&object), object.gone(self.cut_horizon));
+            put((self.cut, key), value, None, out, rest);
         }
         self.graves.put_parity(key, self.parity);
     }
@@ -279,6 +288,7 @@ impl Shard {
         for db in &mut self.dbs {
             db.parity ^= PARITY;
             db.cut = db.number;
+            db.cut_horizon = self.env.horizon;
             db.walk = (db.len() > 0).then_some(0);
             db.graves.walk = (db.graves.len() > 0).then(Box::default);
         }

@@ -24,6 +24,10 @@ pub trait Element: Debug + Sized + 'static {
     fn nothing(cut: Stamp) -> Self::Value;
     /// No stamp in it is newer.
     fn newest(value: &Self::Value) -> Stamp;
+    /// What is left without what was written below the stamp.
+    fn since(value: Self::Value, cut: Stamp) -> Option<Self::Value> {
+        (Self::newest(&value) >= cut).then_some(value)
+    }
     /// A delta that removes what is there.
     fn removal(value: &Self::Value, stamp: Stamp) -> Self::Value;
     /// The stamp of a value that is one write and shown, and nothing else.

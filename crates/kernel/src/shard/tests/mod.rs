@@ -2,6 +2,7 @@
 
 mod collections;
 mod converted;
+mod gone;
 mod guarantees;
 mod journal;
 mod lattice;
