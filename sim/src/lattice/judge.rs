@@ -5,6 +5,7 @@
 //! lost it. What a sure one did counts; what another did may or may not.
 
 use super::act::{Act, Deed};
+use super::cleared::Cleared;
 use super::{Kind, Lattice, Thing, View};
 use crate::clock::Clock;
 use crate::history::Epoch;
@@ -148,7 +149,7 @@ impl Lattice {
     /// One client has counted and cleared, one after the other: what that may
     /// have come to.
     fn judge_cleared(&self, key: usize, sum: i64, world: &Judged<'_>) -> Result<(), String> {
-        let mut sums = BTreeSet::from([0]);
+        let mut all = Cleared::new();
         let mut last: Option<&Act> = None;
         let own: Vec<_> = self.deeds(key).collect();
         for next in own.iter().map(Some).chain([None]) {
@@ -158,19 +159,20 @@ impl Lattice {
                 !before && !after
             };
             if self.flushes_of(key).any(|(_, flush)| between(flush)) {
-                sums.insert(0);
+                all.may_be_cleared();
             }
             let Some((_, act, deed)) = next else { break };
-            let done: BTreeSet<i64> = match deed {
-                Deed::Count { by, .. } => sums.iter().map(|sum| sum + by).collect(),
-                _ => BTreeSet::from([0]),
+            let deed = match deed {
+                Deed::Count { by, .. } => Some(*by),
+                _ => None,
             };
             match act.is_sure(world.epochs) {
-                true => sums = done,
-                false => sums.extend(done),
+                true => all.did(deed),
+                false => all.may_do(deed),
             }
             last = Some(act);
         }
+        let sums = all.sums();
         match sums.contains(&sum) {
             true => Ok(()),
             false => Err(format!(

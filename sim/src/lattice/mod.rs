@@ -15,6 +15,7 @@
 mod act;
 mod answer;
 mod ask;
+mod cleared;
 mod judge;
 mod note;
 mod session;
