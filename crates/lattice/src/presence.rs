@@ -109,7 +109,7 @@ impl Presence {
     }
 
     /// What is left without what was added below this stamp; nothing, where
-    /// nothing was added or removed since.
+    /// nothing was added with it or since, or removed since.
     #[must_use]
     pub fn since(&self, cut: Stamp) -> Option<Self> {
         let kept = self.entries.iter().filter_map(|entry| match entry {
@@ -124,7 +124,8 @@ impl Presence {
             last_removal: self.last_removal,
             entries: kept.collect(),
         };
-        (!left.entries.is_empty() && left.newest() >= cut).then_some(left)
+        let newest = left.newest();
+        (newest > cut || newest == cut && left.is_there()).then_some(left)
     }
 
     /// No stamp in it is newer.

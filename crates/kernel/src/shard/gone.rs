@@ -43,17 +43,13 @@ impl Env {
     }
 }
 
-/// Up to where a grave that is forgotten had anything. Where strings lie there is
-/// nothing to say: a later string says more, and other types take their place.
+/// The last that a grave which is forgotten had. Counts that began on it have its
+/// stamp, and stay. Where strings lie there is nothing to say: a later string
+/// says more, and other types take their place.
 pub(super) fn end_of(object: &Object, horizon: u64) -> Stamp {
-    let newest = Stamp {
-        replica: u16::MAX,
-        step: u16::MAX,
-        ..object.newest()
-    };
     match object.tag() {
         Tag::Register => Stamp::ZERO,
-        _ => newest.max(object.gone(horizon)),
+        _ => object.newest().max(object.gone(horizon)),
     }
 }
 
@@ -127,7 +123,7 @@ impl Shard {
             debug_assert!(done.is_ok(), "a value's chunks are parts of it");
         }
         at.drop_replica(key, &mut self.env);
-        if object.newest() < cut {
+        if object.newest() < cut || object.is_empty() && object.newest() == cut {
             // A deadline of then, at most.
             return;
         }

@@ -100,9 +100,10 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// What is left without what was added below the stamp, if anything is.
+    /// What is left without what was added below the stamp, or removed with it,
+    /// if anything is.
     pub(super) fn since(&self, cut: Stamp) -> Option<Vec<u8>> {
-        let is_kept = self.stamp >= cut;
+        let is_kept = self.stamp > cut || self.stamp == cut && self.is_there;
         let stamp = if is_kept { self.stamp } else { Stamp::ZERO };
         let is_there = is_kept && self.is_there;
         if !is_there && stamp == Stamp::ZERO && self.deadline == Deadline::default() {
