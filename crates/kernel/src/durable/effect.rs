@@ -171,25 +171,16 @@ impl<'a> Effect<'a> {
                 parts(out, WRITE, db, key, bytes);
                 out.extend_from_slice(&at.to_le_bytes());
             }
-            Effect::Expire {
-                db,
-                key,
-                at: Some(at),
-            } => {
-                parts(out, EXPIRE, db, key, &[]);
-                out.extend_from_slice(&at.to_le_bytes());
+            Effect::Expire { db, key, at } => {
+                let kind = at.map_or(PERSIST, |_| EXPIRE);
+                parts(out, kind, db, key, &[]);
+                out.extend(at.into_iter().flat_map(u64::to_le_bytes));
             }
-            Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
-            Effect::Gone { db, key, tag, cut } => {
-                out.extend_from_slice(&[GONE, db]);
-                put_varint(out, key.len() as u64);
-                out.extend_from_slice(key);
-                out.push(tag as u8);
-                out.extend_from_slice(&cut.to_bytes());
+            Effect::Keyspaces { .. } | Effect::Horizon { .. } | Effect::Gone { .. } => {
+                self.encode_other(out);
             }
-            Effect::Keyspaces { .. } | Effect::Horizon { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
                 db,
@@ -236,17 +227,8 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if tag == KEYSPACES || tag == HORIZON {
-            return Self::decode_other(tag, from);
-        }
-        if tag == GONE {
-            let len = varint(from)?;
-            let key = slice(from, len)?;
-            let tag = Tag::from_byte(byte(from)?).ok_or(NotAnEffect)?;
-            let (&cut, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
-            *from = rest;
-            let cut = Stamp::from_bytes(cut);
-            return Ok(Effect::Gone { db, key, tag, cut });
+        if matches!(tag, KEYSPACES | HORIZON | GONE) {
+            return Self::decode_other((tag, db), from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
@@ -306,7 +288,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// What is about no database.
+    /// What is no change of one key.
     fn encode_other(&self, out: &mut Vec<u8>) {
         match *self {
             Effect::Keyspaces { bytes } => {
@@ -318,17 +300,31 @@ impl<'a> Effect<'a> {
                 out.extend_from_slice(&[HORIZON, 0]);
                 put_varint(out, time);
             }
+            Effect::Gone { db, key, tag, cut } => {
+                out.extend_from_slice(&[GONE, db]);
+                put_varint(out, key.len() as u64);
+                out.extend_from_slice(key);
+                out.push(tag as u8);
+                out.extend_from_slice(&cut.to_bytes());
+            }
             _ => {}
         }
     }
 
-    fn decode_other(tag: u8, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+    fn decode_other((kind, db): (u8, u8), from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let number = varint(from)?;
-        if tag == HORIZON {
+        if kind == HORIZON {
             return Ok(Effect::Horizon { time: number });
         }
         let bytes = slice(from, number)?;
-        Ok(Effect::Keyspaces { bytes })
+        if kind == KEYSPACES {
+            return Ok(Effect::Keyspaces { bytes });
+        }
+        let (key, tag) = (bytes, Tag::from_byte(byte(from)?).ok_or(NotAnEffect)?);
+        let (&cut, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
+        *from = rest;
+        let cut = Stamp::from_bytes(cut);
+        Ok(Effect::Gone { db, key, tag, cut })
     }
 
     fn decode_typed(
