@@ -154,34 +154,6 @@ macro_rules! register {
                 Ok(())
             }
 
-            /// Encoded operations without what they have written below the
-            /// stamp, and has gone for good: see [`Object::gone`].
-            pub fn since(self, mut ops: &[u8], cut: Stamp) -> Result<Vec<u8>, Corrupt> {
-                let mut left = Vec::new();
-                match self {
-                    $(Tag::$name => while !ops.is_empty() {
-                        let all = ops;
-                        let op = <$ty>::decode(&mut ops)?;
-                        match <$ty>::REPLICAS.and_then(|replicas| replicas.past) {
-                            Some(past) => (past.since)(&op, cut, &mut left),
-                            None => left.extend_from_slice(&all[..all.len() - ops.len()]),
-                        }
-                    },)+
-                }
-                Ok(left)
-            }
-
-            /// See [`Object::gone`], of a packed value.
-            pub fn packed_gone(self, bytes: &[u8], horizon: u64) -> Stamp {
-                match self {
-                    $(Tag::$name => <$ty>::REPLICAS
-                        .and_then(|replicas| replicas.past)
-                        .map_or(Stamp::ZERO, |past| {
-                            (past.gone)(<$ty>::packed_view(bytes), horizon)
-                        }),)+
-                }
-            }
-
             /// See [`DataType::chunk`].
             pub fn packed_chunk(self, bytes: &[u8], at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
                 match self {
@@ -378,16 +350,6 @@ macro_rules! register {
                     $(Object::$name(state) => if let Some(replicas) = <$ty>::REPLICAS {
                         (replicas.expiry.pass)(state, ops);
                     },)+
-                }
-            }
-
-            /// What was written below this stamp has gone with a deadline, and
-            /// for good, where everybody has heard of all up to the horizon.
-            pub fn gone(&self, horizon: u64) -> Stamp {
-                match self {
-                    $(Object::$name(state) => <$ty>::REPLICAS
-                        .and_then(|replicas| replicas.past)
-                        .map_or(Stamp::ZERO, |past| (past.gone)(<$ty>::view(state), horizon)),)+
                 }
             }
 

@@ -55,19 +55,6 @@ impl Deadline {
         self.newest().time.max(at)
     }
 
-    /// What was written below has gone for good, once everybody has heard of all
-    /// up to this time of a stamp: nobody can have extended a deadline that had
-    /// come by then.
-    pub fn gone(self, horizon: u64) -> Stamp {
-        let has_come = self.at > 0 && time_of(self.at) <= horizon;
-        let Self { cut, .. } = if has_come { self.passed() } else { self };
-        if cut.time <= horizon {
-            cut
-        } else {
-            Stamp::ZERO
-        }
-    }
-
     /// Sets another one, or with 0 none. The stamp is that of a write.
     ///
     /// A time that the clock of the stamps has passed has come, whatever real
@@ -210,17 +197,6 @@ mod tests {
         // By the clock of the stamps it should have known.
         let late = set.set(stamp(2000 << COUNTER_BITS), 0);
         assert_eq!(late.cut().unix_us(), 2000);
-    }
-
-    #[test]
-    fn what_has_gone_is_known_to_all_when_the_horizon_has_passed_the_cut() {
-        let time = 2000 << COUNTER_BITS;
-        let set = Deadline::default().set(stamp(1), 2);
-        for deadline in [set, set.passed()] {
-            assert_eq!(deadline.gone(time - 1), Stamp::ZERO);
-            assert_eq!(deadline.gone(time), set.passed().cut());
-        }
-        assert_eq!(Deadline::default().gone(u64::MAX), Stamp::ZERO);
     }
 
     #[test]

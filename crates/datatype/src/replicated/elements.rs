@@ -42,7 +42,7 @@ pub use state::{Inner, State, View};
 use parts::Parts;
 use state::PlainState;
 
-use super::{Expiry, MakeWay, Past, Replicas, Writer};
+use super::{Expiry, MakeWay, Replicas, Writer};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::pack::{self, Pack};
 use crate::table;
@@ -369,18 +369,6 @@ impl<E: Element> DataType for Elements<E> {
             run: |state, sent, horizon| {
                 let sent = Parts::<E>::of(sent);
                 state.change::<E, _>(|inner| inner.make_way::<E>(sent, horizon));
-            },
-        }),
-        past: Some(Past {
-            gone: |view, horizon| deadline_of(view).gone(horizon),
-            since: |op, cut, ops| match *op {
-                Op::Merge { name, delta } => {
-                    let value = E::Value::decode(delta).ok();
-                    if let Some(value) = value.and_then(|value| E::since(value, cut)) {
-                        tell(name, &value, ops);
-                    }
-                }
-                Op::Expire { .. } => Self::encode(op, ops),
             },
         }),
         adds_to_nothing: |op| {

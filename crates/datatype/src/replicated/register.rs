@@ -220,7 +220,6 @@ impl DataType for Register {
             pass: |state, ops| expire(state.view(), ops),
         },
         make_way: None,
-        past: None,
         adds_to_nothing: |Op::Merge { delta }| {
             let adds = delta.first() == Some(&form::COUNTED);
             (adds && packed_stamp(delta) == Stamp::ZERO).then_some(b"")

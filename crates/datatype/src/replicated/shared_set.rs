@@ -35,11 +35,6 @@ impl Element for Member {
         value.newest()
     }
 
-    /// Replica by replica.
-    fn since(value: Presence, cut: Stamp) -> Option<Presence> {
-        value.since(cut)
-    }
-
     fn removal(value: &Presence, stamp: Stamp) -> Presence {
         value.removal(stamp)
     }

@@ -6,7 +6,6 @@
 //! byte, the database, and parts whose lengths are varints (docs/format).
 
 use rufous_datatype::object::Tag;
-use rufous_lattice::Stamp;
 use std::fmt;
 
 /// One change. Applied in order to what was there before, from an empty shard on.
@@ -103,14 +102,6 @@ pub enum Effect<'a> {
     Horizon {
         time: u64,
     },
-    /// What was written to the replicas of the key below this stamp, when they
-    /// were of this type, has gone for good, and the writer has forgotten that.
-    Gone {
-        db: u8,
-        key: &'a [u8],
-        tag: Tag,
-        cut: Stamp,
-    },
 }
 
 /// Bytes that are no effect.
@@ -143,7 +134,6 @@ const MOVE: u8 = 15;
 const COPY: u8 = 16;
 const KEYSPACES: u8 = 17;
 const HORIZON: u8 = 18;
-const GONE: u8 = 19;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -171,16 +161,18 @@ impl<'a> Effect<'a> {
                 parts(out, WRITE, db, key, bytes);
                 out.extend_from_slice(&at.to_le_bytes());
             }
-            Effect::Expire { db, key, at } => {
-                let kind = at.map_or(PERSIST, |_| EXPIRE);
-                parts(out, kind, db, key, &[]);
-                out.extend(at.into_iter().flat_map(u64::to_le_bytes));
+            Effect::Expire {
+                db,
+                key,
+                at: Some(at),
+            } => {
+                parts(out, EXPIRE, db, key, &[]);
+                out.extend_from_slice(&at.to_le_bytes());
             }
+            Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
-            Effect::Keyspaces { .. } | Effect::Horizon { .. } | Effect::Gone { .. } => {
-                self.encode_other(out);
-            }
+            Effect::Keyspaces { .. } | Effect::Horizon { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
                 db,
@@ -227,8 +219,8 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if matches!(tag, KEYSPACES | HORIZON | GONE) {
-            return Self::decode_other((tag, db), from);
+        if tag == KEYSPACES || tag == HORIZON {
+            return Self::decode_other(tag, from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
@@ -288,7 +280,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// What is no change of one key.
+    /// What is about no database.
     fn encode_other(&self, out: &mut Vec<u8>) {
         match *self {
             Effect::Keyspaces { bytes } => {
@@ -300,31 +292,17 @@ impl<'a> Effect<'a> {
                 out.extend_from_slice(&[HORIZON, 0]);
                 put_varint(out, time);
             }
-            Effect::Gone { db, key, tag, cut } => {
-                out.extend_from_slice(&[GONE, db]);
-                put_varint(out, key.len() as u64);
-                out.extend_from_slice(key);
-                out.push(tag as u8);
-                out.extend_from_slice(&cut.to_bytes());
-            }
             _ => {}
         }
     }
 
-    fn decode_other((kind, db): (u8, u8), from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+    fn decode_other(tag: u8, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let number = varint(from)?;
-        if kind == HORIZON {
+        if tag == HORIZON {
             return Ok(Effect::Horizon { time: number });
         }
         let bytes = slice(from, number)?;
-        if kind == KEYSPACES {
-            return Ok(Effect::Keyspaces { bytes });
-        }
-        let (key, tag) = (bytes, Tag::from_byte(byte(from)?).ok_or(NotAnEffect)?);
-        let (&cut, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
-        *from = rest;
-        let cut = Stamp::from_bytes(cut);
-        Ok(Effect::Gone { db, key, tag, cut })
+        Ok(Effect::Keyspaces { bytes })
     }
 
     fn decode_typed(
@@ -372,7 +350,6 @@ impl<'a> Effect<'a> {
             | Effect::Expire { db, key, .. }
             | Effect::Update { db, key, .. }
             | Effect::Put { db, key, .. }
-            | Effect::Gone { db, key, .. }
             | Effect::More { db, key, .. } => (Some((db, key)), None),
             Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
                 (Some((db, key)), Some((to_db, to)))

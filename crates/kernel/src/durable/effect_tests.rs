@@ -45,12 +45,6 @@ fn samples() -> Vec<Effect<'static>> {
         Effect::Keyspaces { bytes: b"table" },
         Effect::Horizon { time: 0 },
         Effect::Horizon { time: u64::MAX },
-        Effect::Gone {
-            db: 3,
-            key: b"key",
-            tag: Tag::SharedSet,
-            cut: Stamp::from_bytes([7; Stamp::SIZE]),
-        },
         Effect::SwapDb { a: 0, b: 15 },
     ]
     .into_iter()
@@ -146,21 +140,4 @@ fn golden_bytes_of_a_horizon() {
     let mut out = Vec::new();
     Effect::Horizon { time: 300 }.encode(&mut out);
     assert_eq!(out, [0x12, 0, 0xac, 0x02]);
-}
-
-#[test]
-fn golden_bytes_of_what_has_gone() {
-    let (db, key) = (2, &b"k"[..]);
-    let cut = Stamp {
-        time: 300,
-        replica: 4,
-        step: 5,
-    };
-    let mut out = Vec::new();
-    let tag = Tag::SharedSet;
-    Effect::Gone { db, key, tag, cut }.encode(&mut out);
-    let stamp = [0, 0, 0, 0, 0, 0, 1, 0x2c, 0, 4, 0, 5];
-    assert_eq!(out, [&[0x13, 2, 1, b'k', 11][..], &stamp].concat());
-    out.pop();
-    assert_eq!(Effect::decode(&mut &out[..]), Err(NotAnEffect));
 }

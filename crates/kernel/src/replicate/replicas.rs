@@ -15,8 +15,6 @@
 //! 4. Whatever was merged is below the stamps of later writes here.
 
 mod drained;
-#[cfg(test)]
-mod promise_tests;
 
 use super::batch::{Batch, Body, Item, Items, Report};
 use super::changeset::Changeset;
@@ -254,15 +252,12 @@ impl Replicas {
             least: self.heard.least(),
             horizon: self.heard.horizon(),
         };
+        if !self.keeps_all {
+            shard.set_horizon(said.horizon);
+        }
         for &(upto, least) in self.promises.values() {
             said.upto = said.upto.min(upto);
             said.least = said.least.min(least);
-            // What was read for a command knows no more than that, and what was
-            // made of it is still to come.
-            said.horizon = said.horizon.min(least);
-        }
-        if !self.keeps_all {
-            shard.set_horizon(said.horizon);
         }
         self.figures.updates += changes.updates();
         self.figures.sent_keys += changes.len() as u64;

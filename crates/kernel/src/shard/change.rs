@@ -465,11 +465,11 @@ impl Shard {
         true
     }
 
-    /// Empties a database. Logs may have more of replicas than it has.
+    /// Empties a database. Its data becomes garbage as a whole.
     pub fn flush(&mut self, db: usize) {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;
-        if self.env.keying.is_some() || !self.dbs[db].is_void() {
+        if !self.dbs[db].is_void() {
             self.env.write(&Effect::FlushDb { db: db as u8 });
             self.touch_all(db, db, db);
             self.env.changes.forget_db(db as u8);

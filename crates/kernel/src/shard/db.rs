@@ -33,8 +33,6 @@ pub(super) struct Db {
     pub(super) parity: u8,
     /// Its number at the last cut.
     pub(super) cut: u8,
-    /// Of all up to this time of a stamp everybody had heard by then.
-    pub(super) cut_horizon: u64,
     /// The hash from which on there may be records of the other parity.
     pub(super) walk: Option<u32>,
     pub(super) index: Index,

@@ -13,9 +13,6 @@
 //! replica of the key brings them back ([`Shard::bring_back`]): what is not
 //! newer than a count's note makes way for it, what is newer has taken it away.
 //!
-//! Apart from that it keeps what files say of what is gone for good (see
-//! `gone`), and what such keys had later as values of other types.
-//!
 //! Of one file the last of what was added to an element counts, as it says all.
 //! Of several files all that no stamp has taken away is of one life of the
 //! element, and merges. So it is bounded by what the files' keys have.
@@ -25,14 +22,10 @@ use super::types::Key;
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::planted::{self, Planted};
 use rufous_base::Now;
-use rufous_datatype::algebra::Tuning;
-use rufous_datatype::object::{Object, Tag};
+use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::says_all;
 use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
-
-/// Database, key.
-type At = (u8, Box<[u8]>);
 
 /// Database, key, type, element.
 type Name = (u8, Box<[u8]>, Tag, Box<[u8]>);
@@ -51,10 +44,6 @@ pub struct Held {
     pub(super) workers: usize,
     horizon: u64,
     counts: BTreeMap<Name, Vec<Count>>,
-    /// Of keys of a type, below which stamp everything has gone: see `gone`.
-    gone: BTreeMap<At, (Tag, Stamp)>,
-    /// What such keys had later, as values of other types.
-    others: BTreeMap<At, Object>,
 }
 
 impl Held {
@@ -65,56 +54,6 @@ impl Held {
 
     pub(super) fn note(&mut self, horizon: u64) {
         self.horizon = self.horizon.max(horizon);
-    }
-
-    pub(super) fn note_gone(&mut self, db: u8, key: &[u8], (tag, cut): (Tag, Stamp)) {
-        let name = (db, Box::from(key));
-        if self
-            .others
-            .get(&name)
-            .is_some_and(|other| other.tag() == tag)
-        {
-            self.others.remove(&name);
-        }
-        let gone = self.gone.entry(name).or_insert((tag, cut));
-        *gone = (tag, cut.max(gone.1));
-    }
-
-    pub(super) fn has_gone(&self) -> bool {
-        !self.gone.is_empty()
-    }
-
-    /// Keeps what was done to a key that was of another type before, and whose
-    /// grave may be in any file: it would stay. Says whether it did.
-    pub(super) fn take_other(
-        &mut self,
-        (db, key): (u8, &[u8]),
-        tag: Tag,
-        ops: &[u8],
-        tuning: &Tuning,
-    ) -> Result<bool, NotAnEffect> {
-        if self.gone.is_empty() {
-            return Ok(false);
-        }
-        let name = (db, Box::from(key));
-        if self.gone.get(&name).is_none_or(|(of, _)| *of == tag) {
-            return Ok(false);
-        }
-        let object = self.others.entry(name).or_insert_with(|| tag.empty());
-        if object.tag() < tag {
-            *object = tag.empty();
-        }
-        if object.tag() == tag {
-            object
-                .commit_encoded(ops, tuning)
-                .map_err(|_| NotAnEffect)?;
-        }
-        Ok(true)
-    }
-
-    /// Whether the others have nothing to learn from it.
-    pub fn says_nothing(&self) -> bool {
-        self.horizon == 0 && self.gone.is_empty()
     }
 
     /// Takes of these operations those that add to nothing; the others are left.
@@ -161,42 +100,31 @@ impl Held {
         for name in names {
             self.counts.remove(&name);
         }
-        let name = (db, Box::from(key));
-        self.gone.remove(&name);
-        self.others.remove(&name);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.gone.is_empty()
+        self.counts.is_empty()
     }
 
     pub(super) fn forget_db(&mut self, db: u8) {
         self.counts.retain(|(of, ..), _| *of != db);
-        self.gone.retain(|(of, _), _| *of != db);
-        self.others.retain(|(of, _), _| *of != db);
     }
 
     pub(super) fn swap_dbs(&mut self, a: u8, b: u8) {
-        let other = |db| match db {
-            db if db == a => b,
-            db if db == b => a,
-            db => db,
-        };
         let all = std::mem::take(&mut self.counts).into_iter();
-        let moved =
-            all.map(|((db, key, tag, element), counts)| ((other(db), key, tag, element), counts));
+        let moved = all.map(|((db, key, tag, element), counts)| {
+            let db = match db {
+                db if db == a => b,
+                db if db == b => a,
+                db => db,
+            };
+            ((db, key, tag, element), counts)
+        });
         self.counts = moved.collect();
-        let all = std::mem::take(&mut self.gone).into_iter();
-        let moved = all.map(|((db, key), cut)| ((other(db), key), cut));
-        self.gone = moved.collect();
-        let all = std::mem::take(&mut self.others).into_iter();
-        let moved = all.map(|((db, key), object)| ((other(db), key), object));
-        self.others = moved.collect();
     }
 }
 
-/// Drops what has gone as files say, and brings back what they held, of keys
-/// that are here; returns how many counts.
+/// Brings back what files held whose keys are here; returns how many counts.
 /// All that these files have of those keys has been merged before.
 pub(crate) fn bring_back(
     shard: &mut Shard,
@@ -204,20 +132,6 @@ pub(crate) fn bring_back(
     is_here: impl Fn(&[u8]) -> bool,
     now: Now,
 ) -> u64 {
-    let mut gone = BTreeMap::<(u8, &[u8]), Stamp>::new();
-    for ((db, key), &(tag, cut)) in files.iter().flat_map(|held| &held.as_ref().gone) {
-        if is_here(key) {
-            let most = gone.entry((*db, key)).or_default();
-            *most = cut.max(*most);
-            let key = shard.key(key);
-            shard.drop_gone((usize::from(*db), key), (tag, cut), now);
-        }
-    }
-    for ((db, key), object) in files.iter().flat_map(|held| &held.as_ref().others) {
-        if is_here(key) {
-            shard.add_other(usize::from(*db), key, object, now);
-        }
-    }
     let all = files.iter().flat_map(|held| &held.as_ref().counts);
     let mut some: Vec<_> = all
         .filter(|((_, key, ..), _)| is_here(key))
@@ -225,11 +139,7 @@ pub(crate) fn bring_back(
         .collect();
     // What an earlier one is taken away by is not gone before it is looked at.
     some.sort_by_key(|&(horizon, name, _)| (horizon, name));
-    for &(horizon, (db, key, tag, _), count) in &some {
-        // It was made in what has gone.
-        if gone.get(&(*db, key)).is_some_and(|cut| horizon < cut.time) {
-            continue;
-        }
+    for &(_, (db, key, tag, _), count) in &some {
         let key = shard.key(key);
         shard.bring_back((usize::from(*db), key), *tag, count, now);
     }

@@ -48,7 +48,6 @@ pub mod convert;
 mod db;
 mod elsewhere;
 mod expiry;
-mod gone;
 mod graves;
 mod held;
 mod index;

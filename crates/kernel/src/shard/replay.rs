@@ -110,13 +110,6 @@ impl Shard {
                     held.note(time);
                 }
             }
-            Effect::Gone { db, key, tag, cut } => match &mut self.held {
-                Some(held) => held.note_gone(db, key, (tag, cut)),
-                None => {
-                    let key = self.key(key);
-                    self.drop_gone((usize::from(db), key), (tag, cut), now);
-                }
-            },
             Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
             _ => return self.perform_on_any(effect),
         }
@@ -193,11 +186,6 @@ impl Shard {
         now: Now,
     ) -> Result<(), NotAnEffect> {
         let at = usize::from(db);
-        if let Some(held) = &mut self.held
-            && held.take_other((db, key.bytes), tag, ops, &self.env.tuning)?
-        {
-            return Ok(());
-        }
         let holding = self.holds().then_some(()).and(self.held.as_mut());
         let Some(held) = holding else {
             return self.merge_ops(at, key, tag, ops, now).map(|_| ());
@@ -216,8 +204,7 @@ impl Shard {
         chunk: &[u8],
         now: Now,
     ) -> Result<(), NotAnEffect> {
-        let keeps = self.held.as_ref().is_some_and(|held| held.has_gone());
-        if self.holds() || keeps {
+        if self.holds() {
             return self.join_ops((db, key), tag, &operations_of(tag, chunk), now);
         }
         let at = usize::from(db);

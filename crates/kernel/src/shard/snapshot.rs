@@ -17,7 +17,6 @@
 use super::Shard;
 use super::change::PUT_CHUNK;
 use super::db::Db;
-use super::gone::leave_out;
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
 use crate::durable::effect::Effect;
@@ -25,7 +24,6 @@ use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
 use rufous_base::Garbage;
 use rufous_datatype::object::Object;
-use rufous_lattice::Stamp;
 use std::hint::black_box;
 
 /// What looking at a record costs of a step's budget, apart from its bytes:
@@ -60,8 +58,6 @@ struct Rest {
     key: Box<[u8]>,
     object: Object,
     at: u64,
-    /// What was written below has gone.
-    gone: Stamp,
 }
 
 /// Chunks end with the element that makes them so long.
@@ -78,7 +74,6 @@ impl Rest {
         let next = self.object.chunk(self.at, budget, &mut chunk);
         marks::hit(Mark::SavedOn);
         note_length(&chunk);
-        leave_out(self.object.tag(), self.gone, &mut chunk);
         if !planted::is(Planted::SnapshotLosesChunk) {
             Effect::More {
                 db: self.db,
@@ -96,7 +91,7 @@ impl Rest {
 /// Writes the first of a value of a type; what is large comes later.
 fn put(
     (db, key): (u8, &[u8]),
-    (value, gone): (Any<'_>, Stamp),
+    value: Any<'_>,
     expire_at: Option<u64>,
     out: &mut Vec<u8>,
     rest: &mut Vec<Rest>,
@@ -104,7 +99,6 @@ fn put(
     let Some(tag) = value.tag() else { return };
     let mut chunk = Vec::new();
     let next = value.chunk(0, FIRST_CHUNK, &mut chunk);
-    leave_out(tag, gone, &mut chunk);
     Effect::Put {
         db,
         key,
@@ -119,7 +113,6 @@ fn put(
             key: key.into(),
             object: object.clone(),
             at,
-            gone,
         });
     }
 }
@@ -164,7 +157,6 @@ impl Db {
     fn write_out(&mut self, handle: u32, out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
         let (item, db) = (self.item(handle), self.cut);
         let expire_at = item.expire_at;
-        let gone = item.value.gone(self.cut_horizon);
         match item.value.tag() {
             None => Effect::Set {
                 db,
@@ -173,7 +165,7 @@ impl Db {
                 expire_at,
             }
             .encode(out),
-            Some(_) => put((db, item.key), (item.value, gone), expire_at, out, rest),
+            Some(_) => put((db, item.key), item.value, expire_at, out, rest),
         }
         record::put_parity(self.arena.get_mut(handle), self.parity);
     }
@@ -191,8 +183,7 @@ impl Db {
 
     fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
         if let Some(object) = self.graves.get(key) {
-            let value = (Any::of_object(&object), object.gone(self.cut_horizon));
-            put((self.cut, key), value, None, out, rest);
+            put((self.cut, key), Any::of_object(&object), None, out, rest);
         }
         self.graves.put_parity(key, self.parity);
     }
@@ -288,7 +279,6 @@ impl Shard {
         for db in &mut self.dbs {
             db.parity ^= PARITY;
             db.cut = db.number;
-            db.cut_horizon = self.env.horizon;
             db.walk = (db.len() > 0).then_some(0);
             db.graves.walk = (db.graves.len() > 0).then(Box::default);
         }

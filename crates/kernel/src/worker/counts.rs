@@ -25,7 +25,7 @@ impl<P: Program> Worker<P> {
         completions: &mut impl Completions,
     ) {
         // Where nothing was forgotten, nothing was held.
-        let Some(held) = held.filter(|held| !held.says_nothing()) else {
+        let Some(held) = held.filter(|held| held.horizon() > 0) else {
             return;
         };
         let held = Arc::<Held>::from(held);

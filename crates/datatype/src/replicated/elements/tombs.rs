@@ -3,20 +3,11 @@
 use super::parts::Parts;
 use super::state::Inner;
 use super::{Cells, Element};
-use crate::algebra::{DataType, Packing};
+use crate::algebra::DataType;
 use crate::replicated::Forgotten;
 use crate::seq::Seq;
-use crate::table::{self, Shape};
+use crate::table;
 use rufous_lattice::{Coded, Deadline, Stamp};
-
-/// Of a table that gets back less than was taken out.
-const AS_IT_IS: Shape = Shape {
-    packing: Packing {
-        entries: usize::MAX,
-        bytes: usize::MAX,
-    },
-    seed: 0,
-};
 
 /// The tombstone of an element that is not there: its stamp and its name.
 pub(super) fn tomb<E: Element>(name: &[u8], value: &E::Value) -> Option<Vec<u8>> {
@@ -117,27 +108,14 @@ impl<S: Cells> Inner<S> {
         }
         let cut = self.deadline.cut();
         let gone = |value: &E::Value| E::is_there(value, Stamp::ZERO) && !E::is_there(value, cut);
-        let all = values::<E>(self.aside.view()).filter(|(_, value)| gone(value));
-        let all = all.map(|(name, value)| (Box::from(name), E::since(value, cut)));
-        let all: Vec<(Box<[u8]>, _)> = all.collect();
-        for (name, left) in all {
+        let names: Vec<Box<[u8]>> = values::<E>(self.aside.view())
+            .filter(|(_, value)| gone(value))
+            .map(|(name, _)| name.into())
+            .collect();
+        for name in names {
             self.aside.remove(&name);
-            // What was removed since, and not all may have heard of.
-            if let Some(left) = left {
-                self.put_back::<E>(&name, &left);
-            }
         }
         self.may_shrink();
-    }
-
-    /// What is left of an element that was aside, and is not there.
-    fn put_back<E: Element>(&mut self, name: &[u8], left: &E::Value) {
-        self.aside.put(name, &left.encoded(), &AS_IT_IS);
-        if self.aside.packed().is_none()
-            && let Some(tomb) = tomb::<E>(name, left)
-        {
-            self.tombs.insert_sorted(&tomb);
-        }
     }
 
     /// See [`crate::object::Object::make_way`]. Only what is counted can say

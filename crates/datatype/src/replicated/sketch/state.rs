@@ -100,23 +100,6 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// What is left without what was added below the stamp, or removed with it,
-    /// if anything is.
-    pub(super) fn since(&self, cut: Stamp) -> Option<Vec<u8>> {
-        let is_kept = self.stamp > cut || self.stamp == cut && self.is_there;
-        let stamp = if is_kept { self.stamp } else { Stamp::ZERO };
-        let is_there = is_kept && self.is_there;
-        if !is_there && stamp == Stamp::ZERO && self.deadline == Deadline::default() {
-            return None;
-        }
-        let mut out = Vec::new();
-        Self::put_head(&mut out, stamp, is_there, self.deadline);
-        if is_there {
-            self.seen().for_each(|seen| Self::put(&mut out, seen));
-        }
-        Some(out)
-    }
-
     pub(super) fn put(out: &mut Vec<u8>, seen: Observation) {
         out.extend_from_slice(&(seen.index as u16).to_be_bytes());
         out.push(seen.rank);
@@ -171,15 +154,6 @@ impl<'a> View<'a> {
 
     pub(super) fn until(self) -> u64 {
         self.stamp().time.max(self.deadline().until())
-    }
-
-    /// See [`crate::object::Object::gone`].
-    pub(super) fn gone(self, horizon: u64) -> Stamp {
-        if !self.is_timed() {
-            return Stamp::ZERO;
-        }
-        let stamp = Some(self.stamp()).filter(|stamp| stamp.time <= horizon);
-        stamp.unwrap_or_default().max(self.deadline().gone(horizon))
     }
 
     pub(super) fn newest(self) -> Stamp {

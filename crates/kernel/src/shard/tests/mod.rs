@@ -2,7 +2,6 @@
 
 mod collections;
 mod converted;
-mod gone;
 mod guarantees;
 mod journal;
 mod lattice;

@@ -3,7 +3,7 @@
 //! instant each shows what a plain model of what it has heard says.
 
 use crate::durable::effect::Effect;
-use crate::shard::{Held, Key, Keyed, Keying, Shard, bring_back};
+use crate::shard::{Key, Keyed, Keying, Shard};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_datatype::object::Tag;
@@ -55,6 +55,10 @@ pub(super) trait Model: Clone + Debug + Default {
     /// The replica has forgotten what was deleted up to there.
     fn forget(&mut self, horizon: u64);
     fn shown(&self) -> String;
+    /// A loss of power from now on keeps what is promised.
+    fn may_restart(&self) -> bool {
+        true
+    }
     /// The shard shows what this says.
     fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now);
 }
@@ -114,9 +118,8 @@ impl<M: Model> Replica<M> {
     }
 
     /// What a start after a loss of power finds.
-    fn load(&mut self, number: usize) -> Option<Box<Held>> {
+    fn load(&mut self, number: usize) {
         let mut shard = Shard::new(number as u64 + 7);
-        shard.hold_counts(REPLICAS);
         for bytes in [&self.saved, &self.logged] {
             let mut rest = &bytes[..];
             while !rest.is_empty() {
@@ -130,7 +133,6 @@ impl<M: Model> Replica<M> {
         self.shard = shard;
         self.saving = None;
         self.horizon = 0;
-        self.shard.take_held()
     }
 
     fn states(&mut self, now: Now) -> Vec<(Vec<u8>, Chunks)> {
@@ -160,9 +162,6 @@ impl<M: Model> Replica<M> {
 
     fn forget(&mut self, horizon: u64, budget: usize, now: Now) -> bool {
         let more = self.shard.forget_step(horizon, budget);
-        self.shard.tell_horizon();
-        assert!(!self.shard.journal_tells(), "nobody waits for it");
-        self.log();
         for (name, model) in &mut self.model {
             let key = self.shard.key(name);
             if self
@@ -195,6 +194,9 @@ pub(super) struct World<M> {
     under_way: Vec<Sent<M>>,
     us: u64,
     rng: Rng,
+    /// Not after [`Model::may_restart`] has said no.
+    may_restart: bool,
+    restarts_always: bool,
 }
 
 impl<M: Model> World<M> {
@@ -204,6 +206,8 @@ impl<M: Model> World<M> {
             under_way: Vec::new(),
             us: 1_000_000,
             rng: Rng::new(seed),
+            may_restart: true,
+            restarts_always: false,
         }
     }
 
@@ -300,9 +304,7 @@ impl<M: Model> World<M> {
         let text = replica.model.entry(sent.key).or_default();
         text.expire(now);
         text.merge(&sent.model, replica.horizon);
-        replica.shard.tell_horizon();
-        assert!(!replica.shard.journal_tells(), "its writer logs it");
-        replica.log();
+        assert!(replica.shard.journal().is_empty(), "its writer logs it");
     }
 
     /// All snapshots begin at one instant.
@@ -311,7 +313,6 @@ impl<M: Model> World<M> {
             replica.log();
             replica.shard.begin_snapshot();
             let mut saved = Vec::new();
-            replica.shard.horizon_effect(&mut saved);
             // Part of it now, the rest after more writes.
             replica.shard.snapshot_step(200, &mut saved);
             replica.saving = Some((replica.logged.len(), saved));
@@ -340,9 +341,8 @@ impl<M: Model> World<M> {
         self.under_way.clear();
         let now = self.now();
         let mut model = BTreeMap::<Vec<u8>, M>::new();
-        let mut files = Vec::new();
         for (number, replica) in self.replicas.iter_mut().enumerate() {
-            files.extend(replica.load(number));
+            replica.load(number);
             for (name, text) in &mut replica.model {
                 text.expire(now);
                 model.entry(name.clone()).or_default().merge(text, 0);
@@ -353,12 +353,6 @@ impl<M: Model> World<M> {
             for (name, chunks) in states.iter().flatten() {
                 replica.take_in(name, chunks, now);
             }
-            bring_back(&mut replica.shard, &files, |_| true, now);
-            for held in &files {
-                replica.shard.set_forgotten(held.horizon());
-            }
-            replica.shard.tell_horizon();
-            replica.log();
             replica.model = model.clone();
         }
     }
@@ -370,6 +364,7 @@ impl<M: Model> World<M> {
             for (name, model) in &mut replica.model {
                 let key = replica.shard.key(name);
                 model.expire(now);
+                self.may_restart &= self.restarts_always || model.may_restart();
                 model.check(&mut replica.shard, key, now);
             }
         }
@@ -382,7 +377,7 @@ impl<M: Model> World<M> {
             9..16 => self.deliver(),
             16 => self.cut(),
             17 => self.save(),
-            18 if self.below(6) == 0 => self.restart(),
+            18 if self.below(6) == 0 && self.may_restart => self.restart(),
             _ => {
                 let (horizon, at) = (self.horizon(), self.below(REPLICAS as u64) as usize);
                 let (budget, now) = (1 + self.below(4) as usize, self.now());
@@ -418,7 +413,12 @@ impl<M: Model> World<M> {
 
 /// Random steps, and then quiet.
 pub(super) fn run<M: Model>(seed: u64, steps: usize) {
+    run_with::<M>(seed, steps, false);
+}
+
+pub(super) fn run_with<M: Model>(seed: u64, steps: usize, restarts_always: bool) {
     let mut world = World::<M>::new(seed);
+    world.restarts_always = restarts_always;
     for _ in 0..steps {
         world.step();
     }
