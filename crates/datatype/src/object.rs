@@ -154,6 +154,34 @@ macro_rules! register {
                 Ok(())
             }
 
+            /// Encoded operations without what they have written below the
+            /// stamp, and has gone for good: see [`Object::gone`].
+            pub fn since(self, mut ops: &[u8], cut: Stamp) -> Result<Vec<u8>, Corrupt> {
+                let mut left = Vec::new();
+                match self {
+                    $(Tag::$name => while !ops.is_empty() {
+                        let all = ops;
+                        let op = <$ty>::decode(&mut ops)?;
+                        match <$ty>::REPLICAS.and_then(|replicas| replicas.past) {
+                            Some(past) => (past.since)(&op, cut, &mut left),
+                            None => left.extend_from_slice(&all[..all.len() - ops.len()]),
+                        }
+                    },)+
+                }
+                Ok(left)
+            }
+
+            /// See [`Object::gone`], of a packed value.
+            pub fn packed_gone(self, bytes: &[u8], horizon: u64) -> Stamp {
+                match self {
+                    $(Tag::$name => <$ty>::REPLICAS
+                        .and_then(|replicas| replicas.past)
+                        .map_or(Stamp::ZERO, |past| {
+                            (past.gone)(<$ty>::packed_view(bytes), horizon)
+                        }),)+
+                }
+            }
+
             /// See [`DataType::chunk`].
             pub fn packed_chunk(self, bytes: &[u8], at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
                 match self {
@@ -353,6 +381,16 @@ macro_rules! register {
                 }
             }
 
+            /// What was written below this stamp has gone with a deadline, and
+            /// for good, where everybody has heard of all up to the horizon.
+            pub fn gone(&self, horizon: u64) -> Stamp {
+                match self {
+                    $(Object::$name(state) => <$ty>::REPLICAS
+                        .and_then(|replicas| replicas.past)
+                        .map_or(Stamp::ZERO, |past| (past.gone)(<$ty>::view(state), horizon)),)+
+                }
+            }
+
             /// Whether [`Object::make_way`] has to be called with this horizon.
             pub fn may_make_way(&self, horizon: u64) -> bool {
                 match self {
@@ -362,15 +400,27 @@ macro_rules! register {
                 }
             }
 
+            /// Whether [`Object::make_way`] has to be called with any horizon: where
+            /// something is counted, which may have begun on a removal here and on
+            /// nothing elsewhere.
+            pub fn may_be_counted(&self) -> bool {
+                match self {
+                    $(Object::$name(state) => <$ty>::REPLICAS
+                        .and_then(|replicas| replicas.make_way)
+                        .is_some_and(|way| (way.is_counted)(state)),)+
+                }
+            }
+
             /// Before what another replica has sent is merged: of removals up to
             /// the horizon, which every state that is still to come has seen,
             /// those go of which it says less, as who sends it has forgotten them.
-            pub fn make_way(&mut self, sent: &Object, horizon: u64) {
+            /// What is counted on one of them adds up with what is counted on nothing.
+            pub fn make_way(&mut self, sent: &Object, horizon: u64, tuning: &Tuning) {
                 match (self, sent) {
                     $((Object::$name(state), Object::$name(sent)) => {
                         let way = <$ty>::REPLICAS.and_then(|replicas| replicas.make_way);
                         if let Some(way) = way {
-                            (way.run)(state, <$ty>::view(sent), horizon);
+                            (way.run)(state, <$ty>::view(sent), horizon, tuning);
                         }
                     })+
                     _ => {}

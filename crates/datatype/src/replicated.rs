@@ -19,7 +19,7 @@
 //!   than a time which all replicas have passed.
 //! - A value may have a deadline. When its time has come every replica does by
 //!   itself, and all alike, what [`Object::encode_expiry`] says, and tells no
-//!   other; see [`rufous_lattice::Deadline`].
+//!   other; see [`rufous_lattice::Deadline`] and [`rufous_lattice::Deadlines`].
 //! - A plain type says by [`DataType::REPLICATE`] which type replicates it, and
 //!   what its operations are there: [`apply`] does one. What cannot be done
 //!   without asking other replicas is [`Refused`].
@@ -41,10 +41,10 @@ pub mod siblings;
 pub mod sketch;
 pub mod token;
 
-use crate::algebra::{Algebra, DataType, Tuning};
+use crate::algebra::{Algebra, Corrupt, DataType, Tuning};
 use crate::object::{Object, Tag};
-use crate::pack;
-use rufous_lattice::Stamp;
+use crate::{pack, table};
+use rufous_lattice::{Coded, Deadlines, Stamp};
 use std::borrow::Cow;
 
 /// Who writes.
@@ -102,6 +102,9 @@ pub struct Replicas<T: Algebra + ?Sized> {
     pub expiry: Expiry<T>,
     /// See [`Object::make_way`].
     pub make_way: Option<MakeWay<T>>,
+    /// What a deadline may leave behind, of types whose values are not written
+    /// anew with each.
+    pub past: Option<Past<T>>,
     /// Which element an operation adds to that was never written, or whose
     /// removal was forgotten. Of types with one element that has no name.
     pub adds_to_nothing: for<'a, 'o> fn(&'a T::Op<'o>) -> Option<&'a [u8]>,
@@ -109,9 +112,20 @@ pub struct Replicas<T: Algebra + ?Sized> {
 
 /// See [`Object::make_way`].
 pub struct MakeWay<T: Algebra + ?Sized> {
-    /// Whether there may be something to do, with this horizon.
+    /// Whether there may be something to forget, with this horizon.
     pub is_due: fn(&T::State, u64) -> bool,
-    pub run: for<'s> fn(&mut T::State, T::View<'s>, u64),
+    /// Whether something may be counted on a removal, or on nothing.
+    pub is_counted: fn(&T::State) -> bool,
+    pub run: for<'s> fn(&mut T::State, T::View<'s>, u64, &Tuning),
+}
+
+/// What has gone with a deadline.
+pub struct Past<T: Algebra + ?Sized> {
+    /// See [`Object::gone`].
+    pub gone: for<'s> fn(T::View<'s>, horizon: u64) -> Stamp,
+    /// Appends what is left of an operation without what was written below the
+    /// stamp, if anything is. Deadlines stay.
+    pub since: for<'o> fn(&T::Op<'o>, Stamp, &mut Vec<u8>),
 }
 
 /// How values of a replicated type come to their end.
@@ -139,6 +153,32 @@ pub fn operations_of(tag: Tag, chunk: &[u8]) -> Cow<'_, [u8]> {
         }
         // Elements, one after the other.
         _ => Cow::Borrowed(chunk),
+    }
+}
+
+/// What was written below has gone for good, as the deadline says that a chunk of
+/// a collection begins with: see [`Object::gone`].
+pub fn chunk_gone(tag: Tag, mut chunk: &[u8], horizon: u64) -> Stamp {
+    let is_collection = matches!(tag, Tag::SharedSet | Tag::SharedHash | Tag::SharedSortedSet);
+    let mut next = || table::take(&mut chunk).ok();
+    match (is_collection, next(), next()) {
+        (true, Some(first), Some([])) => {
+            let deadline = Deadlines::decode(first);
+            deadline.map_or(Stamp::ZERO, |deadline| deadline.gone(horizon))
+        }
+        _ => Stamp::ZERO,
+    }
+}
+
+/// A chunk of a value of this replicated type without what was written below the
+/// stamp, and has gone for good. Deadlines stay.
+pub fn chunk_since(tag: Tag, chunk: &[u8], cut: Stamp) -> Result<Vec<u8>, Corrupt> {
+    let ops = tag.since(&operations_of(tag, chunk), cut)?;
+    match tag {
+        Tag::Register | Tag::Siblings | Tag::Sketch if !ops.is_empty() => {
+            Ok(table::take(&mut &ops[..])?.to_vec())
+        }
+        _ => Ok(ops),
     }
 }
 

@@ -55,15 +55,33 @@ impl Deadline {
         self.newest().time.max(at)
     }
 
+    /// What was written below has gone for good, once everybody has heard of all
+    /// up to this time of a stamp: nobody can have extended a deadline that had
+    /// come by then.
+    pub fn gone(self, horizon: u64) -> Stamp {
+        let has_come = self.has_come_by(horizon);
+        let Self { cut, .. } = if has_come { self.passed() } else { self };
+        if cut.time <= horizon {
+            cut
+        } else {
+            Stamp::ZERO
+        }
+    }
+
     /// Sets another one, or with 0 none. The stamp is that of a write.
     ///
     /// A time that the clock of the stamps has passed has come, whatever real
     /// time is here: so all that knew of it and write later have the cut.
     #[must_use]
     pub fn set(self, stamp: Stamp, at: u64) -> Self {
-        let has_come = self.at > 0 && stamp.time >= time_of(self.at);
+        let has_come = self.has_come_by(stamp.time);
         let Self { cut, .. } = if has_come { self.passed() } else { self };
         Self { stamp, cut, at }
+    }
+
+    /// Whether it is one whose time is up to this time of a stamp.
+    pub(crate) fn has_come_by(self, time: u64) -> bool {
+        self.at > 0 && time_of(self.at) <= time
     }
 
     /// What every replica makes of it when its time has come.
@@ -197,6 +215,17 @@ mod tests {
         // By the clock of the stamps it should have known.
         let late = set.set(stamp(2000 << COUNTER_BITS), 0);
         assert_eq!(late.cut().unix_us(), 2000);
+    }
+
+    #[test]
+    fn what_has_gone_is_known_to_all_when_the_horizon_has_passed_the_cut() {
+        let time = 2000 << COUNTER_BITS;
+        let set = Deadline::default().set(stamp(1), 2);
+        for deadline in [set, set.passed()] {
+            assert_eq!(deadline.gone(time - 1), Stamp::ZERO);
+            assert_eq!(deadline.gone(time), set.passed().cut());
+        }
+        assert_eq!(Deadline::default().gone(u64::MAX), Stamp::ZERO);
     }
 
     #[test]

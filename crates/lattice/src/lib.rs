@@ -26,6 +26,7 @@
 //! | [`presence`] | whether a member is there; additions beat removals |
 //! | [`score`] | a number that is written and added to |
 //! | [`deadline`] | when a collection's time comes, and what has gone with it |
+//! | [`deadlines`] | likewise, with what has gone with earlier ones |
 //! | [`version`] | what has been seen of each replica's writes |
 //! | [`siblings`] | values of which none has seen the other |
 //!
@@ -42,6 +43,7 @@ pub mod causal;
 pub mod code;
 pub mod counter;
 pub mod deadline;
+pub mod deadlines;
 pub mod dots;
 pub mod extremes;
 pub mod hyperloglog;
@@ -70,6 +72,7 @@ pub use causal::Causal;
 pub use code::{Coded, Malformed};
 pub use counter::{Counter, FloatCounter};
 pub use deadline::Deadline;
+pub use deadlines::Deadlines;
 pub use dots::{Dot, Dots};
 pub use extremes::Extremes;
 pub use hyperloglog::HyperLogLog;

@@ -108,6 +108,26 @@ impl Presence {
         self.entries.iter().any(live)
     }
 
+    /// What is left without what was added below this stamp; nothing, where
+    /// nothing was added with it or since, or removed since.
+    #[must_use]
+    pub fn since(&self, cut: Stamp) -> Option<Self> {
+        let kept = self.entries.iter().filter_map(|entry| match entry {
+            entry if entry.stamp() >= cut => Some(*entry),
+            entry if entry.removed > NONE => Some(Entry {
+                added: NONE,
+                ..*entry
+            }),
+            _ => None,
+        });
+        let left = Self {
+            last_removal: self.last_removal,
+            entries: kept.collect(),
+        };
+        let newest = left.newest();
+        (newest > cut || newest == cut && left.is_there()).then_some(left)
+    }
+
     /// No stamp in it is newer.
     pub fn newest(&self) -> Stamp {
         let stamps = self.entries.iter().map(Entry::stamp);
@@ -273,6 +293,22 @@ mod tests {
             assert_eq!(state.only_addition(), None, "{state:?}");
             assert_eq!(addition(&state.encoded()), None, "{state:?}");
         }
+    }
+
+    #[test]
+    fn additions_below_a_stamp_are_left_out() {
+        let (old, new) = (stamp(3, 1), stamp(7, 2));
+        let mut both = Presence::added(old);
+        assert_eq!(both.since(stamp(3, 1)), Some(both.clone()));
+        assert_eq!(both.since(stamp(4, 0)), None);
+        both.merge(&Presence::added(new));
+        assert_eq!(both.since(stamp(4, 0)), Some(Presence::added(new)));
+        // A removal that has seen only the later one.
+        both.merge(&Presence::added(new).removal(stamp(8, 2)));
+        let left = both.since(stamp(4, 0)).expect("a removal");
+        assert!(both.is_there() && !left.is_there());
+        assert_eq!(left, Presence::added(new).removal(stamp(8, 2)));
+        assert_eq!(left.since(stamp(8, 3)), None);
     }
 
     #[test]

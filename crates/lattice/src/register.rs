@@ -87,6 +87,32 @@ impl Register {
     pub fn is_counted(&self) -> bool {
         !(self.counter.is_empty() && self.floats.is_empty())
     }
+
+    /// Whether all there is was added to nothing, or to a removal.
+    pub fn only_counts(&self) -> bool {
+        self.value.is_none() && self.is_counted()
+    }
+
+    /// Before a merge by who has heard of every write up to the horizon, a
+    /// [`Stamp::time`]. Who has forgotten a removal counts from no stamp, and who
+    /// has not forgotten it from the removal's: of one life both, as whoever has no
+    /// stamp knew of the other's. They get the higher one. A value of such a stamp
+    /// is over where there is none any more. Says whether anything changed.
+    pub fn meet(&mut self, other: &Self, horizon: u64) -> bool {
+        let (mine, theirs) = (self.stamp, other.stamp);
+        if !self.only_counts() || !Stamp::are_of_one_life(mine, theirs, horizon) {
+            return false;
+        }
+        if mine < theirs {
+            self.stamp = match other.value {
+                Some(_) => theirs.expired(),
+                None => theirs,
+            };
+            return true;
+        }
+        let counted = other.only_counts() && self.counter.merge(&other.counter);
+        other.only_counts() && self.floats.merge(&other.floats) || counted
+    }
 }
 
 impl Lattice for Register {
@@ -229,6 +255,28 @@ mod tests {
         assert!(a.merge(&later) && !a.is_counted());
         assert!(!a.merge(&b));
         assert_eq!(a.value(), Some(&b"1"[..]));
+    }
+
+    #[test]
+    fn counts_with_and_without_a_removal_that_all_know_of_add_up() {
+        let (mut a, mut b) = (Register::default(), Register::deleted(stamp(2)));
+        a.counter.add(1, 2).unwrap();
+        b.counter.add(2, 3).unwrap();
+        let both = |mut mine: Register, theirs: &Register, horizon| {
+            let met = mine.meet(theirs, horizon);
+            mine.merge(theirs);
+            (met, mine.counter.sum(), mine.stamp())
+        };
+        assert_eq!(both(a.clone(), &b, 2), (true, 5, stamp(2)));
+        assert_eq!(both(b.clone(), &a, 2), (true, 5, stamp(2)));
+        // News take away what had not heard of them.
+        assert_eq!(both(a.clone(), &b, 1), (false, 3, stamp(2)));
+        // A removal, or a value, that comes again is none.
+        let gone = Register::deleted(stamp(2));
+        assert_eq!(both(a.clone(), &gone, 2), (true, 2, stamp(2)));
+        let value = Register::written(stamp(2), b"7".to_vec(), 1);
+        assert_eq!(both(a, &value, 2), (true, 2, stamp(2).expired()));
+        assert_eq!(both(value.clone(), &b, 2), (false, 3, stamp(2)));
     }
 
     #[test]

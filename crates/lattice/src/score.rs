@@ -56,6 +56,26 @@ impl Score {
             .fold(self.written.unwrap_or(0.0), |sum, total| sum + total);
         Some(if sum.is_nan() { 0.0 } else { sum + 0.0 })
     }
+
+    fn only_counts(&self) -> bool {
+        self.written.is_none() && !self.floats.is_empty()
+    }
+
+    /// See [`crate::Register::meet`].
+    pub fn meet(&mut self, other: &Self, horizon: u64) -> bool {
+        let (mine, theirs) = (self.stamp, other.stamp);
+        if !self.only_counts() || !Stamp::are_of_one_life(mine, theirs, horizon) {
+            return false;
+        }
+        if mine < theirs {
+            self.stamp = match other.written {
+                Some(_) => theirs.expired(),
+                None => theirs,
+            };
+            return true;
+        }
+        other.only_counts() && self.floats.merge(&other.floats)
+    }
 }
 
 impl Lattice for Score {

@@ -94,6 +94,12 @@ impl Stamp {
         }
     }
 
+    /// Whether of two counts one has begun on a removal, and the other where that
+    /// was forgotten: all have heard of what lies up to the horizon.
+    pub fn are_of_one_life(a: Stamp, b: Stamp, horizon: u64) -> bool {
+        a != b && a.min(b) == Stamp::ZERO && a.max(b).time <= horizon
+    }
+
     /// Microseconds of Unix time.
     pub fn unix_us(self) -> u64 {
         self.time >> COUNTER_BITS

@@ -8,7 +8,7 @@
 //! | aside | by name, encoded: what is not there, and what is more than one write (additions of several replicas, counts, what was removed before) |
 //! | tombs | stamps and names of what is aside and not there, in the order of stamps, once that is many |
 //! | gone | what has gone with a deadline, while it may come back |
-//! | deadline | when it all goes, and what has gone with a deadline: see [`Deadline`] |
+//! | deadline | when it all goes, and what has gone with a deadline: see [`Deadlines`] |
 //!
 //! So an element that was written once takes its stamp beyond what it takes in a
 //! plain collection. Where all of it is small it is packed, and lies in a record.
@@ -42,12 +42,12 @@ pub use state::{Inner, State, View};
 use parts::Parts;
 use state::PlainState;
 
-use super::{Expiry, MakeWay, Replicas, Writer};
+use super::{Expiry, MakeWay, Past, Replicas, Writer};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::pack::{self, Pack};
 use crate::table;
 use rufous_base::rng::Rng;
-use rufous_lattice::{Coded, Deadline, Stamp};
+use rufous_lattice::{Coded, Deadlines, Stamp};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::LazyLock;
@@ -60,7 +60,7 @@ pub struct Elements<E>(PhantomData<E>);
 pub enum Op<'a> {
     /// `delta` is an encoded value of the element.
     Merge { name: &'a [u8], delta: &'a [u8] },
-    /// An encoded [`Deadline`].
+    /// An encoded [`Deadlines`].
     Expire { deadline: &'a [u8] },
 }
 
@@ -77,7 +77,7 @@ impl<'a> Op<'a> {
     /// Of what may come from a file.
     fn of<E: Element>(first: &'a [u8], delta: &'a [u8]) -> Result<Self, Corrupt> {
         if delta.is_empty() {
-            Deadline::decode(first).map_err(|_| Corrupt)?;
+            Deadlines::decode(first).map_err(|_| Corrupt)?;
             return Ok(Op::Expire { deadline: first });
         }
         E::Value::decode(delta).map_err(|_| Corrupt)?;
@@ -103,7 +103,7 @@ pub(super) fn tell(name: &[u8], delta: &impl Coded, ops: &mut Vec<u8>) {
 /// Most writes take no more bytes when they are encoded.
 const MOST_WRITES: usize = 48;
 
-fn tell_deadline(deadline: Deadline, ops: &mut Vec<u8>) {
+fn tell_deadline(deadline: Deadlines, ops: &mut Vec<u8>) {
     pack::push(ops, &deadline.encoded());
     pack::push(ops, &[]);
 }
@@ -186,7 +186,7 @@ fn run<E: Element>(inner: &mut Inner<PlainState<E>>, op: &Op<'_>, tuning: &Tunin
     match *op {
         Op::Merge { name, delta } => inner.merge::<E>(name, delta, tuning),
         Op::Expire { deadline } => {
-            let deadline = Deadline::decode(deadline);
+            let deadline = Deadlines::decode(deadline);
             deadline.is_ok_and(|deadline| inner.expire::<E>(deadline, tuning))
         }
     }
@@ -199,7 +199,7 @@ fn plain_of<E: Element>(view: View<'_, PlainState<E>>) -> <E::Plain as Algebra>:
     }
 }
 
-fn deadline_of<S>(view: View<'_, S>) -> Deadline {
+fn deadline_of<S>(view: View<'_, S>) -> Deadlines {
     match view {
         View::Packed(bytes) => packed::Layout::of(bytes).deadline,
         View::Large(inner) => inner.deadline,
@@ -305,7 +305,7 @@ impl<E: Element> Algebra for Elements<E> {
     fn canonical(view: Self::View<'_>) -> Vec<u8> {
         let parts = Parts::<E>::of(view);
         let mut all = Vec::new();
-        if parts.deadline != Deadline::default() {
+        if parts.deadline != Deadlines::default() {
             tell_deadline(parts.deadline, &mut all);
         }
         parts.canonical(&mut all);
@@ -325,7 +325,7 @@ static DEADLINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
             replica: 2,
             step: 0,
         };
-        let set = Deadline::default().set(stamp, 1);
+        let set = Deadlines::default().set(stamp, 1);
         let none = set.passed().set(stamp.next(), 0);
         all.extend([set, set.passed(), none].map(|deadline| deadline.encoded()));
         // Times of deadlines are far above the stamps of samples. Cuts between
@@ -366,9 +366,27 @@ impl<E: Element> DataType for Elements<E> {
                 State::Packed(bytes) => packed::may_make_way::<E>(bytes, horizon),
                 State::Large(inner) => inner.may_make_way::<E>(horizon),
             },
-            run: |state, sent, horizon| {
+            is_counted: |state| E::COUNTS && !Parts::<E>::of(state.view()).aside.is_empty(),
+            run: |state, sent, horizon, tuning| {
                 let sent = Parts::<E>::of(sent);
-                state.change::<E, _>(|inner| inner.make_way::<E>(sent, horizon));
+                state.change::<E, _>(|inner| {
+                    inner.make_way::<E>(sent, horizon);
+                    if E::COUNTS {
+                        inner.meet::<E>(sent, horizon, tuning);
+                    }
+                });
+            },
+        }),
+        past: Some(Past {
+            gone: |view, horizon| deadline_of(view).gone(horizon),
+            since: |op, cut, ops| match *op {
+                Op::Merge { name, delta } => {
+                    let value = E::Value::decode(delta).ok();
+                    if let Some(value) = value.and_then(|value| E::since(value, cut)) {
+                        tell(name, &value, ops);
+                    }
+                }
+                Op::Expire { .. } => Self::encode(op, ops),
             },
         }),
         adds_to_nothing: |op| {
@@ -439,7 +457,7 @@ impl<E: Element> DataType for Elements<E> {
     fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
         let parts = Parts::<E>::of(view);
         // With every part, as whoever has a part of it knows what has gone.
-        if parts.deadline != Deadline::default() {
+        if parts.deadline != Deadlines::default() {
             tell_deadline(parts.deadline, out);
         }
         parts.chunk(at, budget, out)

@@ -31,7 +31,7 @@ pub use state::{
 pub(super) use write::add_float;
 pub use write::{delete, expire, expire_at, increment, increment_float, set};
 
-use super::{Expiry, Forgotten, Replicas};
+use super::{Expiry, Forgotten, MakeWay, Replicas};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::integer::is_canonical_integer;
 use crate::{pack, table};
@@ -219,7 +219,12 @@ impl DataType for Register {
             },
             pass: |state, ops| expire(state.view(), ops),
         },
-        make_way: None,
+        make_way: Some(MakeWay {
+            is_due: |_, _| false,
+            is_counted: State::is_counted,
+            run: |state, sent, horizon, _| state.meet(sent, horizon),
+        }),
+        past: None,
         adds_to_nothing: |Op::Merge { delta }| {
             let adds = delta.first() == Some(&form::COUNTED);
             (adds && packed_stamp(delta) == Stamp::ZERO).then_some(b"")

@@ -40,6 +40,12 @@ impl Element for Field {
         value.stamp()
     }
 
+    const COUNTS: bool = true;
+
+    fn meet(mine: &mut Register, theirs: &Register, horizon: u64) -> bool {
+        mine.meet(theirs, horizon)
+    }
+
     fn removal(_: &Register, stamp: Stamp) -> Register {
         Register::deleted(stamp)
     }

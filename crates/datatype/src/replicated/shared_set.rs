@@ -35,6 +35,17 @@ impl Element for Member {
         value.newest()
     }
 
+    /// Replica by replica.
+    fn since(value: Presence, cut: Stamp) -> Option<Presence> {
+        value.since(cut)
+    }
+
+    const COUNTS: bool = false;
+
+    fn meet(_: &mut Presence, _: &Presence, _: u64) -> bool {
+        false
+    }
+
     fn removal(value: &Presence, stamp: Stamp) -> Presence {
         value.removal(stamp)
     }

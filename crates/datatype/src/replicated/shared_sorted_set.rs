@@ -38,6 +38,12 @@ impl Element for Ranked {
         value.stamp()
     }
 
+    const COUNTS: bool = true;
+
+    fn meet(mine: &mut Score, theirs: &Score, horizon: u64) -> bool {
+        mine.meet(theirs, horizon)
+    }
+
     fn removal(_: &Score, stamp: Stamp) -> Score {
         Score::removed(stamp)
     }

@@ -394,6 +394,7 @@ impl DataType for Siblings {
             pass: |state, ops| expire(state.bytes(), ops),
         },
         make_way: None,
+        past: None,
         adds_to_nothing: |Op::Merge { delta }| {
             let values = values(delta);
             let adds = !values.is_bottom() && values.newest() == Stamp::ZERO;

@@ -25,7 +25,7 @@ mod tests;
 
 pub use state::{Large, State, View};
 
-use super::{Expiry, Forgotten, MakeWay, Replicas, Writer};
+use super::{Expiry, Forgotten, MakeWay, Past, Replicas, Writer};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
 use crate::hll::{Observation, Registers};
 use crate::{pack, table};
@@ -213,9 +213,27 @@ impl DataType for Sketch {
                 let view = state.view();
                 view.text().is_none() && view.newest().time <= horizon
             },
-            run: |state, sent, _| {
-                if sent.text().is_some() && sent.stamp() < state.view().stamp() {
+            is_counted: |state| state.view().text().is_some(),
+            run: |state, sent, horizon, tuning| {
+                let mine = state.view();
+                if mine.text().is_some() {
+                    state.meet(sent, horizon, tuning);
+                } else if sent.text().is_some()
+                    && sent.stamp() < mine.stamp()
+                    && mine.newest().time <= horizon
+                {
                     *state = State::default();
+                }
+            },
+        }),
+        past: Some(Past {
+            gone: |view, horizon| view.gone(horizon),
+            since: |Op::Merge { delta }, cut, ops| {
+                // What is kept or comes from a file was looked at.
+                if let Ok(delta) = Delta::read(delta)
+                    && let Some(delta) = delta.since(cut)
+                {
+                    pack::push(ops, &delta);
                 }
             },
         }),

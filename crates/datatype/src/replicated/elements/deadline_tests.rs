@@ -4,8 +4,9 @@
 use super::tests::Replica;
 use super::*;
 use crate::hash::{self, Hash};
-use crate::object::Tag;
+use crate::object::{Registered, Tag};
 use crate::replicated::Forgotten;
+use crate::replicated::shared_set::SharedSet;
 use crate::set::{self, Set};
 use rufous_lattice::stamp::COUNTER_BITS;
 
@@ -28,10 +29,11 @@ impl Replica {
         ops
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Vec<u8> {
         let mut ops = Vec::new();
         self.object.encode_expiry(&mut ops);
         self.hear(&ops);
+        ops
     }
 
     fn add(&mut self, ms: u64, member: &[u8]) -> Vec<u8> {
@@ -50,7 +52,7 @@ impl Replica {
     fn deliver(&mut self, ops: &[u8], horizon: u64) {
         let mut sent = self.object.tag().empty();
         sent.commit_encoded(ops, &Tuning::default()).unwrap();
-        self.object.make_way(&sent, horizon);
+        self.object.make_way(&sent, horizon, &Tuning::default());
         self.hear(ops);
     }
 }
@@ -225,4 +227,91 @@ fn what_shows_nothing_and_has_a_deadline_is_kept_until_then() {
     assert_eq!((b.object.deadline(), b.object.len()), (0, 1));
     a.hear(&ops);
     assert_eq!((a.object.deadline(), a.object.len()), (0, 1));
+}
+
+impl Replica {
+    fn remove(&mut self, ms: u64, member: &[u8]) -> Vec<u8> {
+        self.at(ms).run::<Set>(&set::Op::Remove { member }).1
+    }
+
+    fn has(&self, member: &[u8]) -> bool {
+        let state = SharedSet::of(&self.object).expect("a set");
+        SharedSet::plain(state).contains(member)
+    }
+}
+
+/// Members in such number lie in a table, and go with a deadline as a whole.
+const MANY: u32 = 1_000;
+
+/// All know that a first deadline has come. Who forgets it sets a third one and
+/// does not know of a second, which has come elsewhere.
+#[test]
+fn what_went_with_a_deadline_stays_away_where_another_has_come_since() {
+    for count in [1, MANY] {
+        let [mut a, mut b] = Replica::two(Tag::SharedSet);
+        let old: Vec<_> = (0..count).map(|n| format!("old {n}")).collect();
+        for name in &old {
+            b.hear(&a.add(1, name.as_bytes()));
+        }
+        b.hear(&a.expire(2, 10));
+        a.pass();
+        b.pass();
+        assert_eq!(b.object.forget(time(10), usize::MAX), Forgotten::Empty);
+        // B has not heard of this.
+        let mut late = a.add(11, b"since");
+        late.extend(a.expire(12, 20));
+        a.pass();
+        assert!(a.object.is_hidden());
+        let mut third = b.add(13, b"anew");
+        third.extend(b.expire(14, 90));
+        // All that can come was made by who knew of the first one.
+        a.deliver(&third, time(11));
+        b.deliver(&late, time(11));
+        // The third did not know of the second, and so brings back what went with it.
+        assert!(a.has(b"since") && a.has(b"anew"));
+        assert_eq!((a.object.len(), a.object.deadline()), (2, 90));
+        assert_eq!(a.object, b.object);
+    }
+}
+
+/// A table that has gone as a whole has what all know to have gone, and what may
+/// come back.
+#[test]
+fn of_what_has_gone_as_a_whole_that_is_dropped_of_which_all_know() {
+    let [mut a, mut b] = Replica::two(Tag::SharedSet);
+    for n in 0..MANY {
+        let ms = if n % 2 == 0 { 11 } else { 21 };
+        a.add(ms, n.to_string().as_bytes());
+    }
+    b.expire(12, 15);
+    b.pass();
+    b.expire(22, 25);
+    a.hear(&b.pass());
+    assert!(a.object.is_hidden() && a.object.packed().is_none());
+    let before = a.object.heap_bytes();
+    assert_eq!(a.object.forget(time(14), usize::MAX), Forgotten::Kept);
+    assert_eq!(a.object.heap_bytes(), before);
+    a.object.forget(time(15), usize::MAX);
+    // One that knew of none of them.
+    let [mut other, _] = Replica::two(Tag::SharedSet);
+    a.hear(&other.expire(40, 90));
+    assert_eq!(a.object.len(), MANY as usize / 2);
+    assert!(a.has(b"1") && !a.has(b"2"));
+}
+
+/// B has dropped an addition that went with a deadline, and so cannot remove it.
+#[test]
+fn an_addition_that_has_gone_is_dropped_beside_one_that_stays() {
+    let [mut a, mut b] = Replica::two(Tag::SharedSet);
+    b.hear(&[a.add(1, b"x"), a.expire(2, 10)].concat());
+    a.pass();
+    b.pass();
+    assert_eq!(b.object.forget(time(10), 9), Forgotten::Empty);
+    let anew = [b.add(12, b"x"), b.expire(13, 90)].concat();
+    a.deliver(&anew, time(11));
+    assert!(a.has(b"x") && b.has(b"x"));
+    a.deliver(&b.remove(14, b"x"), time(11));
+    assert!(!b.has(b"x"));
+    assert!(!a.has(b"x"), "B does not know what A has added before");
+    assert_eq!(a.object, b.object);
 }

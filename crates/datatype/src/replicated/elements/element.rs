@@ -24,6 +24,17 @@ pub trait Element: Debug + Sized + 'static {
     fn nothing(cut: Stamp) -> Self::Value;
     /// No stamp in it is newer.
     fn newest(value: &Self::Value) -> Stamp;
+    /// What is left without what was written below the stamp, or was removed
+    /// with it. A count that began on a removal has the removal's stamp.
+    fn since(value: Self::Value, cut: Stamp) -> Option<Self::Value> {
+        let newest = Self::newest(&value);
+        let is_there = Self::is_there(&value, Stamp::ZERO);
+        (newest > cut || newest == cut && is_there).then_some(value)
+    }
+    /// Something of it may be counted.
+    const COUNTS: bool;
+    /// See [`rufous_lattice::Register::meet`].
+    fn meet(mine: &mut Self::Value, theirs: &Self::Value, horizon: u64) -> bool;
     /// A delta that removes what is there.
     fn removal(value: &Self::Value, stamp: Stamp) -> Self::Value;
     /// The stamp of a value that is one write and shown, and nothing else.

@@ -4,8 +4,9 @@
 //! plain     as the plain type packs what is shown
 //! stamps    12 bytes for each of its elements, in its order; zeros for those that are aside
 //! aside     names and encoded values of what is no plain write or is not shown
-//! deadline  32 bytes, where there was one
-//! lengths   of plain and of aside, 2 bytes each, little-endian; the last byte's highest bit: a deadline
+//! deadline  32 bytes, where there was one, and 12 for each cut before
+//! lengths   of plain and of aside, 2 bytes each, little-endian; the last byte's highest bit: a deadline;
+//!           the next two: how many cuts before
 //! ```
 //!
 //! A collection of which nothing is known has no bytes.
@@ -14,10 +15,20 @@ use super::Element;
 use super::state::{Inner, PlainState};
 use crate::algebra::{DataType, MAX_PACKED};
 use crate::table::Table;
-use rufous_lattice::{Coded, Deadline, Stamp};
+use rufous_lattice::{Coded, Deadline, Deadlines, Stamp};
 
 const LENGTHS: usize = 4;
 const TIMED: u8 = 0x80;
+const EARLIER: u32 = 5;
+/// Of the last byte, what belongs to the length.
+const LENGTH: u8 = (1 << EARLIER) - 1;
+
+const _: () = assert!(Deadlines::MOST < 4 && MAX_PACKED < (LENGTH as usize + 1) << 8);
+
+/// Bytes of deadlines with so many cuts before.
+fn deadlines_size(earlier: usize) -> usize {
+    Deadline::SIZE + earlier * Stamp::SIZE
+}
 
 /// The parts of packed bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +36,7 @@ pub(super) struct Layout<'a> {
     pub(super) plain: &'a [u8],
     pub(super) stamps: &'a [u8],
     pub(super) aside: &'a [u8],
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Deadlines,
 }
 
 impl<'a> Layout<'a> {
@@ -39,12 +50,13 @@ impl<'a> Layout<'a> {
     fn split(bytes: &'a [u8]) -> Option<Self> {
         let (rest, &[a, b, c, d]) = bytes.split_last_chunk::<LENGTHS>()?;
         let (rest, deadline) = if d & TIMED > 0 {
-            let (rest, deadline) = rest.split_last_chunk::<{ Deadline::SIZE }>()?;
-            (rest, Deadline::decode(deadline).ok()?)
+            let size = deadlines_size(usize::from((d & !TIMED) >> EARLIER));
+            let (rest, deadline) = rest.split_at_checked(rest.len().checked_sub(size)?)?;
+            (rest, Deadlines::decode(deadline).ok()?)
         } else {
-            (rest, Deadline::default())
+            (rest, Deadlines::default())
         };
-        let aside = usize::from(u16::from_le_bytes([c, d & !TIMED]));
+        let aside = usize::from(u16::from_le_bytes([c, d & LENGTH]));
         let (rest, aside) = rest.split_at_checked(rest.len().checked_sub(aside)?)?;
         let (plain, stamps) = rest.split_at_checked(u16::from_le_bytes([a, b]).into())?;
         Some(Self {
@@ -71,7 +83,7 @@ pub(super) fn open<E: Element>(mut bytes: Vec<u8>) -> Inner<PlainState<E>> {
 /// Whether [`Inner::may_make_way`], without taking apart what has nothing aside.
 pub(super) fn may_make_way<E: Element>(bytes: &[u8], horizon: u64) -> bool {
     let layout = Layout::of(bytes);
-    let is_plain = layout.aside.is_empty() && layout.deadline == Deadline::default();
+    let is_plain = layout.aside.is_empty() && layout.deadline == Deadlines::default();
     !is_plain && open::<E>(bytes.to_vec()).may_make_way::<E>(horizon)
 }
 
@@ -79,8 +91,12 @@ pub(super) fn may_make_way<E: Element>(bytes: &[u8], horizon: u64) -> bool {
 pub(super) fn size<E: Element>(inner: &Inner<PlainState<E>>) -> Option<usize> {
     let plain = E::Plain::packed(&inner.plain)?;
     let aside = inner.aside.packed()?;
-    let timed = inner.deadline != Deadline::default();
-    let deadline = if timed { Deadline::SIZE } else { 0 };
+    let timed = inner.deadline != Deadlines::default();
+    let deadline = if timed {
+        deadlines_size(inner.deadline.earlier())
+    } else {
+        0
+    };
     let size = plain.len() + inner.stamps.len() + aside.len() + deadline + LENGTHS;
     (inner.gone.is_none() && size <= MAX_PACKED).then_some(size)
 }
@@ -98,14 +114,16 @@ pub(super) fn close<E: Element>(inner: Inner<PlainState<E>>, size: usize) -> Vec
     bytes.extend_from_slice(&inner.stamps);
     let aside = inner.aside.packed().unwrap_or_default();
     bytes.extend_from_slice(aside);
-    let timed = inner.deadline != Deadline::default();
+    let timed = inner.deadline != Deadlines::default();
     if timed {
         inner.deadline.encode(&mut bytes);
     }
     // Both are below MAX_PACKED.
     let [a, b] = (plain as u16).to_le_bytes();
     let [c, d] = (aside.len() as u16).to_le_bytes();
-    bytes.extend_from_slice(&[a, b, c, if timed { d | TIMED } else { d }]);
+    let earlier = (inner.deadline.earlier() as u8) << EARLIER;
+    let d = if timed { d | TIMED | earlier } else { d };
+    bytes.extend_from_slice(&[a, b, c, d]);
     bytes
 }
 

@@ -7,7 +7,7 @@ use crate::algebra::DataType;
 use crate::dict::Dict;
 use crate::pack::{self, Pack};
 use crate::table;
-use rufous_lattice::{Coded, Deadline, Stamp};
+use rufous_lattice::{Coded, Deadlines, Stamp};
 use std::marker::PhantomData;
 
 /// What is shown, with its stamps.
@@ -23,7 +23,7 @@ pub(super) struct Parts<'a, E> {
     cells: Stamped<'a>,
     pub(super) aside: table::View<'a, 2>,
     pub(super) gone: Option<&'a Dict>,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Deadlines,
     of: PhantomData<E>,
 }
 

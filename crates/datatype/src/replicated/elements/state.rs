@@ -6,7 +6,7 @@ use super::{packed, tombs};
 use crate::algebra::{Algebra, DataType, MAX_PACKED, Packing, Tuning};
 use crate::seq::Seq;
 use crate::table::{Shape, Table};
-use rufous_lattice::{Coded, Deadline, Lattice, Stamp};
+use rufous_lattice::{Coded, Deadlines, Lattice, Stamp};
 
 pub(super) type PlainState<E> = <<E as Element>::Plain as Algebra>::State;
 
@@ -49,7 +49,7 @@ pub struct Inner<S> {
     /// What was shown and has gone with a deadline, as a whole: large, without
     /// what is aside.
     pub(super) gone: Option<S>,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Deadlines,
     /// Of the elements; `None` while it is not known, as of what was packed.
     newest: Option<Stamp>,
     /// There may be something aside that has gone with a deadline.
@@ -112,7 +112,7 @@ impl<S: Cells> Inner<S> {
             aside,
             tombs: Seq::new(),
             gone: None,
-            deadline: Deadline::default(),
+            deadline: Deadlines::default(),
             newest: None,
         }
     }
@@ -136,7 +136,7 @@ impl<S: Cells> Inner<S> {
     where
         E: Element<Plain: DataType<State = S>>,
     {
-        self.has_no_element::<E>() && self.deadline == Deadline::default()
+        self.has_no_element::<E>() && self.deadline == Deadlines::default()
     }
 
     pub(super) fn has_no_element<E>(&self) -> bool
@@ -383,7 +383,7 @@ impl<S: Cells> Inner<S> {
     }
 
     /// Merges a deadline; returns whether that changed anything.
-    pub(super) fn expire<E>(&mut self, deadline: Deadline, tuning: &Tuning) -> bool
+    pub(super) fn expire<E>(&mut self, deadline: Deadlines, tuning: &Tuning) -> bool
     where
         E: Element<Plain: Algebra<State = S>>,
     {

@@ -1,13 +1,23 @@
 //! Forgetting: what is not there any longer, once everybody knows.
 
+use super::packed::stamp_at;
 use super::parts::Parts;
 use super::state::Inner;
 use super::{Cells, Element};
-use crate::algebra::DataType;
+use crate::algebra::{Algebra, DataType, Packing, Tuning};
 use crate::replicated::Forgotten;
 use crate::seq::Seq;
-use crate::table;
-use rufous_lattice::{Coded, Deadline, Stamp};
+use crate::table::{self, Shape};
+use rufous_lattice::{Coded, Deadlines, Stamp};
+
+/// Of a table that gets back less than was taken out.
+const AS_IT_IS: Shape = Shape {
+    packing: Packing {
+        entries: usize::MAX,
+        bytes: usize::MAX,
+    },
+    seed: 0,
+};
 
 /// The tombstone of an element that is not there: its stamp and its name.
 pub(super) fn tomb<E: Element>(name: &[u8], value: &E::Value) -> Option<Vec<u8>> {
@@ -37,9 +47,7 @@ impl<S: Cells> Inner<S> {
     where
         E: Element<Plain: DataType<State = S>>,
     {
-        if self.has_passed(horizon) {
-            self.drop_gone::<E>();
-        }
+        self.drop_gone::<E>(self.deadline.settled(horizon));
         if self.aside.packed().is_some() {
             let mut due = self.due::<E>(horizon);
             due.sort_unstable();
@@ -62,7 +70,7 @@ impl<S: Cells> Inner<S> {
         }
         self.may_shrink();
         if self.has_no_element::<E>() && self.deadline.until() <= horizon {
-            self.deadline = Deadline::default();
+            self.deadline = Deadlines::default();
             return Forgotten::Empty;
         }
         Forgotten::Kept
@@ -94,28 +102,79 @@ impl<S: Cells> Inner<S> {
             Some(_) => !self.due::<E>(horizon).is_empty(),
             None => self.has_tomb(horizon),
         };
-        has_tomb || self.has_passed(horizon)
+        has_tomb || self.deadline.settled(horizon) > Stamp::ZERO
     }
 
-    /// Drops what has gone with a deadline: nothing brings it back.
-    fn drop_gone<E>(&mut self)
+    /// Drops what was written below the cut of a deadline that came, of which all
+    /// know: nothing brings it back.
+    fn drop_gone<E>(&mut self, gone: Stamp)
     where
         E: Element<Plain: DataType<State = S>>,
     {
-        self.gone = None;
-        if !std::mem::take(&mut self.may_be_gone) {
+        if gone == Stamp::ZERO {
             return;
         }
-        let cut = self.deadline.cut();
-        let gone = |value: &E::Value| E::is_there(value, Stamp::ZERO) && !E::is_there(value, cut);
-        let names: Vec<Box<[u8]>> = values::<E>(self.aside.view())
-            .filter(|(_, value)| gone(value))
-            .map(|(name, _)| name.into())
-            .collect();
-        for name in names {
+        let is_all = gone >= self.deadline.cut();
+        if is_all {
+            self.gone = None;
+        }
+        if !self.may_be_gone {
+            return;
+        }
+        // What is between this cut and the last may come back.
+        self.may_be_gone = !is_all;
+        self.thin_out::<E>(gone);
+        let all =
+            values::<E>(self.aside.view()).filter(|(_, value)| E::is_there(value, Stamp::ZERO));
+        let all = all.filter_map(|(name, value)| {
+            let bytes = value.encoded();
+            let left = E::since(value, gone);
+            // Also an addition beside others that stay: a removal by who has
+            // dropped it would not take it away.
+            let is_less = left.as_ref().is_none_or(|left| left.encoded() != bytes);
+            is_less.then_some((Box::from(name), left))
+        });
+        let all: Vec<(Box<[u8]>, _)> = all.collect();
+        for (name, left) in all {
             self.aside.remove(&name);
+            // What was removed since, and not all may have heard of.
+            if let Some(left) = left {
+                self.put_back::<E>(&name, &left);
+            }
         }
         self.may_shrink();
+    }
+
+    /// Likewise of what has gone as a whole, with a later deadline.
+    fn thin_out<E>(&mut self, gone: Stamp)
+    where
+        E: Element<Plain: DataType<State = S>>,
+    {
+        let Some(whole) = &mut self.gone else { return };
+        let mut old: Vec<Box<[u8]>> = Vec::new();
+        if let Some(dict) = whole.names() {
+            for index in 0..dict.segments() {
+                let segment = dict.segment_beside(index);
+                let below = segment.filter(|(_, _, beside)| stamp_at(beside, 0) < gone);
+                old.extend(below.map(|(name, ..)| Box::from(name)));
+            }
+        }
+        for name in old {
+            whole.hide(&name, &Tuning::default());
+        }
+        if E::Plain::is_empty(E::Plain::view(whole)) {
+            self.gone = None;
+        }
+    }
+
+    /// What is left of an element that was aside, and is not there.
+    fn put_back<E: Element>(&mut self, name: &[u8], left: &E::Value) {
+        self.aside.put(name, &left.encoded(), &AS_IT_IS);
+        if self.aside.packed().is_none()
+            && let Some(tomb) = tomb::<E>(name, left)
+        {
+            self.tombs.insert_sorted(&tomb);
+        }
     }
 
     /// See [`crate::object::Object::make_way`]. Only what is counted can say
@@ -124,16 +183,17 @@ impl<S: Cells> Inner<S> {
     where
         E: Element<Plain: DataType<State = S>>,
     {
-        let cut = self.deadline.cut();
-        if self.has_passed(horizon) && sent.deadline.cut() < cut && sent.deadline > self.deadline {
-            self.drop_gone::<E>();
+        let gone = self.deadline.settled(horizon);
+        // A deadline that takes the place of this one, and of its cuts.
+        if sent.deadline > self.deadline && sent.deadline.gone(horizon) < gone {
+            self.drop_gone::<E>(gone);
         }
         sent.each(|name, theirs| {
             let theirs = E::newest(&theirs);
-            let knows = sent.deadline != Deadline::default() || self.deadline.at() > 0;
+            let knows = sent.deadline != Deadlines::default() || self.deadline.at() > 0;
             if !knows && theirs < self.deadline.cut() && self.has_passed(horizon) {
-                self.drop_gone::<E>();
-                self.deadline = Deadline::default();
+                self.drop_gone::<E>(self.deadline.cut());
+                self.deadline = Deadlines::default();
             }
             let mine = self.aside.view().get(name);
             let Some(mine) = mine.and_then(|mine| E::Value::decode(mine).ok()) else {
@@ -147,13 +207,50 @@ impl<S: Cells> Inner<S> {
         });
     }
 
+    /// See [`rufous_lattice::Register::meet`]. Where a deadline that came is forgotten
+    /// here, and not there, what is counted here on nothing has begun at its cut.
+    pub(super) fn meet<E>(&mut self, sent: Parts<'_, E>, horizon: u64, tuning: &Tuning)
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        let gone = sent.deadline.gone(horizon);
+        let mut begun: Vec<(Box<[u8]>, E::Value)> = Vec::new();
+        if gone > Stamp::ZERO && self.deadline == Deadlines::default() {
+            for (name, mut value) in values::<E>(self.aside.view()) {
+                if E::meet(&mut value, &E::nothing(gone), horizon) {
+                    begun.push((name.into(), value));
+                }
+            }
+        }
+        for (name, value) in begun {
+            self.replace::<E>(&name, &value, tuning);
+        }
+        sent.each(|name, theirs| {
+            let mine = self.aside.view().get(name);
+            let mine = mine.and_then(|mine| E::Value::decode(mine).ok());
+            if let Some(mut mine) = mine
+                && E::meet(&mut mine, &theirs, horizon)
+            {
+                self.replace::<E>(name, &mine, tuning);
+            }
+        });
+    }
+
+    fn replace<E>(&mut self, name: &[u8], value: &E::Value, tuning: &Tuning)
+    where
+        E: Element<Plain: Algebra<State = S>>,
+    {
+        let (place, known) = self.parts::<E>().find(name);
+        let old = known.value();
+        self.put::<E>(name, place, old.as_ref(), value, tuning);
+    }
+
     /// Whether the parts say the same.
     #[cfg(test)]
     pub(super) fn check<E>(&self)
     where
         E: Element<Plain: DataType<State = S>>,
     {
-        use crate::algebra::{Algebra, Tuning};
         let mut view = E::Plain::empty();
         self.parts::<E>().each(|name, value| {
             if E::is_there(&value, self.deadline.cut()) {

@@ -211,6 +211,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// See [`Register::only_counts`].
+    pub fn only_counts(self) -> bool {
+        self.register().only_counts()
+    }
+
     pub(super) fn register(self) -> Register {
         if let View::Large(large) = self {
             return match &large.counted {
@@ -251,6 +256,24 @@ impl State {
             State::Large(_) => *self = State::Packed(delta.to_vec()),
         }
         true
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        match self {
+            State::Packed(bytes) => bytes.first() == Some(&SHOWN),
+            State::Large(large) => large.counted.is_some(),
+        }
+    }
+
+    /// See [`Register::meet`].
+    pub(super) fn meet(&mut self, sent: View<'_>, horizon: u64) {
+        if self.view().stamp() == sent.stamp() {
+            return;
+        }
+        let mut register = self.view().register();
+        if register.meet(&sent.register(), horizon) {
+            *self = State::of(register);
+        }
     }
 
     #[inline(never)]

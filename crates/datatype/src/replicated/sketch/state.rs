@@ -100,6 +100,23 @@ impl<'a> Delta<'a> {
         }
     }
 
+    /// What is left without what was added below the stamp, or removed with it,
+    /// if anything is.
+    pub(super) fn since(&self, cut: Stamp) -> Option<Vec<u8>> {
+        let is_kept = self.stamp > cut || self.stamp == cut && self.is_there;
+        let stamp = if is_kept { self.stamp } else { Stamp::ZERO };
+        let is_there = is_kept && self.is_there;
+        if !is_there && stamp == Stamp::ZERO && self.deadline == Deadline::default() {
+            return None;
+        }
+        let mut out = Vec::new();
+        Self::put_head(&mut out, stamp, is_there, self.deadline);
+        if is_there {
+            self.seen().for_each(|seen| Self::put(&mut out, seen));
+        }
+        Some(out)
+    }
+
     pub(super) fn put(out: &mut Vec<u8>, seen: Observation) {
         out.extend_from_slice(&(seen.index as u16).to_be_bytes());
         out.push(seen.rank);
@@ -154,6 +171,15 @@ impl<'a> View<'a> {
 
     pub(super) fn until(self) -> u64 {
         self.stamp().time.max(self.deadline().until())
+    }
+
+    /// See [`crate::object::Object::gone`].
+    pub(super) fn gone(self, horizon: u64) -> Stamp {
+        if !self.is_timed() {
+            return Stamp::ZERO;
+        }
+        let stamp = Some(self.stamp()).filter(|stamp| stamp.time <= horizon);
+        stamp.unwrap_or_default().max(self.deadline().gone(horizon))
     }
 
     pub(super) fn newest(self) -> Stamp {
@@ -244,6 +270,23 @@ impl State {
         }
         *self = State::of(stamp, deadline, text);
         changed
+    }
+
+    /// See [`rufous_lattice::Register::meet`].
+    pub(super) fn meet(&mut self, sent: View<'_>, horizon: u64, tuning: &Tuning) {
+        let (mine, theirs) = (self.view().stamp(), sent.stamp());
+        if !Stamp::are_of_one_life(mine, theirs, horizon) {
+            return;
+        }
+        if mine < theirs {
+            let deadline = self.view().last_deadline();
+            *self = State::of(theirs, deadline, self.take_text());
+        } else if let Some(added) = sent.sketch().and_then(|sketch| sketch.observations().ok()) {
+            let mut delta = Vec::new();
+            Delta::put_head(&mut delta, mine, true, Deadline::default());
+            added.for_each(|seen| Delta::put(&mut delta, seen));
+            self.merge(&delta, tuning);
+        }
     }
 
     /// The string, without a copy where nobody else has it.

@@ -1,0 +1,260 @@
+//! The deadline of a collection, and up to where earlier ones that came have
+//! taken what was there.
+//!
+//! A deadline that comes raises the cut, and the cut before it is not needed by
+//! who knows of both. But replicas forget a deadline that came when all have heard
+//! of it, and one that has may set another, without any cut, before it hears of a
+//! second one. It stays, having the higher stamp, and takes the second one's cut
+//! away, as it should, but it does not say what went with the first. So the cuts
+//! before are kept, and come along: [`Deadlines::gone`] is the last of which
+//! all have heard.
+//!
+//! Of one stamp all replicas have the same, as each deadline has the cuts that its
+//! writer knew, and its coming adds one. So the greater of two states is their
+//! merge, as with [`Deadline`] alone. No more than [`Deadlines::MOST`] are kept,
+//! the last ones. More can come before all have heard of the first only
+//! where a replica is not heard of for long; then nobody forgets anything.
+//!
+//! ```text
+//! deadline  32 bytes, as it is coded
+//! before    12 bytes for each cut, ascending
+//! ```
+
+use crate::code::{Coded, Malformed, Reader};
+use crate::{Deadline, Lattice, Stamp, Total};
+
+/// See the module's description. The default never had a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadlines {
+    last: Deadline,
+    /// Ascending, and below the last one's cut; zeros come first.
+    before: [Stamp; Self::MOST],
+}
+
+impl Deadlines {
+    /// Cuts that are kept beside the last.
+    pub const MOST: usize = 2;
+
+    /// Unix milliseconds; 0 for none.
+    pub fn at(self) -> u64 {
+        self.last.at()
+    }
+
+    /// What has no stamp from here on has gone.
+    pub fn cut(self) -> Stamp {
+        self.last.cut()
+    }
+
+    /// Cuts that are kept beside the last.
+    pub fn earlier(self) -> usize {
+        let some = self.before.iter().filter(|&&cut| cut > Stamp::ZERO);
+        some.count()
+    }
+
+    /// Nothing that it depends on is newer.
+    pub fn newest(self) -> Stamp {
+        self.last.newest()
+    }
+
+    /// See [`Deadline::until`].
+    pub fn until(self) -> u64 {
+        self.last.until()
+    }
+
+    /// Likewise, but that a deadline may have come that is not known here to have.
+    pub fn gone(self, horizon: u64) -> Stamp {
+        self.come_by(horizon).settled(horizon)
+    }
+
+    /// What was written below has gone for good, once everybody has heard of all
+    /// up to this time of a stamp.
+    pub fn settled(self, horizon: u64) -> Stamp {
+        let cuts = [self.cut()].into_iter().chain(self.before);
+        let known = cuts.filter(|cut| cut.time <= horizon);
+        known.max().unwrap_or_default()
+    }
+
+    /// See [`Deadline::set`].
+    #[must_use]
+    pub fn set(self, stamp: Stamp, at: u64) -> Self {
+        let Self { before, .. } = self.come_by(stamp.time);
+        let last = self.last.set(stamp, at);
+        Self { last, before }
+    }
+
+    /// What every replica makes of it when its time has come.
+    #[must_use]
+    pub fn passed(self) -> Self {
+        let (last, old) = (self.last.passed(), self.cut());
+        let mut before = self.before;
+        if last.cut() > old && old > Stamp::ZERO {
+            before.rotate_left(1);
+            before[Self::MOST - 1] = old;
+        }
+        Self { last, before }
+    }
+
+    fn come_by(self, time: u64) -> Self {
+        if self.last.has_come_by(time) {
+            self.passed()
+        } else {
+            self
+        }
+    }
+}
+
+impl Lattice for Deadlines {
+    fn merge(&mut self, other: &Self) -> bool {
+        let is_later = other > self;
+        if is_later {
+            *self = *other;
+        }
+        is_later
+    }
+}
+
+impl Total for Deadlines {}
+
+impl Coded for Deadlines {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.last.encode(out);
+        for cut in self.before.iter().filter(|&&cut| cut > Stamp::ZERO) {
+            out.extend_from_slice(&cut.to_bytes());
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let (last, rest) = bytes.split_at_checked(Deadline::SIZE).ok_or(Malformed)?;
+        let last = Deadline::decode(last)?;
+        let mut before = [Stamp::ZERO; Self::MOST];
+        let mut reader = Reader(rest);
+        let mut newest = Stamp::ZERO;
+        while !reader.0.is_empty() {
+            let cut = Stamp::read(&mut reader)?;
+            if before[0] > Stamp::ZERO || cut <= newest || cut >= last.cut() {
+                return Err(Malformed);
+            }
+            newest = cut;
+            before.rotate_left(1);
+            before[Self::MOST - 1] = cut;
+        }
+        Ok(Self { last, before })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::{self, Draw};
+    use crate::{Lexicographic, Max};
+
+    fn stamp(time: u64) -> Stamp {
+        Stamp {
+            time,
+            replica: 1,
+            step: 0,
+        }
+    }
+
+    /// Stamps go beyond times of deadlines and fall short of them.
+    fn deadlines(draw: &mut Draw) -> Deadlines {
+        let mut deadlines = Deadlines::default();
+        for time in 0..draw.below(9) {
+            deadlines = match draw.below(2) {
+                0 => deadlines.passed(),
+                _ => deadlines.set(stamp(1 + (time << 21) + draw.below(3)), draw.below(9)),
+            };
+        }
+        deadlines
+    }
+
+    #[test]
+    fn the_laws_hold() {
+        laws::check::<Deadlines>(60, 1, deadlines).unwrap();
+        laws::check_total::<Deadlines>(60, 1, deadlines).unwrap();
+        let set = |draw: &mut Draw| deadlines(draw).set(stamp(9 << 30), draw.below(2));
+        laws::check_code(600, 1, set).unwrap();
+    }
+
+    #[test]
+    fn deadlines_are_a_deadline_with_more() {
+        type Model = Lexicographic<Max<(Stamp, (Stamp, u64))>, Max<(Stamp, Stamp)>>;
+        laws::check_model::<Deadlines, Model>(120, 1, deadlines, |deadlines| {
+            let (last, [first, second]) = (deadlines.last, deadlines.before);
+            Lexicographic {
+                rank: Max((last.stamp(), (last.cut(), last.at()))),
+                value: Max((first, second)),
+            }
+        })
+        .unwrap();
+        // Whatever is done, the last is what it is alone.
+        let mut draw = Draw::new(3);
+        for _ in 0..600 {
+            let (all, at, time) = (deadlines(&mut draw), draw.below(9), draw.below(9) << 21);
+            assert_eq!(all.passed().last, all.last.passed());
+            assert_eq!(all.set(stamp(time), at).last, all.last.set(stamp(time), at));
+            assert!(all.gone(time) >= all.last.gone(time));
+        }
+    }
+
+    #[test]
+    fn the_last_cut_that_all_know_of_is_known_behind_later_ones() {
+        let time = |ms: u64| crate::deadline::time_of(ms);
+        let mut all = Deadlines::default();
+        for ms in [2, 4, 6] {
+            all = all.set(stamp(time(ms - 1)), ms);
+            assert_eq!(all.gone(time(ms)).time, time(ms), "it has come");
+            all = all.passed();
+        }
+        assert_eq!((all.cut().time, all.earlier()), (time(6), 2));
+        for (horizon, gone) in [(1, 0), (2, 2), (3, 2), (5, 4), (6, 6), (9, 6)] {
+            assert_eq!(all.gone(time(horizon)).time, time(gone));
+        }
+        assert_eq!(all.passed(), all);
+        let more = all.set(stamp(time(7)), 8).passed();
+        assert_eq!(
+            (more.gone(time(3)).time, more.gone(time(5)).time),
+            (0, time(4))
+        );
+        // One that did not know of the others has not what they took.
+        let mut other = Deadlines::default().set(stamp(time(9)), 20);
+        assert!(!other.merge(&more) && other.gone(time(9)) == Stamp::ZERO);
+        // One whose time had come by the stamp's clock.
+        let late = all.set(stamp(time(7)), 8).set(stamp(time(9)), 0);
+        assert_eq!((late.cut().time, late.earlier()), (time(8), 2));
+    }
+
+    #[test]
+    fn golden_bytes() {
+        let cut = |time| Stamp { time, ..stamp(0) };
+        let last = Deadline::default().set(stamp(7), 1).passed();
+        let mut all = Deadlines {
+            last,
+            before: [Stamp::ZERO; Deadlines::MOST],
+        };
+        // As before there were earlier cuts.
+        assert_eq!(all.encoded(), last.encoded());
+        all.before = [cut(3), cut(5)];
+        let bytes = [&last.encoded()[..], &cut(3).to_bytes(), &cut(5).to_bytes()].concat();
+        assert_eq!(all.encoded(), bytes);
+        let with = |before: &[Stamp]| {
+            let mut bytes = last.encoded();
+            before
+                .iter()
+                .for_each(|cut| bytes.extend_from_slice(&cut.to_bytes()));
+            Deadlines::decode(&bytes)
+        };
+        assert!(with(&[cut(3)]).is_ok());
+        for bad in [
+            &[cut(5), cut(3)][..],
+            &[cut(3), cut(3)],
+            &[Stamp::ZERO],
+            &[last.cut()],
+            &[cut(3), cut(4), cut(5)],
+        ] {
+            assert!(with(bad).is_err(), "{bad:?}");
+        }
+        assert!(Deadlines::decode(&bytes[1..]).is_err());
+        assert!(Deadlines::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+}
