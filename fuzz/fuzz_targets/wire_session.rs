@@ -43,13 +43,13 @@ fn check(bytes: &[u8], piece: usize) {
 
 fn heard(bytes: &[u8], piece: usize) -> Vec<Event> {
     let mut session = Session::new(local(1), None, 0);
-    let (mut peers, mut events) = (Peers::default(), Vec::new());
+    let (peers, mut events) = (Peers::default(), Vec::new());
     for piece in bytes.chunks(piece) {
-        session.receive(piece, &mut peers, &mut events);
+        session.receive(piece, &peers, &mut events);
     }
     let mut out = Vec::new();
     while session.transmit(&mut out, 1000) {}
-    session.close(&mut peers);
+    session.close(&peers);
     assert!(peers.is_empty());
     events
 }
@@ -67,7 +67,7 @@ fn local(id: u8) -> Local {
 
 fn seal(class: u8, body: &[u8], out: &mut Vec<u8>) {
     let len = (body.len() as u32).to_le_bytes();
-    let rest = [&[1, 0, class % 5, 0], body].concat();
+    let rest = [&[1, 0, class % 7, 0], body].concat();
     let crc = crc32c::crc32c_append(crc32c::crc32c(&len), &rest);
     out.extend_from_slice(&[&len[..], &crc.to_le_bytes(), &rest].concat());
 }

@@ -1,7 +1,8 @@
 //! What replicas say to one another, as messages.
 
 use crate::message::*;
-use rufous_chain::Message;
+use rufous_chain::{Message, Peer};
+use rufous_mapping::NodeNo;
 use std::sync::Arc;
 
 impl From<Message> for Body {
@@ -42,25 +43,54 @@ impl From<Message> for Body {
                 slot: slot.into(),
                 since,
             }),
-            Message::Copy { slot, since, chunk } => Self::Copy(Copy {
+            Message::Copy {
+                slot,
+                since,
+                part,
+                chunk,
+            } => Self::Copy(Copy {
                 slot: slot.into(),
                 since,
+                part,
                 chunk: chunk.into(),
             }),
             Message::Copied {
                 slot,
                 since,
+                parts,
                 all,
                 seq,
             } => Self::Copied(Copied {
                 slot: slot.into(),
                 since,
+                parts,
                 all,
                 seq,
             }),
             Message::Ask { asked_us } => Self::Ask(Ask { asked_us }),
             Message::Grant { asked_us } => Self::Grant(Grant { asked_us }),
         }
+    }
+}
+
+impl Envelope {
+    /// What a worker says to another node's.
+    pub fn of_chain(from: u16, to: Peer, said: rufous_chain::Envelope) -> Self {
+        Self {
+            epoch: said.epoch,
+            from: from.into(),
+            to: to.worker.into(),
+            body: Some(said.message.into()),
+        }
+    }
+
+    /// Which of a node's workers says what about chains. Nothing where it is about
+    /// something else.
+    pub fn into_chain(self, from: NodeNo) -> Option<(Peer, rufous_chain::Envelope)> {
+        let (epoch, message) = (self.epoch, Message::try_from(self.body?).ok()?);
+        let worker = u16::try_from(self.from).ok()?;
+        let peer = Peer { node: from, worker };
+        Some((peer, rufous_chain::Envelope { epoch, message }))
     }
 }
 
@@ -107,11 +137,13 @@ impl TryFrom<Body> for Message {
             Body::Copy(m) => Self::Copy {
                 slot,
                 since: m.since,
+                part: m.part,
                 chunk: m.chunk.into(),
             },
             Body::Copied(m) => Self::Copied {
                 slot,
                 since: m.since,
+                parts: m.parts,
                 all: m.all,
                 seq: m.seq,
             },

@@ -19,16 +19,26 @@ pub enum Class {
     Learning = 2,
     /// What replicas of lattice keys tell one another.
     Gossip = 3,
+    /// Requests of clients for who has their keys.
+    Request = 4,
+    /// Their replies: a class of their own, so that requests that wait for room
+    /// at both ends never hold up the replies that would make it.
+    Reply = 5,
 }
 
 /// Classes with windows.
-pub(crate) const FLOWS: [Class; 3] = [Class::Chain, Class::Learning, Class::Gossip];
+pub(crate) const FLOWS: [Class; 5] = [
+    Class::Chain,
+    Class::Learning,
+    Class::Gossip,
+    Class::Request,
+    Class::Reply,
+];
 
 impl Class {
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Control, Self::Chain, Self::Learning, Self::Gossip]
-            .into_iter()
-            .find(|class| *class as u8 == byte)
+        let mut all = [Self::Control].into_iter().chain(FLOWS);
+        all.find(|class| *class as u8 == byte)
     }
 
     /// Its place among classes with windows.
@@ -41,7 +51,7 @@ impl Class {
     pub const fn window(self) -> usize {
         match self {
             Self::Control => 0,
-            Self::Chain => 8 << 20,
+            Self::Chain | Self::Request | Self::Reply => 8 << 20,
             Self::Learning | Self::Gossip => 2 << 20,
         }
     }
@@ -49,10 +59,15 @@ impl Class {
     /// Its part of a connection that all want to use at once.
     pub(crate) const fn weight(self) -> u64 {
         match self {
-            Self::Control | Self::Chain => 16,
+            Self::Control | Self::Chain | Self::Request | Self::Reply => 16,
             Self::Learning => 4,
             Self::Gossip => 1,
         }
+    }
+
+    /// Whether its messages may come in pieces.
+    pub(crate) const fn has_pieces(self) -> bool {
+        matches!(self, Self::Chain | Self::Learning)
     }
 
     /// Whether messages of this kind may come in the class.
@@ -61,15 +76,19 @@ impl Class {
             Body::Items(_) | Body::Ack(_) | Body::State(_) | Body::Behind(_) => {
                 matches!(self, Self::Chain | Self::Learning)
             }
+            Body::Piece(_) => self.has_pieces(),
             Body::Learn(_) | Body::Copy(_) | Body::Copied(_) => self == Self::Learning,
             Body::Gossip(_) | Body::Digest(_) => self == Self::Gossip,
+            Body::Requests(_) => self == Self::Request,
+            Body::Replies(_) => self == Self::Reply,
             Body::Hello(_)
             | Body::Refuse(_)
             | Body::Credit(_)
             | Body::Heartbeat(_)
             | Body::Mapping(_)
             | Body::Ask(_)
-            | Body::Grant(_) => self == Self::Control,
+            | Body::Grant(_)
+            | Body::Learned(_) => self == Self::Control,
         }
     }
 }

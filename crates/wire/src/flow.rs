@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Bytes of control messages that may wait.
 const MAX_CONTROL: usize = 4 * 1024 * 1024;
 
-/// Frames that wait. No more than `limit` bytes, but at least one frame.
+/// Frames that wait. No more than `limit` bytes, but at least those of one message.
 #[derive(Debug, Default)]
 struct Queue {
     frames: VecDeque<Vec<u8>>,
@@ -16,13 +16,27 @@ struct Queue {
 }
 
 impl Queue {
+    fn has_room(&self, len: usize, limit: usize) -> bool {
+        self.bytes == 0 || self.bytes + len <= limit
+    }
+
     fn push(&mut self, frame: Vec<u8>, limit: usize) -> bool {
-        if self.bytes > 0 && self.bytes + frame.len() > limit {
-            return false;
+        let fits = self.has_room(frame.len(), limit);
+        if fits {
+            self.bytes += frame.len();
+            self.frames.push_back(frame);
         }
-        self.bytes += frame.len();
-        self.frames.push_back(frame);
-        true
+        fits
+    }
+
+    fn push_all(&mut self, frames: Vec<Vec<u8>>, limit: usize) -> bool {
+        let len: usize = frames.iter().map(Vec::len).sum();
+        let fits = self.has_room(len, limit);
+        if fits {
+            self.bytes += len;
+            self.frames.extend(frames);
+        }
+        fits
     }
 
     fn pop(&mut self) -> Option<Vec<u8>> {
@@ -81,6 +95,27 @@ impl Flows {
         match class.flow() {
             Some(flow) => self.flows[flow].queue.push(frame, class.window()),
             None => self.control.push(frame, MAX_CONTROL),
+        }
+    }
+
+    /// Likewise all frames of a message, or none.
+    pub(crate) fn push_all(&mut self, class: Class, frames: Vec<Vec<u8>>) -> bool {
+        match class.flow() {
+            Some(flow) => self.flows[flow].queue.push_all(frames, class.window()),
+            None => self.control.push_all(frames, MAX_CONTROL),
+        }
+    }
+
+    /// Whether nothing of a class waits: the next frame is queued, whatever its size.
+    pub(crate) fn has_room(&self, class: Class) -> bool {
+        self.queued(class) == 0
+    }
+
+    /// Bytes of a class that wait.
+    pub(crate) fn queued(&self, class: Class) -> usize {
+        match class.flow() {
+            Some(flow) => self.flows[flow].queue.bytes,
+            None => self.control.bytes,
         }
     }
 
@@ -176,8 +211,8 @@ mod tests {
         flows
     }
 
-    fn counts(flows: &mut Flows, frames: usize) -> [usize; 4] {
-        let mut counts = [0; 4];
+    fn counts(flows: &mut Flows, frames: usize) -> [usize; 6] {
+        let mut counts = [0; 6];
         for _ in 0..frames {
             match flows.pop() {
                 Some(frame) => counts[frame[0] as usize] += 1,
@@ -189,8 +224,8 @@ mod tests {
 
     #[test]
     fn all_get_their_shares_of_a_full_connection() {
-        let counts = counts(&mut filled(), 210);
-        assert_eq!(counts, [0, 160, 40, 10]);
+        let counts = counts(&mut filled(), 530);
+        assert_eq!(counts, [0, 160, 40, 10, 160, 160]);
     }
 
     #[test]
@@ -202,7 +237,7 @@ mod tests {
         counts(&mut flows, 50);
         while flows.push(Class::Chain, vec![1; FRAME]) {}
         // At once, and then as much as its share.
-        assert_eq!(counts(&mut flows, 1), [0, 1, 0, 0]);
+        assert_eq!(counts(&mut flows, 1), [0, 1, 0, 0, 0, 0]);
         assert!(counts(&mut flows, 170)[3] >= 10);
     }
 
@@ -218,11 +253,11 @@ mod tests {
         assert!(!flows.can_pop());
         assert!(flows.push(Class::Chain, vec![1; FRAME]));
         flows.grant(1, 1).expect("so much is on its way");
-        assert_eq!(counts(&mut flows, 9), [0, 1, 0, 0]);
+        assert_eq!(counts(&mut flows, 9), [0, 1, 0, 0, 0, 0]);
         flows
             .grant(3, FRAME as u64 + 1)
             .expect("so much is on its way");
-        assert_eq!(counts(&mut flows, 9), [0, 0, 0, 2]);
+        assert_eq!(counts(&mut flows, 9), [0, 0, 0, 2, 0, 0]);
     }
 
     #[test]
@@ -230,7 +265,7 @@ mod tests {
         let mut flows = filled();
         assert!(flows.grant(1, 1).is_err());
         assert!(flows.grant(0, 0).is_err());
-        assert!(flows.grant(4, 0).is_err());
+        assert!(flows.grant(6, 0).is_err());
         let frame = flows.pop().expect("a frame");
         assert!(flows.grant(1, u64::MAX).is_err());
         assert!(flows.grant(1, frame.len() as u64).is_ok());

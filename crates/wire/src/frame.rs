@@ -109,16 +109,21 @@ fn decode(frame: &Bytes) -> Result<Frame, Refused> {
     if frame[11] != 0 {
         return Err(Refused::Garbage("a flag that is not known"));
     }
-    let body = frame.slice(HEADER..);
-    if !scan::is_bounded(&body) {
-        return Err(Refused::Garbage("not a message, or too many fields"));
-    }
-    let envelope = Envelope::decode(body).map_err(|_| Refused::Garbage("not a message"))?;
-    envelope.check().map_err(Refused::Garbage)?;
+    let envelope = read_envelope(frame.slice(HEADER..))?;
     Ok(Frame {
         version: u16::from_le_bytes([frame[8], frame[9]]),
         class,
         size: frame.len(),
         envelope,
     })
+}
+
+/// An envelope, if it is one that may be let through.
+pub(crate) fn read_envelope(body: Bytes) -> Result<Envelope, Refused> {
+    if !scan::is_bounded(&body) {
+        return Err(Refused::Garbage("not a message, or too many fields"));
+    }
+    let envelope = Envelope::decode(body).map_err(|_| Refused::Garbage("not a message"))?;
+    envelope.check().map_err(Refused::Garbage)?;
+    Ok(envelope)
 }

@@ -9,8 +9,8 @@
 //! 1. What comes is hostile: no memory is taken for what has not come, a message
 //!    that was let through is within the limits of [`message`], and nothing
 //!    panics.
-//! 2. A session holds one frame in part, and of each class no more than its
-//!    window, in each direction.
+//! 2. A session holds one frame in part, of each class no more than its window,
+//!    in each direction, and of a message in pieces what came of it.
 //! 3. Nothing of a peer is heard before it has said who it is, and nothing after
 //!    it was refused.
 //! 4. Messages of one class come in order, each at most once.
@@ -19,7 +19,7 @@
 //! |---|---|
 //! | [`message`] | the messages, and what must hold of each |
 //! | [`mapping`], [`chain`] | from and to what `crates/mapping` and `crates/chain` work with |
-//! | [`frame`] | messages to bytes and back |
+//! | [`frame`] | messages to bytes and back; `pieces` those that are too long for one |
 //! | [`class`] | which messages do not wait for which |
 //! | [`session`] | one connection: who is there, what goes out when |
 //! | [`peers`] | who is connected, over all sessions |
@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+mod check;
 pub mod class;
 pub mod frame;
 pub mod mapping;
@@ -36,8 +37,10 @@ pub mod refused;
 pub mod session;
 
 mod flow;
+mod pieces;
 mod scan;
 
+pub use bytes::Bytes;
 pub use class::Class;
 pub use message::{Body, Envelope};
 pub use peers::Peers;

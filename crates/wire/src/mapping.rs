@@ -21,6 +21,18 @@ pub fn decode(bytes: &[u8]) -> Result<rufous_mapping::Mapping, Invalid> {
     rufous_mapping::Mapping::try_from(&mapping)
 }
 
+/// What a node says of itself, for who keeps it without looking into it.
+pub fn encode_member(member: &rufous_mapping::Member) -> Vec<u8> {
+    member_of(NodeNo(0), member).encode_to_vec()
+}
+
+pub fn decode_member(bytes: &[u8]) -> Result<rufous_mapping::Member, Invalid> {
+    let member = Member::decode(bytes).map_err(|_| Invalid("not a member"))?;
+    let member = member_from(&member)?;
+    member.check()?;
+    Ok(member)
+}
+
 impl Mapping {
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         rufous_mapping::Mapping::try_from(self).map(|_| ())
@@ -71,6 +83,7 @@ fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
         zone: member.zone.clone(),
         weight: member.weight.into(),
         drains: member.drains,
+        workers: member.workers.into(),
     }
 }
 
@@ -120,6 +133,8 @@ fn member_from(member: &Member) -> Result<rufous_mapping::Member, Invalid> {
         zone: member.zone.clone(),
         weight: small(member.weight)?,
         drains: member.drains,
+        // Older programs do not say it, and had no chains.
+        workers: small(member.workers)?.max(1),
     })
 }
 

@@ -3,15 +3,19 @@
 
 use crate::scan;
 use bytes::Bytes;
-use rufous_base::limits::{MAX_WORKERS, SLOTS};
 
 /// Bytes of a node's name for ever.
 pub const ID: usize = 20;
 /// Bytes of a cluster's name, and of what a refusal says.
 pub const MAX_NAME: usize = 255;
-/// Bytes of one batch of gossip, and of one part of a slot's copy: who has more
-/// to say uses more messages, so that nobody waits long behind one of them.
+/// Bytes of one batch of gossip: who has more to say uses more messages, so that
+/// nobody waits long behind one of them. Parts of a slot's copy have less, but
+/// where one element has more.
 pub const MAX_CHUNK: usize = 1024 * 1024;
+/// Bytes of a message that comes in pieces. Values have 512 MiB at most.
+pub const MAX_WHOLE: usize = 1024 * 1024 * 1024;
+/// Requests in one message, and replies.
+pub const MAX_REQUESTS: usize = 4096;
 /// Writes in one message.
 pub const MAX_ITEMS: usize = 65_000;
 
@@ -28,7 +32,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 25, 26, 30, 31"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41"
     )]
     pub body: Option<Body>,
 }
@@ -49,6 +53,10 @@ pub enum Body {
     Ask(Ask),
     #[prost(message, tag = "16")]
     Grant(Grant),
+    #[prost(message, tag = "17")]
+    Learned(Learned),
+    #[prost(message, tag = "18")]
+    Piece(Piece),
     #[prost(message, tag = "20")]
     Items(Items),
     #[prost(message, tag = "21")]
@@ -67,6 +75,10 @@ pub enum Body {
     Gossip(Gossip),
     #[prost(message, tag = "31")]
     Digest(Digest),
+    #[prost(message, tag = "40")]
+    Requests(Requests),
+    #[prost(message, tag = "41")]
+    Replies(Replies),
 }
 
 /// The first message of both sides.
@@ -162,6 +174,8 @@ pub struct Member {
     pub weight: u32,
     #[prost(bool, tag = "9")]
     pub drains: bool,
+    #[prost(uint32, tag = "10")]
+    pub workers: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -198,6 +212,37 @@ pub struct Ask {
 pub struct Grant {
     #[prost(uint64, tag = "1")]
     pub asked_us: u64,
+}
+
+/// To who plans the next epoch: learners of the sender's slots that have all.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Learned {
+    #[prost(message, repeated, tag = "1")]
+    pub all: Vec<LearnedSlots>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct LearnedSlots {
+    #[prost(uint32, tag = "1")]
+    pub first: u32,
+    /// The first slot behind the range.
+    #[prost(uint32, tag = "2")]
+    pub until: u32,
+    #[prost(uint32, tag = "3")]
+    pub learner: u32,
+    /// The epoch of their chains.
+    #[prost(uint64, tag = "4")]
+    pub since: u64,
+}
+
+/// A part of a message that is too long for a frame: bytes of its envelope.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Piece {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub bytes: Bytes,
+    /// The message is whole with it.
+    #[prost(bool, tag = "2")]
+    pub last: bool,
 }
 
 /// One write of a slot.
@@ -268,6 +313,8 @@ pub struct Copy {
     pub since: u64,
     #[prost(bytes = "bytes", tag = "3")]
     pub chunk: Bytes,
+    #[prost(uint64, tag = "4")]
+    pub part: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -280,6 +327,8 @@ pub struct Copied {
     pub all: u64,
     #[prost(uint64, tag = "4")]
     pub seq: u64,
+    #[prost(uint64, tag = "5")]
+    pub parts: u64,
 }
 
 /// What replicas of lattice keys changed, in their own encoding.
@@ -298,66 +347,62 @@ pub struct Digest {
     pub hashes: Vec<u64>,
 }
 
+/// Requests of clients for a node that has their keys, in order.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Requests {
+    /// The first one's number; the others have those that follow. In one session
+    /// the sender gives each once.
+    #[prost(uint64, tag = "1")]
+    pub first: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub requests: Vec<Request>,
+    /// Rises when one of this sender's was not done here: until the receiver sees
+    /// that, it does none of those that were sent behind it.
+    #[prost(uint64, tag = "3")]
+    pub round: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Request {
+    #[prost(uint32, tag = "1")]
+    pub db: u32,
+    /// How the reply is to be written.
+    #[prost(bool, tag = "2")]
+    pub resp3: bool,
+    /// Nobody needs the reply, unless it is an error.
+    #[prost(bool, tag = "3")]
+    pub quiet: bool,
+    /// It is to leave no trace in statistics of accesses.
+    #[prost(bool, tag = "4")]
+    pub no_touch: bool,
+    /// The array of its words, as clients write it. Its arguments are not fields
+    /// here: they would have to be counted before they are decoded.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub words: Bytes,
+}
+
+/// Replies to requests, in the order in which they came to be.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Replies {
+    #[prost(message, repeated, tag = "1")]
+    pub replies: Vec<Reply>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Reply {
+    /// The request's.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// The reply, as clients read it, or a part of it.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub bytes: Bytes,
+    /// More of it follows, before any other reply.
+    #[prost(bool, tag = "3")]
+    pub more: bool,
+    /// Nothing was done: by the epoch that comes with it the receiver of the
+    /// request does not answer for its keys, or one before it was not done.
+    #[prost(bool, tag = "4")]
+    pub not_here: bool,
+}
+
 const _: () = assert!(MAX_ITEMS + 8 < scan::MAX_FIELDS, "who may send may be read");
-
-impl Envelope {
-    /// Whether what it says can be at all: numbers in their ranges, sizes in
-    /// their limits, ranges of slots that follow one another. Both sides ask,
-    /// the sender before it sends. The answer says what is wrong.
-    pub fn check(&self) -> Result<(), &'static str> {
-        let workers = MAX_WORKERS as u32;
-        ensure(
-            self.from < workers && self.to < workers,
-            "there is no such worker",
-        )?;
-        match self.body.as_ref().ok_or("a message of an unknown kind")? {
-            Body::Hello(hello) => hello.check(),
-            Body::Refuse(refuse) => name(&refuse.text),
-            Body::Mapping(mapping) => mapping.check().map_err(|invalid| invalid.0),
-            Body::Items(Items { slot, items, .. }) | Body::State(State { slot, items, .. }) => {
-                is_slot(*slot)?;
-                ensure(items.len() <= MAX_ITEMS, "too many writes at once")?;
-                let rise = items.windows(2).all(|pair| pair[0].seq < pair[1].seq);
-                ensure(rise, "writes of a slot that are not in order")
-            }
-            Body::Ack(Ack { slot, .. })
-            | Body::Behind(Behind { slot, .. })
-            | Body::Learn(Learn { slot, .. })
-            | Body::Copied(Copied { slot, .. }) => is_slot(*slot),
-            Body::Copy(copy) => {
-                is_slot(copy.slot)?;
-                ensure(copy.chunk.len() <= MAX_CHUNK, "too large a part of a copy")
-            }
-            Body::Gossip(gossip) => ensure(gossip.batch.len() <= MAX_CHUNK, "too large a batch"),
-            Body::Digest(digest) => {
-                is_slot(digest.first)?;
-                let room = SLOTS - digest.first as usize;
-                ensure(digest.hashes.len() <= room, "hashes of too many slots")
-            }
-            Body::Credit(_) | Body::Heartbeat(_) | Body::Ask(_) | Body::Grant(_) => Ok(()),
-        }
-    }
-}
-
-impl Hello {
-    fn check(&self) -> Result<(), &'static str> {
-        name(&self.cluster)?;
-        ensure(self.node.len() == ID, "a node's id of the wrong length")?;
-        ensure(
-            0 < self.oldest && self.oldest <= self.newest && self.newest <= u32::from(u16::MAX),
-            "versions that cannot be",
-        )
-    }
-}
-
-fn is_slot(slot: u32) -> Result<(), &'static str> {
-    ensure((slot as usize) < SLOTS, "there is no such slot")
-}
-
-fn name(text: &str) -> Result<(), &'static str> {
-    ensure(text.len() <= MAX_NAME, "too long a name")
-}
-
-fn ensure(holds: bool, what: &'static str) -> Result<(), &'static str> {
-    if holds { Ok(()) } else { Err(what) }
-}

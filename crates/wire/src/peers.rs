@@ -4,6 +4,7 @@ use crate::message::{Hello, ID};
 use crate::refused::Refused;
 use rufous_mapping::member::MAX_MEMBERS;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A node's name for ever.
 pub type Id = [u8; ID];
@@ -16,22 +17,25 @@ struct Start {
     sessions: usize,
 }
 
-/// The peers of one node, over all of its sessions.
+/// The peers of one node, over all of its sessions, whichever workers have them:
+/// clones are the same. It is asked when a session begins and ends, and never
+/// in between.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
-    connected: BTreeMap<Id, Start>,
+    connected: Arc<Mutex<BTreeMap<Id, Start>>>,
 }
 
 impl Peers {
     /// A peer introduces itself. Of one node there can be several sessions: an
     /// old one whose end nobody has noticed yet, and the one that replaces it.
-    pub(crate) fn enter(&mut self, id: Id, hello: &Hello) -> Result<(), Refused> {
+    pub(crate) fn enter(&self, id: Id, hello: &Hello) -> Result<(), Refused> {
         let new = Start {
             incarnation: hello.incarnation,
             start: hello.start,
             sessions: 1,
         };
-        if let Some(known) = self.connected.get_mut(&id) {
+        let mut connected = self.lock();
+        if let Some(known) = connected.get_mut(&id) {
             if known.incarnation > new.incarnation {
                 return Err(Refused::Outdated);
             }
@@ -45,16 +49,17 @@ impl Peers {
             }
             return Ok(());
         }
-        if self.connected.len() >= MAX_MEMBERS {
+        if connected.len() >= MAX_MEMBERS {
             return Err(Refused::TooMany);
         }
-        self.connected.insert(id, new);
+        connected.insert(id, new);
         Ok(())
     }
 
     /// One of its sessions has ended.
-    pub(crate) fn leave(&mut self, id: Id, hello: &Hello) {
-        let Some(known) = self.connected.get_mut(&id) else {
+    pub(crate) fn leave(&self, id: Id, hello: &Hello) {
+        let mut connected = self.lock();
+        let Some(known) = connected.get_mut(&id) else {
             return;
         };
         if (known.incarnation, known.start) != (hello.incarnation, hello.start) {
@@ -62,15 +67,21 @@ impl Peers {
         }
         known.sessions -= 1;
         if known.sessions == 0 {
-            self.connected.remove(&id);
+            connected.remove(&id);
         }
     }
 
     pub fn len(&self) -> usize {
-        self.connected.len()
+        self.lock().len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.connected.is_empty()
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Id, Start>> {
+        self.connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,12 +28,32 @@ pub enum Refused {
     Credit,
     #[error("a message that does not belong here: {0}")]
     Misplaced(&'static str),
+    #[error("it acts by an old epoch, and is no member any more")]
+    NoMember,
+    #[error("it has said nothing for too long")]
+    Silent,
+    #[error("another connection to it is in use")]
+    Replaced,
+    #[error("it takes too little of what it is sent")]
+    Slow,
+    /// No fault: it is to try again.
+    #[error("the epoch that it acts by is not known here yet")]
+    Ahead,
     /// What the peer said of us; nothing in it is trusted.
     #[error("refused by the peer, reason {code}: {text}")]
     ByPeer { code: u32, text: String },
 }
 
+const REPLACED: u32 = 14;
+const AHEAD: u32 = 16;
+
 impl Refused {
+    /// Whether this happens between nodes that do all right: one has heard of an
+    /// epoch before the other, or of a connection that replaces this one.
+    pub fn is_harmless(&self) -> bool {
+        matches!(self.code(), AHEAD | REPLACED)
+    }
+
     pub fn code(&self) -> u32 {
         match self {
             Self::Cluster => 1,
@@ -47,6 +67,11 @@ impl Refused {
             Self::TooLarge => 9,
             Self::Credit => 10,
             Self::Misplaced(_) => 11,
+            Self::NoMember => 12,
+            Self::Silent => 13,
+            Self::Replaced => REPLACED,
+            Self::Slow => 15,
+            Self::Ahead => AHEAD,
             Self::ByPeer { code, .. } => *code,
         }
     }

@@ -11,8 +11,9 @@
 use crate::class::Class;
 use crate::flow::Flows;
 use crate::frame::{self, Frame, Frames, MAX_FRAME, MAX_STRANGER};
-use crate::message::{Body, Credit, Envelope, Hello};
+use crate::message::{Body, Credit, Envelope, Hello, Piece};
 use crate::peers::{Id, Peers};
+use crate::pieces::{self, Pieces};
 use crate::refused::Refused;
 
 /// The versions of the protocol that this program speaks.
@@ -92,6 +93,7 @@ pub struct Session {
     stage: Stage,
     frames: Frames,
     flows: Flows,
+    pieces: Pieces,
 }
 
 impl Session {
@@ -112,6 +114,7 @@ impl Session {
             stage: Stage::Met,
             frames: Frames::default(),
             flows: Flows::new(),
+            pieces: Pieces::default(),
         };
         session.say(Body::Hello(hello));
         session
@@ -120,6 +123,11 @@ impl Session {
     /// The newest epoch that is known here.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
+    }
+
+    /// Bytes of messages of a class that have not left yet.
+    pub fn queued(&self, class: Class) -> usize {
+        self.flows.queued(class)
     }
 
     pub fn is_up(&self) -> bool {
@@ -132,19 +140,28 @@ impl Session {
 
     /// Bytes that have come, in whatever pieces. `peers` are those of all
     /// sessions of this node.
-    pub fn receive(&mut self, bytes: &[u8], peers: &mut Peers, events: &mut Vec<Event>) {
+    pub fn receive(&mut self, bytes: &[u8], peers: &Peers, events: &mut Vec<Event>) {
         if self.is_closed() {
             return;
         }
         self.frames.push(bytes);
         if let Err(refused) = self.on_frames(peers, events) {
-            let by_peer = matches!(refused, Refused::ByPeer { .. });
-            let farewell = (!by_peer).then(|| Body::Refuse(refused.to_message()));
-            self.close(peers);
-            if let Some(farewell) = farewell {
-                self.say(farewell);
-            }
+            self.refuse(&refused, peers);
             events.push(Event::Closed(refused));
+        }
+    }
+
+    /// Wants no more of the peer, for a reason that the session cannot know. What
+    /// is left to transmit tells it why; there is no [`Event::Closed`].
+    pub fn refuse(&mut self, refused: &Refused, peers: &Peers) {
+        if self.is_closed() {
+            return;
+        }
+        let by_peer = matches!(refused, Refused::ByPeer { .. });
+        let farewell = (!by_peer).then(|| Body::Refuse(refused.to_message()));
+        self.close(peers);
+        if let Some(farewell) = farewell {
+            self.say(farewell);
         }
     }
 
@@ -155,7 +172,7 @@ impl Session {
         };
         envelope.check().map_err(NotSent::Wrong)?;
         match &envelope.body {
-            Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_)) | None => {
+            Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_) | Body::Piece(_)) | None => {
                 return Err(NotSent::Wrong("sessions say this themselves"));
             }
             Some(body) if !class.takes(body) => {
@@ -163,13 +180,24 @@ impl Session {
             }
             Some(_) => {}
         }
-        let mut frame = Vec::new();
-        frame::encode(version, class, envelope, &mut frame).map_err(|_| NotSent::TooLarge)?;
-        if self.flows.push(class, frame) {
+        let is_queued = if pieces::is_long(class, envelope) {
+            let frames = pieces::frames(version, class, envelope).map_err(|_| NotSent::TooLarge)?;
+            self.flows.push_all(class, frames)
+        } else {
+            let mut frame = Vec::new();
+            frame::encode(version, class, envelope, &mut frame).map_err(|_| NotSent::TooLarge)?;
+            self.flows.push(class, frame)
+        };
+        if is_queued {
             Ok(())
         } else {
             Err(NotSent::Full)
         }
+    }
+
+    /// Whether nothing of a class waits to be sent: then any message is taken.
+    pub fn has_room(&self, class: Class) -> bool {
+        self.flows.has_room(class)
     }
 
     /// The owner is done with a message, or with several: so many bytes of a
@@ -202,13 +230,14 @@ impl Session {
     }
 
     /// The connection has ended. To be called for every session.
-    pub fn close(&mut self, peers: &mut Peers) {
+    pub fn close(&mut self, peers: &Peers) {
         if let Stage::Up { id, hello, .. } = &self.stage {
             peers.leave(*id, hello);
         }
         self.stage = Stage::Closed;
         self.flows.clear();
         self.frames = Frames::default();
+        self.pieces = Pieces::default();
     }
 
     /// Queues a message of the session's own.
@@ -234,7 +263,7 @@ impl Session {
         frame
     }
 
-    fn on_frames(&mut self, peers: &mut Peers, events: &mut Vec<Event>) -> Result<(), Refused> {
+    fn on_frames(&mut self, peers: &Peers, events: &mut Vec<Event>) -> Result<(), Refused> {
         loop {
             let limit = if self.is_up() {
                 MAX_FRAME
@@ -251,7 +280,7 @@ impl Session {
     fn on_frame(
         &mut self,
         frame: Frame,
-        peers: &mut Peers,
+        peers: &Peers,
         events: &mut Vec<Event>,
     ) -> Result<(), Refused> {
         let Some(body) = &frame.envelope.body else {
@@ -276,6 +305,10 @@ impl Session {
                 Ok(())
             }
             Body::Credit(credit) => self.flows.grant(credit.class, credit.bytes),
+            Body::Piece(piece) => self.on_piece(frame.class, frame.size, piece, events),
+            _ if self.pieces.has_begun(frame.class) => {
+                Err(Refused::Misplaced("a message within another one"))
+            }
             _ => {
                 self.flows.hold(frame.class, frame.size)?;
                 events.push(Event::Message {
@@ -288,7 +321,27 @@ impl Session {
         }
     }
 
-    fn on_hello(&mut self, hello: &Hello, epoch: u64, peers: &mut Peers) -> Result<Peer, Refused> {
+    /// What is not whole is nobody else's, so that this has taken it.
+    fn on_piece(
+        &mut self,
+        class: Class,
+        size: usize,
+        piece: &Piece,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Refused> {
+        self.flows.hold(class, size)?;
+        match self.pieces.take(class, piece)? {
+            Some(envelope) => events.push(Event::Message {
+                class,
+                size,
+                envelope,
+            }),
+            None => self.flows.take(class, size),
+        }
+        Ok(())
+    }
+
+    fn on_hello(&mut self, hello: &Hello, epoch: u64, peers: &Peers) -> Result<Peer, Refused> {
         if self.is_up() {
             return Err(Refused::Misplaced("a second name"));
         }

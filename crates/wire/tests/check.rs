@@ -3,6 +3,8 @@
 mod common;
 
 use bytes::Bytes;
+use rufous_chain::Peer;
+use rufous_mapping::NodeNo;
 use rufous_wire::message::*;
 use rufous_wire::{Body, Class, Envelope};
 
@@ -21,7 +23,7 @@ fn check(name: &str, expected: &str, change: fn(&mut Envelope)) {
 }
 
 fn golden_mapping() -> Mapping {
-    match golden("mapping").body {
+    match golden("mapping-workers").body {
         Some(Body::Mapping(mapping)) => mapping,
         body => panic!("{body:?}"),
     }
@@ -70,9 +72,9 @@ fn sizes_are_in_their_limits() {
             hello.cluster = "x".repeat(MAX_NAME + 1);
         }
     });
-    check("copy", "too large a part of a copy", |e| {
-        if let Some(Body::Copy(copy)) = &mut e.body {
-            copy.chunk = vec![0; MAX_CHUNK + 1].into();
+    check("piece", "a piece of nothing", |e| {
+        if let Some(Body::Piece(piece)) = &mut e.body {
+            piece.bytes = Bytes::new();
         }
     });
     check("gossip", "too large a batch", |e| {
@@ -149,6 +151,7 @@ fn a_mapping_is_whole() {
     let beyond = "a number beyond 65535";
     mapping(beyond, |m| m.members[1].weight = 65536);
     mapping(beyond, |m| m.members[1].no = 65537);
+    mapping(beyond, |m| m.members[1].workers = 65537);
     mapping(beyond, |m| m.weights[0].weight = 65536);
     mapping(beyond, |m| m.next = 65536);
     mapping(beyond, |m| m.copies = 65538);
@@ -168,6 +171,8 @@ fn a_mapping_is_whole() {
             m.chains.clear();
         },
     );
+    let workers = "a member has as many workers as none may have";
+    mapping(workers, |m| m.members[2].workers = 257);
     mapping("who is in a chain is no member", |m| {
         m.chains[0].learner = Some(9);
     });
@@ -183,8 +188,20 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
     for len in 0..bytes.len() {
         assert!(rufous_wire::mapping::decode(&bytes[..len]).is_err());
     }
+    // Of a program that did not say it yet.
+    let Some(Body::Mapping(old)) = golden("mapping").body else {
+        panic!("a mapping");
+    };
+    let old = rufous_mapping::Mapping::try_from(&old).expect("sound");
+    assert!(old.members.values().all(|member| member.workers == 1));
     let mut of_chains = 0;
     for (name, class, envelope) in common::all() {
+        let (node, worker) = (NodeNo(5), envelope.from as u16);
+        if let Some((peer, said)) = envelope.clone().into_chain(node) {
+            assert_eq!(peer, Peer { node, worker });
+            let to = Peer { node, worker: 2 };
+            assert_eq!(Envelope::of_chain(worker, to, said), envelope, "{name}");
+        }
         let body = envelope.body.expect("a body");
         match rufous_chain::Message::try_from(body.clone()) {
             Ok(message) => {
@@ -193,9 +210,88 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
             }
             Err(given_back) => {
                 assert_eq!(given_back, body);
-                assert!(matches!(class, Class::Control | Class::Gossip), "{name}");
+                let is_piece = matches!(body, Body::Piece(_));
+                let is_of_chains = matches!(class, Class::Chain | Class::Learning);
+                assert!(!is_of_chains || is_piece, "{name}");
             }
         }
     }
-    assert_eq!(of_chains, 9);
+    assert_eq!(of_chains, 11);
+}
+
+#[test]
+fn what_a_node_says_of_itself_comes_back_and_is_checked() {
+    let mapping = rufous_mapping::Mapping::try_from(&golden_mapping()).expect("sound");
+    let (_, member) = mapping.members.first_key_value().expect("a member");
+    let bytes = rufous_wire::mapping::encode_member(member);
+    assert_eq!(
+        rufous_wire::mapping::decode_member(&bytes).as_ref(),
+        Ok(member)
+    );
+    let mut wrong = member.clone();
+    wrong.weight = 0;
+    let bytes = rufous_wire::mapping::encode_member(&wrong);
+    assert!(rufous_wire::mapping::decode_member(&bytes).is_err());
+    wrong = member.clone();
+    wrong.peer = "p".repeat(257);
+    let bytes = rufous_wire::mapping::encode_member(&wrong);
+    assert!(rufous_wire::mapping::decode_member(&bytes).is_err());
+    assert!(rufous_wire::mapping::decode_member(&[0xff; 9]).is_err());
+}
+
+#[test]
+fn requests_and_replies_are_bounded_and_in_order() {
+    let request = Request {
+        words: vec![b'x'].into(),
+        ..Request::default()
+    };
+    let requests = |count: usize, change: fn(&mut Requests)| {
+        let mut requests = Requests {
+            first: 1,
+            requests: vec![request.clone(); count],
+            round: 0,
+        };
+        change(&mut requests);
+        common::envelope(Body::Requests(requests)).check()
+    };
+    assert_eq!(requests(1, |_| {}), Ok(()));
+    assert_eq!(requests(MAX_REQUESTS, |_| {}), Ok(()));
+    let few = Err("no requests, or too many");
+    assert_eq!(requests(0, |_| {}), few);
+    assert_eq!(requests(MAX_REQUESTS + 1, |_| {}), few);
+    let wordless = requests(2, |r| r.requests[1].words.clear());
+    assert_eq!(wordless, Err("a request without words"));
+    let nowhere = requests(2, |r| r.requests[1].db = 16);
+    assert_eq!(nowhere, Err("there is no such database"));
+    let last = requests(2, |r| r.first = u64::MAX - 1);
+    assert_eq!(last, Err("requests without numbers"));
+    let replies = |parts: &[(u64, bool)]| {
+        let reply = |(number, more): &(u64, bool)| Reply {
+            number: *number,
+            more: *more,
+            ..Reply::default()
+        };
+        let replies = parts.iter().map(reply).collect();
+        common::envelope(Body::Replies(Replies { replies })).check()
+    };
+    assert_eq!(replies(&[(1, false), (2, true), (2, true)]), Ok(()));
+    let within = Err("a reply within another one");
+    assert_eq!(replies(&[(1, true), (2, false)]), within);
+    assert_eq!(replies(&[]), Err("no replies, or too many"));
+    let many = vec![(1, false); MAX_REQUESTS + 1];
+    assert_eq!(replies(&many), Err("no replies, or too many"));
+    let not_here = |bytes: &'static [u8], more| {
+        let reply = Reply {
+            number: 1,
+            bytes: Bytes::from_static(bytes),
+            more,
+            not_here: true,
+        };
+        let replies = vec![reply];
+        common::envelope(Body::Replies(Replies { replies })).check()
+    };
+    assert_eq!(not_here(b"", false), Ok(()));
+    let done = Err("a reply to what was not done");
+    assert_eq!(not_here(b"+OK\r\n", false), done);
+    assert_eq!(not_here(b"", true), done);
 }

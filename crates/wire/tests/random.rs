@@ -19,6 +19,25 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let words = prop::collection::vec(any::<u8>(), 1..200);
+    let request = (
+        0..16_u32,
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        words,
+    );
+    let request = request.prop_map(|(db, resp3, quiet, no_touch, words)| Request {
+        db,
+        resp3,
+        quiet,
+        no_touch,
+        words: words.into(),
+    });
+    prop::collection::vec(request, 1..8)
+}
+
 fn body() -> impl Strategy<Value = (Class, Body)> {
     let slot = || 0..16384_u32;
     prop_oneof![
@@ -32,8 +51,32 @@ fn body() -> impl Strategy<Value = (Class, Body)> {
             };
             (Class::Chain, Body::Items(items))
         }),
-        (slot(), any::<u64>(), data()).prop_map(|(slot, since, chunk)| {
-            (Class::Learning, Body::Copy(Copy { slot, since, chunk }))
+        (slot(), any::<u64>(), any::<u64>(), data()).prop_map(|(slot, since, part, chunk)| {
+            let copy = Copy {
+                slot,
+                since,
+                part,
+                chunk,
+            };
+            (Class::Learning, Body::Copy(copy))
+        }),
+        (0..1000_u64, requests(), 0..9_u64).prop_map(|(first, requests, round)| {
+            let requests = Requests {
+                first,
+                requests,
+                round,
+            };
+            (Class::Request, Body::Requests(requests))
+        }),
+        prop::collection::vec((any::<u64>(), data()), 1..8).prop_map(|replies| {
+            let reply = |(number, bytes)| Reply {
+                number,
+                bytes,
+                more: false,
+                not_here: false,
+            };
+            let replies = replies.into_iter().map(reply).collect();
+            (Class::Reply, Body::Replies(Replies { replies }))
         }),
         data().prop_map(|batch| (Class::Gossip, Body::Gossip(Gossip { batch }))),
         prop::collection::vec(any::<u64>(), 0..50).prop_map(|hashes| {
@@ -99,7 +142,7 @@ proptest! {
     #[test]
     fn random_bytes_under_a_right_checksum_do_no_harm(
         bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 1..4),
-        class in 0_u8..5,
+        class in 0_u8..7,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
         known in any::<prop::sample::Index>(),
     ) {
@@ -120,17 +163,17 @@ proptest! {
             oldest: 1,
             newest: 1,
         };
-        let mut peers = Peers::default();
+        let peers = Peers::default();
         let mut events = Vec::new();
         let mut session = Session::new(local(1), None, 0);
         let mut hello = Vec::new();
         Session::new(local(2), None, 0).transmit(&mut hello, 1000);
-        session.receive(&hello, &mut peers, &mut events);
+        session.receive(&hello, &peers, &mut events);
         prop_assert!(session.is_up());
         for body in bodies.iter().chain([&body]) {
-            session.receive(&sealed(class, body), &mut peers, &mut events);
+            session.receive(&sealed(class, body), &peers, &mut events);
         }
-        session.close(&mut peers);
+        session.close(&peers);
         prop_assert!(peers.is_empty());
     }
 }

@@ -37,8 +37,7 @@ impl End {
     }
 
     fn receive(&mut self, bytes: &[u8]) {
-        self.session
-            .receive(bytes, &mut self.peers, &mut self.events);
+        self.session.receive(bytes, &self.peers, &mut self.events);
     }
 
     fn out(&mut self) -> Vec<u8> {
@@ -107,7 +106,7 @@ fn messages_of_each_kind_come_whole_in_any_pieces() {
         for (name, class, envelope) in all() {
             let own = matches!(
                 envelope.body,
-                Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_))
+                Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_) | Body::Piece(_))
             );
             let done = a.session.send(class, &envelope);
             assert_eq!(done.is_err(), own, "{name}");
@@ -205,11 +204,11 @@ fn hello_of(incarnation: u64, start: u64) -> Vec<u8> {
 
 #[test]
 fn two_nodes_with_one_id_are_told_apart() {
-    let mut peers = Peers::default();
-    let mut enter = |incarnation, start| {
+    let peers = Peers::default();
+    let enter = |incarnation, start| {
         let mut session = Session::new(local(1), None, 1);
         let mut events = Vec::new();
-        session.receive(&hello_of(incarnation, start), &mut peers, &mut events);
+        session.receive(&hello_of(incarnation, start), &peers, &mut events);
         match events.pop() {
             Some(Event::Up(_)) => Ok(session),
             Some(Event::Closed(refused)) => Err(refused),
@@ -223,12 +222,12 @@ fn two_nodes_with_one_id_are_told_apart() {
     // It has started again; what is left of its earlier run comes too late.
     let newer = enter(6, 60);
     assert_eq!(enter(5, 50).err(), Some(Refused::Outdated));
-    first.expect("let in").close(&mut peers);
-    again.expect("let in").close(&mut peers);
+    first.expect("let in").close(&peers);
+    again.expect("let in").close(&peers);
     assert_eq!(peers.len(), 1);
     let mut newer = newer.expect("let in");
-    newer.close(&mut peers);
-    newer.close(&mut peers);
+    newer.close(&peers);
+    newer.close(&peers);
     assert!(peers.is_empty());
 }
 
@@ -390,10 +389,95 @@ fn what_a_peer_would_refuse_is_not_sent() {
     assert!(wrong(a.session.send(Class::Control, &Envelope::default())));
     let large = gossip(MAX_CHUNK + 1);
     assert!(wrong(a.session.send(Class::Gossip, &large)));
-    let effect = vec![0; MAX_FRAME].leak();
-    let sent = a.session.send(Class::Chain, &writes(effect));
+    let words = vec![0; MAX_FRAME].into();
+    let mut requests = Requests {
+        first: 1,
+        ..Requests::default()
+    };
+    requests.requests = vec![Request {
+        words,
+        ..Request::default()
+    }];
+    let sent = a
+        .session
+        .send(Class::Request, &envelope(Body::Requests(requests)));
     assert_eq!(sent, Err(NotSent::TooLarge));
-    a.session.close(&mut a.peers);
+    a.session.close(&a.peers);
     assert_eq!(a.session.send(Class::Control, &beat), Err(NotSent::NotUp));
     assert!(a.out().is_empty());
+}
+
+#[test]
+fn who_is_refused_by_the_owner_of_a_session_is_told_why() {
+    let (mut a, mut b) = (End::new(local(1), None), End::new(local(2), None));
+    let (to_b, to_a) = (a.out(), b.out());
+    a.receive(&to_a);
+    b.receive(&to_b);
+    assert!(a.session.is_up() && b.session.is_up());
+    a.session.refuse(&Refused::NoMember, &a.peers);
+    assert!(a.session.is_closed() && a.peers.is_empty());
+    let to_b = a.out();
+    b.receive(&to_b);
+    assert!(
+        matches!(b.refused(), Some(Refused::ByPeer { code: 12, .. })),
+        "{:?}",
+        b.refused()
+    );
+    // It is over: nothing more is said or heard.
+    a.session.refuse(&Refused::Silent, &a.peers);
+    assert_eq!(a.out(), b"");
+    assert_eq!(b.out(), b"", "who was refused refuses nobody");
+}
+
+/// One that does not fit into a frame, and more than the window lets go at once.
+#[test]
+fn what_is_long_comes_in_pieces_and_lets_others_pass() {
+    let (mut a, mut b) = pair();
+    let effect: Vec<u8> = (0..MAX_FRAME + 4321).map(|n| n as u8).collect();
+    let long = writes(effect.leak());
+    for class in [Class::Chain, Class::Learning] {
+        assert_eq!(a.session.send(class, &long), Ok(()));
+        assert_eq!(a.session.send(class, &writes(b"x")), Err(NotSent::Full));
+    }
+    let (mut out, beat) = (Vec::new(), envelope(Body::Heartbeat(Heartbeat {})));
+    a.session.transmit(&mut out, 1 << 20);
+    assert_eq!(a.session.send(Class::Control, &beat), Ok(()));
+    a.session.transmit(&mut out, 1 << 20);
+    b.receive(&out);
+    assert_eq!(b.messages(), [&beat]);
+    settle(&mut a, &mut b);
+    assert_eq!(b.messages(), [&beat, &long, &long]);
+    for class in [Class::Chain, Class::Learning] {
+        assert_eq!(a.session.send(class, &writes(b"x")), Ok(()));
+    }
+    settle(&mut a, &mut b);
+    assert_eq!(b.messages().len(), 5);
+}
+
+#[test]
+fn pieces_that_make_no_message_are_refused() {
+    let refuses = |frames: &[(Class, Body)], code| {
+        let (mut a, _) = pair();
+        for (class, body) in frames {
+            a.receive(&raw(1, *class, body.clone()));
+        }
+        assert_eq!(a.refused().map(Refused::code), Some(code), "{frames:?}");
+    };
+    let piece = |bytes: &[u8], last| {
+        let bytes = bytes.to_vec().into();
+        Body::Piece(Piece { bytes, last })
+    };
+    let whole = |body: Body| prost::Message::encode_to_vec(&envelope(body));
+    let beat = whole(Body::Heartbeat(Heartbeat {}));
+    let nested = whole(piece(b"x", true));
+    refuses(&[(Class::Chain, piece(b"nothing", true))], 8);
+    refuses(&[(Class::Chain, piece(&[0; 9], true))], 8);
+    refuses(&[(Class::Chain, piece(&beat, true))], 11);
+    refuses(&[(Class::Chain, piece(&nested, true))], 11);
+    refuses(&[(Class::Control, piece(b"x", true))], 11);
+    refuses(&[(Class::Request, piece(b"x", true))], 11);
+    // Something else of the class between two.
+    let begun = (Class::Learning, piece(b"x", false));
+    let other = writes(b"x").body.expect("a body");
+    refuses(&[begun, (Class::Learning, other)], 11);
 }

@@ -21,7 +21,7 @@ fn items() -> Vec<Item> {
     vec![item(7, b"set a 1"), item(9, b"\x00\xff")]
 }
 
-fn mapping() -> Mapping {
+fn mapping(workers: u32) -> Mapping {
     let member = |no: u32| Member {
         no,
         id: vec![no as u8; ID],
@@ -32,6 +32,7 @@ fn mapping() -> Mapping {
         zone: "east".to_owned(),
         weight: 100,
         drains: no == 2,
+        workers: if no == 1 { workers / 2 } else { workers },
     };
     let owners = |until, nodes: &[u32]| Owners {
         until,
@@ -65,6 +66,7 @@ type Kind = (&'static str, Class, Body);
 /// All kinds, by name.
 pub(crate) fn all() -> Vec<(&'static str, Class, Envelope)> {
     let kinds = control().into_iter().chain(of_slots()).chain(gossip());
+    let kinds = kinds.chain(forwarded());
     kinds
         .map(|(name, class, body)| (name, class, envelope(body)))
         .collect()
@@ -90,13 +92,75 @@ fn control() -> Vec<Kind> {
         ("refuse", Body::Refuse(refuse)),
         ("credit", Body::Credit(Credit { class, bytes })),
         ("heartbeat", Body::Heartbeat(Heartbeat {})),
-        ("mapping", Body::Mapping(mapping())),
+        ("mapping", Body::Mapping(mapping(0))),
+        ("mapping-workers", Body::Mapping(mapping(8))),
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
+        ("learned", Body::Learned(learned())),
     ];
     bodies
         .map(|(name, body)| (name, Class::Control, body))
         .into()
+}
+
+fn learned() -> Learned {
+    let slots = |first, until, learner| LearnedSlots {
+        first,
+        until,
+        learner,
+        since: 300,
+    };
+    Learned {
+        all: vec![slots(0, 1, 0), slots(8000, 16_384, 65_535)],
+    }
+}
+
+fn forwarded() -> Vec<Kind> {
+    let request = |db, resp3, words: &'static [u8]| Request {
+        db,
+        resp3,
+        quiet: !resp3,
+        no_touch: resp3,
+        words: Bytes::from_static(words),
+    };
+    let requests = |round| Requests {
+        first: 70_000,
+        requests: vec![
+            request(0, false, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"),
+            request(15, true, b"*1\r\n$4\r\nPING\r\n"),
+        ],
+        round,
+    };
+    let reply = |number, bytes: &'static [u8], more| Reply {
+        number,
+        bytes: Bytes::from_static(bytes),
+        more,
+        not_here: false,
+    };
+    let replies = Replies {
+        replies: vec![
+            reply(70_001, b"+PONG\r\n", false),
+            reply(70_000, b"$4\r\nab", true),
+            reply(70_000, b"cd\r\n", false),
+        ],
+    };
+    let not_here = Replies {
+        replies: vec![Reply {
+            number: 70_000,
+            not_here: true,
+            ..Reply::default()
+        }],
+    };
+    vec![
+        ("requests", Class::Request, Body::Requests(requests(0))),
+        (
+            "requests-again",
+            Class::Request,
+            Body::Requests(requests(300)),
+        ),
+        ("replies", Class::Reply, Body::Replies(replies)),
+        ("replies-not-here", Class::Reply, Body::Replies(not_here)),
+    ]
 }
 
 fn of_slots() -> Vec<Kind> {
@@ -108,27 +172,45 @@ fn of_slots() -> Vec<Kind> {
         all,
         items: items(),
     };
+    let piece = Piece {
+        bytes: Bytes::from_static(b"a part of a message"),
+        last: true,
+    };
     let state = State {
         slot,
         since,
         seq,
         items: items(),
     };
-    let copied = Copied {
-        slot,
-        since,
-        all,
-        seq,
+    let copy = |part, chunk| {
+        Body::Copy(Copy {
+            slot,
+            since,
+            part,
+            chunk,
+        })
+    };
+    let copied = |parts| {
+        Body::Copied(Copied {
+            slot,
+            since,
+            parts,
+            all,
+            seq,
+        })
     };
     let (chain, learning) = (Class::Chain, Class::Learning);
     vec![
+        ("piece", chain, Body::Piece(piece)),
         ("items", chain, Body::Items(written)),
         ("ack", chain, Body::Ack(Ack { slot, since, seq })),
         ("state", chain, Body::State(state)),
         ("behind", chain, Body::Behind(Behind { slot, since })),
         ("learn", learning, Body::Learn(Learn { slot, since })),
-        ("copy", learning, Body::Copy(Copy { slot, since, chunk })),
-        ("copied", learning, Body::Copied(copied)),
+        ("copy", learning, copy(0, chunk.clone())),
+        ("copy-part", learning, copy(300, chunk)),
+        ("copied", learning, copied(0)),
+        ("copied-parts", learning, copied(301)),
     ]
 }
 

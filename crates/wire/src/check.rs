@@ -1,0 +1,120 @@
+//! Whether what messages say can be at all.
+
+use crate::message::*;
+use rufous_base::limits::{DATABASES, MAX_WORKERS, SLOTS};
+
+impl Envelope {
+    /// Bytes that it takes, but for what a frame has around it.
+    pub fn size(&self) -> usize {
+        prost::Message::encoded_len(self)
+    }
+
+    /// Whether what it says can be at all: numbers in their ranges, sizes in
+    /// their limits, ranges of slots that follow one another. Both sides ask,
+    /// the sender before it sends. The answer says what is wrong.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let workers = MAX_WORKERS as u32;
+        ensure(
+            self.from < workers && self.to < workers,
+            "there is no such worker",
+        )?;
+        match self.body.as_ref().ok_or("a message of an unknown kind")? {
+            Body::Hello(hello) => hello.check(),
+            Body::Refuse(refuse) => name(&refuse.text),
+            Body::Mapping(mapping) => mapping.check().map_err(|invalid| invalid.0),
+            Body::Items(Items { slot, items, .. }) | Body::State(State { slot, items, .. }) => {
+                is_slot(*slot)?;
+                ensure(items.len() <= MAX_ITEMS, "too many writes at once")?;
+                let rise = items.windows(2).all(|pair| pair[0].seq < pair[1].seq);
+                ensure(rise, "writes of a slot that are not in order")
+            }
+            Body::Ack(Ack { slot, .. })
+            | Body::Behind(Behind { slot, .. })
+            | Body::Learn(Learn { slot, .. })
+            | Body::Copied(Copied { slot, .. }) => is_slot(*slot),
+            Body::Piece(piece) => ensure(!piece.bytes.is_empty(), "a piece of nothing"),
+            Body::Copy(copy) => is_slot(copy.slot),
+            Body::Gossip(gossip) => ensure(gossip.batch.len() <= MAX_CHUNK, "too large a batch"),
+            Body::Digest(digest) => {
+                is_slot(digest.first)?;
+                let room = SLOTS - digest.first as usize;
+                ensure(digest.hashes.len() <= room, "hashes of too many slots")
+            }
+            Body::Requests(requests) => requests.check(),
+            Body::Replies(replies) => replies.check(),
+            Body::Learned(learned) => learned.check(),
+            Body::Credit(_) | Body::Heartbeat(_) | Body::Ask(_) | Body::Grant(_) => Ok(()),
+        }
+    }
+}
+
+impl Hello {
+    fn check(&self) -> Result<(), &'static str> {
+        name(&self.cluster)?;
+        ensure(self.node.len() == ID, "a node's id of the wrong length")?;
+        ensure(
+            0 < self.oldest && self.oldest <= self.newest && self.newest <= u32::from(u16::MAX),
+            "versions that cannot be",
+        )
+    }
+}
+
+impl Learned {
+    fn check(&self) -> Result<(), &'static str> {
+        self.all.iter().try_for_each(|slots| {
+            ensure(
+                slots.first < slots.until && slots.until as usize <= SLOTS,
+                "a range of slots that cannot be",
+            )?;
+            ensure(
+                slots.learner <= u32::from(u16::MAX),
+                "a number that no node has",
+            )
+        })
+    }
+}
+
+impl Requests {
+    fn check(&self) -> Result<(), &'static str> {
+        let count = self.requests.len();
+        ensure(
+            (1..=MAX_REQUESTS).contains(&count),
+            "no requests, or too many",
+        )?;
+        let last = self.first.checked_add(count as u64);
+        ensure(last.is_some(), "requests without numbers")?;
+        self.requests.iter().try_for_each(|request| {
+            let is_db = (request.db as usize) < DATABASES;
+            ensure(is_db, "there is no such database")?;
+            ensure(!request.words.is_empty(), "a request without words")
+        })
+    }
+}
+
+impl Replies {
+    fn check(&self) -> Result<(), &'static str> {
+        let count = self.replies.len();
+        ensure(
+            (1..=MAX_REQUESTS).contains(&count),
+            "no replies, or too many",
+        )?;
+        let same = |pair: &[Reply]| !pair[0].more || pair[0].number == pair[1].number;
+        let in_order = self.replies.windows(2).all(same);
+        ensure(in_order, "a reply within another one")?;
+        let is_bare = |reply: &Reply| !reply.not_here || reply.bytes.is_empty() && !reply.more;
+        let bare = self.replies.iter().all(is_bare);
+        ensure(bare, "a reply to what was not done")
+    }
+}
+
+fn is_slot(slot: u32) -> Result<(), &'static str> {
+    ensure((slot as usize) < SLOTS, "there is no such slot")
+}
+
+fn name(text: &str) -> Result<(), &'static str> {
+    ensure(text.len() <= MAX_NAME, "too long a name")
+}
+
+fn ensure(holds: bool, what: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(what) }
+}
