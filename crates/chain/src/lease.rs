@@ -2,10 +2,14 @@
 //!
 //! A member of a chain answers for it only while all other members have
 //! granted it a lease. Who learns of a later epoch acknowledges nothing in it
-//! before every node that it has granted a lease has said that it knows of
+//! before everybody whom it has granted a lease has said that it knows of
 //! that epoch too, or the lease has run out. The later chain cannot go on
 //! without one of the earlier chain's members, as only these have its data; so
 //! whoever still answers by the earlier one can miss nothing.
+//!
+//! A lease is between two workers that share a slot, one of each node: a worker
+//! of a node may act by a later epoch long before the one beside it does, and
+//! may answer for its slots by an earlier one as long.
 //!
 //! Clocks are never compared. A request says when it was made by the asker's
 //! clock; the asker holds the lease for nine tenths of its length from then on,
@@ -15,8 +19,8 @@
 //! lease before it acts; and it grants none before it knows a mapping, which
 //! has to be as new as the one that it knew when it stopped.
 
+use crate::peer::Peer;
 use crate::planted::{self, Planted};
-use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
 /// See the module's description.
@@ -24,10 +28,10 @@ use std::collections::BTreeMap;
 pub struct Leases {
     length_us: u64,
     /// Until when others have granted one.
-    held: BTreeMap<NodeNo, u64>,
-    granted: BTreeMap<NodeNo, u64>,
+    held: BTreeMap<Peer, u64>,
+    granted: BTreeMap<Peer, u64>,
     /// The latest epoch that each is known to know.
-    known: BTreeMap<NodeNo, u64>,
+    known: BTreeMap<Peer, u64>,
     /// Until when leases may run that were granted before the node started.
     before_us: u64,
 }
@@ -51,34 +55,36 @@ impl Leases {
         self.length_us / 4
     }
 
-    pub fn holds(&self, from: NodeNo, mono_us: u64) -> bool {
-        self.held.get(&from).is_some_and(|until| mono_us < *until)
+    pub fn holds(&self, from: Peer, mono_us: u64) -> bool {
+        self.held
+            .get(&key(from))
+            .is_some_and(|until| mono_us < *until)
     }
 
     /// Grants one, if the asker knows of all epochs that are known here. A
     /// later epoch's lease would prolong what this one is waiting to see end.
-    pub fn on_ask(&mut self, from: NodeNo, epoch: u64, mono_us: u64) -> bool {
+    pub fn on_ask(&mut self, from: Peer, epoch: u64, mono_us: u64) -> bool {
         let grants = self.known(from) >= epoch;
         if grants {
-            self.granted.insert(from, mono_us + self.length_us);
+            self.granted.insert(key(from), mono_us + self.length_us);
         }
         grants
     }
 
     /// Was granted one that was asked for at that time.
-    pub fn on_grant(&mut self, from: NodeNo, asked_us: u64) {
-        let until = self.held.entry(from).or_default();
+    pub fn on_grant(&mut self, from: Peer, asked_us: u64) {
+        let until = self.held.entry(key(from)).or_default();
         *until = (*until).max(asked_us + self.length_us / 10 * 9);
     }
 
-    /// A node knows of an epoch.
-    pub fn on_epoch(&mut self, from: NodeNo, epoch: u64) {
-        let known = self.known.entry(from).or_default();
+    /// Somebody knows of an epoch.
+    pub fn on_epoch(&mut self, from: Peer, epoch: u64) {
+        let known = self.known.entry(key(from)).or_default();
         *known = (*known).max(epoch);
     }
 
-    pub fn known(&self, node: NodeNo) -> u64 {
-        self.known.get(&node).copied().unwrap_or(0)
+    pub fn known(&self, peer: Peer) -> u64 {
+        self.known.get(&key(peer)).copied().unwrap_or(0)
     }
 
     /// Until when somebody may answer by an epoch before this one.
@@ -86,7 +92,7 @@ impl Leases {
         let others = self
             .granted
             .iter()
-            .filter(|(node, _)| self.known(**node) < epoch);
+            .filter(|(peer, _)| self.known(**peer) < epoch);
         let until = others
             .map(|(_, until)| *until)
             .fold(self.before_us, u64::max);
@@ -94,13 +100,27 @@ impl Leases {
     }
 }
 
+fn key(peer: Peer) -> Peer {
+    match planted::is(Planted::LeaseOfNode) {
+        true => Peer { worker: 0, ..peer },
+        false => peer,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HOLDER: NodeNo = NodeNo(1);
-    const GRANTOR: NodeNo = NodeNo(2);
+    use rufous_mapping::NodeNo;
+
+    const HOLDER: Peer = of_node(1);
+    const GRANTOR: Peer = of_node(2);
     const LENGTH_US: u64 = 1_000_000;
+
+    const fn of_node(no: u16) -> Peer {
+        let (node, worker) = (NodeNo(no), 3);
+        Peer { node, worker }
+    }
 
     /// Tries every order and distance, on a grid, of these: the holder asks, the
     /// grantor grants, hears of a later epoch, starts again; clocks run as wrong
@@ -157,5 +177,22 @@ mod tests {
     #[test]
     fn a_start_that_forgets_its_grants_is_too_early() {
         assert!(overlaps(1000, 1000, true));
+    }
+
+    #[test]
+    fn what_a_worker_knows_and_has_granted_is_its_own() {
+        let beside = Peer {
+            worker: 4,
+            ..HOLDER
+        };
+        let mut leases = Leases::new(LENGTH_US, None);
+        leases.on_epoch(HOLDER, 1);
+        assert!(leases.on_ask(HOLDER, 1, 0) && !leases.on_ask(beside, 1, 0));
+        leases.on_epoch(beside, 2);
+        assert_eq!(leases.outwait(2, 1), Some(LENGTH_US));
+        leases.on_epoch(HOLDER, 2);
+        assert_eq!(leases.outwait(2, 1), None);
+        leases.on_grant(HOLDER, 0);
+        assert!(leases.holds(HOLDER, 1) && !leases.holds(beside, 1));
     }
 }

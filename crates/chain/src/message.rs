@@ -45,16 +45,19 @@ pub enum Message {
         slot: u16,
         since: u64,
     },
-    /// A part of a slot's data, in its order of copying.
+    /// A part of a slot's data, in its order of copying. Parts are counted from
+    /// 0, with which each copy begins anew.
     Copy {
         slot: u16,
         since: u64,
+        part: u64,
         chunk: Vec<u8>,
     },
-    /// All of it was sent, and is as of this write.
+    /// All of it was sent, in so many parts, and is as of this write.
     Copied {
         slot: u16,
         since: u64,
+        parts: u64,
         all: u64,
         seq: u64,
     },
@@ -65,6 +68,22 @@ pub enum Message {
     Grant {
         asked_us: u64,
     },
+}
+
+impl Message {
+    /// The slot that it is about, and the epoch of that slot's chain.
+    pub fn chain(&self) -> Option<(u16, u64)> {
+        match self {
+            Self::Ask { .. } | Self::Grant { .. } => None,
+            Self::Items { slot, since, .. }
+            | Self::Ack { slot, since, .. }
+            | Self::State { slot, since, .. }
+            | Self::Behind { slot, since }
+            | Self::Learn { slot, since }
+            | Self::Copy { slot, since, .. }
+            | Self::Copied { slot, since, .. } => Some((*slot, *since)),
+        }
+    }
 }
 
 /// A message with the epoch that its sender knows.

@@ -14,14 +14,22 @@ pub enum Planted {
     LearnedEarly,
     /// A new head does not ask what others have.
     NotHandedOver,
+    /// A new head answers before all have what it has taken over.
+    TakenOverShown,
     /// A member acknowledges what those behind it have not.
     AckedEarly,
     /// What is said of an earlier chain is taken.
     OldChainTaken,
     /// Nobody needs a lease.
     NoLease,
+    /// Leases are of nodes: any worker counts for those beside it.
+    LeaseOfNode,
     /// After a link was down nobody says what is here.
     NotRepeated,
+    /// A learner keeps what it has of an earlier copy.
+    CopiedOver,
+    /// A learner does not see that parts of a copy are missing.
+    PartsNotCounted,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -1,14 +1,24 @@
-//! What one worker has to do with chains: all slots that it is named for.
+//! What one worker has to do with chains: its slots, where they name its node.
 //!
 //! After every call what is in [`Replica::take_messages`] is to be sent, and
 //! what [`Replica::settled`] says may be told. [`Replica::tick`] wants to be
-//! called at [`Replica::wake_at`], and after a chain was set.
+//! called at [`Replica::wake_at`], and after a mapping was taken up;
+//! [`Replica::work`] again and again while it has something to do: copies that
+//! learners wait for, and what is to be dropped.
+
+mod epoch;
+#[cfg(test)]
+mod leaving_tests;
+mod shown;
+#[cfg(test)]
+mod tests;
 
 use crate::lease::Leases;
 use crate::message::{Envelope, Message};
+use crate::peer::Peer;
 use crate::planted::{self, Planted};
 use crate::slot::{Out, Slot};
-use rufous_mapping::{Chain, NodeNo};
+use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -16,14 +26,20 @@ use std::sync::Arc;
 pub trait Store {
     /// Does what another member has done.
     fn apply(&mut self, slot: u16, effect: &[u8]);
-    /// Drops all of a slot.
-    fn clear(&mut self, slot: u16);
-    /// Begins to copy a slot, from its first key on.
+    /// Drops what there is of a slot, or some of it. True when nothing is left:
+    /// until then it is called again.
+    fn clear(&mut self, slot: u16) -> bool;
+    /// Begins to copy a slot, from its first key on: anew, if one is made.
     fn begin_copy(&mut self, slot: u16);
-    /// The next part of the copy, as it is now. Nothing at its end.
+    /// Nobody wants that copy any more.
+    fn end_copy(&mut self, slot: u16);
+    /// This was applied while a copy is being made: who takes all of its parts
+    /// has to get what the slot is then.
+    fn note(&mut self, slot: u16, effect: &[u8]);
+    /// The next part of the copy; an empty one where nothing was found as yet.
+    /// Nothing at its end.
     fn copy(&mut self, slot: u16) -> Option<Vec<u8>>;
-    /// Whether the copy has got to what this effect changes.
-    fn is_copied(&mut self, slot: u16, effect: &[u8]) -> bool;
+    /// Takes a part of a copy, after all before it.
     fn load(&mut self, slot: u16, chunk: &[u8]);
 }
 
@@ -40,35 +56,63 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Replica {
     me: NodeNo,
-    epoch: u64,
+    /// Which one it is of so many workers of the node.
+    worker: u16,
+    workers: u16,
+    /// As it was counted at this start of the node.
+    incarnation: u64,
+    /// By which it acts.
+    mapping: Option<Arc<Mapping>>,
     slots: BTreeMap<u16, Slot>,
+    /// Those that somebody is given a copy of.
+    copied: BTreeSet<u16>,
+    /// Those of which something is here that has to go: some of them may not be
+    /// among `slots` any more.
+    cleared: BTreeSet<u16>,
     leases: Leases,
-    /// Nodes that share a chain with this one.
-    peers: BTreeSet<NodeNo>,
-    /// The epoch that each said last, since it was up.
-    heard: BTreeMap<NodeNo, u64>,
+    /// Who shares a slot's chain with this worker.
+    peers: BTreeSet<Peer>,
+    /// The epoch that each said last, since its node was up.
+    heard: BTreeMap<Peer, u64>,
     /// Writes of this worker that are not acknowledged, by their positions.
     waiting: VecDeque<(u64, u16, u64)>,
     position: u64,
     settled: u64,
     /// Some of these writes may never be: their slots went elsewhere.
     lost: bool,
-    out: Vec<(NodeNo, Envelope)>,
+    /// Those that the ring gives to others, and that wait for this node's last writes: it is
+    /// their last member.
+    leaving: BTreeSet<u16>,
+    out: Vec<(Peer, Envelope)>,
+    /// Where [`Replica::work`] goes on.
+    next_worked: u16,
     /// When leases are asked for next, and activation is tried next.
     ask_at: u64,
     activate_at: Option<u64>,
 }
 
 impl Replica {
-    /// `lease_us`: how long a lease lasts, and so how long a slot may be
-    /// without an answer after its chain has lost a member. `started_us`: now,
-    /// where the node has run before: it does not know whom it has granted
-    /// leases then.
-    pub fn new(me: NodeNo, lease_us: u64, started_us: Option<u64>) -> Self {
+    /// `worker`: which one of how many of the node. `lease_us`: how long a lease
+    /// lasts, and so how long a slot may be without an answer after its chain has
+    /// lost a member. `started_us`: now, where the node has run before: it does
+    /// not know whom it has granted leases then.
+    pub fn new(
+        me: NodeNo,
+        worker: u16,
+        workers: u16,
+        incarnation: u64,
+        lease_us: u64,
+        started_us: Option<u64>,
+    ) -> Self {
         Self {
             me,
-            epoch: 0,
+            worker,
+            workers,
+            incarnation,
+            mapping: None,
             slots: BTreeMap::new(),
+            copied: BTreeSet::new(),
+            cleared: BTreeSet::new(),
             leases: Leases::new(lease_us, started_us),
             peers: BTreeSet::new(),
             heard: BTreeMap::new(),
@@ -76,67 +120,65 @@ impl Replica {
             position: 0,
             settled: 0,
             lost: false,
+            leaving: BTreeSet::new(),
             out: Vec::new(),
+            next_worked: 0,
             ask_at: 0,
             activate_at: None,
         }
     }
 
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.mapping.as_ref().map_or(0, |mapping| mapping.epoch)
+    }
+
+    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+        self.mapping.as_ref()
     }
 
     /// What was on disk of a slot when the node started.
     pub fn restore(&mut self, slot: u16, seq: u64) {
-        let entry = self.slots.entry(slot);
-        entry
-            .or_insert_with(|| Slot::new(slot, self.me))
-            .restore(seq);
+        self.entry(slot).restore(seq);
     }
 
-    /// Chains of a new epoch; those that did not change may be left out. Not to
-    /// be called while the mapping has this node with another incarnation than
-    /// its own: then these chains count on what it has lost by starting again.
-    pub fn set_chains<'a>(
-        &mut self,
-        epoch: u64,
-        chains: impl Iterator<Item = (u16, &'a Chain)>,
-        store: &mut impl Store,
-        mono_us: u64,
-    ) {
-        if epoch <= self.epoch {
-            return;
+    /// On disk there was a part of a slot when the node started: it has to go
+    /// before the slot is learnt, or owned.
+    pub fn found_incomplete(&mut self, slot: u16) {
+        self.entry(slot).find_incomplete();
+        self.cleared.insert(slot);
+    }
+
+    /// The store could not do what [`Replica::receive`] gave it for a slot. To be
+    /// called before anything else is, and before messages are taken: what is to
+    /// be sent of the slot is not. False where it cannot learn the slot anew:
+    /// then its chain waits until this node is taken out of it, and the embedder
+    /// has to see to that (`slot/unsound.rs` says why).
+    pub fn learn_anew(&mut self, slot: u16) -> bool {
+        let me = self.me;
+        let known = self.slots.get_mut(&slot);
+        let Some(known) = known.filter(|slot| slot.chain.names(me)) else {
+            return true;
+        };
+        let about = |envelope: &Envelope| envelope.message.chain().map(|(slot, _)| slot);
+        self.out
+            .retain(|(_, envelope)| about(envelope) != Some(slot));
+        let can = known.learn_anew_or_break();
+        if can {
+            self.cleared.insert(slot);
         }
-        self.epoch = epoch;
-        let mut out = Out::new();
-        for (number, chain) in chains {
-            let known = self.slots.get(&number).map(|slot| slot.chain.since);
-            if known == Some(chain.since) {
-                continue;
-            }
-            if !chain.members.contains(&self.me) {
-                // Others may go on without what was written here last.
-                let before = self.waiting.len();
-                self.waiting.retain(|(_, slot, _)| *slot != number);
-                self.lost |= self.waiting.len() < before;
-            }
-            if chain.names(self.me) {
-                let slot = self.slots.entry(number);
-                let slot = slot.or_insert_with(|| Slot::new(number, self.me));
-                slot.set_chain(*chain, store, &mut out);
-            } else if self.slots.remove(&number).is_some() {
-                store.clear(number);
-            }
-        }
-        self.peers = self
-            .slots
-            .values()
-            .flat_map(|slot| slot.chain.named())
-            .filter(|no| *no != self.me)
-            .collect();
-        self.send(out);
-        self.ask(mono_us);
-        self.tick(mono_us, store);
+        can
+    }
+
+    /// Slots that wait for this node to be taken out of their chains: see
+    /// [`Replica::learn_anew`].
+    pub fn broken(&self) -> impl Iterator<Item = u16> {
+        let broken = self.slots.iter().filter(|(_, slot)| slot.is_broken());
+        broken.map(|(number, _)| *number)
+    }
+
+    fn entry(&mut self, slot: u16) -> &mut Slot {
+        let entry = self.slots.entry(slot);
+        entry.or_insert_with(|| Slot::new(slot, self.me))
     }
 
     /// Position of a write that the head has done: it may be told of when
@@ -171,7 +213,7 @@ impl Replica {
         if known.chain.head() != Some(self.me) {
             return Err(Refused::Elsewhere(known.chain.head()));
         }
-        match known.is_open() && self.is_granted(known, mono_us) {
+        match known.is_open() && self.is_granted(slot, known, mono_us) {
             true => Ok(()),
             false => Err(Refused::NotYet),
         }
@@ -180,13 +222,23 @@ impl Replica {
     /// Whether what any member has here is what is acknowledged, so that it may
     /// be read.
     pub fn may_read(&self, slot: u16, mono_us: u64) -> bool {
-        let slot = self.slots.get(&slot);
-        slot.is_some_and(|slot| slot.is_clean() && self.is_granted(slot, mono_us))
+        let known = self.slots.get(&slot);
+        known.is_some_and(|known| known.is_clean() && self.is_granted(slot, known, mono_us))
     }
 
-    fn is_granted(&self, slot: &Slot, mono_us: u64) -> bool {
-        let mut others = slot.chain.named().filter(|no| *no != self.me);
-        planted::is(Planted::NoLease) || others.all(|no| self.leases.holds(no, mono_us))
+    /// Whether those who have the slot at the other nodes have granted a lease.
+    fn is_granted(&self, number: u16, slot: &Slot, mono_us: u64) -> bool {
+        let others = slot.chain.named().filter(|no| *no != self.me);
+        let mut others = others.map(|no| self.peer_at(no, number));
+        planted::is(Planted::NoLease) || others.all(|peer| self.leases.holds(peer, mono_us))
+    }
+
+    /// Who has a slot at a node.
+    fn peer_at(&self, node: NodeNo, slot: u16) -> Peer {
+        let (worker, mapping) = (0, self.mapping.as_deref());
+        mapping.map_or(Peer { node, worker }, |mapping| {
+            Peer::at(node, slot, mapping)
+        })
     }
 
     /// Whether a slot waits for leases that were granted in earlier epochs.
@@ -194,10 +246,26 @@ impl Replica {
         self.activate_at.is_some()
     }
 
-    /// Slots whose learners have all, with the epochs of their chains.
+    /// Slots whose learners have all, and those that this node may leave as it waits for no
+    /// write in them any more; with the epochs of their chains.
     pub fn synced(&self) -> impl Iterator<Item = (u16, NodeNo, u64)> {
         let slots = self.slots.iter();
-        slots.filter_map(|(number, slot)| Some((*number, slot.synced()?, slot.chain.since)))
+        let synced =
+            slots.filter_map(|(number, slot)| Some((*number, slot.synced()?, slot.chain.since)));
+        let leaving = self.leaving.iter().filter_map(|number| {
+            let slot = self.slots.get(number)?;
+            // One that is broken waits for nothing but that.
+            let may_leave = slot.is_broken() || !self.waits_in(*number);
+            may_leave.then_some((*number, self.me, slot.chain.since))
+        });
+        synced.chain(leaving)
+    }
+
+    /// Whether a write that this node did as a slot's head is not acknowledged yet.
+    fn waits_in(&self, number: u16) -> bool {
+        let acked = self.slots.get(&number).map_or(0, |slot| slot.acked);
+        let mut waiting = self.waiting.iter();
+        waiting.any(|(_, slot, seq)| *slot == number && *seq > acked)
     }
 
     /// The last write of a slot that is here with all before it.
@@ -214,7 +282,7 @@ impl Replica {
     /// Takes a message.
     pub fn receive(
         &mut self,
-        from: NodeNo,
+        from: Peer,
         envelope: Envelope,
         store: &mut impl Store,
         mono_us: u64,
@@ -224,74 +292,84 @@ impl Replica {
         let mut out = Out::new();
         if envelope.epoch > before {
             // What it was told in these epochs it could not take then.
-            for slot in self.slots.values() {
-                if (before + 1..=envelope.epoch).contains(&slot.chain.since) {
-                    slot.tell(Some(from), &mut out);
+            for (number, slot) in &self.slots {
+                let news = (before + 1..=envelope.epoch).contains(&slot.chain.since);
+                if news && self.peer_at(from.node, *number) == from {
+                    slot.tell(Some(from.node), &mut out);
                 }
             }
         }
-        self.take(from, envelope, store, mono_us, &mut out);
+        match envelope.message {
+            Message::Ask { asked_us } => self.on_ask(from, asked_us, mono_us),
+            // One that knows of a later epoch has granted nothing in it.
+            Message::Grant { asked_us } if envelope.epoch <= self.epoch() => {
+                self.leases.on_grant(from, asked_us);
+            }
+            Message::Grant { .. } => (),
+            message => self.take(from.node, message, store, &mut out),
+        }
         self.send(out);
         self.settle();
     }
 
-    fn take(
-        &mut self,
-        from: NodeNo,
-        envelope: Envelope,
-        store: &mut impl Store,
-        mono_us: u64,
-        out: &mut Out,
-    ) {
-        let (slot, since) = match envelope.message {
-            Message::Ask { asked_us } => {
-                // Before the first mapping after a start it is not known which
-                // chains are over: a lease would bring them to life again.
-                let knows = self.epoch > 0 || planted::is(Planted::GrantsUnknowing);
-                if knows && self.leases.on_ask(from, self.epoch, mono_us) {
-                    out.push((from, Message::Grant { asked_us }));
-                }
-                return;
-            }
-            Message::Grant { asked_us } => {
-                // One that knows of a later epoch has granted nothing in it.
-                if envelope.epoch <= self.epoch {
-                    self.leases.on_grant(from, asked_us);
-                }
-                return;
-            }
-            Message::Items { slot, since, .. }
-            | Message::Ack { slot, since, .. }
-            | Message::State { slot, since, .. }
-            | Message::Behind { slot, since }
-            | Message::Learn { slot, since }
-            | Message::Copy { slot, since, .. }
-            | Message::Copied { slot, since, .. } => (slot, since),
+    fn on_ask(&mut self, from: Peer, asked_us: u64, mono_us: u64) {
+        // Before the first mapping after a start it is not known which chains
+        // are over: a lease would bring them to life again.
+        let epoch = self.epoch();
+        let knows = epoch > 0 || planted::is(Planted::GrantsUnknowing);
+        if knows && self.leases.on_ask(from, epoch, mono_us) {
+            let message = Message::Grant { asked_us };
+            self.out.push((from, Envelope { epoch, message }));
+        }
+    }
+
+    /// Takes what is said about a slot.
+    fn take(&mut self, from: NodeNo, message: Message, store: &mut impl Store, out: &mut Out) {
+        let Some((number, since)) = message.chain() else {
+            return;
         };
-        let Some(slot) = self.slots.get_mut(&slot).filter(|slot| {
+        let Some(slot) = self.slots.get_mut(&number).filter(|slot| {
             slot.chain.since == since || planted::is(Planted::OldChainTaken) && slot.is_member()
         }) else {
             return;
         };
-        match envelope.message {
+        if slot.is_broken() {
+            return;
+        }
+        if slot.waits_to_own() {
+            return slot.hold_back(from, message);
+        }
+        match message {
             Message::Items { all, items, .. } => slot.on_items(from, all, items, store, out),
             Message::Ack { seq, .. } => slot.on_ack(from, seq, out),
             Message::State { seq, items, .. } => slot.on_state(from, seq, items, store, out),
             Message::Behind { .. } => slot.on_behind(from, store, out),
-            Message::Learn { .. } => slot.on_learn(from, store),
-            Message::Copy { chunk, .. } => slot.on_copy(from, &chunk, store),
-            Message::Copied { all, seq, .. } => slot.on_copied(from, all, seq, out),
+            Message::Learn { .. } => {
+                slot.on_learn(from, store);
+                if slot.learns().is_some() {
+                    self.copied.insert(number);
+                }
+            }
+            Message::Copy { part, chunk, .. } => slot.on_copy(from, (part, &chunk), store, out),
+            Message::Copied {
+                parts, all, seq, ..
+            } => slot.on_copied(from, (parts, all, seq), store, out),
             Message::Ask { .. } | Message::Grant { .. } => (),
         }
+        match slot.is_clear() {
+            true => self.cleared.remove(&number),
+            false => self.cleared.insert(number),
+        };
     }
 
-    /// Messages to a node may have been lost; from now on they arrive.
+    /// Messages to a node may have been lost, to whichever of its workers; from
+    /// now on they arrive.
     pub fn peer_up(&mut self, peer: NodeNo) {
         if planted::is(Planted::NotRepeated) {
             return;
         }
         // It may have started again, and know nothing yet.
-        self.heard.remove(&peer);
+        self.heard.retain(|known, _| known.node != peer);
         let mut out = Out::new();
         for slot in self.slots.values() {
             slot.tell(Some(peer), &mut out);
@@ -304,7 +382,7 @@ impl Replica {
             .map_or(self.ask_at, |at| at.min(self.ask_at))
     }
 
-    pub fn tick(&mut self, mono_us: u64, store: &mut impl Store) {
+    pub fn tick(&mut self, mono_us: u64) {
         if mono_us >= self.ask_at {
             self.ask(mono_us);
         }
@@ -320,28 +398,69 @@ impl Replica {
                 }
             }
         }
-        for slot in self.slots.values_mut() {
-            slot.copy(store, &mut out);
-        }
         self.send(out);
         self.settle();
     }
 
+    /// Goes on with what takes long, for so many slots at most: drops what has
+    /// to go, and sends the next part of copies for nodes that there is room to
+    /// send to. Returns whether anything is left to do.
+    pub fn work(
+        &mut self,
+        store: &mut impl Store,
+        most: usize,
+        has_room: impl Fn(NodeNo) -> bool,
+    ) -> bool {
+        let mut out = Out::new();
+        for number in some_from(&self.cleared, self.next_worked, most) {
+            if !store.clear(number) {
+                continue;
+            }
+            self.cleared.remove(&number);
+            if let Some(slot) = self.slots.get_mut(&number) {
+                slot.on_clear(store, &mut out);
+                if slot.learns().is_some() {
+                    self.copied.insert(number);
+                }
+            }
+        }
+        let mut last = self.next_worked;
+        for number in some_from(&self.copied, self.next_worked, most) {
+            last = number;
+            let slot = self.slots.get_mut(&number);
+            let slot = slot.and_then(|slot| slot.learns().map(|to| (slot, to)));
+            let goes_on =
+                slot.is_some_and(|(slot, to)| !has_room(to) || slot.copy(store, &mut out));
+            if !goes_on {
+                self.copied.remove(&number);
+            }
+        }
+        self.next_worked = last.wrapping_add(1);
+        self.send(out);
+        self.settle();
+        !self.copied.is_empty() || !self.cleared.is_empty()
+    }
+
     fn ask(&mut self, mono_us: u64) {
         self.ask_at = mono_us + self.leases.period_us();
-        let ask = |peer: &NodeNo| (*peer, Message::Ask { asked_us: mono_us });
-        self.send(self.peers.iter().map(ask).collect());
+        let (epoch, asked_us) = (self.epoch(), mono_us);
+        for peer in &self.peers {
+            let message = Message::Ask { asked_us };
+            self.out.push((*peer, Envelope { epoch, message }));
+        }
     }
 
+    /// What is said of a slot is for the worker that has it there.
     fn send(&mut self, out: Out) {
-        let epoch = self.epoch;
-        let envelopes = out
-            .into_iter()
-            .map(|(to, message)| (to, Envelope { epoch, message }));
-        self.out.extend(envelopes);
+        let epoch = self.epoch();
+        for (to, message) in out {
+            let slot = message.chain().map_or(0, |(slot, _)| slot);
+            let to = self.peer_at(to, slot);
+            self.out.push((to, Envelope { epoch, message }));
+        }
     }
 
-    pub fn take_messages(&mut self) -> Vec<(NodeNo, Envelope)> {
+    pub fn take_messages(&mut self) -> Vec<(Peer, Envelope)> {
         std::mem::take(&mut self.out)
     }
 
@@ -355,4 +474,10 @@ impl Replica {
         }
         self.settled = self.position;
     }
+}
+
+/// Some of a set, from one on and around.
+fn some_from(set: &BTreeSet<u16>, from: u16, most: usize) -> Vec<u16> {
+    let all = set.range(from..).chain(set.range(..from));
+    all.copied().take(most).collect()
 }

@@ -1,13 +1,14 @@
 //! One slot's place in its chain.
 
 mod learn;
+mod unsound;
 
 use crate::message::{Item, Message};
 use crate::planted::{self, Planted};
 use crate::replica::Store;
 use learn::Learning;
 use rufous_mapping::{Chain, NodeNo};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// See the module's description.
 #[derive(Debug)]
@@ -24,19 +25,37 @@ pub(crate) struct Slot {
     pub(crate) acked: u64,
     /// What the next member, and the learner, have acknowledged in this chain.
     next_acked: u64,
-    learner_acked: u64,
+    /// Nothing before it has said that it has its copy.
+    learner_acked: Option<u64>,
     /// The writes after `acked`.
     unacked: VecDeque<Item>,
     /// All of the slot's data is here.
     complete: bool,
+    /// Nothing is here that has to go before a copy is taken.
+    clear: bool,
+    /// The part that is next, of the copy that is being taken.
+    loading: Option<u64>,
     /// It was never named here, nor found on disk.
     fresh: bool,
+    /// It owns the slot from its birth on, when nothing is here that has to go.
+    /// Until then: what others said that it cannot use yet.
+    born_here: bool,
+    held_back: BTreeMap<NodeNo, Message>,
+    /// What is here is not what it ought to be.
+    broken: bool,
     /// At the head of a new chain: who has not said yet what it has.
     awaited: BTreeSet<NodeNo>,
+    /// The last write that the head of a new chain has taken over. Until it is
+    /// acknowledged in this chain, who reads it could tell of what others do not
+    /// have.
+    taken_over: u64,
     /// Nobody answers by an earlier chain any more.
     active: bool,
     learning: Option<(NodeNo, Learning)>,
 }
+
+/// Writes that are sent again in one message.
+const TOGETHER: usize = 4096;
 
 /// What is to be sent.
 pub(crate) type Out = Vec<(NodeNo, Message)>;
@@ -51,11 +70,17 @@ impl Slot {
             confirmed: 0,
             acked: 0,
             next_acked: 0,
-            learner_acked: 0,
+            learner_acked: None,
             unacked: VecDeque::new(),
             complete: false,
+            clear: true,
+            loading: None,
             fresh: true,
+            born_here: false,
+            held_back: BTreeMap::new(),
+            broken: false,
             awaited: BTreeSet::new(),
+            taken_over: 0,
             active: false,
             learning: None,
         }
@@ -90,14 +115,20 @@ impl Slot {
         }
     }
 
-    /// Whether this node, as the head, has what every member has.
+    /// Whether this node, as the head, has what every member has, and they have it, too.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_head() && self.complete && self.awaited.is_empty() && self.active
+        let has_all = self.is_head() && self.complete && self.awaited.is_empty();
+        let shared = self.acked >= self.taken_over || planted::is(Planted::TakenOverShown);
+        has_all && self.active && shared
     }
 
     /// Whether what is here is what is acknowledged.
     pub(crate) fn is_clean(&self) -> bool {
         self.is_member() && self.complete && self.active && self.acked == self.seq
+    }
+
+    pub(crate) fn is_clear(&self) -> bool {
+        self.clear
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -109,7 +140,15 @@ impl Slot {
     }
 
     /// A chain comes into force that has this node in it.
-    pub(crate) fn set_chain(&mut self, chain: Chain, store: &mut impl Store, out: &mut Out) {
+    /// `is_clear`: nothing is here from when the slot was left.
+    pub(crate) fn set_chain(
+        &mut self,
+        chain: Chain,
+        is_clear: bool,
+        store: &mut impl Store,
+        out: &mut Out,
+    ) {
+        self.clear &= is_clear;
         let first = chain.born == chain.since;
         self.chain = chain;
         if !self.is_member() {
@@ -118,11 +157,15 @@ impl Slot {
         }
         self.active = false;
         self.confirmed = 0;
-        (self.next_acked, self.learner_acked) = (0, 0);
+        (self.next_acked, self.learner_acked) = (0, None);
+        self.end_copy(store);
         self.learning = None;
         // Who owns a slot first owns all that is in it: nothing. So does a
         // member that never heard of it: without it nothing was acknowledged.
-        self.complete |= (first || self.fresh) && self.is_member();
+        let owns = (first || self.fresh) && self.is_member();
+        self.complete |= owns && self.clear;
+        self.born_here |= first && self.is_member();
+        self.held_back.clear();
         self.fresh = false;
         self.awaited = match self.is_head() {
             true if planted::is(Planted::NotHandedOver) => BTreeSet::new(),
@@ -140,6 +183,9 @@ impl Slot {
 
     /// Says what is here to who has to know; to one node alone where `to` says.
     pub(crate) fn tell(&self, to: Option<NodeNo>, out: &mut Out) {
+        if self.broken {
+            return;
+        }
         let previous = self.previous();
         let head = self
             .chain
@@ -151,6 +197,10 @@ impl Slot {
                 continue;
             }
             told = Some(node);
+            if !self.complete && !self.clear {
+                // It asks when it can take the copy.
+                continue;
+            }
             if !self.complete {
                 out.push((
                     node,
@@ -191,11 +241,13 @@ impl Slot {
         self.repeat(out);
     }
 
-    /// Says again what was acknowledged: nobody may have heard it.
+    /// Says again what was acknowledged: nobody may have heard it. A learner
+    /// says so of a slot that was never written, too: it has all of it.
     fn repeat(&self, out: &mut Out) {
         if let Some(previous) = self.previous()
             && self.active
-            && self.acked > 0
+            && !self.broken
+            && (self.acked > 0 || self.complete && !self.is_member())
         {
             let (slot, since, seq) = (self.number, self.since(), self.acked);
             out.push((previous, Message::Ack { slot, since, seq }));
@@ -209,6 +261,11 @@ impl Slot {
         store: &mut impl Store,
         out: &mut Out,
     ) {
+        if self.broken {
+            // Nobody is to have it, and it is never acknowledged.
+            self.seq += 1;
+            return;
+        }
         let item = Item {
             seq: self.seq + 1,
             effect,
@@ -223,22 +280,17 @@ impl Slot {
         self.confirmed = self.confirmed.max(all.min(item.seq));
         let (slot, since, all) = (self.number, self.since(), self.confirmed);
         let items = vec![item.clone()];
-        if let Some(next) = self.chain.next(self.me) {
+        let learner = match self.learning {
+            Some((_, Learning::Copying { .. })) => {
+                store.note(slot, &item.effect);
+                None
+            }
+            learning => learning.map(|(learner, _)| learner),
+        };
+        for to in [self.chain.next(self.me), learner].into_iter().flatten() {
+            let items = items.clone();
             out.push((
-                next,
-                Message::Items {
-                    slot,
-                    since,
-                    all,
-                    items: items.clone(),
-                },
-            ));
-        }
-        if let Some((learner, learning)) = self.learning
-            && (learning != Learning::Copying || store.is_copied(slot, &item.effect))
-        {
-            out.push((
-                learner,
+                to,
                 Message::Items {
                     slot,
                     since,
@@ -264,7 +316,7 @@ impl Slot {
 
     /// Everybody behind this node has all up to this.
     fn settle(&mut self, seq: u64, out: &mut Out) {
-        if seq <= self.acked || !self.active {
+        if seq <= self.acked || !self.active || self.broken {
             return;
         }
         self.acked = seq.min(self.seq);
@@ -286,15 +338,10 @@ impl Slot {
         store: &mut impl Store,
         out: &mut Out,
     ) {
-        if self.previous() != Some(from) {
+        if self.previous() != Some(from) || !self.complete {
             return;
         }
         for item in items {
-            if !self.complete {
-                // Beside its copy, which may not have all before it.
-                store.apply(self.number, &item.effect);
-                continue;
-            }
             if item.seq <= self.seq {
                 continue;
             }
@@ -315,7 +362,7 @@ impl Slot {
             self.settle(self.next_acked, out);
         }
         if self.learning.is_some_and(|(learner, _)| learner == from) {
-            self.learner_acked = self.learner_acked.max(seq);
+            self.learner_acked = self.learner_acked.max(Some(seq));
             self.sync(out);
         }
     }
@@ -357,7 +404,8 @@ impl Slot {
             let kept = self.seq - self.unacked.len() as u64;
             if seq < kept || seq > self.seq {
                 // What it acknowledged meanwhile it is about to drop.
-                (self.learning, self.learner_acked) = (None, 0);
+                self.end_copy(store);
+                (self.learning, self.learner_acked) = (None, None);
                 let (slot, since) = (self.number, self.since());
                 out.push((from, Message::Behind { slot, since }));
                 return self.acknowledge(out);
@@ -373,17 +421,25 @@ impl Slot {
     fn resend(&mut self, to: NodeNo, seq: u64, out: &mut Out) {
         let (slot, since) = (self.number, self.since());
         let items = self.unacked.iter().filter(|item| item.seq > seq);
-        let items: Vec<Item> = items.cloned().collect();
+        let mut rest: Vec<Item> = items.cloned().collect();
         let all = self.confirmed;
-        out.push((
-            to,
-            Message::Items {
-                slot,
-                since,
-                all,
-                items,
-            },
-        ));
+        // One message without any tells what everybody has.
+        loop {
+            let behind = rest.split_off(rest.len().min(TOGETHER));
+            let items = std::mem::replace(&mut rest, behind);
+            out.push((
+                to,
+                Message::Items {
+                    slot,
+                    since,
+                    all,
+                    items,
+                },
+            ));
+            if rest.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Everybody from the head to here has all up to this; so others are told.
@@ -392,9 +448,7 @@ impl Slot {
             return;
         }
         self.confirmed = all.min(self.seq);
-        let learner = self
-            .learning
-            .filter(|(_, learning)| *learning != Learning::Copying);
+        let learner = self.learning.filter(|(_, learning)| !learning.is_copying());
         let learner = learner.map(|(learner, _)| learner);
         for to in [self.chain.next(self.me), learner].into_iter().flatten() {
             self.resend(to, u64::MAX, out);
@@ -404,6 +458,7 @@ impl Slot {
     /// As the head, knows what every member has.
     fn open(&mut self, out: &mut Out) {
         if self.is_head() && self.complete && self.awaited.is_empty() {
+            self.taken_over = self.seq;
             self.confirm(self.seq, out);
         }
     }

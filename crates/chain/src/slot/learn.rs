@@ -10,8 +10,10 @@ use rufous_mapping::NodeNo;
 /// How far somebody is who learns from this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learning {
-    /// Its copy is being made.
-    Copying,
+    /// Its copy is being made; so many parts of it were sent.
+    Copying {
+        parts: u64,
+    },
     /// It has the copy, and what follows is sent to it.
     Following,
     /// Nothing is acknowledged any more that it has not; it has all once it has
@@ -22,6 +24,12 @@ pub(super) enum Learning {
     Synced,
 }
 
+impl Learning {
+    pub(super) fn is_copying(self) -> bool {
+        matches!(self, Self::Copying { .. })
+    }
+}
+
 /// A learner that lacks no more writes than this is waited for.
 const NEAR: u64 = 64;
 
@@ -29,14 +37,16 @@ impl Slot {
     /// The learner that has all.
     pub(crate) fn synced(&self) -> Option<NodeNo> {
         let (learner, learning) = self.learning?;
-        let early = planted::is(Planted::LearnedEarly) && learning != Learning::Copying;
-        ((learning == Learning::Synced || early) && self.active).then_some(learner)
+        let early = planted::is(Planted::LearnedEarly) && !learning.is_copying();
+        let has_all = learning == Learning::Synced || early;
+        (has_all && self.active && !self.broken).then_some(learner)
     }
 
     /// What the learner has acknowledged may bring it nearer to having all.
     pub(super) fn sync(&mut self, out: &mut Out) {
-        let seq = self.learner_acked;
-        let Some((_, learning)) = self.learning.as_mut().filter(|_| self.active) else {
+        let learning = self.learning.as_mut().filter(|_| self.active);
+        // Where nothing was ever written, too, it has to have said that it has that.
+        let (Some((_, learning)), Some(seq)) = (learning, self.learner_acked) else {
             return;
         };
         if *learning == Learning::Following && self.seq - seq.min(self.seq) <= NEAR {
@@ -64,53 +74,141 @@ impl Slot {
     pub(crate) fn forget(&mut self, store: &mut impl Store) {
         (self.seq, self.acked) = (0, 0);
         self.unacked.clear();
-        self.complete = false;
-        store.clear(self.number);
+        (self.complete, self.loading) = (false, None);
+        (self.born_here, self.broken) = (false, false);
+        self.clear = store.clear(self.number);
+    }
+
+    /// What had to go has gone.
+    pub(crate) fn on_clear(&mut self, store: &mut impl Store, out: &mut Out) {
+        if self.complete || self.clear || self.broken {
+            return;
+        }
+        self.clear = true;
+        if self.waits_to_own() {
+            return self.own(store, out);
+        }
+        self.tell(None, out);
     }
 
     /// The learner begins anew.
     pub(crate) fn on_learn(&mut self, from: NodeNo, store: &mut impl Store) {
         let learns = self.chain.learner == Some(from) && self.chain.tail() == Some(self.me);
         if learns && self.complete {
-            self.learning = Some((from, Learning::Copying));
-            self.learner_acked = 0;
+            self.learning = Some((from, Learning::Copying { parts: 0 }));
+            self.learner_acked = None;
             store.begin_copy(self.number);
         }
     }
 
-    /// Sends a part of the copy that is being made. False where there is none.
+    /// Nobody wants the copy any more that is being made, if one is.
+    pub(crate) fn end_copy(&mut self, store: &mut impl Store) {
+        if self.learns().is_some() {
+            store.end_copy(self.number);
+        }
+    }
+
+    /// For whom a copy is being made.
+    pub(crate) fn learns(&self) -> Option<NodeNo> {
+        let learning = self.learning.filter(|(_, learning)| learning.is_copying());
+        learning.map(|(learner, _)| learner)
+    }
+
+    /// Sends a part of the copy that is being made. False where none is left.
     pub(crate) fn copy(&mut self, store: &mut impl Store, out: &mut Out) -> bool {
+        if self.broken {
+            self.end_copy(store);
+            self.learning = None;
+            return false;
+        }
         let (slot, since, seq) = (self.number, self.since(), self.seq);
         let all = self.confirmed;
         let Some((learner, learning)) = &mut self.learning else {
             return false;
         };
-        if *learning != Learning::Copying {
+        let Learning::Copying { parts } = learning else {
             return false;
-        }
-        let message = match store.copy(slot) {
-            Some(chunk) => Message::Copy { slot, since, chunk },
-            None => {
-                *learning = Learning::Following;
-                Message::Copied {
+        };
+        let (message, more) = match store.copy(slot) {
+            Some(chunk) if chunk.is_empty() => return true,
+            Some(chunk) => {
+                let part = *parts;
+                *parts += 1;
+                let message = Message::Copy {
                     slot,
                     since,
+                    part,
+                    chunk,
+                };
+                (message, true)
+            }
+            None => {
+                let parts = *parts;
+                *learning = Learning::Following;
+                let message = Message::Copied {
+                    slot,
+                    since,
+                    parts,
                     all,
                     seq,
-                }
+                };
+                (message, false)
             }
         };
         out.push((*learner, message));
-        true
+        more
     }
 
-    pub(crate) fn on_copy(&mut self, from: NodeNo, chunk: &[u8], store: &mut impl Store) {
-        if self.previous() == Some(from) && !self.complete {
-            store.load(self.number, chunk);
+    /// Where a part is missing it asks for all of the copy again.
+    pub(crate) fn on_copy(
+        &mut self,
+        from: NodeNo,
+        (part, chunk): (u64, &[u8]),
+        store: &mut impl Store,
+        out: &mut Out,
+    ) {
+        if self.previous() != Some(from) || self.complete {
+            return;
+        }
+        if part == 0 {
+            self.begin_load(store);
+        }
+        let counts = !planted::is(Planted::PartsNotCounted);
+        match self.loading {
+            Some(next) if part == next || !counts => {
+                store.load(self.number, chunk);
+                self.loading = Some(part + 1);
+            }
+            Some(next) if part > next => self.learn_anew(store, out),
+            // It came twice; or the first have not come, and it has asked again.
+            _ => (),
         }
     }
 
-    pub(crate) fn on_copied(&mut self, from: NodeNo, all: u64, seq: u64, out: &mut Out) {
+    /// What is here of an earlier copy may have been deleted since. Where that
+    /// does not go at once, this copy is of no use: it asks again when it has.
+    fn begin_load(&mut self, store: &mut impl Store) {
+        if self.loading.is_some() && !planted::is(Planted::CopiedOver) {
+            self.forget(store);
+        }
+        if self.clear {
+            self.loading = Some(0);
+        }
+    }
+
+    /// Of what it was sent it cannot make use.
+    fn learn_anew(&mut self, store: &mut impl Store, out: &mut Out) {
+        self.forget(store);
+        self.tell(self.previous(), out);
+    }
+
+    pub(crate) fn on_copied(
+        &mut self,
+        from: NodeNo,
+        (parts, all, seq): (u64, u64, u64),
+        store: &mut impl Store,
+        out: &mut Out,
+    ) {
         if self.previous() != Some(from) {
             return;
         }
@@ -119,9 +217,18 @@ impl Slot {
             // made nobody was told of what happened meanwhile.
             return self.tell(Some(from), out);
         }
+        if parts == 0 {
+            self.begin_load(store);
+        }
+        if self.loading != Some(parts) && !planted::is(Planted::PartsNotCounted) {
+            // It lacks some, and has asked for all.
+            return;
+        }
+        self.loading = None;
         self.seq = seq;
         self.complete = true;
         self.confirm(all, out);
         self.acknowledge(out);
+        self.repeat(out);
     }
 }

@@ -1,0 +1,119 @@
+//! A new epoch comes into force for a worker.
+
+use super::{Replica, Store};
+use crate::slot::Out;
+use rufous_base::slot::slots_of_worker;
+use rufous_mapping::{Chain, Invalid, Mapping};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Replica {
+    /// Takes up a new epoch, for the slots of this worker. True where it does:
+    /// not if it is none, nor while the mapping has this node with another
+    /// incarnation, or other workers, as its chains count then on what was lost
+    /// by starting again. A mapping that cannot come after the one in force is
+    /// refused, whoever has planned it.
+    pub fn take_up(
+        &mut self,
+        mapping: &Arc<Mapping>,
+        store: &mut impl Store,
+        mono_us: u64,
+    ) -> Result<bool, Invalid> {
+        let me = mapping.members.get(&self.me);
+        let is_me =
+            me.is_none_or(|me| me.incarnation == self.incarnation && me.workers == self.workers);
+        if mapping.epoch <= self.epoch() || !is_me {
+            return Ok(false);
+        }
+        mapping.check()?;
+        if let Some(before) = &self.mapping {
+            mapping.comes_after(before)?;
+        }
+        self.mapping = Some(Arc::clone(mapping));
+        self.forget_what_is_acknowledged();
+        let mine = slots_of_worker(self.worker.into(), self.workers.into());
+        let mut out = Out::new();
+        for (slots, chain) in mapping.chains.ranges() {
+            let slots = slots.start.max(mine.start)..slots.end.min(mine.end);
+            if chain.names(self.me) {
+                slots.for_each(|number| self.enter(number, chain, store, &mut out));
+            } else if !slots.is_empty() {
+                self.leave(slots, chain, store);
+            }
+        }
+        self.leaving = self.to_be_left(mapping);
+        self.forget_what_was_left();
+        self.send(out);
+        self.ask(mono_us);
+        self.tick(mono_us);
+        Ok(true)
+    }
+
+    /// This node is in a slot's chain.
+    fn enter(&mut self, number: u16, chain: &Chain, store: &mut impl Store, out: &mut Out) {
+        let is_clear = !self.cleared.contains(&number);
+        let slot = self.entry(number);
+        if slot.chain.since == chain.since {
+            return;
+        }
+        slot.set_chain(*chain, is_clear, store, out);
+        match slot.is_clear() {
+            true => self.cleared.remove(&number),
+            false => self.cleared.insert(number),
+        };
+    }
+
+    /// It is in none of these slots' chain.
+    fn leave(&mut self, slots: Range<u16>, chain: &Chain, store: &mut impl Store) {
+        let known = self.slots.range(slots);
+        let known = known.filter(|(_, slot)| slot.chain.since != chain.since);
+        let known: Vec<u16> = known.map(|(number, _)| *number).collect();
+        for number in known {
+            if let Some(mut slot) = self.slots.remove(&number) {
+                slot.end_copy(store);
+                self.cleared.insert(number);
+            }
+        }
+    }
+
+    /// Slots that this node has until nobody needs it there: the planner has put it behind
+    /// those whom the ring wants.
+    fn to_be_left(&self, mapping: &Mapping) -> BTreeSet<u16> {
+        let is_last = |slot: &super::Slot| {
+            let members = &slot.chain.members;
+            members.len() > 1 && members.last() == Some(&self.me)
+        };
+        let last = self.slots.iter().filter(|(_, slot)| is_last(slot));
+        let unwanted = last.filter(|(slot, _)| !mapping.ring.owners(**slot).contains(&self.me));
+        unwanted.map(|(slot, _)| *slot).collect()
+    }
+
+    /// Of what is acknowledged nothing is lost with its slot, although writes to others before
+    /// it may wait.
+    fn forget_what_is_acknowledged(&mut self) {
+        let slots = &self.slots;
+        let acked = |slot: &u16| slots.get(slot).map_or(0, |slot| slot.acked);
+        self.waiting.retain(|(_, slot, seq)| *seq > acked(slot));
+    }
+
+    fn forget_what_was_left(&mut self) {
+        let slots = &self.slots;
+        // Others may go on without what was written here last.
+        let is_member = |slot: &u16| slots.get(slot).is_some_and(|slot| slot.is_member());
+        let before = self.waiting.len();
+        self.waiting.retain(|(_, slot, _)| is_member(slot));
+        self.lost |= self.waiting.len() < before;
+        let copies = |number: &u16| {
+            let slot = slots.get(number);
+            slot.is_some_and(|slot| slot.learns().is_some())
+        };
+        self.copied.retain(copies);
+        let peers = self.slots.iter().flat_map(|(number, slot)| {
+            let others = slot.chain.named().filter(|no| *no != self.me);
+            others.map(|no| self.peer_at(no, *number))
+        });
+        let peers: BTreeSet<_> = peers.collect();
+        self.peers = peers;
+    }
+}
