@@ -21,7 +21,9 @@
 //!    [`Effects::passed`], and those of later turns behind them. Where a step
 //!    sets [`Effects::abandon`], what waits at the end of the turn (its own
 //!    replies too, where their gate is not passed) is dropped, and every
-//!    connection that it was for is closed at once.
+//!    connection that it was for is closed at once. What is in
+//!    [`Effects::at_once`] waits for nothing; what other nodes send is read
+//!    also while nothing else is.
 //! 8. Nothing is read any more after `Stop`; what comes all the same is lost.
 //! 9. Each request in [`Effects::disk`] is answered by one `Disk` input.
 //! 10. Each of [`Effects::dials`] is answered by one `Opened` or `Undialled`, unless
@@ -62,6 +64,9 @@ pub enum Input<'a, M> {
     Resume { bytes: &'a [u8] },
     /// Another worker of this node sent something.
     Message { from: WorkerId, message: M },
+    /// A thread of this node that is no worker did; those of one thread come in
+    /// the order sent.
+    Told { message: M },
     /// The connection's waiting replies went below the high-water mark, after
     /// the driver had stopped reading from it, or after [`Effects::drains`].
     Drained { conn: ConnId },
@@ -110,12 +115,21 @@ impl ConnInfo {
 pub enum Origin {
     /// A client from outside.
     Client,
+    /// Likewise, and it goes to another node where it is told to.
+    Redirected,
     /// Another node, or who claims to be one.
     Peer,
     /// This actor's: see [`Effects::dials`].
     Dialled { token: u64 },
     /// A handle inside this process.
     Internal,
+}
+
+impl Origin {
+    /// Whether another node is at the other end, or who claims to be one.
+    pub fn is_of_nodes(self) -> bool {
+        matches!(self, Self::Peer | Self::Dialled { .. })
+    }
 }
 
 /// A connection that an actor wants to have.
@@ -156,6 +170,9 @@ pub enum Backlog {
     Client,
     /// It is sent what others do, however slowly it reads.
     Feed,
+    /// Another node. It is read whatever waits for it: two nodes that stopped reading
+    /// until the other has read would both wait for ever.
+    Node,
 }
 
 /// Something large to be dropped by a thread that serves nobody.
@@ -191,6 +208,8 @@ pub struct Effects<M> {
     pub output: Output,
     /// Whose they are. Use [`Effects::write`].
     pub writes: Vec<Write>,
+    /// For connections to other nodes.
+    pub at_once: Sends,
     /// To other workers of this node.
     pub messages: Vec<(WorkerId, M)>,
     pub closes: Vec<(ConnId, Close)>,
@@ -227,6 +246,7 @@ impl<M> Default for Effects<M> {
         Self {
             output: Output::default(),
             writes: Vec::new(),
+            at_once: Sends::default(),
             messages: Vec::new(),
             closes: Vec::new(),
             holds: Vec::new(),
@@ -250,17 +270,38 @@ impl<M> Effects<M> {
     /// Marks everything written to `output` since `start` as replies to `conn`.
     #[inline]
     pub fn write(&mut self, conn: ConnId, start: (usize, usize)) {
-        let end = self.output.mark();
-        if end == start {
-            return;
-        }
-        if let Some(last) = self.writes.last_mut()
-            && last.conn == conn
-            && last.end == start
-        {
-            last.end = end;
-            return;
-        }
-        self.writes.push(Write { conn, start, end });
+        mark(&mut self.writes, conn, start, self.output.mark());
     }
+}
+
+/// Bytes that wait for no gate: who sends them has waited for what they tell of.
+#[derive(Debug, Default)]
+pub struct Sends {
+    pub output: Output,
+    /// Use [`Sends::write`].
+    pub writes: Vec<Write>,
+    /// As [`Effects::drains`].
+    pub drains: Vec<ConnId>,
+}
+
+impl Sends {
+    /// Marks everything written to `output` since `start` as for `conn`.
+    pub fn write(&mut self, conn: ConnId, start: (usize, usize)) {
+        mark(&mut self.writes, conn, start, self.output.mark());
+    }
+}
+
+#[inline]
+fn mark(writes: &mut Vec<Write>, conn: ConnId, start: (usize, usize), end: (usize, usize)) {
+    if end == start {
+        return;
+    }
+    if let Some(last) = writes.last_mut()
+        && last.conn == conn
+        && last.end == start
+    {
+        last.end = end;
+        return;
+    }
+    writes.push(Write { conn, start, end });
 }

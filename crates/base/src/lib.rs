@@ -6,7 +6,7 @@
 //! neither commands nor data types.
 //!
 //! Map, in reading order:
-//! - [`ids`]: workers and connections
+//! - [`ids`]: nodes, workers and connections
 //! - [`time`]: instants handed in from outside
 //! - [`limits`]: every bound of the system in one place
 //! - [`slot`]: key to slot, slot to worker
@@ -28,9 +28,10 @@ pub mod slot;
 pub mod time;
 
 pub use actor::{
-    Actor, Backlog, Close, ConnInfo, Dial, Effects, Garbage, Input, NodeEffect, Origin, Read, Write,
+    Actor, Backlog, Close, ConnInfo, Dial, Effects, Garbage, Input, NodeEffect, Origin, Read,
+    Sends, Write,
 };
 pub use args::{Args, BigArg, Span};
-pub use ids::{ConnId, WorkerId};
+pub use ids::{ConnId, NodeId, WorkerId};
 pub use output::Output;
 pub use time::Now;

@@ -2,6 +2,7 @@
 
 use crate::ids::WorkerId;
 use crate::limits::SLOTS;
+use std::ops::Range;
 
 /// CRC-16/XMODEM (polynomial 0x1021), four bits of state a step less than the
 /// textbook loop: one table lookup per byte.
@@ -55,9 +56,33 @@ pub fn worker_of_slot(slot: u16, workers: usize) -> WorkerId {
     WorkerId((usize::from(slot) * workers / SLOTS) as u16)
 }
 
+/// The slots of one of so many workers.
+pub fn slots_of_worker(worker: usize, workers: usize) -> Range<u16> {
+    let from = |worker: usize| (worker * SLOTS).div_ceil(workers).min(SLOTS) as u16;
+    from(worker)..from(worker + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workers_have_the_slots_that_are_theirs() {
+        for workers in [1, 2, 3, 7, 64, 255, 256] {
+            let mut all = 0..0;
+            for worker in 0..workers {
+                let slots = slots_of_worker(worker, workers);
+                assert_eq!(slots.start, all.end);
+                all.end = slots.end;
+                assert!(
+                    slots
+                        .into_iter()
+                        .all(|slot| worker_of_slot(slot, workers).index() == worker)
+                );
+            }
+            assert_eq!(usize::from(all.end), SLOTS);
+        }
+    }
 
     #[test]
     fn slots_are_those_of_redis_cluster() {

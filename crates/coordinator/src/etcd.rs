@@ -6,7 +6,7 @@
 //! from was compacted away. Meanwhile the last view stays, marked as not current.
 
 use crate::book::{Book, Keys, decode_member, decode_state, encode_member, encode_state};
-use crate::{Coordinator, Error, MAX_ABOUT, Member, Proposed, State, View, check_size};
+use crate::{Coordinator, Error, Member, Proposed, State, View, check_about, check_size};
 use etcd_client::{
     Certificate, Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, Identity,
     KeyValue, LeaseKeepAliveStream, LeaseKeeper, PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
@@ -14,6 +14,7 @@ use etcd_client::{
 };
 use std::fmt;
 use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -52,7 +53,7 @@ pub struct Tls {
 pub struct Etcd {
     client: Client,
     keys: Keys,
-    me: Member,
+    me: Arc<Mutex<Member>>,
     /// The lease under which this node is a member; 0 for none.
     lease: watch::Receiver<i64>,
     view: watch::Receiver<View>,
@@ -63,9 +64,7 @@ impl Etcd {
     /// Says that a node is there, and goes on saying so. etcd may be away: then
     /// the view stays empty until it comes.
     pub async fn open(settings: &Settings, me: Member) -> Result<Self, Error> {
-        if me.about.len() > MAX_ABOUT {
-            return Err(Error::TooLarge(me.about.len()));
-        }
+        check_about(&me.about)?;
         let name = &settings.cluster;
         if name.is_empty() || name.len() > 255 || name.contains(['/', '\0']) {
             let what = "a cluster's name has 1 to 255 bytes and no slash";
@@ -79,12 +78,13 @@ impl Etcd {
             None => Error::Settings(error.to_string()),
         })?;
         let keys = Keys::new(name);
+        let me = Arc::new(Mutex::new(me));
         let (shown, view) = watch::channel(View::default());
         let (leased, lease) = watch::channel(0);
         let keeper = Keeper {
             client: client.clone(),
             keys: keys.clone(),
-            me: me.clone(),
+            me: Arc::clone(&me),
             view: shown,
             lease: leased,
         };
@@ -102,7 +102,12 @@ impl Etcd {
 
 impl fmt::Debug for Etcd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at etcd, {:?}", self.me.id, self.view.borrow())
+        write!(
+            f,
+            "{:?} at etcd, {:?}",
+            lock(&self.me).id,
+            self.view.borrow()
+        )
     }
 }
 
@@ -142,7 +147,7 @@ impl Coordinator for Etcd {
             mapping,
         };
         let revision = found.map_or(0, |kv| kv.mod_revision());
-        let own = self.keys.member(self.me.id);
+        let own = self.keys.member(lock(&self.me).id);
         let unchanged = [
             Compare::mod_revision(key, CompareOp::Equal, revision),
             Compare::lease(own.as_str(), CompareOp::Equal, lease),
@@ -166,6 +171,27 @@ impl Coordinator for Etcd {
         })
     }
 
+    async fn announce(&self, about: Vec<u8>) -> Result<(), Error> {
+        check_about(&about)?;
+        // Where etcd is away, or we are no member, the next entry says it.
+        let me = {
+            let mut me = lock(&self.me);
+            me.about = about;
+            me.clone()
+        };
+        let lease = *self.lease.borrow();
+        if lease == 0 {
+            return Ok(());
+        }
+        // Put over itself, a key keeps its age, and with it its place.
+        let own = self.keys.member(me.id);
+        let ours = Compare::lease(own.as_str(), CompareOp::Equal, lease);
+        let options = PutOptions::new().with_lease(lease);
+        let put = TxnOp::put(own.as_str(), encode_member(&me), Some(options));
+        let txn = Txn::new().when([ours]).and_then([put]);
+        within(self.client.clone().txn(txn)).await.map(|_| ())
+    }
+
     async fn leave(self) {
         self.task.abort();
         let lease = *self.lease.borrow();
@@ -174,6 +200,10 @@ impl Coordinator for Etcd {
             let _gone = within(self.client.clone().lease_revoke(lease)).await;
         }
     }
+}
+
+fn lock(me: &Mutex<Member>) -> MutexGuard<'_, Member> {
+    me.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn state_of(kv: &KeyValue) -> Result<State, Error> {
@@ -221,7 +251,7 @@ async fn within<T>(
 struct Keeper {
     client: Client,
     keys: Keys,
-    me: Member,
+    me: Arc<Mutex<Member>>,
     view: watch::Sender<View>,
     lease: watch::Sender<i64>,
 }
@@ -291,17 +321,18 @@ impl Keeper {
     /// Puts our key under the lease. Where another has it, it has to go first,
     /// unless it is what is left of an earlier run.
     async fn enter(&mut self, lease: i64) -> Result<(), Error> {
-        let key = self.keys.member(self.me.id);
+        let me = lock(&self.me).clone();
+        let key = self.keys.member(me.id);
         let found = within(self.client.get(key.as_str(), None)).await?;
         let (revision, other) = match found.kvs().first() {
             Some(kv) if kv.lease() == lease => {
                 self.lease.send_replace(lease);
                 return Ok(());
             }
-            Some(kv) => (kv.mod_revision(), decode_member(self.me.id, kv.value())),
+            Some(kv) => (kv.mod_revision(), decode_member(me.id, kv.value())),
             None => (0, None),
         };
-        if other.is_some_and(|other| other.incarnation >= self.me.incarnation) {
+        if other.is_some_and(|other| other.incarnation >= me.incarnation) {
             self.lease.send_replace(0);
             let _gone = within(self.client.lease_revoke(lease)).await;
             let what = "another node with our id is a member: was a data directory copied?";
@@ -319,7 +350,7 @@ impl Keeper {
             .await?;
         }
         let options = PutOptions::new().with_lease(lease);
-        let put = TxnOp::put(key.as_str(), encode_member(&self.me), Some(options));
+        let put = TxnOp::put(key.as_str(), encode_member(&me), Some(options));
         let nobody = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
         let txn = Txn::new().when([nobody]).and_then([put]);
         if !within(self.client.txn(txn)).await?.succeeded() {
@@ -350,7 +381,7 @@ impl Keeper {
 
     fn show(&self, book: &Book, lease: i64) {
         self.view
-            .send_modify(|view| book.show(self.me.id, lease, view));
+            .send_modify(|view| book.show(lock(&self.me).id, lease, view));
     }
 
     async fn serve(

@@ -17,18 +17,23 @@
 //! |---|---|
 //! | [`view`] | what is agreed on, as one node sees it |
 //! | [`local`] | one process: a file that is synced |
+//! | [`meeting`] | several nodes in one process: a lock |
+//! | [`loopback`] | several on one machine: a process that all are connected to, for development |
 //! | `etcd` | several: leases, transactions, watches (feature `etcd`) |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod local;
+pub mod loopback;
+pub mod meeting;
 pub mod view;
 
 #[cfg(feature = "etcd")]
 mod book;
 
-pub use view::{Member, NodeId, State, View};
+pub use rufous_base::NodeId;
+pub use view::{Member, State, View};
 
 use std::future::Future;
 use thiserror::Error;
@@ -57,6 +62,8 @@ pub enum Error {
     Away(String),
     #[error("a mapping of {0} bytes; {MAX_MAPPING} are allowed")]
     TooLarge(usize),
+    #[error("{0} bytes that a node says of itself; {MAX_ABOUT} are allowed")]
+    AboutTooLarge(usize),
     #[error("what the coordinator has makes no sense: {0}")]
     Damaged(String),
     #[error("{0}")]
@@ -79,8 +86,19 @@ pub trait Coordinator {
         mapping: Vec<u8>,
     ) -> impl Future<Output = Result<Proposed, Error>> + Send;
 
+    /// Says something else of this node than when it came; its place among the
+    /// members stays as it is.
+    fn announce(&self, about: Vec<u8>) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Stops being a member, at once and not when the lease runs out.
     fn leave(self) -> impl Future<Output = ()> + Send;
+}
+
+fn check_about(about: &[u8]) -> Result<(), Error> {
+    match about.len() {
+        len if len > MAX_ABOUT => Err(Error::AboutTooLarge(len)),
+        _ => Ok(()),
+    }
 }
 
 fn check_size(mapping: &[u8]) -> Result<(), Error> {

@@ -11,7 +11,9 @@
 //!   └───────┴───────┴──────┴────────┴─────────┘    all behind it)
 //! ```
 
-use crate::{Coordinator, Error, MAX_MAPPING, Member, Proposed, State, View, check_size};
+use crate::{
+    Coordinator, Error, MAX_MAPPING, Member, Proposed, State, View, check_about, check_size,
+};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ use tokio::sync::watch;
 
 const MAGIC: [u8; 8] = *b"\xb5Mappng\n";
 const HEADER: usize = 24;
-const NAME: &str = "mapping";
+pub(crate) const NAME: &str = "mapping";
 const NEXT: &str = "mapping.next";
 
 /// See the module's description. Files are written by who calls: it is meant
@@ -90,6 +92,16 @@ impl Coordinator for Local {
         Ok(Proposed::Taken)
     }
 
+    async fn announce(&self, about: Vec<u8>) -> Result<(), Error> {
+        check_about(&about)?;
+        self.inner.view.send_modify(|view| {
+            for member in view.members.values_mut() {
+                member.about.clone_from(&about);
+            }
+        });
+        Ok(())
+    }
+
     async fn leave(self) {
         self.inner.view.send_modify(|view| {
             view.is_member = false;
@@ -103,7 +115,7 @@ fn away(error: io::Error) -> Error {
     Error::Away(error.to_string())
 }
 
-fn write(folder: &Path, state: &State) -> io::Result<()> {
+pub(crate) fn write(folder: &Path, state: &State) -> io::Result<()> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&state.epoch.to_le_bytes());
@@ -120,7 +132,7 @@ fn write(folder: &Path, state: &State) -> io::Result<()> {
 
 /// A file that is not whole is an error: without it nobody knows which epochs
 /// there were.
-fn read(path: &Path) -> Result<Option<State>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Option<State>, Error> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(file) => {

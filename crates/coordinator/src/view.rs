@@ -1,17 +1,8 @@
 //! What is agreed on, as one node sees it.
 
+use rufous_base::NodeId;
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// A node's name for ever.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub [u8; 20]);
-
-impl fmt::Debug for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
 
 /// A mapping in force.
 #[derive(Clone, PartialEq, Eq)]

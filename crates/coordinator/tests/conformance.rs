@@ -6,7 +6,11 @@
 mod common;
 
 use rufous_coordinator::local::Local;
-use rufous_coordinator::{Coordinator, Error, MAX_MAPPING, Member, NodeId, Proposed, State, View};
+use rufous_coordinator::loopback::{Client, Server};
+use rufous_coordinator::meeting::{Attendee, Meeting};
+use rufous_coordinator::{
+    Coordinator, Error, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed, State, View,
+};
 
 /// A place in which coordinators agree.
 trait Ground {
@@ -82,6 +86,14 @@ async fn conforms(ground: impl Ground) {
     assert_eq!(taken.len(), 1, "{taken:?}");
     assert_eq!(one.read().await.expect("read"), state(3, &taken));
 
+    // It can say something else of itself, and is the same member.
+    one.announce(b"else".to_vec()).await.expect("said");
+    let says = |view: &View| view.members[&NodeId([1; 20])].about == b"else";
+    let view = sees(&*one, |view| view.is_member && says(view)).await;
+    assert_eq!((view.leader, view.epoch()), (Some(NodeId([1; 20])), 3));
+    let long = one.announce(vec![0; MAX_ABOUT + 1]).await;
+    assert!(matches!(long, Err(Error::AboutTooLarge(_))), "{long:?}");
+
     // It is there for the next start of the node.
     let one = std::sync::Arc::into_inner(one).expect("the last");
     one.leave().await;
@@ -104,6 +116,37 @@ impl Ground for Folder {
 #[tokio::test]
 async fn a_file_conforms() {
     conforms(Folder(tempfile::tempdir().expect("a folder"))).await;
+}
+
+impl Ground for Meeting {
+    type Coordinator = Attendee;
+
+    async fn open(&self, id: u8, incarnation: u64) -> Attendee {
+        self.join(member(id, incarnation)).expect("let in")
+    }
+}
+
+#[tokio::test]
+async fn a_meeting_conforms() {
+    conforms(Meeting::default()).await;
+}
+
+impl Ground for Server {
+    type Coordinator = Client;
+
+    async fn open(&self, id: u8, incarnation: u64) -> Client {
+        let address = self.address().to_string();
+        Client::open(&address, "birds", member(id, incarnation)).expect("a client")
+    }
+}
+
+#[tokio::test]
+async fn a_process_on_this_machine_conforms() {
+    let any = ([127, 0, 0, 1], 0).into();
+    conforms(Server::start(any, "birds", None).await.expect("started")).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = Server::start(any, "birds", Some(folder.path())).await;
+    conforms(kept.expect("started")).await;
 }
 
 #[cfg(feature = "etcd")]

@@ -16,6 +16,7 @@ fn node(n: u16, incarnation: u64) -> Member {
         cluster: String::new(),
         zone: String::new(),
         weight: 100,
+        workers: 1,
         drains: false,
     }
 }

@@ -166,6 +166,24 @@ impl Chain {
         }
         Ok(())
     }
+
+    /// Whether this may be the chain some epochs after that one, in which
+    /// `before` was the chain.
+    pub(crate) fn comes_after(&self, before: &Chain, epoch: u64) -> Result<(), Invalid> {
+        if self == before {
+            return Ok(());
+        }
+        let was_born = !before.members.is_empty();
+        if self.since <= epoch || was_born && self.born != before.born {
+            return Err(Invalid(
+                "a chain has changed in an earlier epoch, or was born twice",
+            ));
+        }
+        match was_born && self.members.is_empty() {
+            true => Err(Invalid("a chain has lost its last member")),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The chains of all slots: from a slot on up to the next one that is named.

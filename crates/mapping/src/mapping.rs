@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::chains::Chains;
+use crate::chains::{Chain, Chains};
 use crate::invalid::Invalid;
 use crate::member::{MAX_MEMBERS, Member, NodeId, NodeNo};
 use crate::ring::Ring;
@@ -76,12 +76,43 @@ impl Mapping {
         Ok(())
     }
 
-    /// Whether it may come after another mapping: numbers are given once, and
-    /// no chain loses all who have its data. Nobody should act by one that does
-    /// not, whoever has planned it.
+    /// Whether it may be the mapping after another one: numbers are given once,
+    /// and no chain loses all who have its data. Nobody should act by one that
+    /// is not, whoever has planned it.
     pub fn follows(&self, before: &Mapping) -> Result<(), Invalid> {
-        if self.epoch != before.epoch + 1 || self.next < before.next {
+        if self.epoch != before.epoch + 1 {
             return Err(Invalid("the epoch is not the next one"));
+        }
+        self.keeps_numbers(before)?;
+        self.each_pair(before, |was, is| is.follows(was))
+    }
+
+    /// As [`Mapping::follows`], where epochs between the two may not be known
+    /// here. Then it cannot be seen who had a chain's data meanwhile; but chains
+    /// are never empty again, nor born twice, nor do they change in an epoch
+    /// that was before.
+    pub fn comes_after(&self, before: &Mapping) -> Result<(), Invalid> {
+        if self.epoch <= before.epoch {
+            return Err(Invalid("the epoch is not a later one"));
+        }
+        if self.epoch == before.epoch + 1 {
+            return self.follows(before);
+        }
+        self.keeps_numbers(before)?;
+        self.each_pair(before, |was, is| is.comes_after(was, before.epoch))
+    }
+
+    fn keeps_numbers(&self, before: &Mapping) -> Result<(), Invalid> {
+        if self.next < before.next {
+            return Err(Invalid("numbers that were given are to be given again"));
+        }
+        for (no, member) in &self.members {
+            let was = before.members.get(no);
+            if was.is_some_and(|was| {
+                was.incarnation == member.incarnation && was.workers != member.workers
+            }) {
+                return Err(Invalid("a node has other workers than it has started with"));
+            }
         }
         let known = |no: &NodeNo| before.members.get(no).map(|member| member.id);
         let differs = |(no, member): (&NodeNo, &Member)| match known(no) {
@@ -91,10 +122,19 @@ impl Mapping {
         if self.members.iter().any(differs) {
             return Err(Invalid("a number was given twice"));
         }
+        Ok(())
+    }
+
+    /// Chains of the same slots, then and now.
+    fn each_pair(
+        &self,
+        before: &Mapping,
+        check: impl Fn(&Chain, &Chain) -> Result<(), Invalid>,
+    ) -> Result<(), Invalid> {
         let mut earlier = before.chains.ranges().peekable();
         for (slots, chain) in self.chains.ranges() {
             while let Some((range, was)) = earlier.peek() {
-                chain.follows(was)?;
+                check(was, chain)?;
                 if range.end > slots.end {
                     break;
                 }

@@ -10,12 +10,14 @@
 //!    first has seen the most.
 //! 2. A learner that has all becomes the last member.
 //! 3. If it has all that the ring wants, it takes the ring's order, and
-//!    members that are too many leave.
+//!    members that are too many leave; its head becomes the last member before
+//!    it does, and the last member leaves when it has said that it waits for nothing.
 //! 4. Whom the ring wants and the chain has not is its learner, if that one
 //!    does not learn too much already.
 //!
 //! Slots are looked at in ranges in which nothing differs.
 
+mod heed;
 mod rules;
 mod seen;
 #[cfg(test)]
@@ -41,7 +43,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
         ring: mapping.ring.clone(),
         chains: Chains::with_room_for(mapping.chains.ranges().len()),
     };
-    let mut changed = admit(&mut next, seen);
+    let mut changed = admit(&mut next, seen) | heed::heed(&mut next, seen);
     let state = State::of(&next, seen);
     let without;
     let wanted = match state.away.iter().any(|no| next.ring.has(*no)) {
@@ -132,16 +134,15 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
     let known: BTreeSet<_> = next.members.values().map(|member| member.id).collect();
     for (id, node) in seen.alive.iter().filter(|(id, _)| !known.contains(*id)) {
         let full = next.members.len() >= MAX_MEMBERS || next.next == u16::MAX;
-        if full || node.id != *id || node.check().is_err() {
+        // Who gives all away and is no member has given all away.
+        if full || node.drains || node.id != *id || node.check().is_err() {
             continue;
         }
         let no = NodeNo(next.next);
         next.next += 1;
         next.members.insert(no, node.clone());
         changed = true;
-        if !node.drains {
-            next.ring.join(no, node.weight, &node.zone);
-        }
+        next.ring.join(no, node.weight, &node.zone);
     }
     for no in &seen.draining {
         if let Some(member) = next.members.get_mut(no) {

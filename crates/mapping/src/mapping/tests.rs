@@ -14,6 +14,7 @@ fn node(n: u8) -> Member {
         cluster: format!("10.0.0.{n}:6380"),
         zone: String::new(),
         weight: 100,
+        workers: 1,
         drains: false,
     }
 }
@@ -64,6 +65,9 @@ fn what_cannot_be_is_refused() {
             },
         ))
     });
+    for workers in [0, 257] {
+        refused(&|m| drop(m.members.insert(NodeNo(2), Member { workers, ..node(2) })));
+    }
     refused(&|m| {
         let zone = "z".repeat(1000);
         m.members.insert(NodeNo(2), Member { zone, ..node(2) });
@@ -96,6 +100,15 @@ fn what_is_no_successor_is_refused() {
     refused(&|m| m.epoch += 1);
     refused(&|m| m.next = 1);
     refused(&|m| drop(m.members.insert(NodeNo(1), node(9))));
+    let wider = |incarnation| Member {
+        workers: 4,
+        incarnation,
+        ..node(1)
+    };
+    refused(&|m| drop(m.members.insert(NodeNo(1), wider(1))));
+    let mut started = second.clone();
+    started.members.insert(NodeNo(1), wider(2));
+    assert_eq!(started.follows(&first), Ok(()), "a start may change it");
     refused(&|m| *m = with_chain(m, |chain| chain.members = Members::default()));
     refused(&|m| {
         *m = with_chain(m, |chain| {
@@ -110,6 +123,46 @@ fn what_is_no_successor_is_refused() {
     });
     let gone = Chains::of_ranges([(0..SLOTS as u16, Chain::default())]).expect("all slots");
     refused(&|m| m.chains = gone.clone());
+}
+
+#[test]
+fn epochs_may_be_missed_but_not_undone() {
+    let (first, second) = two();
+    let later = Mapping {
+        epoch: second.epoch + 5,
+        ..second.clone()
+    };
+    assert_eq!(second.comes_after(&first), Ok(()));
+    assert_eq!(later.comes_after(&first), Ok(()));
+    assert!(later.follows(&first).is_err());
+    assert!(first.comes_after(&later).is_err() && later.comes_after(&later).is_err());
+    let refused = |spoil: &dyn Fn(&mut Mapping)| {
+        let mut spoilt = later.clone();
+        spoil(&mut spoilt);
+        assert!(spoilt.comes_after(&first).is_err(), "{spoilt:?}");
+        assert_eq!(spoilt.epoch, later.epoch);
+    };
+    let nobody = Chain {
+        since: 4,
+        ..Chain::default()
+    };
+    let gone = Chains::of_ranges([(0..SLOTS as u16, nobody)]).expect("all slots");
+    refused(&|m| m.next = 1);
+    refused(&|m| drop(m.members.insert(NodeNo(1), node(9))));
+    refused(&|m| m.chains = gone.clone());
+    refused(&|m| *m = with_chain(m, |chain| (chain.since, chain.born) = (4, 4)));
+    let other = Members::of(&[NodeNo(3)]).expect("one");
+    refused(&|m| {
+        *m = with_chain(m, |chain| {
+            (chain.since, chain.members) = (first.epoch, other)
+        });
+    });
+    // Nobody here knows who had the data meanwhile.
+    let moved = with_chain(&later, |chain| (chain.since, chain.members) = (4, other));
+    assert_eq!(moved.comes_after(&first), Ok(()));
+    // The very next one is known to be wrong.
+    let moved = Mapping { epoch: 2, ..moved };
+    assert!(moved.comes_after(&first).is_err());
 }
 
 #[test]

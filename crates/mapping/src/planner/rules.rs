@@ -138,7 +138,18 @@ impl<'a> State<'a> {
         }
         match wanted.iter().find(|no| !chain.members.contains(no)) {
             None if !wanted.is_empty() && *chain.members != *wanted => {
-                chain.members = Members::first_of(wanted);
+                // A head leaves as the last member: those after it may not have
+                // acknowledged its last writes yet, whose clients wait for them. So it
+                // stays there until it says that they have.
+                let waits = |last: &&NodeNo| {
+                    !wanted.contains(last) && !self.seen.learned.has(slots, **last, chain.since)
+                };
+                if chain.members.last().filter(waits).is_some() {
+                    return false;
+                }
+                let head = chain.head().filter(|head| !wanted.contains(head));
+                let ordered = Members::first_of(wanted);
+                chain.members = head.and_then(|head| ordered.with(head)).unwrap_or(ordered);
                 true
             }
             Some(learner) if self.stayed(*learner) => {

@@ -12,7 +12,7 @@ pub struct Seen {
     pub alive: BTreeMap<NodeId, Member>,
     /// For how long members have been away, in milliseconds.
     pub away_ms: BTreeMap<NodeNo, u64>,
-    /// Slots that learners have all of.
+    /// Slots that learners have all of, and slots that last members may leave.
     pub learned: Learned,
     /// Members that are to leave for good.
     pub draining: BTreeSet<NodeNo>,
@@ -38,7 +38,9 @@ impl Default for Limits {
 }
 
 /// Slots that learners have all of: by the learner, and by the epoch since
-/// which it learns. What is said of an epoch that is over has no effect.
+/// which it learns. What is said of an epoch that is over has no effect. A last
+/// member whom the ring does not want stands here for itself, when no client
+/// waits for what it has written before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learned(BTreeMap<(NodeNo, u64), Slots>);
 

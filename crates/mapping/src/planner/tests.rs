@@ -15,6 +15,7 @@ fn node(n: u8, incarnation: u64) -> Member {
         cluster: format!("10.0.0.{n}:6380"),
         zone: String::new(),
         weight: 100,
+        workers: 1 + (incarnation % 3) as u16,
         drains: false,
     }
 }
@@ -104,7 +105,22 @@ impl World {
     }
 
     /// Learners have all now, of some slots.
-    fn learn(&mut self, mut which: impl FnMut(u16) -> bool) {
+    fn learn(&mut self, which: impl FnMut(u16) -> bool) {
+        self.learn_only_learners_of(which);
+        for slot in 0..SLOTS as u16 {
+            let chain = *self.mapping.chains.of(slot);
+            // Nobody waits for a write here.
+            if let Some(last) = chain.members.last() {
+                self.seen.learned.add(slot..slot + 1, *last, chain.since);
+            }
+        }
+    }
+
+    fn learn_only_learners(&mut self) {
+        self.learn_only_learners_of(|_| true);
+    }
+
+    fn learn_only_learners_of(&mut self, mut which: impl FnMut(u16) -> bool) {
         for slot in 0..SLOTS as u16 {
             let chain = *self.mapping.chains.of(slot);
             if let Some(learner) = chain.learner
@@ -221,6 +237,37 @@ fn a_chain_waits_for_its_last_member() {
 }
 
 #[test]
+fn a_head_leaves_when_it_has_said_that_it_waits_for_nothing() {
+    let mut world = World::new(1, 1);
+    world.settle();
+    world.start(2, 1);
+    // The new node learns, and heads what it is to have: the old one is behind it.
+    let waits = |world: &World| {
+        let chain = |slot| *world.mapping.chains.of(slot);
+        let two = (0..SLOTS as u16)
+            .map(chain)
+            .find(|chain| chain.members.len() == 2 && chain.head() == world.number(2));
+        two.is_some()
+    };
+    for _ in 0..100 {
+        if waits(&world) {
+            break;
+        }
+        world.learn_only_learners();
+        world.step();
+    }
+    assert!(waits(&world));
+    // However often it is planned.
+    for _ in 0..50 {
+        world.learn_only_learners();
+        world.step();
+        assert!(waits(&world));
+    }
+    world.settle();
+    assert!(!waits(&world));
+}
+
+#[test]
 fn those_that_have_all_started_again_wait_for_each_other() {
     let mut world = World::new(2, 2);
     world.settle();
@@ -236,6 +283,9 @@ fn those_that_have_all_started_again_wait_for_each_other() {
     world.start(1, 2);
     world.settle();
     world.check_rest();
+    let members = world.mapping.members.values();
+    let workers: Vec<_> = members.map(|member| member.workers).collect();
+    assert_eq!(workers, [3, 3], "as they have started");
 }
 
 #[test]

@@ -63,12 +63,16 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Whether no other owner is in the zone of a member.
+    /// Whether no other owner is in the zone of a member; or whoever has the place
+    /// now is in one with another owner as well, so that nothing is lost: there are
+    /// fewer zones than copies.
     fn is_apart(&self, owners: &Owners, place: usize, node: NodeNo) -> bool {
         let zone = |node: NodeNo| self.zones.get(usize::from(node.0)).copied().unwrap_or(0);
-        let own = zone(node);
-        let mut others = owners.iter().enumerate().filter(|(at, _)| *at != place);
-        own == 0 || others.all(|(_, other)| zone(*other) != own)
+        let is_apart = |node: NodeNo| {
+            let mut others = owners.iter().enumerate().filter(|(at, _)| *at != place);
+            zone(node) == 0 || others.all(|(_, other)| zone(*other) != zone(node))
+        };
+        is_apart(node) || (owners[place] != NOBODY && !is_apart(owners[place]))
     }
 
     /// Where who has too many slots can give none to who has too few, since

@@ -172,6 +172,41 @@ proptest! {
     }
 }
 
+/// Of as many zones as copies none can be left out, and of fewer all take part.
+#[test]
+fn fewer_zones_than_copies_leave_nobody_without_slots() {
+    for (copies, zones) in [(2, 1), (3, 1), (3, 2)] {
+        let mut ring = Ring::new(copies);
+        for no in 0..12 {
+            ring.join(NodeNo(no), 100, &format!("zone {}", no % zones));
+            check(&ring);
+            if !ring.len().is_multiple_of(usize::from(zones)) {
+                continue;
+            }
+            let mut all: BTreeMap<NodeNo, usize> = BTreeMap::new();
+            for place in 0..copies.min(ring.len()) {
+                for (node, share) in ring.shares(place) {
+                    *all.entry(node).or_default() += share;
+                }
+            }
+            let fair = SLOTS * copies.min(ring.len()) / ring.len();
+            for (node, share) in &all {
+                let is_fair = (fair * 9 / 10..=fair * 11 / 10).contains(share);
+                assert!(is_fair, "{copies} copies, {zones} zones, {node}: {all:?}");
+            }
+            for slot in 0..SLOTS as u16 {
+                let zones_of = ring.owners(slot).iter().map(|no| no.0 % zones);
+                let found = zones_of.collect::<std::collections::BTreeSet<u16>>();
+                assert_eq!(
+                    found.len(),
+                    usize::from(zones).min(ring.len()),
+                    "slot {slot}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn shares_are_fair_up_to_32_members_with_and_without_zones() {
     for (copies, zones) in [(1, 1), (2, 1), (3, 1), (2, 2), (3, 3), (3, 4)] {

@@ -1,0 +1,337 @@
+//! What nodes and the coordinator on their machine say to each other, as bytes.
+//!
+//! A frame is its length (4 bytes), a kind (1 byte) and what belongs to it.
+//! Numbers are little-endian; bytes of unknown length have that before them
+//! (4 bytes). A frame that has anything else in it, or behind it, is an error.
+
+use super::MAX_NODES;
+use crate::{MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed, State};
+use std::collections::BTreeMap;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Another version of this would not be understood.
+pub const VERSION: u8 = 1;
+/// Bytes of a node's frame.
+pub const MAX_ASKED: usize = MAX_MAPPING + 64;
+/// Bytes of the coordinator's: all members at once are the longest.
+pub const MAX_TOLD: usize = MAX_NODES * (MAX_ABOUT + 32) + MAX_MAPPING + 64;
+/// Bytes of a name or of a reason.
+const MAX_TEXT: usize = 1024;
+
+/// From a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The first frame. `lease` is the one that it had, or 0.
+    Hello {
+        lease: u64,
+        cluster: String,
+        me: Member,
+    },
+    Alive,
+    /// Answers have the number of what they answer.
+    Read(u64),
+    Propose {
+        no: u64,
+        expected: u64,
+        mapping: Vec<u8>,
+    },
+    Announce {
+        no: u64,
+        about: Vec<u8>,
+    },
+    Leave,
+}
+
+/// From the coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The node is a member under this lease.
+    Welcome(u64),
+    /// The first frame was no use.
+    Refused(String),
+    Alive,
+    State(State),
+    Members {
+        is_member: bool,
+        leader: Option<NodeId>,
+        members: BTreeMap<NodeId, Member>,
+    },
+    Answer(u64, Answer),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Read(Option<State>),
+    Proposed(Proposed),
+    Announced,
+    /// It could not be done.
+    Failed(String),
+}
+
+/// Reads a frame; `None` at the end of the connection.
+pub async fn read(from: &mut (impl AsyncRead + Unpin), max: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut len = [0; 4];
+    match from.read_exact(&mut len).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let len = u32::from_le_bytes(len) as usize;
+    if len > max {
+        return Err(nonsense());
+    }
+    // Room grows with what comes, not with what was promised.
+    let mut frame = Vec::new();
+    from.take(len as u64).read_to_end(&mut frame).await?;
+    match frame.len() == len {
+        true => Ok(Some(frame)),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+pub async fn write(to: &mut (impl AsyncWrite + Unpin), frame: &[u8]) -> io::Result<()> {
+    let len = u32::try_from(frame.len()).map_err(|_| nonsense())?;
+    to.write_all(&len.to_le_bytes()).await?;
+    to.write_all(frame).await?;
+    to.flush().await
+}
+
+/// What an error of one that says what it should not is.
+pub fn nonsense() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a frame that makes no sense")
+}
+
+struct Out(Vec<u8>);
+
+impl Out {
+    fn of(kind: u8) -> Self {
+        Self(vec![kind])
+    }
+
+    fn number(mut self, number: u64) -> Self {
+        self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    fn byte(mut self, byte: u8) -> Self {
+        self.0.push(byte);
+        self
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Self {
+        // What is longer is refused by who reads it.
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.0.extend_from_slice(&len.to_le_bytes());
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn member(mut self, member: &Member) -> Self {
+        self.0.extend_from_slice(&member.id.0);
+        self.number(member.incarnation).bytes(&member.about)
+    }
+
+    fn state(self, state: &State) -> Self {
+        self.number(state.epoch).bytes(&state.mapping)
+    }
+
+    fn maybe(self, state: Option<&State>) -> Self {
+        match state {
+            None => self.byte(0),
+            Some(state) => self.byte(1).state(state),
+        }
+    }
+}
+
+struct In<'a>(&'a [u8]);
+
+impl<'a> In<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|byte| byte[0])
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let bytes = self.take(8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    fn bytes(&mut self, max: usize) -> Option<Vec<u8>> {
+        let len = u32::from_le_bytes(self.take(4)?.try_into().ok()?) as usize;
+        (len <= max).then_some(())?;
+        self.take(len).map(<[u8]>::to_vec)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes(MAX_TEXT)?).ok()
+    }
+
+    fn id(&mut self) -> Option<NodeId> {
+        Some(NodeId(self.take(20)?.try_into().ok()?))
+    }
+
+    fn member(&mut self) -> Option<Member> {
+        Some(Member {
+            id: self.id()?,
+            incarnation: self.number()?,
+            about: self.bytes(MAX_ABOUT)?,
+        })
+    }
+
+    fn state(&mut self) -> Option<State> {
+        Some(State {
+            epoch: self.number()?,
+            mapping: self.bytes(MAX_MAPPING)?,
+        })
+    }
+
+    fn maybe(&mut self) -> Option<Option<State>> {
+        match self.flag()? {
+            false => Some(None),
+            true => self.state().map(Some),
+        }
+    }
+
+    fn end<T>(&self, value: T) -> Option<T> {
+        self.0.is_empty().then_some(value)
+    }
+}
+
+impl Asked {
+    pub fn encode(&self) -> Vec<u8> {
+        let out = match self {
+            Self::Hello { lease, cluster, me } => Out::of(1)
+                .byte(VERSION)
+                .number(*lease)
+                .bytes(cluster.as_bytes())
+                .member(me),
+            Self::Alive => Out::of(2),
+            Self::Read(no) => Out::of(3).number(*no),
+            Self::Propose {
+                no,
+                expected,
+                mapping,
+            } => Out::of(4).number(*no).number(*expected).bytes(mapping),
+            Self::Announce { no, about } => Out::of(5).number(*no).bytes(about),
+            Self::Leave => Out::of(6),
+        };
+        out.0
+    }
+
+    pub fn decode(frame: &[u8]) -> Option<Self> {
+        let mut from = In(frame);
+        let asked = match from.byte()? {
+            1 if from.byte()? == VERSION => Self::Hello {
+                lease: from.number()?,
+                cluster: from.text()?,
+                me: from.member()?,
+            },
+            2 => Self::Alive,
+            3 => Self::Read(from.number()?),
+            4 => Self::Propose {
+                no: from.number()?,
+                expected: from.number()?,
+                mapping: from.bytes(MAX_MAPPING)?,
+            },
+            5 => Self::Announce {
+                no: from.number()?,
+                about: from.bytes(MAX_ABOUT)?,
+            },
+            6 => Self::Leave,
+            _ => return None,
+        };
+        from.end(asked)
+    }
+}
+
+impl Told {
+    pub fn encode(&self) -> Vec<u8> {
+        let out = match self {
+            Self::Welcome(lease) => Out::of(1).number(*lease),
+            Self::Refused(why) => Out::of(2).bytes(why.as_bytes()),
+            Self::Alive => Out::of(3),
+            Self::State(state) => Out::of(4).state(state),
+            Self::Members {
+                is_member,
+                leader,
+                members,
+            } => {
+                let mut out = Out::of(5).byte(u8::from(*is_member));
+                out = out.bytes(leader.as_ref().map_or(&[], |leader| &leader.0[..]));
+                out = out.number(members.len() as u64);
+                members.values().fold(out, Out::member)
+            }
+            Self::Answer(no, answer) => {
+                let out = Out::of(6).number(*no);
+                match answer {
+                    Answer::Read(state) => out.byte(0).maybe(state.as_ref()),
+                    Answer::Proposed(Proposed::Taken) => out.byte(1),
+                    Answer::Proposed(Proposed::Behind(state)) => out.byte(2).maybe(state.as_ref()),
+                    Answer::Proposed(Proposed::NotAlive) => out.byte(3),
+                    Answer::Announced => out.byte(4),
+                    Answer::Failed(why) => out.byte(5).bytes(why.as_bytes()),
+                }
+            }
+        };
+        out.0
+    }
+
+    pub fn decode(frame: &[u8]) -> Option<Self> {
+        let mut from = In(frame);
+        let told = match from.byte()? {
+            1 => Self::Welcome(from.number()?),
+            2 => Self::Refused(from.text()?),
+            3 => Self::Alive,
+            4 => Self::State(from.state()?),
+            5 => decode_members(&mut from)?,
+            6 => Self::Answer(from.number()?, decode_answer(&mut from)?),
+            _ => return None,
+        };
+        from.end(told)
+    }
+}
+
+fn decode_members(from: &mut In<'_>) -> Option<Told> {
+    let is_member = from.flag()?;
+    let leader = match from.bytes(20)? {
+        none if none.is_empty() => None,
+        id => Some(NodeId(id.try_into().ok()?)),
+    };
+    let count = usize::try_from(from.number()?).ok()?;
+    (count <= MAX_NODES).then_some(())?;
+    let members = (0..count).map(|_| from.member().map(|member| (member.id, member)));
+    Some(Told::Members {
+        is_member,
+        leader,
+        members: members.collect::<Option<_>>()?,
+    })
+}
+
+fn decode_answer(from: &mut In<'_>) -> Option<Answer> {
+    Some(match from.byte()? {
+        0 => Answer::Read(from.maybe()?),
+        1 => Answer::Proposed(Proposed::Taken),
+        2 => Answer::Proposed(Proposed::Behind(from.maybe()?)),
+        3 => Answer::Proposed(Proposed::NotAlive),
+        4 => Answer::Announced,
+        5 => Answer::Failed(from.text()?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! The process that all nodes are connected to.
+//!
+//! Who is a member, and what is agreed on, is a [`Meeting`]'s matter; here each
+//! node has a seat in it, which outlives its connection by the lease.
+
+use super::frames::{self, Answer, Asked, MAX_ASKED, Told};
+use super::{LEASE, MAX_NODES};
+use crate::meeting::{Attendee, Meeting};
+use crate::{Coordinator, Error, Member, NodeId, View};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// How often it is looked for nodes that are not heard of.
+const LOOK: Duration = Duration::from_millis(100);
+/// Frames of a node that wait to be answered.
+const WAITING: usize = 16;
+/// After accepting failed, for want of files.
+const REST: Duration = Duration::from_millis(200);
+
+/// While it exists, nodes can agree.
+pub struct Server {
+    address: SocketAddr,
+    seats: Arc<Seats>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Server {
+    /// Serves one cluster at an address of the loopback interface. What is
+    /// agreed on is kept in the folder, if there is one.
+    pub async fn start(
+        at: SocketAddr,
+        cluster: &str,
+        folder: Option<&Path>,
+    ) -> Result<Self, Error> {
+        if !at.ip().is_loopback() {
+            let what = format!(
+                "{at}: a coordinator for development serves this machine alone, as anybody who reaches it may say anything; take etcd for several machines"
+            );
+            return Err(Error::Settings(what));
+        }
+        let meeting = match folder {
+            Some(folder) => Meeting::kept_in(folder)?,
+            None => Meeting::default(),
+        };
+        let failed = |error: io::Error| Error::Settings(format!("cannot listen on {at}: {error}"));
+        let listener = TcpListener::bind(at).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let seats = Arc::new(Seats {
+            cluster: cluster.to_owned(),
+            meeting,
+            taken: Mutex::default(),
+        });
+        let tasks = [
+            tokio::spawn(accept(listener, Arc::clone(&seats))),
+            tokio::spawn(expire(Arc::clone(&seats))),
+        ];
+        Ok(Self {
+            address,
+            seats,
+            tasks,
+        })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Nodes that count as alive.
+    pub fn alive(&self) -> usize {
+        self.seats.lock().by_lease.len()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}", self.seats.meeting, self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        // Connections end when their seats are gone.
+        self.seats.lock().by_lease.clear();
+    }
+}
+
+struct Seats {
+    cluster: String,
+    meeting: Meeting,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    last: u64,
+    by_lease: BTreeMap<u64, Seat>,
+}
+
+/// A node's place, connected or not.
+struct Seat {
+    attendee: Arc<Attendee>,
+    me: NodeId,
+    incarnation: u64,
+    heard: Instant,
+    /// Its last connection: an earlier one has nothing more to say.
+    connection: u64,
+}
+
+impl Seats {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The seat that the node has had, or a new one.
+    fn sit(&self, lease: u64, me: Member) -> Result<(u64, u64), String> {
+        let mut taken = self.lock();
+        taken.last += 1;
+        let connection = taken.last;
+        if let Some(seat) = taken.by_lease.get_mut(&lease)
+            && (seat.me, seat.incarnation) == (me.id, me.incarnation)
+        {
+            seat.connection = connection;
+            seat.heard = Instant::now();
+            return Ok((lease, connection));
+        }
+        if taken.by_lease.len() >= MAX_NODES {
+            return Err(format!(
+                "it has {MAX_NODES} nodes already: take etcd for more"
+            ));
+        }
+        let (id, incarnation) = (me.id, me.incarnation);
+        let attendee = self.meeting.join(me).map_err(|why| why.to_string())?;
+        // Who was replaced has no seat either.
+        taken.by_lease.retain(|_, seat| seat.me != id);
+        let seat = Seat {
+            attendee: Arc::new(attendee),
+            me: id,
+            incarnation,
+            heard: Instant::now(),
+            connection,
+        };
+        taken.by_lease.insert(connection, seat);
+        Ok((connection, connection))
+    }
+
+    /// Who has the seat, if this is still its connection. It was heard of.
+    fn heard(&self, lease: u64, connection: u64) -> Option<Arc<Attendee>> {
+        let mut taken = self.lock();
+        let seat = taken.by_lease.get_mut(&lease)?;
+        (seat.connection == connection).then(|| {
+            seat.heard = Instant::now();
+            Arc::clone(&seat.attendee)
+        })
+    }
+
+    fn leave(&self, lease: u64, connection: u64) {
+        let mut taken = self.lock();
+        let seat = taken.by_lease.get(&lease);
+        if seat.is_some_and(|seat| seat.connection == connection) {
+            taken.by_lease.remove(&lease);
+        }
+    }
+}
+
+/// Takes seats from nodes that are not heard of.
+async fn expire(seats: Arc<Seats>) {
+    loop {
+        sleep(LOOK).await;
+        seats
+            .lock()
+            .by_lease
+            .retain(|_, seat| seat.heard.elapsed() < LEASE);
+    }
+}
+
+async fn accept(listener: TcpListener, seats: Arc<Seats>) {
+    let room = Arc::new(Semaphore::new(4 * MAX_NODES));
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                sleep(REST).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+            continue;
+        };
+        let seats = Arc::clone(&seats);
+        tokio::spawn(async move {
+            if let Err(error) = converse(stream, &seats).await {
+                tracing::debug!(%error, "a connection to the coordinator has ended");
+            }
+            drop(place);
+        });
+    }
+}
+
+/// A connection from its first frame on.
+async fn converse(stream: TcpStream, seats: &Seats) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (mut from, mut to) = stream.into_split();
+    let first = timeout(LEASE, frames::read(&mut from, MAX_ASKED)).await??;
+    let first = first.as_deref().and_then(Asked::decode);
+    let Some(Asked::Hello { lease, cluster, me }) = first else {
+        return Err(frames::nonsense());
+    };
+    let sat = match cluster == seats.cluster {
+        true => seats.sit(lease, me),
+        false => Err(format!(
+            "the coordinator is that of cluster '{}', and not of '{cluster}'",
+            seats.cluster
+        )),
+    };
+    let (lease, connection) = match sat {
+        Ok(sat) => sat,
+        Err(why) => return tell(&mut to, &Told::Refused(why)).await,
+    };
+    tell(&mut to, &Told::Welcome(lease)).await?;
+    let Some(attendee) = seats.heard(lease, connection) else {
+        return Ok(());
+    };
+    let view = attendee.view();
+    // Held, it would outlive its seat.
+    drop(attendee);
+    let (asked, questions) = mpsc::channel(WAITING);
+    let reading = tokio::spawn(hear(from, asked));
+    let seat = Sitting {
+        seats,
+        lease,
+        connection,
+    };
+    let done = serve(&seat, questions, view, &mut to).await;
+    reading.abort();
+    done
+}
+
+async fn hear(mut from: OwnedReadHalf, asked: mpsc::Sender<Asked>) -> io::Result<()> {
+    while let Some(frame) = frames::read(&mut from, MAX_ASKED).await? {
+        let frame = Asked::decode(&frame).ok_or_else(frames::nonsense)?;
+        if asked.send(frame).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Sitting<'a> {
+    seats: &'a Seats,
+    lease: u64,
+    connection: u64,
+}
+
+/// Answers, and tells what changes.
+async fn serve(
+    seat: &Sitting<'_>,
+    mut questions: mpsc::Receiver<Asked>,
+    mut view: watch::Receiver<View>,
+    to: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let mut told = View::default();
+    show(&mut view, &mut told, to).await?;
+    loop {
+        tokio::select! {
+            asked = questions.recv() => {
+                let Some(asked) = asked else {
+                    return Ok(());
+                };
+                let Some(attendee) = seat.seats.heard(seat.lease, seat.connection) else {
+                    return Ok(());
+                };
+                let told = match asked {
+                    Asked::Leave => {
+                        seat.seats.leave(seat.lease, seat.connection);
+                        return Ok(());
+                    }
+                    Asked::Hello { .. } => return Err(frames::nonsense()),
+                    Asked::Alive => Told::Alive,
+                    asked => answer(&attendee, asked).await,
+                };
+                drop(attendee);
+                tell(to, &told).await?;
+            }
+            changed = view.changed() => {
+                // Its seat is gone.
+                if changed.is_err() {
+                    return Ok(());
+                }
+                show(&mut view, &mut told, to).await?;
+            }
+        }
+    }
+}
+
+async fn answer(attendee: &Attendee, asked: Asked) -> Told {
+    let (no, answer) = match asked {
+        Asked::Read(no) => (no, attendee.read().await.map(Answer::Read)),
+        Asked::Propose {
+            no,
+            expected,
+            mapping,
+        } => {
+            let proposed = attendee.propose(expected, mapping).await;
+            (no, proposed.map(Answer::Proposed))
+        }
+        Asked::Announce { no, about } => {
+            let announced = attendee.announce(about).await;
+            (no, announced.map(|()| Answer::Announced))
+        }
+        Asked::Hello { .. } | Asked::Alive | Asked::Leave => return Told::Alive,
+    };
+    let failed = |why: Error| Answer::Failed(why.to_string());
+    Told::Answer(no, answer.unwrap_or_else(failed))
+}
+
+/// Tells what is not told yet.
+async fn show(
+    view: &mut watch::Receiver<View>,
+    told: &mut View,
+    to: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let now = view.borrow_and_update().clone();
+    if let Some(state) = now.state.as_ref().filter(|_| now.epoch() > told.epoch()) {
+        tell(to, &Told::State(state.clone())).await?;
+    }
+    let who = |view: &View| (view.is_member, view.leader);
+    if who(&now) != who(told) || now.members != told.members {
+        let members = Told::Members {
+            is_member: now.is_member,
+            leader: now.leader,
+            members: now.members.clone(),
+        };
+        tell(to, &members).await?;
+    }
+    *told = now;
+    Ok(())
+}
+
+/// Who takes nothing for as long as its lease is gone.
+async fn tell(to: &mut OwnedWriteHalf, told: &Told) -> io::Result<()> {
+    timeout(LEASE, frames::write(to, &told.encode())).await?
+}
