@@ -4,6 +4,20 @@
 
 use rufous_base::{Args, BigArg, ConnId, Output, Span};
 
+/// What a client wants to be told whose keys are at another node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Door {
+    /// Nothing: it knows one node.
+    #[default]
+    Plain,
+    /// Where they are.
+    Redirected,
+    /// Likewise; and it takes what copies have.
+    Copies,
+    /// Another node asks on its behalf: that they are not here.
+    Forwarded,
+}
+
 /// What is known of a request besides its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
@@ -19,6 +33,7 @@ pub struct Header {
     pub no_touch: bool,
     /// Nobody needs its reply: it is OK, or an error.
     pub quiet: bool,
+    pub door: Door,
     /// Index of the first key's argument.
     pub key: u8,
     /// Hash of the first key.

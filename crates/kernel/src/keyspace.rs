@@ -272,6 +272,25 @@ impl Keyspaces {
         }
     }
 
+    /// A number for what nodes have to agree on, by which they know each other's
+    /// tables; 0 where no keyspace is of regime lattice.
+    pub fn sum(&self) -> u64 {
+        let mut bytes = Vec::new();
+        for keyspace in self.iter().filter(|_| self.has_lattice) {
+            put_bytes(&mut bytes, keyspace.name.as_bytes());
+            put_bytes(&mut bytes, &keyspace.prefix);
+            put_bytes(&mut bytes, keyspace.level.to_string().as_bytes());
+            let (lattice, cut) = (keyspace.is_lattice(), keyspace.cut);
+            bytes.extend([u8::from(lattice), u8::from(cut), keyspace.resolve.byte()]);
+        }
+        // FNV-1a: nobody gains by finding another table of the same.
+        let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        match bytes.is_empty() {
+            true => 0,
+            false => bytes.iter().fold(0xcbf2_9ce4_8422_2325, step),
+        }
+    }
+
     /// What [`Keyspaces::encode`] wrote, and nothing behind it.
     pub fn decode(mut from: &[u8]) -> Result<Self, NotAnEffect> {
         let from = &mut from;

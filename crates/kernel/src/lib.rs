@@ -10,6 +10,7 @@
 //! - [`keyspace`]: what holds for keys by their prefixes
 //! - [`placement`]: which worker answers for a key
 //! - [`shard`]: the data of one worker
+//! - [`chains`]: a shard's slots as nodes of a cluster replicate them
 //! - [`batch`]: requests on their way to another worker, and their replies
 //! - [`lock`]: keys held by commands that span workers, and who waits for them
 //! - [`multi`]: the coordinator's side of such a command
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod chains;
 pub mod durable;
 pub mod evict;
 pub mod keyspace;

@@ -119,6 +119,8 @@ pub struct Multi {
     pub touch: bool,
     /// A watched key was touched.
     pub dirty: bool,
+    /// Some keys are of slots that this node does not answer for.
+    pub unserved: bool,
     /// What its table would do to the keys that are there.
     pub findings: Findings,
     /// All replicas are equal, and nothing is under way between them.
@@ -187,6 +189,7 @@ impl Multi {
             exec: None,
             waiter: None,
             dirty: false,
+            unserved: false,
             findings: Findings::default(),
             drained: false,
             table: None,

@@ -115,6 +115,16 @@ impl Placement {
         (0..spread).map(move |replica| WorkerId(((first + replica) % workers) as u16))
     }
 
+    /// Whether this worker has a replica of a lattice key.
+    pub fn has_replica(&self, key: &[u8]) -> bool {
+        let spread = self
+            .lattice(key)
+            .map(|keyspace| keyspace.spread(self.workers));
+        spread.is_some_and(|spread| {
+            spread == self.workers || self.owners(key).any(|owner| owner == self.own)
+        })
+    }
+
     /// Whether a key that is here is listed by this worker: each is by one.
     #[inline]
     pub fn lists(&self, key: &[u8]) -> bool {

@@ -18,6 +18,8 @@ pub enum Planted {
     SnapshotLosesChunk,
     /// Now and then an owner is not told what a command over workers changed.
     DroppedEffect,
+    /// The same, of replicated keys alone.
+    DroppedReplicaEffect,
     /// Now and then an operation on a collection is answered, and not done.
     ForgottenCommit,
     /// Now and then a quiet command is answered, and not run.
@@ -42,6 +44,16 @@ pub enum Planted {
     ReadsNotCached,
     /// What was deleted is forgotten at once.
     ForgottenEarly,
+    /// What was deleted is forgotten without waiting for other nodes.
+    NodeNotAwaited,
+    /// After a break, what the other node has not acknowledged is not sent again.
+    NotSentAgain,
+    /// What a node missed is not found by digests.
+    NotCompared,
+    /// A log does not say what other nodes have told.
+    ToldNotLogged,
+    /// What a node that was away tells again is taken as it is.
+    ToldWhatIsForgotten,
     /// Now and then other replicas are not told of a change.
     ChangeNotSent,
     /// Now and then what another replica has sent is not merged.
@@ -56,6 +68,24 @@ pub enum Planted {
     UnseenReplaced,
     /// A write with causal order replaces nothing.
     SeenNotReplaced,
+    /// A command is refused for want of memory, and done all the same.
+    RefusedAndDone,
+    /// The log is not told of deadlines of replicated collections.
+    DeadlineNotLogged,
+    /// Now and then a write of a transaction is done before it is committed.
+    DoneAtOnce,
+    /// Each write of a transaction that writes at once has a stamp of its own.
+    StampsApart,
+    /// Now and then a command of a transaction is not done when that is committed.
+    CommitLosesCommand,
+    /// Replies wait for the log alone, not for the chains.
+    GatesOpen,
+    /// What other nodes sent goes along the chains as if commands had done it.
+    CarriedAsOwn,
+    /// What goes on along a chain does not wait for the log.
+    SaidBeforeLogged,
+    /// The log is not told what is here of which slot.
+    MarksNotWritten,
 }
 
 #[cfg(feature = "planted-faults")]

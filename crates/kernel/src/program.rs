@@ -60,6 +60,13 @@ pub trait Program {
         shard.contains(db, key, now)
     }
 
+    /// Whether a request that changes one of its keys has nothing to do with the
+    /// others: it may be done to some of them and not to others.
+    fn is_of_each(command: u16) -> bool {
+        let _ = command;
+        false
+    }
+
     /// The reply to a command that may grow where there is no room.
     fn refuse_growth(resp3: bool, out: &mut Output);
 
@@ -80,6 +87,9 @@ pub trait Program {
         let _ = (command, args, placement, resp3, out);
         false
     }
+
+    /// The reply to a command on keys that this node does not answer for.
+    fn refuse_slot(why: &str, resp3: bool, out: &mut Output);
 
     /// The reply to a command that may change the shard while changes cannot
     /// be logged; `why` is what the disk says.

@@ -130,6 +130,11 @@ impl Queues {
         self.waiters.get_mut(&id)
     }
 
+    /// All of them, in order of arrival.
+    pub fn all(&self) -> impl Iterator<Item = (WaiterId, &Waiter)> {
+        self.waiters.iter().map(|(id, waiter)| (*id, waiter))
+    }
+
     pub fn find(&self, client: Client, seq: u32) -> Option<WaiterId> {
         let id = *self.by_client.get(&client)?;
         (self.waiters.get(&id)?.seq == seq).then_some(id)

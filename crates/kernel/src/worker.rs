@@ -5,6 +5,7 @@
 //! with a [`Header`], and is told of replies that come later through
 //! [`Completions`].
 
+mod chains;
 mod closing;
 mod contexts;
 mod converting;
@@ -12,10 +13,13 @@ mod counts;
 pub mod durability;
 mod exchange;
 mod exec;
+mod gates;
 mod keying;
+mod leaving;
 mod limit;
 mod loading;
 mod moving;
+mod nodes;
 mod notes;
 mod open;
 mod opened;
@@ -23,17 +27,25 @@ mod replicating;
 mod running;
 mod saving;
 mod scratch;
+mod served;
+mod serving;
+mod several;
 mod spanning;
 mod stale;
+mod unsettled;
 mod waiting;
 
+pub use chains::{ChainFigures, ChainSettings, Said};
 pub use converting::{Draining, Findings};
 pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
 pub use loading::LoadPlan;
+pub use nodes::NodeFigures;
 pub use notes::DurableFigures;
 pub use rufous_lattice::Stamp;
 pub use saving::SaveRefused;
+pub use serving::NOT_HERE;
+pub use several::SEVERAL;
 pub use spanning::{Hold, Release};
 pub use waiting::{Arrival, WaitEnd};
 
@@ -115,6 +127,8 @@ pub enum Message {
     },
     /// Changes of replicated keys, or a report on them.
     Replicate(Arc<[u8]>),
+    /// What another node has told this one, which had that number.
+    Told(u16, Arc<[u8]>),
     /// While the table of keyspaces changes.
     Draining(Draining),
     /// Of loading and saving.
@@ -195,6 +209,8 @@ pub struct Worker<P> {
     warm: Vec<Warm>,
     evictor: Evictor,
     lattice: replicating::Lattice,
+    /// Where the node is one of several.
+    chains: Option<Box<chains::Chains>>,
     program: PhantomData<P>,
 }
 
@@ -225,6 +241,7 @@ impl<P: Program> Worker<P> {
                 hash_seed,
             ),
             lattice: replicating::Lattice::new(id, placement.workers()),
+            chains: None,
             placement: placement.seen_by(id),
             program: PhantomData,
         }
@@ -291,6 +308,11 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) -> Submitted {
+        let named = keys.iter().map(|&(_, i)| args.get(i as usize));
+        if keys.len() > 1 && self.is_too_spread(header.command, named) {
+            P::refuse_slot(SEVERAL, header.resp3, out);
+            return Submitted::Done;
+        }
         if self.must_look_for_others(header.command, &args) {
             return self.submit_open(now, header, keys, args, out);
         }
@@ -307,10 +329,10 @@ impl<P: Program> Worker<P> {
                 .iter()
                 .all(|&(_, i)| self.placement.owner(args.get(i as usize)) == self.id);
         if local {
-            let free = self.locks.is_idle()
-                || !keys
-                    .iter()
-                    .any(|&(db, i)| self.locks.blocks(db, args.get(i as usize)));
+            let held = |&(db, i): &(u8, u32)| self.locks.blocks(db, args.get(i as usize));
+            let names = keys.iter().map(|&(_, i)| args.get(i as usize));
+            let free = (self.locks.is_idle() || !keys.iter().any(held))
+                && !self.is_any_unserved(now, names);
             let named = |args: &Args<'_>| {
                 let names = keys.iter();
                 let names = names.map(|&(db, i)| (db, args.get(i as usize).into()));
@@ -404,6 +426,7 @@ impl<P: Program> Worker<P> {
         match message {
             Message::Requests(batch) => {
                 let batch = self.on_requests(now, from, batch);
+                self.answer_served(now, completions);
                 self.send_committed(now, from, Message::Replies(batch), completions);
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
@@ -446,6 +469,7 @@ impl<P: Program> Worker<P> {
             Message::Waits(note) => self.on_waits(*note, completions),
             Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
             Message::Replicate(bytes) => self.on_replicate(now, bytes),
+            Message::Told(number, bytes) => self.on_told(now, number, bytes),
             Message::Draining(note) => self.on_draining(now, from, note, completions),
             Message::Note(note) => self.on_note(now, from, *note, completions),
         }

@@ -115,6 +115,11 @@ impl Program for TestProgram {
         out.bytes.extend_from_slice(b"unwritable");
     }
 
+    fn refuse_slot(why: &str, _resp3: bool, out: &mut Output) {
+        out.bytes
+            .extend_from_slice(format!("-{why}\r\n").as_bytes());
+    }
+
     fn refuse_growth(_: bool, out: &mut Output) {
         out.bytes.extend_from_slice(b"no room");
     }
@@ -213,6 +218,7 @@ impl World {
             resp3: false,
             no_touch: false,
             quiet: false,
+            door: rufous_kernel::batch::Door::default(),
             key: 1,
             hash: if keys > 0 {
                 worker.shard.key(&args[0]).hash
@@ -402,13 +408,9 @@ fn whole_databases_change_at_one_time() {
                 let db = world.draw(2) as u8;
                 world.submit(at, READ, db, &names(), KEYS);
             }
-            3 | 4 => {
-                let db = world.draw(2) as u8;
-                world.submit(at, FILL, db, &names(), KEYS);
-            }
-            5 => {
-                let db = world.draw(2) as u8;
-                world.submit(at, CLEAR, db, &names(), KEYS);
+            n @ 3..6 => {
+                let (db, command) = (world.draw(2) as u8, if n == 5 { CLEAR } else { FILL });
+                world.submit(at, command, db, &names(), KEYS);
             }
             6 => {
                 let kind = world.draw(3) as u8;

@@ -5,7 +5,11 @@
 //! no randomness and no command, and gives the same data. An effect is a tag
 //! byte, the database, and parts whose lengths are varints (docs/format).
 
+use super::bytes::database;
+pub(crate) use super::bytes::{byte, put_varint, slice, varint, word};
+use rufous_base::limits::SLOTS;
 use rufous_datatype::object::Tag;
+use rufous_lattice::Stamp;
 use std::fmt;
 
 /// One change. Applied in order to what was there before, from an empty shard on.
@@ -64,7 +68,8 @@ pub enum Effect<'a> {
         chunk: &'a [u8],
         expire_at: Option<u64>,
     },
-    /// More elements of a value that was put.
+    /// More elements of a value that was put; of a replicated one also what
+    /// another node has told.
     More {
         db: u8,
         key: &'a [u8],
@@ -102,6 +107,32 @@ pub enum Effect<'a> {
     Horizon {
         time: u64,
     },
+    /// What was written to the replicas of the key below this stamp, when they
+    /// were of this type, has gone for good, and the writer has forgotten that.
+    Gone {
+        db: u8,
+        key: &'a [u8],
+        tag: Tag,
+        cut: Stamp,
+    },
+    /// What is here of a slot's chain, from here on.
+    Slot {
+        slot: u16,
+        mark: Option<SlotMark>,
+    },
+    /// From here on replicated keys are those of the node with this number.
+    Node {
+        number: u16,
+    },
+}
+
+/// How much a worker has of a slot that goes along a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotMark {
+    /// Some of it: of a copy, or of what is being dropped.
+    Part,
+    /// All up to this write of the chain.
+    Whole(u64),
 }
 
 /// Bytes that are no effect.
@@ -134,6 +165,9 @@ const MOVE: u8 = 15;
 const COPY: u8 = 16;
 const KEYSPACES: u8 = 17;
 const HORIZON: u8 = 18;
+const GONE: u8 = 19;
+const SLOT: u8 = 20;
+const NODE: u8 = 21;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -161,18 +195,18 @@ impl<'a> Effect<'a> {
                 parts(out, WRITE, db, key, bytes);
                 out.extend_from_slice(&at.to_le_bytes());
             }
-            Effect::Expire {
-                db,
-                key,
-                at: Some(at),
-            } => {
-                parts(out, EXPIRE, db, key, &[]);
-                out.extend_from_slice(&at.to_le_bytes());
+            Effect::Expire { db, key, at } => {
+                let kind = at.map_or(PERSIST, |_| EXPIRE);
+                parts(out, kind, db, key, &[]);
+                out.extend(at.into_iter().flat_map(u64::to_le_bytes));
             }
-            Effect::Expire { db, key, at: None } => parts(out, PERSIST, db, key, &[]),
             Effect::FlushDb { db } => out.extend_from_slice(&[FLUSH_DB, db]),
             Effect::SwapDb { a, b } => out.extend_from_slice(&[SWAP_DB, a, b]),
-            Effect::Keyspaces { .. } | Effect::Horizon { .. } => self.encode_other(out),
+            Effect::Keyspaces { .. }
+            | Effect::Horizon { .. }
+            | Effect::Gone { .. }
+            | Effect::Slot { .. }
+            | Effect::Node { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
                 db,
@@ -219,8 +253,8 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if tag == KEYSPACES || tag == HORIZON {
-            return Self::decode_other(tag, from);
+        if matches!(tag, KEYSPACES | HORIZON | GONE | SLOT | NODE) {
+            return Self::decode_other((tag, db), from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
@@ -280,7 +314,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// What is about no database.
+    /// What is no change of one key.
     fn encode_other(&self, out: &mut Vec<u8>) {
         match *self {
             Effect::Keyspaces { bytes } => {
@@ -292,17 +326,68 @@ impl<'a> Effect<'a> {
                 out.extend_from_slice(&[HORIZON, 0]);
                 put_varint(out, time);
             }
+            Effect::Gone { db, key, tag, cut } => {
+                out.extend_from_slice(&[GONE, db]);
+                put_varint(out, key.len() as u64);
+                out.extend_from_slice(key);
+                out.push(tag as u8);
+                out.extend_from_slice(&cut.to_bytes());
+            }
+            Effect::Slot { slot, mark } => {
+                out.extend_from_slice(&[SLOT, 0]);
+                put_varint(out, slot.into());
+                match mark {
+                    None => out.push(0),
+                    Some(SlotMark::Part) => out.push(1),
+                    Some(SlotMark::Whole(seq)) => {
+                        out.push(2);
+                        put_varint(out, seq);
+                    }
+                }
+            }
+            Effect::Node { number } => {
+                out.extend_from_slice(&[NODE, 0]);
+                put_varint(out, number.into());
+            }
             _ => {}
         }
     }
 
-    fn decode_other(tag: u8, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+    fn decode_other((kind, db): (u8, u8), from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let number = varint(from)?;
-        if tag == HORIZON {
+        if kind == HORIZON {
             return Ok(Effect::Horizon { time: number });
         }
+        if kind == NODE {
+            let number = u16::try_from(number).map_err(|_| NotAnEffect)?;
+            return Ok(Effect::Node { number });
+        }
+        if kind == SLOT {
+            return Self::decode_slot(number, from);
+        }
         let bytes = slice(from, number)?;
-        Ok(Effect::Keyspaces { bytes })
+        if kind == KEYSPACES {
+            return Ok(Effect::Keyspaces { bytes });
+        }
+        let (key, tag) = (bytes, Tag::from_byte(byte(from)?).ok_or(NotAnEffect)?);
+        let (&cut, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
+        *from = rest;
+        let cut = Stamp::from_bytes(cut);
+        Ok(Effect::Gone { db, key, tag, cut })
+    }
+
+    fn decode_slot(slot: u64, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+        let slot = u16::try_from(slot).map_err(|_| NotAnEffect)?;
+        let mark = match byte(from)? {
+            0 => None,
+            1 => Some(SlotMark::Part),
+            2 => Some(SlotMark::Whole(varint(from)?)),
+            _ => return Err(NotAnEffect),
+        };
+        match usize::from(slot) < SLOTS {
+            true => Ok(Effect::Slot { slot, mark }),
+            false => Err(NotAnEffect),
+        }
     }
 
     fn decode_typed(
@@ -350,6 +435,7 @@ impl<'a> Effect<'a> {
             | Effect::Expire { db, key, .. }
             | Effect::Update { db, key, .. }
             | Effect::Put { db, key, .. }
+            | Effect::Gone { db, key, .. }
             | Effect::More { db, key, .. } => (Some((db, key)), None),
             Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
                 (Some((db, key)), Some((to_db, to)))
@@ -357,7 +443,9 @@ impl<'a> Effect<'a> {
             Effect::FlushDb { .. }
             | Effect::SwapDb { .. }
             | Effect::Keyspaces { .. }
-            | Effect::Horizon { .. } => (None, None),
+            | Effect::Horizon { .. }
+            | Effect::Slot { .. }
+            | Effect::Node { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }
@@ -384,58 +472,6 @@ fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[
     out.extend_from_slice(key);
     out.push(tag as u8);
     out.extend_from_slice(bytes);
-}
-
-/// Seven bits a byte, low bits first.
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-pub(crate) fn varint(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
-    let mut n = 0u64;
-    for shift in (0..64).step_by(7) {
-        let next = byte(from)?;
-        let bits = u64::from(next & 0x7F);
-        if shift == 63 && bits > 1 {
-            return Err(NotAnEffect);
-        }
-        n |= bits << shift;
-        if next < 0x80 {
-            return Ok(n);
-        }
-    }
-    Err(NotAnEffect)
-}
-
-pub(crate) fn byte(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
-    let (&first, rest) = from.split_first().ok_or(NotAnEffect)?;
-    *from = rest;
-    Ok(first)
-}
-
-fn database(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
-    let db = byte(from)?;
-    if usize::from(db) < rufous_base::limits::DATABASES {
-        return Ok(db);
-    }
-    Err(NotAnEffect)
-}
-
-pub(crate) fn slice<'a>(from: &mut &'a [u8], len: u64) -> Result<&'a [u8], NotAnEffect> {
-    let len = usize::try_from(len).map_err(|_| NotAnEffect)?;
-    let (head, rest) = from.split_at_checked(len).ok_or(NotAnEffect)?;
-    *from = rest;
-    Ok(head)
-}
-
-pub(super) fn word(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
-    let (head, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
-    *from = rest;
-    Ok(u64::from_le_bytes(*head))
 }
 
 #[cfg(test)]

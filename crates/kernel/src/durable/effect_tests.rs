@@ -45,7 +45,26 @@ fn samples() -> Vec<Effect<'static>> {
         Effect::Keyspaces { bytes: b"table" },
         Effect::Horizon { time: 0 },
         Effect::Horizon { time: u64::MAX },
+        Effect::Gone {
+            db: 3,
+            key: b"key",
+            tag: Tag::SharedSet,
+            cut: Stamp::from_bytes([7; Stamp::SIZE]),
+        },
         Effect::SwapDb { a: 0, b: 15 },
+        Effect::Node { number: u16::MAX },
+        Effect::Slot {
+            slot: 0,
+            mark: None,
+        },
+        Effect::Slot {
+            slot: 16_383,
+            mark: Some(SlotMark::Part),
+        },
+        Effect::Slot {
+            slot: 300,
+            mark: Some(SlotMark::Whole(u64::MAX)),
+        },
     ]
     .into_iter()
     .chain(samples_of_any_type())
@@ -140,4 +159,32 @@ fn golden_bytes_of_a_horizon() {
     let mut out = Vec::new();
     Effect::Horizon { time: 300 }.encode(&mut out);
     assert_eq!(out, [0x12, 0, 0xac, 0x02]);
+}
+
+#[test]
+fn golden_bytes_of_a_node() {
+    let mut out = Vec::new();
+    Effect::Node { number: 300 }.encode(&mut out);
+    assert_eq!(out, [0x15, 0, 0xac, 0x02]);
+    assert_eq!(
+        Effect::decode(&mut &[0x15, 0, 0x80, 0x80, 0x04][..]),
+        Err(NotAnEffect)
+    );
+}
+
+#[test]
+fn golden_bytes_of_what_has_gone() {
+    let (db, key) = (2, &b"k"[..]);
+    let cut = Stamp {
+        time: 300,
+        replica: 4,
+        step: 5,
+    };
+    let mut out = Vec::new();
+    let tag = Tag::SharedSet;
+    Effect::Gone { db, key, tag, cut }.encode(&mut out);
+    let stamp = [0, 0, 0, 0, 0, 0, 1, 0x2c, 0, 4, 0, 5];
+    assert_eq!(out, [&[0x13, 2, 1, b'k', 11][..], &stamp].concat());
+    out.pop();
+    assert_eq!(Effect::decode(&mut &out[..]), Err(NotAnEffect));
 }

@@ -4,7 +4,7 @@
 //! touching a file itself. The bytes are drawn in docs/format.
 //!
 //! Map, in reading order:
-//! - [`effect`]: what a command did, as bytes
+//! - [`effect`]: what a command did, as bytes; `bytes`: numbers in them
 //! - [`entry`]: what else stands between effects in a log
 //! - [`frame`]: entries under a checksum, the unit that is written or not
 //! - [`scan`]: frames out of a file's bytes, whatever those are
@@ -19,6 +19,7 @@
 //! - [`note`]: what workers tell one another of loading and saving
 //! - [`snapshot`]: writes all of a shard's data into a file
 
+mod bytes;
 pub mod check;
 pub mod effect;
 pub mod entry;
@@ -36,7 +37,7 @@ pub mod snapshot;
 #[cfg(test)]
 mod testing;
 
-pub use effect::Effect;
+pub use effect::{Effect, SlotMark};
 pub use entry::{Entry, TxnId};
 pub use evidence::{Evidence, EvidenceFinder};
 pub use file::{DataFile, FileHeader, FileKind, HeaderError};

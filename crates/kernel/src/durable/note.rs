@@ -1,5 +1,6 @@
 //! What workers tell one another of loading and saving.
 
+use super::effect::SlotMark;
 use super::keeper::{Pinned, Saved, Usage};
 use super::load::{Loaded, LogSummary};
 use super::resolve::Verdict;
@@ -7,6 +8,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::KeyName;
 use crate::shard::{Entry, Held};
 use crate::worker::LoadPlan;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// To worker 0 unless it says otherwise.
@@ -28,6 +30,10 @@ pub enum Note {
     Table(Arc<Keyspaces>),
     /// To all: counts that one of the sender's partitions had, held back.
     Held(Arc<Held>),
+    /// To all: how much of slots one of the sender's partitions had.
+    Marks(Arc<BTreeMap<u16, SlotMark>>),
+    /// To all: the node whose replicated keys one of the sender's partitions had.
+    Node(u16),
     /// A worker has loaded all of its partitions.
     Loaded,
     /// To one worker: keys that it owns now.

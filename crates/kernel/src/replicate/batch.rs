@@ -9,7 +9,7 @@
 
 use crate::durable::effect::{NotAnEffect, byte, put_varint, slice, varint};
 use crate::planted::{self, Planted};
-use rufous_base::limits::{DATABASES, MAX_WORKERS};
+use rufous_base::limits::DATABASES;
 use rufous_datatype::object::Tag;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub const BATCH_BYTES: usize = 64 << 10;
 const ITEMS: u8 = 1;
 const ORDERED: u8 = 2;
 const REPORT: u8 = 3;
+const TOLD_AGAIN: u8 = 4;
+const BEGIN: u8 = 5;
 
 /// Part of the state of a key, or what was done to it: merging either with the
 /// key of that type is right, in any order, and as often as it comes.
@@ -49,6 +51,17 @@ pub struct Report {
     /// When the first of the epoch's changes was made, in Unix microseconds;
     /// 0: there were none.
     pub since_us: u64,
+    /// Of the mapping that the sender acts by; 0 where there is none.
+    pub epoch: u64,
+}
+
+/// The first message to another node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Begin {
+    /// How many the sender's node has.
+    pub workers: u64,
+    /// The sender has forgotten what was removed up to this.
+    pub forgotten: u64,
 }
 
 /// A message, taken apart.
@@ -68,10 +81,15 @@ pub enum Body<'a> {
     /// To be applied together with all others of its epoch, and not before
     /// the receiver has heard up to these times itself.
     Ordered {
-        after: Vec<u64>,
+        after: Vec<(u16, u64)>,
         items: Items<'a>,
     },
     Report(Report),
+    /// States as they are, for another node that may have missed changes.
+    ToldAgain(Items<'a>),
+    /// What comes behind it begins with all that its sender, a worker of another
+    /// node, has.
+    Begin(Begin),
 }
 
 /// The items of a batch, up to the first that is none.
@@ -123,10 +141,11 @@ impl<'a> Batch<'a> {
             ITEMS => Body::Items(Items(from)),
             ORDERED => {
                 let count = varint(from)?;
-                if count > MAX_WORKERS as u64 {
+                // No replica is in it twice.
+                if count > MOST_REPLICAS {
                     return Err(NotAnEffect);
                 }
-                let after = (0..count).map(|_| varint(from)).collect::<Result<_, _>>()?;
+                let after = (0..count).map(|_| dated(from)).collect::<Result<_, _>>()?;
                 let items = Items(from);
                 Body::Ordered { after, items }
             }
@@ -138,11 +157,19 @@ impl<'a> Batch<'a> {
                     horizon: varint(from)?,
                     wanted: varint(from)?,
                     since_us: varint(from)?,
+                    epoch: varint(from)?,
                 };
-                if !from.is_empty() {
-                    return Err(NotAnEffect);
-                }
+                ended(from)?;
                 Body::Report(report)
+            }
+            TOLD_AGAIN => Body::ToldAgain(Items(from)),
+            BEGIN => {
+                let begin = Begin {
+                    workers: varint(from)?,
+                    forgotten: varint(from)?,
+                };
+                ended(from)?;
+                Body::Begin(begin)
             }
             _ => return Err(NotAnEffect),
         };
@@ -152,6 +179,20 @@ impl<'a> Batch<'a> {
             newest,
             body,
         })
+    }
+}
+
+const MOST_REPLICAS: u64 = 1 << 16;
+
+fn dated(from: &mut &[u8]) -> Result<(u16, u64), NotAnEffect> {
+    let replica = u16::try_from(varint(from)?).map_err(|_| NotAnEffect)?;
+    Ok((replica, varint(from)?))
+}
+
+fn ended(from: &[u8]) -> Result<(), NotAnEffect> {
+    match from.is_empty() {
+        true => Ok(()),
+        false => Err(NotAnEffect),
     }
 }
 
@@ -170,11 +211,19 @@ impl Writer {
     }
 
     /// For keys of keyspaces with causal cuts: `after` is the sender's vector.
-    pub fn ordered(from: u16, flushes: u64, newest: u64, after: &[u64]) -> Self {
+    pub fn ordered(from: u16, flushes: u64, newest: u64, after: &[(u16, u64)]) -> Self {
         let mut head = head(ORDERED, from, flushes, newest);
         put_varint(&mut head, after.len() as u64);
-        after.iter().for_each(|&time| put_varint(&mut head, time));
+        for &(replica, time) in after {
+            put_varint(&mut head, u64::from(replica));
+            put_varint(&mut head, time);
+        }
         Self::with_head(head)
+    }
+
+    /// For another node that may have missed changes.
+    pub fn again(from: u16, newest: u64) -> Self {
+        Self::with_head(head(TOLD_AGAIN, from, 0, newest))
     }
 
     fn with_head(head: Vec<u8>) -> Self {
@@ -231,11 +280,21 @@ impl Report {
             horizon,
             wanted,
             since_us,
+            epoch,
             ..
         } = *self;
-        for n in [upto, least, horizon, wanted, since_us] {
+        for n in [upto, least, horizon, wanted, since_us, epoch] {
             put_varint(&mut out, n);
         }
+        out.into()
+    }
+}
+
+impl Begin {
+    pub fn encode(&self, from: u16, newest: u64) -> Arc<[u8]> {
+        let mut out = head(BEGIN, from, 0, newest);
+        put_varint(&mut out, self.workers);
+        put_varint(&mut out, self.forgotten);
         out.into()
     }
 }
@@ -268,7 +327,7 @@ mod tests {
         writer.take()
     }
 
-    fn read(messages: &[Arc<[u8]>], after: Option<&[u64]>) -> Vec<Owned> {
+    fn read(messages: &[Arc<[u8]>], after: Option<&[(u16, u64)]>) -> Vec<Owned> {
         let mut all = Vec::new();
         for message in messages {
             let batch = Batch::decode(message).unwrap();
@@ -305,7 +364,7 @@ mod tests {
         let large = vec![(0, b"k".to_vec(), vec![1; 3 * BATCH_BYTES])];
         assert_eq!(read(&write(&mut Writer::new(7, 3, 9), &large), None), large);
         assert!(Writer::new(7, 3, 9).take().is_empty());
-        let after = [5, 0, u64::MAX];
+        let after = [(0, 5), (1, 0), (u16::MAX, u64::MAX)];
         let messages = write(&mut Writer::ordered(7, 3, 9, &after), &all);
         assert_eq!(read(&messages, Some(&after)), all);
     }
@@ -319,6 +378,7 @@ mod tests {
             horizon: 4,
             wanted: 0,
             since_us: 9,
+            epoch: 77,
         };
         let bytes = report.encode(7, 3);
         let batch = Batch::decode(&bytes).unwrap();
@@ -326,20 +386,29 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Batch::decode(&bytes[..cut]).is_err());
         }
+        let begin = Begin {
+            workers: 3,
+            forgotten: 1 << 61,
+        };
+        let bytes = begin.encode(7, 5);
+        let batch = Batch::decode(&bytes).unwrap();
+        assert_eq!((batch.body, batch.newest), (Body::Begin(begin), 5));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..5) {
+        fn any_bytes_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..7) {
             let mut all = vec![kind];
             all.extend(&bytes);
             if let Ok(batch) = Batch::decode(&all) {
                 match batch.body {
-                    Body::Items(items) | Body::Ordered { items, .. } => {
+                    Body::Items(items)
+                    | Body::ToldAgain(items)
+                    | Body::Ordered { items, .. } => {
                         let bad = items.filter(Result::is_err).count();
                         prop_assert!(bad <= 1);
                     }
-                    Body::Report(_) => {}
+                    Body::Report(_) | Body::Begin(_) => {}
                 }
             }
         }

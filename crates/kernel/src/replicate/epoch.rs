@@ -27,7 +27,7 @@ pub(super) struct Epoch {
     /// When its changes were taken, as a stamp has it.
     pub(super) date: u64,
     /// For causal cuts: what the changes may depend on.
-    pub(super) after: Vec<u64>,
+    pub(super) after: Vec<(u16, u64)>,
 }
 
 /// Times at which the changes since the last epoch were made.

@@ -25,6 +25,9 @@ pub struct Figures {
     pub concurrent_writes: u64,
     /// Counts of nothing that the start held back and brought back.
     pub counts_held: u64,
+    /// Epochs whose messages waited until commands over several workers, amid
+    /// whose writes they were taken, were committed.
+    pub epochs_waited: u64,
     /// Keys that changes of the table of keyspaces have converted.
     pub converted_keys: u64,
     /// Whether such a change waits for what replicas still have to exchange.
@@ -48,6 +51,7 @@ impl Figures {
         self.contexts_bytes += other.contexts_bytes;
         self.concurrent_writes += other.concurrent_writes;
         self.counts_held += other.counts_held;
+        self.epochs_waited += other.epochs_waited;
         self.converted_keys += other.converted_keys;
         self.exchanging += other.exchanging;
     }

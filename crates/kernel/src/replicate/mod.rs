@@ -13,8 +13,10 @@
 //! - [`heard`]: how far workers have heard of one another, and what can be
 //!   forgotten
 //! - [`level`]: consistency levels, one a file
-//! - `epoch`: its changes on their way; `streams`: to whom; `withheld`: not yet
+//! - `epoch`: its changes on their way; `streams`: to whom
 //! - [`replicas`]: one worker's part in all of it
+//! - [`member`]: who a replica is among those of all nodes
+//! - [`gossip`]: what goes to other nodes, and repairs them
 //! - `figures`: what it counts
 //! - [`session`]: what a client's session keeps for them
 //! - [`transaction`]: what an open transaction keeps
@@ -23,10 +25,11 @@ pub mod batch;
 pub mod changeset;
 mod epoch;
 mod figures;
+pub mod gossip;
 pub mod heard;
 pub mod level;
+pub mod member;
 pub mod replicas;
 pub mod session;
 mod streams;
 pub mod transaction;
-mod withheld;

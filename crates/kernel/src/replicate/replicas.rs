@@ -9,28 +9,32 @@
 //! 2. A write that another worker will make here under a stamp of its own, as
 //!    it holds the key, was promised a time ([`Replicas::promise`]): until it is
 //!    made no report says more than what was true at that time.
-//! 3. A change that is not sent with its epoch, as its key is held, is withheld:
-//!    reports go no further than they did before it. Where others are to take
-//!    over together what is sent, the epoch waits until no such key is held.
+//! 3. An epoch has all that has changed. What of it a command over several
+//!    workers has written, and may not have committed at all of them yet, is
+//!    asked for; then its driver lets nothing of it leave until that is
+//!    committed ([`Replicas::shows_unsettled`]).
 //! 4. Whatever was merged is below the stamps of later writes here.
 
 mod drained;
+mod nodes;
+#[cfg(test)]
+mod promise_tests;
+mod receiving;
 
-use super::batch::{Batch, Body, Item, Items, Report};
+use super::batch::Report;
 use super::changeset::Changeset;
 use super::epoch::{Epoch, Fresh, Said};
 pub use super::figures::Figures;
 use super::heard::Heard;
+use super::member;
 use super::streams::{Streams, write};
-use super::withheld::{Withheld, is_held_up, is_ordered};
-use crate::durable::effect::NotAnEffect;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::shard::Shard;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use rufous_lattice::{Clock, Stamp};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Keys that are sent, or looked at to be forgotten, in one step.
@@ -38,16 +42,24 @@ const KEYS_PER_STEP: usize = 2048;
 /// An epoch ends early when its changes take so much.
 const MOST_CHANGES_BYTES: usize = 16 << 20;
 
-/// Epochs that wait for held keys are looked at so often.
-const RETRY_US: u64 = 1_000;
+/// Who gets a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// A worker of this node.
+    Worker(WorkerId),
+    /// All other nodes, at each the workers that have the keys.
+    Nodes { is_report: bool },
+}
 
 /// Messages by receiver, in order.
-pub type Outbox = Vec<(WorkerId, Arc<[u8]>)>;
+pub type Outbox = Vec<(To, Arc<[u8]>)>;
 
 /// See the module's description.
 #[derive(Debug)]
 pub struct Replicas {
     own: WorkerId,
+    /// In stamps and messages.
+    replica: u16,
     clock: Clock,
     heard: Heard,
     /// How often databases were flushed, and each of them at which count.
@@ -55,16 +67,22 @@ pub struct Replicas {
     flushed_at: [u64; DATABASES],
     /// Up to where, and the least heard, may be said meanwhile.
     promises: BTreeMap<u64, (u64, u64)>,
-    withheld: Withheld,
     /// Nothing is forgotten, and nothing makes way.
     keeps_all: bool,
-    /// An epoch that waits for held keys is looked at again then.
-    waits_us: u64,
+    /// What was sent last has writes that may not be committed everywhere.
+    unsettled: bool,
     epoch: Option<Epoch>,
     spare: Changeset,
     fresh: Option<Fresh>,
-    /// Messages that wait, by sender.
-    inbox: Vec<VecDeque<Arc<[u8]>>>,
+    /// Messages that wait, by sender; no queue is empty.
+    inbox: BTreeMap<u16, VecDeque<Arc<[u8]>>>,
+    /// Senders that have begun anew and not said yet how far they are: what they
+    /// tell is in no order.
+    loose: BTreeSet<u16>,
+    /// There is another mapping.
+    has_acted: bool,
+    /// Changes are told whole, not what was done.
+    whole: bool,
     /// Somebody wants to forget what was removed up to this.
     wanted: u64,
     said: Said,
@@ -77,20 +95,35 @@ pub struct Replicas {
 
 impl Replicas {
     pub fn new(own: WorkerId, workers: usize) -> Self {
+        Self::of(own, (own.0, 0), workers)
+    }
+
+    /// Of a worker of this node in a cluster; none where stamps cannot name it.
+    pub fn of_node(own: WorkerId, workers: usize, node: u16) -> Option<Self> {
+        let replica = member::replica_of(node, own)?;
+        let fits = workers <= member::MOST_WORKERS;
+        let first = member::first_of(node).filter(|_| fits)?;
+        Some(Self::of(own, (replica, first), workers))
+    }
+
+    fn of(own: WorkerId, (replica, first): (u16, u16), workers: usize) -> Self {
         Self {
             own,
-            clock: Clock::new(own.0),
-            heard: Heard::new(own.index(), workers),
+            replica,
+            clock: Clock::new(replica),
+            heard: Heard::new(replica, first, workers),
             flushes: 0,
             flushed_at: [0; DATABASES],
             promises: BTreeMap::new(),
-            withheld: Withheld::default(),
             keeps_all: false,
-            waits_us: 0,
+            unsettled: false,
             epoch: None,
             spare: Changeset::default(),
             fresh: None,
-            inbox: (0..workers).map(|_| VecDeque::new()).collect(),
+            inbox: BTreeMap::new(),
+            loose: BTreeSet::new(),
+            has_acted: false,
+            whole: false,
             wanted: 0,
             said: Said::default(),
             asked_us: 0,
@@ -149,7 +182,6 @@ impl Replicas {
         self.flushes += 1;
         self.flushed_at[db] = self.flushes;
         shard.changeset().forget_db(db as u8);
-        self.withheld.forget_db(db as u8);
     }
 
     /// The least that this worker has heard up to, of all others.
@@ -168,7 +200,7 @@ impl Replicas {
             0 => 0,
             horizon => clock.saturating_sub(horizon),
         };
-        let held_back = self.inbox.iter().map(VecDeque::len).sum::<usize>();
+        let held_back = self.inbox.values().map(VecDeque::len).sum::<usize>();
         Figures {
             horizon_lag_us: Stamp {
                 time: lag,
@@ -185,7 +217,7 @@ impl Replicas {
         let is_behind = self.forgotten < self.settled().min(self.wanted);
         match self.epoch.is_some() || is_behind {
             true => Some(0),
-            false => self.due_us(period_us).map(|at| at.max(self.waits_us)),
+            false => self.due_us(period_us),
         }
     }
 
@@ -198,7 +230,7 @@ impl Replicas {
 
     /// Whether others, or this worker, wait for what it has to say.
     fn owes_report(&self) -> bool {
-        if self.inbox.len() == 1 {
+        if self.heard.is_alone() {
             return false;
         }
         let Said {
@@ -209,32 +241,42 @@ impl Replicas {
         self.wanted > upto.min(least).min(horizon).min(self.heard.settled())
     }
 
-    /// Takes replication further by a bounded step. `held` are keys that must
-    /// not be shown as they are now. True where there is more to do at once.
+    /// Takes replication further by a bounded step. `unsettled` are keys to which
+    /// writes may have been made that are not committed everywhere. True where
+    /// there is more to do at once.
     pub fn poll(
         &mut self,
         now: Now,
         period_us: u64,
         (shard, placement): (&mut Shard, &Placement),
-        held: &dyn Fn(u8, &[u8]) -> bool,
+        unsettled: &dyn Fn(u8, &[u8]) -> bool,
         out: &mut Outbox,
     ) -> bool {
+        if std::mem::take(&mut self.has_acted) {
+            let done = self.release_dropped(now, (&mut *shard, placement));
+            debug_assert!(done.is_ok(), "what is no batch was not let in");
+        }
         let more = self.forget(now, shard);
-        if placement.workers() == 1 {
+        self.unsettled = false;
+        if self.heard.is_alone() {
             shard.changeset().clear();
             self.fresh = None;
             return more;
         }
         if self.epoch.is_none() && self.is_due(now, period_us, shard) {
-            match is_held_up(shard, placement, held) {
-                true => self.waits_us = now.mono_us + RETRY_US,
-                false => self.begin(now, shard),
-            }
+            self.begin(now, shard);
         }
         if self.epoch.is_some() {
-            self.send(now, (shard, placement), held, out);
+            self.send(now, (shard, placement), unsettled, out);
         }
         more || self.epoch.is_some()
+    }
+
+    /// Whether the messages of the last [`Replicas::poll`] have writes of
+    /// commands over several workers that may not be committed at all of them:
+    /// they and whatever comes after them have to wait for that.
+    pub fn shows_unsettled(&self) -> bool {
+        self.unsettled
     }
 
     fn is_due(&self, now: Now, period_us: u64, shard: &mut Shard) -> bool {
@@ -252,12 +294,17 @@ impl Replicas {
             least: self.heard.least(),
             horizon: self.heard.horizon(),
         };
-        if !self.keeps_all {
-            shard.set_horizon(said.horizon);
-        }
         for &(upto, least) in self.promises.values() {
             said.upto = said.upto.min(upto);
             said.least = said.least.min(least);
+            // What was read for a command knows no more than that, and what was
+            // made of it is still to come.
+            said.horizon = said.horizon.min(least);
+        }
+        if !self.keeps_all {
+            shard.set_horizon(said.horizon);
+            // It stays there when others come.
+            self.heard.pass(said.horizon);
         }
         self.figures.updates += changes.updates();
         self.figures.sent_keys += changes.len() as u64;
@@ -270,7 +317,7 @@ impl Replicas {
             date,
             flushes: self.flushes,
             since_us: fresh.map_or(0, |fresh| fresh.first.unix_us),
-            after: self.heard.vector().to_vec(),
+            after: self.heard.vector(),
         });
     }
 
@@ -279,16 +326,19 @@ impl Replicas {
         &mut self,
         now: Now,
         (shard, placement): (&mut Shard, &Placement),
-        held: &dyn Fn(u8, &[u8]) -> bool,
+        unsettled: &dyn Fn(u8, &[u8]) -> bool,
         out: &mut Outbox,
     ) {
         let Some(mut epoch) = self.epoch.take() else {
             return;
         };
-        let mut streams = Streams::new(self.own, placement, self.clock.last());
+        // What a start tells of its files other nodes are told again anyway.
+        let others = !self.keeps_all && placement.workers() < self.heard.len();
+        let who = (self.own, self.replica, others);
+        let mut streams = Streams::new(who, placement, self.clock.last());
         let end = epoch.changes.len();
         // What is to be taken over together is sent as of one instant.
-        let whole = placement.any_lattice(is_ordered);
+        let whole = placement.any_lattice(|of| of.cut || of.level.is_ordered());
         let step = if whole {
             end
         } else {
@@ -303,21 +353,17 @@ impl Replicas {
             }
             let changed = epoch.changes.get(epoch.next);
             epoch.next += 1;
-            let Some(changed) = changed else { break };
+            let Some(mut changed) = changed else { break };
+            if self.whole {
+                changed.delta = None;
+            }
             if planted::is(Planted::ChangeNotSent) && planted::now_and_then() {
                 continue;
             }
             let Some(keyspace) = placement.lattice(changed.key.bytes) else {
                 continue;
             };
-            if held(changed.db, changed.key.bytes) {
-                self.withheld
-                    .leave_out(changed.db, changed.key.bytes, self.said.upto);
-                shard.changeset().touch(changed.db, changed.key);
-                self.wrote(now, shard.changeset());
-                continue;
-            }
-            self.withheld.send(changed.db, changed.key.bytes);
+            self.unsettled = self.unsettled || unsettled(changed.db, changed.key.bytes);
             let writer = streams.of(keyspace, changed.key.bytes, (epoch.flushes, &epoch.after));
             if let Some(writer) = writer {
                 write(now, shard, changed, writer);
@@ -328,7 +374,6 @@ impl Replicas {
             self.epoch = Some(epoch);
             return;
         }
-        epoch.said.upto = epoch.said.upto.min(self.withheld.limit());
         self.report(placement, &epoch, out);
         epoch.changes.clear();
         self.spare = epoch.changes;
@@ -343,19 +388,27 @@ impl Replicas {
             horizon: epoch.said.horizon,
             wanted: self.wanted,
             since_us: epoch.since_us,
+            epoch: self.heard.epoch(),
         };
-        let bytes = report.encode(self.own.0, epoch.flushes);
+        let bytes = report.encode(self.replica, epoch.flushes);
         for worker in 0..placement.workers() {
             let to = WorkerId(worker as u16);
             if to != self.own {
                 self.figures.sent_messages += 1;
                 self.figures.sent_bytes += bytes.len() as u64;
-                out.push((to, Arc::clone(&bytes)));
+                out.push((To::Worker(to), Arc::clone(&bytes)));
             }
+        }
+        if placement.workers() < self.heard.len() {
+            out.push((To::Nodes { is_report: true }, bytes));
         }
     }
 
     fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
+        if self.heard.is_alone() && shard.has_to_forget() {
+            // Others' clocks go on with each report; this worker has none to make.
+            self.clock.tick(now.unix_us);
+        }
         let settled = self.settled();
         if shard.has_to_forget() {
             if self.wanted <= settled {
@@ -368,124 +421,5 @@ impl Replicas {
         }
         self.forgotten = settled;
         false
-    }
-
-    /// Takes a message of another worker.
-    pub fn receive(
-        &mut self,
-        now: Now,
-        shard: &mut Shard,
-        bytes: Arc<[u8]>,
-    ) -> Result<(), NotAnEffect> {
-        let batch = Batch::decode(&bytes)?;
-        let from = usize::from(batch.from);
-        let Some(queue) = self.inbox.get_mut(from) else {
-            return Err(NotAnEffect);
-        };
-        let waits = matches!(batch.body, Body::Ordered { .. });
-        let waits = waits && !planted::is(Planted::EpochInParts);
-        if waits || batch.flushes > self.flushes || !queue.is_empty() {
-            queue.push_back(bytes);
-            return self.release(now, shard);
-        }
-        self.apply(now, shard, &batch)?;
-        // Others may have waited for what was heard.
-        if matches!(batch.body, Body::Report(_)) && self.inbox.iter().any(|q| !q.is_empty()) {
-            return self.release(now, shard);
-        }
-        Ok(())
-    }
-
-    /// Takes what has waited for what is here by now.
-    pub fn release(&mut self, now: Now, shard: &mut Shard) -> Result<(), NotAnEffect> {
-        let mut from = 0;
-        while from < self.inbox.len() {
-            let ready = self.ready(from)?;
-            for _ in 0..ready {
-                if let Some(bytes) = self.inbox[from].pop_front() {
-                    self.apply(now, shard, &Batch::decode(&bytes)?)?;
-                }
-            }
-            // What was heard may let others go on.
-            from = if ready > 0 { 0 } else { from + 1 };
-        }
-        Ok(())
-    }
-
-    /// How many of a sender's messages can be taken now: those that need not
-    /// be taken together with what has not come, up to a report.
-    fn ready(&self, from: usize) -> Result<usize, NotAnEffect> {
-        let mut together = false;
-        for (at, bytes) in self.inbox[from].iter().enumerate() {
-            let batch = Batch::decode(bytes)?;
-            if batch.flushes > self.flushes {
-                return Ok(0);
-            }
-            match batch.body {
-                Body::Ordered { after, .. } if self.heard.covers(from, &after) => together = true,
-                Body::Ordered { .. } => return Ok(0),
-                Body::Items(_) if !together => return Ok(at + 1),
-                Body::Items(_) => {}
-                Body::Report(_) => return Ok(at + 1),
-            }
-        }
-        Ok(0)
-    }
-
-    fn apply(&mut self, now: Now, shard: &mut Shard, batch: &Batch<'_>) -> Result<(), NotAnEffect> {
-        self.observe(Stamp {
-            time: batch.newest,
-            ..Stamp::ZERO
-        });
-        match &batch.body {
-            Body::Items(items) | Body::Ordered { items, .. } => {
-                self.merge(now, shard, batch.flushes, *items)
-            }
-            Body::Report(report) => {
-                self.on_report(now, usize::from(batch.from), report);
-                Ok(())
-            }
-        }
-    }
-
-    fn merge(
-        &mut self,
-        now: Now,
-        shard: &mut Shard,
-        flushes: u64,
-        items: Items<'_>,
-    ) -> Result<(), NotAnEffect> {
-        let mut items = items.peekable();
-        let mut some = Vec::with_capacity(Shard::WARMED);
-        while items.peek().is_some() {
-            some.clear();
-            for item in items.by_ref().take(Shard::WARMED) {
-                let item = item?;
-                some.push((usize::from(item.db), shard.key(item.key), item));
-            }
-            shard.warm(some.iter().map(|&(db, key, _)| (db, key.hash)));
-            for &(db, key, Item { tag, chunk, .. }) in &some {
-                // What was sent before a flush went with it.
-                if flushes < self.flushed_at[db] {
-                    continue;
-                }
-                self.figures.merged_items += 1;
-                shard.merge(db, key, tag, chunk, now)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn on_report(&mut self, now: Now, from: usize, report: &Report) {
-        self.heard
-            .hear(from, report.upto, report.least, report.horizon);
-        self.heard.hear_sent(from, report.sent);
-        self.wanted = self.wanted.max(report.wanted);
-        if report.since_us > 0 {
-            let stale = now.unix_us.saturating_sub(report.since_us);
-            self.figures.stale_max_us = self.figures.stale_max_us.max(stale);
-            self.figures.stale_sum_us += stale;
-            self.figures.stale_epochs += 1;
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::batch::{Item, Writer};
 use super::changeset::Changed;
-use super::replicas::{Figures, Outbox};
+use super::replicas::{Figures, Outbox, To};
 use crate::keyspace::Keyspace;
 use crate::placement::Placement;
 use crate::shard::Shard;
@@ -42,15 +42,24 @@ pub(super) fn write(now: Now, shard: &mut Shard, changed: Changed<'_>, writer: &
 /// are, and whether they are ordered, after what others have said or not.
 pub(super) struct Streams<'a> {
     own: WorkerId,
+    replica: u16,
+    /// Whether other nodes have replicas of all keys.
+    others: bool,
     placement: &'a Placement,
     newest: u64,
     all: BTreeMap<(usize, usize, u8), Writer>,
 }
 
 impl<'a> Streams<'a> {
-    pub(super) fn new(own: WorkerId, placement: &'a Placement, newest: u64) -> Self {
+    pub(super) fn new(
+        (own, replica, others): (WorkerId, u16, bool),
+        placement: &'a Placement,
+        newest: u64,
+    ) -> Self {
         Self {
             own,
+            replica,
+            others,
             placement,
             newest,
             all: BTreeMap::new(),
@@ -62,7 +71,7 @@ impl<'a> Streams<'a> {
         &mut self,
         keyspace: &Keyspace,
         key: &[u8],
-        (flushes, after): (u64, &[u64]),
+        (flushes, after): (u64, &[(u16, u64)]),
     ) -> Option<&mut Writer> {
         let workers = self.placement.workers();
         let spread = keyspace.spread(workers);
@@ -70,14 +79,14 @@ impl<'a> Streams<'a> {
             true => 0,
             false => self.placement.primary(key).index(),
         };
-        if spread == 1 && first == self.own.index() {
+        if spread == 1 && first == self.own.index() && !self.others {
             return None;
         }
         let order = match (keyspace.cut, keyspace.level.is_ordered()) {
             (true, _) => 2,
             (false, ordered) => u8::from(ordered),
         };
-        let (own, newest) = (self.own.0, self.newest);
+        let (own, newest) = (self.replica, self.newest);
         let writer = self.all.entry((first, spread, order));
         Some(writer.or_insert_with(|| match order {
             0 => Writer::new(own, flushes, newest),
@@ -95,8 +104,11 @@ impl<'a> Streams<'a> {
                     if to != self.own {
                         figures.sent_messages += 1;
                         figures.sent_bytes += bytes.len() as u64;
-                        out.push((to, Arc::clone(&bytes)));
+                        out.push((To::Worker(to), Arc::clone(&bytes)));
                     }
+                }
+                if self.others {
+                    out.push((To::Nodes { is_report: false }, bytes));
                 }
             }
         }

@@ -18,6 +18,7 @@ impl Db {
             expiry_bytes: self.expiry.bytes(),
             graves: self.graves.len(),
             grave_bytes: self.graves.bytes(),
+            held_bytes: 0,
         }
     }
 
@@ -124,5 +125,6 @@ impl Db {
         assert_eq!((expiring, sum), (self.expiring, self.expiry_sum));
         let elsewhere = (self.elsewhere.keys, self.elsewhere.expiring);
         assert_eq!(self.count_elsewhere(), elsewhere);
+        assert!(self.is_counted_by_slot());
     }
 }

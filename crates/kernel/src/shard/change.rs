@@ -75,38 +75,6 @@ impl Shard {
         self.set_journaling(on);
     }
 
-    /// Does what effects say that another worker found on a copy of a key's
-    /// value, and tells everybody of it. Nothing expires, as nothing did there.
-    pub(crate) fn carry_out(&mut self, effects: &[u8], now: Now) {
-        let mut rest = effects;
-        self.set_replay_time(now);
-        while !rest.is_empty() {
-            let before = rest;
-            let Ok(effect) = Effect::decode(&mut rest) else {
-                debug_assert!(false, "effects come from a journal");
-                return;
-            };
-            self.env.counters.changes += 1;
-            if self.env.observed {
-                for (db, bytes) in effect.keys() {
-                    let key = self.key(bytes);
-                    let at = &mut self.dbs[usize::from(db)];
-                    if let Some(found) = at.find(key) {
-                        at.capture(found.handle, &mut self.env.snapshot);
-                    }
-                    self.env.touch(key, db);
-                }
-                if self.env.journaling {
-                    let bytes = &before[..before.len() - rest.len()];
-                    self.env.journal.extend_from_slice(bytes);
-                }
-            }
-            self.note_carried(&effect);
-            let done = self.perform(&effect);
-            debug_assert!(done.is_ok(), "it was possible on a copy");
-        }
-    }
-
     /// The effects of all changes since this was last emptied, encoded.
     #[inline]
     pub fn journal(&mut self) -> &mut Vec<u8> {
@@ -465,11 +433,11 @@ impl Shard {
         true
     }
 
-    /// Empties a database. Its data becomes garbage as a whole.
+    /// Empties a database. Logs may have more of replicas than it has.
     pub fn flush(&mut self, db: usize) {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;
-        if !self.dbs[db].is_void() {
+        if self.env.keying.is_some() || !self.dbs[db].is_void() {
             self.env.write(&Effect::FlushDb { db: db as u8 });
             self.touch_all(db, db, db);
             self.env.changes.forget_db(db as u8);

@@ -12,6 +12,7 @@
 
 use super::Env;
 use super::arena::Arena;
+use super::by_slot::BySlot;
 use super::elsewhere::Elsewhere;
 use super::expiry::Expiry;
 use super::graves::Graves;
@@ -25,6 +26,9 @@ use rufous_datatype::object::{Object, Tag};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Of keys that others answer for, before a random one is given up.
+const MAX_DRAWS: u32 = 256;
+
 #[derive(Debug, Default)]
 pub(super) struct Db {
     /// By which it is selected.
@@ -33,6 +37,8 @@ pub(super) struct Db {
     pub(super) parity: u8,
     /// Its number at the last cut.
     pub(super) cut: u8,
+    /// Of all up to this time of a stamp everybody had heard by then.
+    pub(super) cut_horizon: u64,
     /// The hash from which on there may be records of the other parity.
     pub(super) walk: Option<u32>,
     pub(super) index: Index,
@@ -49,6 +55,7 @@ pub(super) struct Db {
     pub(super) expiring: usize,
     pub(super) expiry_sum: u128,
     pub(super) elsewhere: Elsewhere,
+    pub(super) by_slot: BySlot,
     /// Bytes owned by the items of the slabs.
     pub(super) outside: usize,
 }
@@ -168,22 +175,6 @@ impl Db {
         same.then_some(head)
     }
 
-    /// Finds a record that has not expired; one that has is removed, but for
-    /// elements that were added to it since its time.
-    pub(super) fn live(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
-        self.live_at(key, now.unix_ms(), env)
-    }
-
-    fn live_at(&mut self, key: Key<'_>, now_ms: u64, env: &mut Env) -> Option<Found> {
-        let mut found = self.find(key)?;
-        // Of several concurrent values each has its time.
-        while self.is_due(found.handle, now_ms) {
-            self.expire_one(found, key.hash, env);
-            found = self.find(key)?;
-        }
-        Some(found)
-    }
-
     /// The value, with everything that a read does. The way that nearly
     /// every read takes is straight, so that the head is worked out once.
     #[inline]
@@ -250,7 +241,7 @@ impl Db {
     }
 
     #[inline]
-    fn is_due(&self, handle: u32, now_ms: u64) -> bool {
+    pub(super) fn is_due(&self, handle: u32, now_ms: u64) -> bool {
         let slot = self.arena.get(handle);
         Head::of(slot).is_due(slot, now_ms)
     }
@@ -373,49 +364,6 @@ impl Db {
         self.note_expiring(handle, old.is_some(), new.is_some());
     }
 
-    #[cold]
-    pub(super) fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
-        if self.is_replicated(found.handle) {
-            return self.expire_replica(found, hash, env);
-        }
-        if env.observed {
-            let before = env.journal.len();
-            self.tell_removal(found.handle, hash, env);
-            env.journaled_asides += env.journal.len() - before;
-        }
-        self.expire_untold(found, hash, env);
-    }
-
-    /// Where what follows says it all.
-    #[cold]
-    pub(super) fn expire_untold(&mut self, found: Found, hash: u32, env: &mut Env) {
-        env.counters.expired += 1;
-        env.counters.changes += 1;
-        self.remove(found, hash, env);
-    }
-
-    /// Removes due records, soonest first, at most `budget` of them. Returns
-    /// whether the budget ended it.
-    pub(super) fn expire(&mut self, now_ms: u64, budget: &mut usize, env: &mut Env) -> bool {
-        while let Some((at, hash)) = self.expiry.first() {
-            if at > now_ms {
-                return false;
-            }
-            if *budget == 0 {
-                return true;
-            }
-            *budget -= 1;
-            let is_it = |handle| self.expiry_of(handle) == Some(at);
-            let (position, handle) = self
-                .index
-                .find(hash, is_it)
-                // invariant: a key leaves index and expiry order together
-                .expect("a pair stands for a record");
-            self.expire_one(Found { position, handle }, hash, env);
-        }
-        false
-    }
-
     pub(super) fn scan(
         &mut self,
         cursor: u32,
@@ -427,6 +375,9 @@ impl Db {
         let mut entries = std::mem::take(&mut env.entries);
         let next = self.index.collect(cursor, count, &mut entries);
         for &(hash, handle) in &entries {
+            if self.is_guest(handle, env) {
+                continue;
+            }
             if self.is_due(handle, now_ms) {
                 let key: Box<[u8]> = self.item(handle).key.into();
                 self.expire_entry(hash, handle, env);
@@ -442,15 +393,18 @@ impl Db {
         next
     }
 
-    fn expire_entry(&mut self, hash: u32, handle: u32, env: &mut Env) {
-        if let Some((position, handle)) = self.index.find(hash, |h| h == handle) {
-            self.expire_one(Found { position, handle }, hash, env);
-        }
-    }
-
     pub(super) fn random(&mut self, now_ms: u64, rng: &mut Rng, env: &mut Env) -> Option<Item<'_>> {
+        let mut guests = 0;
         loop {
             let (hash, handle) = self.index.random(rng)?;
+            if self.is_guest(handle, env) {
+                // There may be no others.
+                guests += 1;
+                if guests == MAX_DRAWS {
+                    return None;
+                }
+                continue;
+            }
             if !self.is_due(handle, now_ms) {
                 return Some(self.item(handle));
             }

@@ -27,6 +27,12 @@ impl Elsewhere {
         }
     }
 
+    /// Whether a key is of a lattice keyspace.
+    pub(super) fn is_lattice(&self, key: &[u8]) -> bool {
+        let keying = self.keying.as_ref();
+        keying.is_some_and(|keying| keying.of(key).is_some())
+    }
+
     #[inline]
     fn has(&self, key: &[u8]) -> bool {
         let keying = self.keying.as_ref();
@@ -51,6 +57,7 @@ impl Db {
     /// A record goes, which does not expire any more.
     #[inline]
     pub(super) fn leave(&mut self, handle: u32) {
+        self.leave_slot(handle);
         if self.elsewhere.keying.is_some() && self.is_elsewhere(handle) {
             self.elsewhere.keys -= 1;
         }
@@ -59,6 +66,7 @@ impl Db {
     /// A record expires from now on, or does not any more.
     #[inline]
     pub(super) fn note_expiring(&mut self, handle: u32, old: bool, new: bool) {
+        self.note_expiring_in_slot(handle, old, new);
         if old == new || self.elsewhere.keying.is_none() || !self.is_elsewhere(handle) {
             return;
         }
@@ -89,16 +97,23 @@ impl Shard {
         for db in &mut self.dbs {
             db.elsewhere.keying = keying.cloned();
             (db.elsewhere.keys, db.elsewhere.expiring) = db.count_elsewhere();
+            db.recount_slots();
         }
     }
 
-    /// As [`Shard::len`], but of the keys that this worker lists.
+    /// As [`Shard::len`], but of the keys that this worker lists: those that another
+    /// worker counts, or another node answers for, are not among them.
     pub fn listed_len(&self, db: usize) -> usize {
-        self.dbs[db].len() - self.dbs[db].elsewhere.keys
+        self.own_len(db) - self.dbs[db].elsewhere.keys
+    }
+
+    /// Likewise with those that another worker counts.
+    pub fn own_len(&self, db: usize) -> usize {
+        self.dbs[db].len() - self.guests_in(db).0
     }
 
     /// Likewise of those that expire.
     pub fn listed_expiring_len(&self, db: usize) -> usize {
-        self.dbs[db].expiring() - self.dbs[db].elsewhere.expiring
+        self.dbs[db].expiring() - self.dbs[db].elsewhere.expiring - self.guests_in(db).1
     }
 }

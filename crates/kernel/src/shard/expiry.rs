@@ -72,6 +72,30 @@ impl Expiry {
         due.map(|due| (due.unix_ms(), due.hash))
     }
 
+    /// The next one behind this.
+    pub(super) fn after(&self, unix_ms: u64, hash: u32) -> Option<(u64, u32)> {
+        let due = Due::new(unix_ms, hash);
+        self.first_that(due, |other| other > due)
+    }
+
+    /// This one, or the next behind it.
+    pub(super) fn from(&self, unix_ms: u64, hash: u32) -> Option<(u64, u32)> {
+        let due = Due::new(unix_ms, hash);
+        self.first_that(due, |other| other >= due)
+    }
+
+    fn first_that(&self, near: Due, is_behind: impl Fn(Due) -> bool) -> Option<(u64, u32)> {
+        let at = self.order.range(..=near).next_back().map(|(due, _)| *due);
+        let from = at.map_or(Bound::Unbounded, Bound::Included);
+        self.order
+            .range((from, Bound::Unbounded))
+            .find_map(|(_, &at)| {
+                let items = &self.chunks[at as usize].items;
+                let first = items.partition_point(|due| !is_behind(*due));
+                items.get(first).map(|due| (due.unix_ms(), due.hash))
+            })
+    }
+
     /// An element, each with the same probability.
     pub(super) fn random(&self, rng: &mut Rng) -> Option<(u64, u32)> {
         if self.chunks.is_empty() {

@@ -13,19 +13,28 @@
 //! replica of the key brings them back ([`Shard::bring_back`]): what is not
 //! newer than a count's note makes way for it, what is newer has taken it away.
 //!
-//! Of one file the last of what was added to an element counts, as it says all.
+//! Apart from that it keeps what files say of what is gone for good (see
+//! `gone`), and what such keys had later as values of other types.
+//!
+//! Of one file the last of what was added to an element counts, as it says all;
+//! and the last of what other nodes have told of it, which the file has, too.
 //! Of several files all that no stamp has taken away is of one life of the
 //! element, and merges. So it is bounded by what the files' keys have.
 
 use super::Shard;
-use super::types::Key;
+use super::gone::{drop_all_gone, since};
+use super::types::{Any, Key};
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::planted::{self, Planted};
 use rufous_base::Now;
-use rufous_datatype::object::Tag;
+use rufous_datatype::algebra::Tuning;
+use rufous_datatype::object::{Object, Tag};
 use rufous_datatype::replicated::says_all;
 use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
+
+/// Database, key.
+type At = (u8, Box<[u8]>);
 
 /// Database, key, type, element.
 type Name = (u8, Box<[u8]>, Tag, Box<[u8]>);
@@ -34,6 +43,8 @@ type Name = (u8, Box<[u8]>, Tag, Box<[u8]>);
 #[derive(Clone, Debug)]
 struct Count {
     horizon: u64,
+    /// Another node had added it.
+    told: bool,
     ops: Vec<u8>,
 }
 
@@ -44,6 +55,29 @@ pub struct Held {
     pub(super) workers: usize,
     horizon: u64,
     counts: BTreeMap<Name, Vec<Count>>,
+    /// Of keys of a type, below which stamp everything has gone: see `gone`.
+    pub(super) gone: BTreeMap<At, (Tag, Stamp)>,
+    /// What such keys had later, as values of any type.
+    others: BTreeMap<At, Object>,
+    /// What all that takes on the heap, about.
+    bytes: usize,
+}
+
+/// What an entry of a map takes beside what it points to, about.
+const ENTRY_BYTES: usize = 96;
+
+fn bytes_of_name(name: &Name) -> usize {
+    ENTRY_BYTES + name.1.len() + name.3.len()
+}
+
+fn bytes_of_counts(counts: &[Count]) -> usize {
+    let bytes = |count: &Count| size_of::<Count>() + count.ops.capacity();
+    counts.iter().map(bytes).sum()
+}
+
+fn bytes_of_other(key: &[u8], object: &Object) -> usize {
+    let packed = object.packed().map_or(0, <[u8]>::len);
+    ENTRY_BYTES + size_of::<Object>() + key.len() + object.heap_bytes() + packed
 }
 
 impl Held {
@@ -52,15 +86,98 @@ impl Held {
         self.horizon
     }
 
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Counted anew, where much has changed.
+    fn recount(&mut self) {
+        let counts = self.counts.iter();
+        let counts = counts.map(|(name, counts)| bytes_of_name(name) + bytes_of_counts(counts));
+        let gone = self.gone.keys().map(|(_, key)| ENTRY_BYTES + key.len());
+        let others = self.others.iter();
+        let others = others.map(|((_, key), object)| bytes_of_other(key, object));
+        self.bytes = counts.chain(gone).chain(others).sum();
+    }
+
     pub(super) fn note(&mut self, horizon: u64) {
         self.horizon = self.horizon.max(horizon);
+    }
+
+    pub(super) fn note_gone(
+        &mut self,
+        (db, key): (u8, &[u8]),
+        (tag, cut): (Tag, Stamp),
+        tuning: &Tuning,
+    ) {
+        let name = (db, Box::from(key));
+        if let Some(object) = self.drop_other(&name)
+            && let Some(left) = since(Any::of_object(&object), cut, tuning)
+        {
+            self.bytes += bytes_of_other(key, &left);
+            self.others.insert(name.clone(), left);
+        }
+        if !self.gone.contains_key(&name) {
+            self.bytes += ENTRY_BYTES + key.len();
+        }
+        let gone = self.gone.entry(name).or_insert((tag, cut));
+        *gone = (tag, cut.max(gone.1));
+    }
+
+    fn drop_other(&mut self, name: &At) -> Option<Object> {
+        let object = self.others.remove(name)?;
+        let bytes = bytes_of_other(&name.1, &object);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Some(object)
+    }
+
+    pub(super) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// Keeps what was done to a key after something of it had gone, of any type.
+    /// What the file had of it before may be of a type that would stay, and so may a
+    /// grave in any file. Says whether it did.
+    pub(super) fn take_other(
+        &mut self,
+        (db, key): (u8, &[u8]),
+        tag: Tag,
+        ops: &[u8],
+        tuning: &Tuning,
+    ) -> Result<bool, NotAnEffect> {
+        if self.gone.is_empty() {
+            return Ok(false);
+        }
+        let name = (db, Box::from(key));
+        if !self.gone.contains_key(&name) {
+            return Ok(false);
+        }
+        let before = self.others.get(&name);
+        let before = before.map_or(0, |object| bytes_of_other(key, object));
+        let object = self.others.entry(name).or_insert_with(|| tag.empty());
+        if object.tag() < tag {
+            *object = tag.empty();
+        }
+        if object.tag() == tag {
+            object
+                .commit_encoded(ops, tuning)
+                .map_err(|_| NotAnEffect)?;
+        }
+        self.bytes = (self.bytes + bytes_of_other(key, object)).saturating_sub(before);
+        Ok(true)
+    }
+
+    /// Whether the others have nothing to learn from it.
+    pub fn says_nothing(&self) -> bool {
+        self.horizon == 0 && self.gone.is_empty()
     }
 
     /// Takes of these operations those that add to nothing; the others are left.
     pub(super) fn take(
         &mut self,
         (db, key): (u8, &[u8]),
-        tag: Tag,
+        (tag, told): (Tag, bool),
         ops: &[u8],
     ) -> Result<Vec<u8>, NotAnEffect> {
         let mut rest = Vec::new();
@@ -73,21 +190,29 @@ impl Held {
         done.map_err(|_| NotAnEffect)?;
         for (element, ops) in some {
             let name = (db, key.into(), tag, element);
-            self.add(name, ops);
+            self.add(name, told, ops);
         }
         Ok(rest)
     }
 
-    fn add(&mut self, name: Name, mut ops: Vec<u8>) {
+    fn add(&mut self, name: Name, told: bool, mut ops: Vec<u8>) {
         let (horizon, tag) = (self.horizon, name.2);
+        if !self.counts.contains_key(&name) {
+            self.bytes += bytes_of_name(&name);
+        }
         let counts = self.counts.entry(name).or_default();
+        let before = bytes_of_counts(counts);
         if says_all(tag) {
-            counts.clear();
+            // What others have added says nothing of what was added here.
+            counts.retain(|count| count.told != told);
         }
         match counts.last_mut() {
-            Some(last) if last.horizon == horizon => last.ops.append(&mut ops),
-            _ => counts.push(Count { horizon, ops }),
+            Some(last) if (last.horizon, last.told) == (horizon, told) => {
+                last.ops.append(&mut ops);
+            }
+            _ => counts.push(Count { horizon, told, ops }),
         }
+        self.bytes = (self.bytes + bytes_of_counts(counts)).saturating_sub(before);
     }
 
     /// The key is another, or none.
@@ -98,40 +223,66 @@ impl Held {
         let names = self.counts.range(from..).map(|(name, _)| name);
         let names: Vec<_> = names.take_while(|name| of(name)).cloned().collect();
         for name in names {
-            self.counts.remove(&name);
+            if let Some(counts) = self.counts.remove(&name) {
+                let bytes = bytes_of_name(&name) + bytes_of_counts(&counts);
+                self.bytes = self.bytes.saturating_sub(bytes);
+            }
         }
+        let name = (db, Box::from(key));
+        if self.gone.remove(&name).is_some() {
+            self.bytes = self.bytes.saturating_sub(ENTRY_BYTES + key.len());
+        }
+        drop(self.drop_other(&name));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.counts.is_empty() && self.gone.is_empty()
     }
 
     pub(super) fn forget_db(&mut self, db: u8) {
         self.counts.retain(|(of, ..), _| *of != db);
+        self.gone.retain(|(of, _), _| *of != db);
+        self.others.retain(|(of, _), _| *of != db);
+        self.recount();
     }
 
     pub(super) fn swap_dbs(&mut self, a: u8, b: u8) {
+        let other = |db| match db {
+            db if db == a => b,
+            db if db == b => a,
+            db => db,
+        };
         let all = std::mem::take(&mut self.counts).into_iter();
-        let moved = all.map(|((db, key, tag, element), counts)| {
-            let db = match db {
-                db if db == a => b,
-                db if db == b => a,
-                db => db,
-            };
-            ((db, key, tag, element), counts)
-        });
+        let moved =
+            all.map(|((db, key, tag, element), counts)| ((other(db), key, tag, element), counts));
         self.counts = moved.collect();
+        let all = std::mem::take(&mut self.gone).into_iter();
+        let moved = all.map(|((db, key), cut)| ((other(db), key), cut));
+        self.gone = moved.collect();
+        let all = std::mem::take(&mut self.others).into_iter();
+        let moved = all.map(|((db, key), object)| ((other(db), key), object));
+        self.others = moved.collect();
     }
 }
 
-/// Brings back what files held whose keys are here; returns how many counts.
+/// Drops what has gone as files say, adds what they kept apart, and brings back what they held, of keys
+/// that are here; returns how many counts.
 /// All that these files have of those keys has been merged before.
-pub(crate) fn bring_back(
+pub fn bring_back(
     shard: &mut Shard,
     files: &[impl AsRef<Held>],
     is_here: impl Fn(&[u8]) -> bool,
     now: Now,
 ) -> u64 {
+    let gone = drop_all_gone(shard, files, &is_here, now);
+    for ((db, key), object) in files.iter().flat_map(|held| &held.as_ref().others) {
+        if is_here(key) {
+            let cut = gone
+                .get(&(*db, &**key))
+                .map_or(Stamp::ZERO, |&(_, cut)| cut);
+            shard.add_other((usize::from(*db), key), object, cut, now);
+        }
+    }
     let all = files.iter().flat_map(|held| &held.as_ref().counts);
     let mut some: Vec<_> = all
         .filter(|((_, key, ..), _)| is_here(key))
@@ -139,7 +290,14 @@ pub(crate) fn bring_back(
         .collect();
     // What an earlier one is taken away by is not gone before it is looked at.
     some.sort_by_key(|&(horizon, name, _)| (horizon, name));
-    for &(_, (db, key, tag, _), count) in &some {
+    for &(horizon, (db, key, tag, _), count) in &some {
+        // It was made in what has gone.
+        if gone
+            .get(&(*db, key))
+            .is_some_and(|(_, cut)| horizon < cut.time)
+        {
+            continue;
+        }
         let key = shard.key(key);
         shard.bring_back((usize::from(*db), key), *tag, count, now);
     }
@@ -160,6 +318,11 @@ impl Shard {
         let mut shard = Box::new(Self::new(seed));
         shard.hold_counts(workers);
         shard
+    }
+
+    /// What a start holds here, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.bytes())
     }
 
     /// Ends that.
@@ -229,6 +392,11 @@ impl Shard {
                     // It is a plain one since.
                     return;
                 };
+                if tag == Tag::Register && value.only_counts() {
+                    // Whoever counted them had not forgotten the removal below them
+                    // yet: they add up with these, or these are older.
+                    return self.add_back((db, key), tag, count, now);
+                }
                 Some((tag, value.newest()))
             }
             None => at.graves.known(key.bytes),
@@ -252,5 +420,75 @@ impl Shard {
             "operations were looked at when they were held"
         );
         self.env.horizon = horizon;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::replicas::All;
+    use proptest::prelude::*;
+    use rufous_datatype::replicated::Writer;
+    use rufous_datatype::set::{Op, Set};
+    use std::sync::Arc;
+
+    /// Operations that add a member to a replicated set.
+    fn addition(member: &[u8], time: u64) -> Vec<u8> {
+        let mut shard = Shard::new(1);
+        shard.set_keying(Some(Arc::new(All)));
+        shard.set_journaling(true);
+        let stamp = Stamp {
+            time,
+            ..Stamp::ZERO
+        };
+        shard.begin_lattice(Writer { stamp });
+        let key = shard.key(b"k");
+        let done = shard.update::<Set, _>(0, key, Now::default(), |editor| {
+            editor.apply(&Op::Add { member });
+        });
+        assert!(done.is_ok());
+        shard.end_lattice();
+        match Effect::decode(&mut &shard.journal()[..]) {
+            Ok(Effect::Update { ops, .. }) => ops.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn its_bytes_are_what_it_has(
+            steps in prop::collection::vec((0u8..8, 0u8..4, 1u64..6), 0..80),
+        ) {
+            let mut held = Held::default();
+            for (what, key, n) in steps {
+                let (db, key) = (key % 2, vec![b'k'; usize::from(key) * 40]);
+                let cut = Stamp { time: n, ..Stamp::ZERO };
+                match what {
+                    0 | 1 => {
+                        let tag = [Tag::SharedHash, Tag::Sketch][usize::from(what)];
+                        let name = (db, key.into(), tag, Box::from([n as u8]));
+                        held.add(name, false, vec![7; n as usize * 10]);
+                    }
+                    2 => held.note(n),
+                    3 => {
+                        let tag = [Tag::SharedSet, Tag::SharedHash][n as usize % 2];
+                        held.note_gone((db, &key), (tag, cut), &Tuning::default());
+                    }
+                    4 => {
+                        let ops = addition(&vec![b'm'; n as usize * 50], n);
+                        let taken = held.take_other((db, &key), Tag::SharedSet, &ops, &Tuning::default());
+                        prop_assert!(taken.is_ok());
+                    }
+                    5 => held.forget_key(db, &key),
+                    6 => held.swap_dbs(0, 1),
+                    _ if n == 1 => held.forget_db(db),
+                    _ => {}
+                }
+                let bytes = held.bytes();
+                held.recount();
+                prop_assert_eq!(bytes, held.bytes());
+                prop_assert_eq!(bytes == 0, held.counts.is_empty() && held.is_empty() && held.others.is_empty());
+            }
+        }
     }
 }

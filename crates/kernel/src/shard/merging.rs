@@ -5,6 +5,7 @@
 //! error. A key has values of one type; where two replicas disagree, the type
 //! with the higher tag stays, whole, at all of them.
 
+use super::gone::end_of;
 use super::graves::GraveKeys;
 use super::replica::Other;
 use super::types::{Any, Entry, Key, OwnedValue};
@@ -15,7 +16,9 @@ use rufous_base::Now;
 use rufous_datatype::algebra::{Corrupt, DataType, Tuning};
 use rufous_datatype::object::{Object, Tag};
 use rufous_datatype::replicated::register::Register;
+use rufous_datatype::replicated::{chunk_gone, chunk_since};
 use rufous_lattice::Stamp;
+use std::borrow::Cow;
 
 /// Bytes of a state that are shown together.
 const CHUNK: usize = 64 << 10;
@@ -68,8 +71,9 @@ impl Shard {
         chunk: &[u8],
         now: Now,
     ) -> Result<bool, NotAnEffect> {
+        let chunk = self.without_gone(tag, chunk)?;
         self.join(db, key, tag, now, |object, tuning| {
-            object.extend(chunk, tuning)
+            object.extend(&chunk, tuning)
         })
     }
 
@@ -86,6 +90,17 @@ impl Shard {
         })
     }
 
+    /// Who has sent this has not forgotten yet what has gone with a deadline that
+    /// everybody knew of. Where that is forgotten, nothing would hide it.
+    fn without_gone<'a>(&self, tag: Tag, chunk: &'a [u8]) -> Result<Cow<'a, [u8]>, NotAnEffect> {
+        match chunk_gone(tag, chunk, self.env.horizon) {
+            Stamp::ZERO => Ok(Cow::Borrowed(chunk)),
+            gone => chunk_since(tag, chunk, gone)
+                .map(Cow::Owned)
+                .map_err(|_| NotAnEffect),
+        }
+    }
+
     fn join(
         &mut self,
         db: usize,
@@ -100,13 +115,21 @@ impl Shard {
         let joined = |object: &mut Object, env: &mut Env| {
             // What is small is compared, what is large is taken for changed.
             let before = object.packed().map(<[u8]>::to_vec);
-            if object.may_make_way(env.horizon) {
+            let mut gone = Stamp::ZERO;
+            let forgets = object.may_make_way(env.horizon);
+            if forgets {
+                gone = object.gone(env.horizon);
                 env.forgotten = env.forgotten.max(env.horizon);
+            }
+            if forgets || object.may_be_counted() {
                 let mut sent = tag.empty();
                 change(&mut sent, &env.tuning).map_err(|_| NotAnEffect)?;
-                object.make_way(&sent, env.horizon);
+                object.make_way(&sent, env.horizon, &env.tuning);
             }
             change(object, &env.tuning).map_err(|_| NotAnEffect)?;
+            if object.gone(env.horizon) < gone {
+                env.tell_gone((db as u8, key), tag, gone);
+            }
             Ok(before.is_none() || before.as_deref() != object.packed())
         };
         self.make_way(db, key, tag, &change)?;
@@ -137,14 +160,20 @@ impl Shard {
         let Some(grave) = at.graves.get(key.bytes) else {
             return Ok(());
         };
-        if grave.until() > self.env.horizon || grave.tag() != tag {
+        if grave.until() > self.env.horizon {
             return Ok(());
         }
         let mut object = tag.empty();
         change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
-        if object.newest() < grave.newest() {
-            self.env.forgotten = self.env.forgotten.max(self.env.horizon);
-            at.drop_replica(key, &mut self.env);
+        // Of a collection it may be but a part: there, elements make way one by one.
+        let is_whole = matches!(tag, Tag::Register | Tag::Siblings);
+        // Or sends another type, which it could not have written before.
+        if is_whole && object.newest() < grave.newest() || grave.tag() != tag {
+            let env = &mut self.env;
+            env.forgotten = env.forgotten.max(env.horizon);
+            let end = end_of(&grave, env.horizon);
+            env.tell_gone((db as u8, key), grave.tag(), end);
+            at.drop_replica(key, env);
         }
         Ok(())
     }

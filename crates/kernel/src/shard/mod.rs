@@ -20,6 +20,8 @@
 //! - [`watch`](WatchId): who wants to know whether a key was touched
 //! - `awaited`: keys that somebody waits for
 //! - `snapshot`: all data as of an instant, while commands go on
+//! - `slots`: the keys of single slots, copied while commands go on, and dropped;
+//!   `guests`: slots that another node answers for; `by_slot`: how many keys each has; `marks`: how much of each is here
 //! - `sweep`: work that changes of large collections have left
 //! - `replay`: doing again what a journal says; `held`: what it does not do at once
 //! - `lattice`: writes to keys whose replicas all take writes, `strings` of them,
@@ -30,7 +32,7 @@
 //! - `segment`, `index`: from hash to record
 //! - `recent`: what was written lately is not looked up; loading ahead
 //! - `walk`: the index in the order of hashes, and at random
-//! - `expiry`: the order in which keys expire
+//! - `expiry`: the order in which keys expire; `expiring`: removing them
 //! - `sample`: drawing records to be evicted
 //! - `slab`: what is too large for a record
 //! - `table`: arrays that grow without moving
@@ -38,6 +40,7 @@
 mod account;
 mod arena;
 mod awaited;
+mod by_slot;
 mod causal;
 mod change;
 mod classes;
@@ -47,11 +50,15 @@ mod contexts;
 pub mod convert;
 mod db;
 mod elsewhere;
+mod expiring;
 mod expiry;
+mod gone;
 mod graves;
+mod guests;
 mod held;
 mod index;
 mod lattice;
+mod marks;
 mod merging;
 mod overwrite;
 mod placed;
@@ -64,12 +71,14 @@ mod replica;
 mod sample;
 mod segment;
 mod slab;
+mod slots;
 mod snapshot;
 mod strings;
 mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
+mod told;
 mod turn;
 pub mod types;
 mod walk;
@@ -81,13 +90,13 @@ pub use causal::Written;
 pub use collection::Editor;
 pub use contexts::Contexts;
 pub use graves::GraveKeys;
-pub use held::Held;
-pub(crate) use held::bring_back;
+pub use held::{Held, bring_back};
 pub use lattice::{Ended, Keyed, Keying};
 pub use merging::Replica;
 pub use policy::Policy;
 pub(crate) use record::equal;
 pub use sample::{Drawn, Eviction};
+pub use slots::slot_of_effect;
 pub use snapshot::SnapshotProgress;
 pub use types::{
     Any, Counters, Entry, ExpirySetting, Item, Key, Memory, NewValue, OwnedValue, Value, Warm,
@@ -95,6 +104,7 @@ pub use types::{
 };
 pub use watch::WatchId;
 
+use crate::durable::SlotMark;
 use crate::keyspace::Keyspaces;
 use crate::replicate::changeset::Changeset;
 use awaited::Awaited;
@@ -102,13 +112,16 @@ use contexts::Session;
 use db::{Db, Outside};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
+use guests::Guests;
 use lattice::Writing;
 use recent::Recent;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
+use slots::Slots;
 use snapshot::Snapshot;
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::sync::Arc;
 use watch::Watches;
@@ -164,6 +177,8 @@ struct Env {
     /// See `Shard::set_forgotten`; and what of it the journal was told.
     forgotten: u64,
     forgotten_told: u64,
+    /// Slots of which another node says what expires, if there are any.
+    guests: Option<Box<Guests>>,
 }
 
 impl Env {
@@ -199,6 +214,10 @@ pub struct Shard {
     dbs: Vec<Db>,
     env: Env,
     recent: Recent,
+    slots: Slots,
+    marks: BTreeMap<u16, SlotMark>,
+    /// Whose replicated keys these are, where that was ever said.
+    node: Option<u16>,
     /// Where expiry and maintenance go on, so that every database has its turn.
     next_expire: usize,
     next_maintain: usize,
@@ -254,8 +273,12 @@ impl Shard {
                 horizon: 0,
                 forgotten: 0,
                 forgotten_told: 0,
+                guests: None,
             },
             recent: Recent::default(),
+            slots: Slots::default(),
+            marks: BTreeMap::new(),
+            node: None,
             next_expire: 0,
             next_maintain: 0,
             replay_now: Now::default(),
@@ -406,7 +429,10 @@ impl Shard {
     }
 
     pub fn memory(&self) -> Memory {
-        let mut all = Memory::default();
+        let mut all = Memory {
+            held_bytes: self.held_bytes(),
+            ..Memory::default()
+        };
         for db in &self.dbs {
             all.add(db.memory());
         }

@@ -8,7 +8,8 @@ use crate::keyspace::Keyspaces;
 use rufous_base::Now;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::object::Tag;
-use rufous_datatype::replicated::operations_of;
+use rufous_datatype::replicated::{operations_of, says_all};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// No effect has an expiry of 0 after this, and so none is due at 0, the time
@@ -31,6 +32,45 @@ impl Shard {
         debug_assert!(!self.is_snapshotting(), "nobody is told");
         self.perform(effect)?;
         self.drop_garbage();
+        Ok(())
+    }
+
+    /// Does what effects say that another worker found on a copy of a key's
+    /// value, and tells everybody of it. Nothing expires, as nothing did there.
+    pub(crate) fn carry_out(&mut self, effects: &[u8], now: Now) {
+        let done = self.carry(effects, now);
+        debug_assert!(done.is_ok(), "it was possible on a copy");
+    }
+
+    /// Likewise of another node: what cannot be is not done, nor what follows.
+    pub(super) fn carry(&mut self, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
+        let mut rest = effects;
+        self.set_replay_time(now);
+        while !rest.is_empty() {
+            let before = rest;
+            let effect = Effect::decode(&mut rest)?;
+            self.env.counters.changes += 1;
+            if self.env.observed {
+                for (db, bytes) in effect.keys() {
+                    let key = self.key(bytes);
+                    let at = &mut self.dbs[usize::from(db)];
+                    if let Some(found) = at.find(key) {
+                        at.capture(found.handle, &mut self.env.snapshot);
+                    }
+                    self.env.touch(key, db);
+                }
+            }
+            let journaled = self.env.journal.len();
+            if self.env.journaling {
+                let bytes = &before[..before.len() - rest.len()];
+                self.env.journal.extend_from_slice(bytes);
+            }
+            self.note_carried(&effect);
+            if let Err(error) = self.perform(&effect) {
+                self.env.journal.truncate(journaled);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
@@ -110,7 +150,16 @@ impl Shard {
                     held.note(time);
                 }
             }
+            Effect::Gone { db, key, tag, cut } => match &mut self.held {
+                Some(held) => held.note_gone((db, key), (tag, cut), &self.env.tuning),
+                None => {
+                    let key = self.key(key);
+                    self.drop_gone((usize::from(db), key), cut, now);
+                }
+            },
             Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
+            Effect::Slot { slot, mark } => self.set_mark(slot, mark),
+            Effect::Node { number } => self.node = Some(number),
             _ => return self.perform_on_any(effect),
         }
         Ok(())
@@ -123,7 +172,7 @@ impl Shard {
             Effect::Update { db, key, tag, ops } => {
                 let key = self.key(key);
                 if tag.is_replicated() {
-                    return self.join_ops((db, key), tag, ops, now);
+                    return self.join_ops((db, key), (tag, false), ops, now);
                 }
                 self.commit_encoded(usize::from(db), key, tag, ops, now)?;
             }
@@ -136,7 +185,7 @@ impl Shard {
             } => {
                 let key = self.key(key);
                 if tag.is_replicated() {
-                    return self.join_chunk((db, key), tag, chunk, now);
+                    return self.join_chunk((db, key), (tag, false), chunk, now);
                 }
                 self.forget_held(db, key.bytes);
                 let db = usize::from(db);
@@ -157,7 +206,9 @@ impl Shard {
             } => {
                 let key = self.key(key);
                 if tag.is_replicated() {
-                    return self.join_chunk((db, key), tag, chunk, now);
+                    // Of what is never in parts other nodes have told it.
+                    let told = says_all(tag);
+                    return self.join_chunk((db, key), (tag, told), chunk, now);
                 }
                 self.extend(usize::from(db), key, tag, chunk, now)?;
             }
@@ -181,31 +232,36 @@ impl Shard {
     fn join_ops(
         &mut self,
         (db, key): (u8, Key<'_>),
-        tag: Tag,
+        (tag, told): (Tag, bool),
         ops: &[u8],
         now: Now,
     ) -> Result<(), NotAnEffect> {
-        let at = usize::from(db);
-        let holding = self.holds().then_some(()).and(self.held.as_mut());
-        let Some(held) = holding else {
-            return self.merge_ops(at, key, tag, ops, now).map(|_| ());
-        };
-        let rest = held.take((db, key.bytes), tag, ops)?;
-        match rest.is_empty() {
-            true => Ok(()),
-            false => self.merge_ops(at, key, tag, &rest, now).map(|_| ()),
+        let (at, holds) = (usize::from(db), self.holds());
+        let mut left = Cow::Borrowed(ops);
+        if let Some(held) = &mut self.held {
+            // Counts first: also of a key that was of another type before a removal
+            // may be in any file that was forgotten before they were made.
+            if holds {
+                left = Cow::Owned(held.take((db, key.bytes), (tag, told), ops)?);
+            }
+            if left.is_empty() || held.take_other((db, key.bytes), tag, &left, &self.env.tuning)? {
+                return Ok(());
+            }
         }
+        self.merge_ops(at, key, tag, &left, now).map(|_| ())
     }
 
     fn join_chunk(
         &mut self,
         (db, key): (u8, Key<'_>),
-        tag: Tag,
+        (tag, told): (Tag, bool),
         chunk: &[u8],
         now: Now,
     ) -> Result<(), NotAnEffect> {
-        if self.holds() {
-            return self.join_ops((db, key), tag, &operations_of(tag, chunk), now);
+        let keeps = self.held.as_ref().is_some_and(|held| held.has_gone());
+        if self.holds() || keeps {
+            let ops = operations_of(tag, chunk);
+            return self.join_ops((db, key), (tag, told), &ops, now);
         }
         let at = usize::from(db);
         self.merge_chunk(at, key, tag, chunk, now).map(|_| ())

@@ -3,6 +3,7 @@
 
 use super::Env;
 use super::db::{Db, Found, Outside, packed};
+use super::gone::end_of;
 use super::lattice::is_small;
 use super::record::Head;
 use super::types::{Key, fits_packed};
@@ -254,9 +255,13 @@ impl Db {
         };
         let until = object.until();
         if until <= horizon {
+            env.tell_gone((self.number, key), object.tag(), end_of(&object, horizon));
             return env.throw(Outside::Object(object));
         }
-        if object.forget(horizon, TOMBSTONES) != Forgotten::Empty {
+        let (tag, end) = (object.tag(), end_of(&object, horizon));
+        if object.forget(horizon, TOMBSTONES) == Forgotten::Empty {
+            env.tell_gone((self.number, key), tag, end);
+        } else {
             // One with a deadline may stay for long: others must not wait for it.
             let next = until.min(horizon.saturating_add(SECOND));
             self.graves.put_until(key, object, parity, next);

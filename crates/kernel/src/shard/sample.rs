@@ -102,7 +102,7 @@ impl Shard {
         let Some((position, handle)) = db.index.find(drawn.hash, is_it) else {
             return Eviction::Changed;
         };
-        if keep(db.item(handle).key) {
+        if db.is_guest(handle, &self.env) || keep(db.item(handle).key) {
             return Eviction::Kept;
         }
         let found = Found { position, handle };

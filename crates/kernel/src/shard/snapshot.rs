@@ -17,6 +17,7 @@
 use super::Shard;
 use super::change::PUT_CHUNK;
 use super::db::Db;
+use super::gone::{is_over, leave_out};
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
 use crate::durable::effect::Effect;
@@ -24,6 +25,7 @@ use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
 use rufous_base::Garbage;
 use rufous_datatype::object::Object;
+use rufous_lattice::Stamp;
 use std::hint::black_box;
 
 /// What looking at a record costs of a step's budget, apart from its bytes:
@@ -58,6 +60,8 @@ struct Rest {
     key: Box<[u8]>,
     object: Object,
     at: u64,
+    /// What was written below has gone.
+    gone: Stamp,
 }
 
 /// Chunks end with the element that makes them so long.
@@ -74,6 +78,7 @@ impl Rest {
         let next = self.object.chunk(self.at, budget, &mut chunk);
         marks::hit(Mark::SavedOn);
         note_length(&chunk);
+        leave_out(self.object.tag(), self.gone, &mut chunk);
         if !planted::is(Planted::SnapshotLosesChunk) {
             Effect::More {
                 db: self.db,
@@ -91,7 +96,7 @@ impl Rest {
 /// Writes the first of a value of a type; what is large comes later.
 fn put(
     (db, key): (u8, &[u8]),
-    value: Any<'_>,
+    (value, gone): (Any<'_>, Stamp),
     expire_at: Option<u64>,
     out: &mut Vec<u8>,
     rest: &mut Vec<Rest>,
@@ -99,6 +104,7 @@ fn put(
     let Some(tag) = value.tag() else { return };
     let mut chunk = Vec::new();
     let next = value.chunk(0, FIRST_CHUNK, &mut chunk);
+    leave_out(tag, gone, &mut chunk);
     Effect::Put {
         db,
         key,
@@ -113,6 +119,7 @@ fn put(
             key: key.into(),
             object: object.clone(),
             at,
+            gone,
         });
     }
 }
@@ -133,6 +140,8 @@ struct Sink<'a> {
     entries: Vec<(u32, u32)>,
     left: usize,
     written: u64,
+    /// Graves that no file needs.
+    left_out: u64,
 }
 
 impl Sink<'_> {
@@ -157,6 +166,7 @@ impl Db {
     fn write_out(&mut self, handle: u32, out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
         let (item, db) = (self.item(handle), self.cut);
         let expire_at = item.expire_at;
+        let gone = item.value.gone(self.cut_horizon);
         match item.value.tag() {
             None => Effect::Set {
                 db,
@@ -165,7 +175,7 @@ impl Db {
                 expire_at,
             }
             .encode(out),
-            Some(_) => put((db, item.key), item.value, expire_at, out, rest),
+            Some(_) => put((db, item.key), (item.value, gone), expire_at, out, rest),
         }
         record::put_parity(self.arena.get_mut(handle), self.parity);
     }
@@ -176,16 +186,25 @@ impl Db {
             return;
         }
         if self.graves.parity_of(key).is_some_and(|p| p != self.parity) {
-            self.write_grave(key, &mut snapshot.pending, &mut snapshot.rest);
-            snapshot.written += 1;
+            match self.write_grave(key, &mut snapshot.pending, &mut snapshot.rest) {
+                true => snapshot.written += 1,
+                false => snapshot.expected -= 1,
+            }
         }
     }
 
-    fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
-        if let Some(object) = self.graves.get(key) {
-            put((self.cut, key), Any::of_object(&object), None, out, rest);
+    /// Says whether it is in the snapshot, whose end says how many keys it has.
+    fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) -> bool {
+        let grave = self.graves.get(key);
+        // Another worker may have forgotten one that all had heard of, and have
+        // the key as another type, which says nothing of that in its files.
+        let grave = grave.filter(|object| !is_over(object, self.cut_horizon));
+        if let Some(object) = &grave {
+            let value = (Any::of_object(object), object.gone(self.cut_horizon));
+            put((self.cut, key), value, None, out, rest);
         }
         self.graves.put_parity(key, self.parity);
+        grave.is_some()
     }
 
     /// Whether a walk has still to come here.
@@ -201,29 +220,31 @@ impl Db {
         let (keys, next) = self.graves.keys_from(&from, count);
         sink.spend(COLLECT);
         self.graves.walk = next;
-        let mut written = 0;
+        let (mut done, mut left_out) = (0, 0);
         for key in keys {
             sink.spend(LOOK);
             if self.graves.parity_of(&key) == Some(self.parity) {
                 continue;
             }
             // One at least, or there would be no end.
-            if written > 0 && sink.left == 0 {
+            if done > 0 && sink.left == 0 {
                 self.graves.walk = Some(Box::from(&*key));
                 break;
             }
-            written += 1;
+            done += 1;
             match &mut sink.out {
                 Some(out) => {
                     let before = out.len();
-                    self.write_grave(&key, out, &mut sink.rest);
+                    let is_written = self.write_grave(&key, out, &mut sink.rest);
+                    left_out += u64::from(!is_written);
                     let bytes = out.len() - before;
                     sink.spend(bytes);
                 }
                 None => self.graves.put_parity(&key, self.parity),
             }
         }
-        sink.written += written;
+        sink.written += done - left_out;
+        sink.left_out += left_out;
     }
 
     /// Walks over the next few records. Where the budget ends it among them,
@@ -279,6 +300,7 @@ impl Shard {
         for db in &mut self.dbs {
             db.parity ^= PARITY;
             db.cut = db.number;
+            db.cut_horizon = self.env.horizon;
             db.walk = (db.len() > 0).then_some(0);
             db.graves.walk = (db.graves.len() > 0).then(Box::default);
         }
@@ -317,15 +339,16 @@ impl Shard {
             entries: std::mem::take(&mut self.env.entries),
             left,
             written: 0,
+            left_out: 0,
         };
         let mut more = true;
         while more && sink.left > 0 {
             more = self.walk_on(&mut sink);
         }
-        let (written, entries) = (sink.written, sink.entries);
-        self.env.entries = entries;
+        self.env.entries = sink.entries;
         self.env.snapshot.rest = sink.rest;
-        self.env.snapshot.written += written;
+        self.env.snapshot.written += sink.written;
+        self.env.snapshot.expected -= sink.left_out;
         if !more {
             self.env.snapshot.capturing = false;
             self.env.snapshot.pending = Vec::new();
@@ -424,6 +447,7 @@ impl Shard {
     pub(super) fn empty(&mut self, db: usize) {
         let mut new = Db::new(db as u8, self.dbs[db].parity);
         new.elsewhere = self.dbs[db].elsewhere.of_nothing();
+        new.by_slot = self.dbs[db].by_slot.of_nothing();
         let old = std::mem::replace(&mut self.dbs[db], new);
         if self.env.snapshot.capturing && old.is_walked() {
             self.env.snapshot.frozen.push(old);

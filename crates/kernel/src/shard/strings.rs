@@ -1,8 +1,9 @@
 //! Strings at replicated keys: written whole, counted, or given a deadline.
 
 use super::Shard;
-use super::lattice::{Keyed, NOT_YET};
+use super::lattice::{Keyed, NOT_YET, is_small};
 use super::types::{ExpirySetting, Key, NewValue};
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::ValueError;
 use rufous_datatype::algebra::Algebra;
@@ -191,7 +192,12 @@ impl Shard {
         let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
             object.encode_deadline(deadline, writer, ops)
         };
-        match self.write_replica(db, key, (keyed, tag), now, encode) {
+        let logged = self.journal().len();
+        let done = self.write_replica(db, key, (keyed, tag), now, encode);
+        if planted::is(Planted::DeadlineNotLogged) && !is_small(tag) {
+            self.journal().truncate(logged);
+        }
+        match done {
             Some(Ok(())) => true,
             Some(Err(refused)) => {
                 self.refuse(key, refused);

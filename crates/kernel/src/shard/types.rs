@@ -245,7 +245,7 @@ pub enum OwnedValue {
 
 impl OwnedValue {
     /// Whether replicas of it all take writes.
-    pub(super) fn is_replicated(&self) -> bool {
+    pub(crate) fn is_replicated(&self) -> bool {
         matches!(self, OwnedValue::Object(object) if object.is_replicated())
     }
 
@@ -316,14 +316,17 @@ pub struct Memory {
     /// Replicated values that show nothing, until everybody knows of it.
     pub graves: usize,
     pub grave_bytes: usize,
+    /// What a start holds back until it knows all files.
+    pub held_bytes: usize,
 }
 
 impl Memory {
     pub fn total(&self) -> usize {
-        self.index_bytes + self.arena_bytes + self.big_bytes + self.expiry_bytes + self.grave_bytes
+        let values = self.index_bytes + self.arena_bytes + self.big_bytes + self.expiry_bytes;
+        values + self.grave_bytes + self.held_bytes
     }
 
-    pub(super) fn add(&mut self, other: Memory) {
+    pub fn add(&mut self, other: Memory) {
         self.keys += other.keys;
         self.index_bytes += other.index_bytes;
         self.arena_bytes += other.arena_bytes;
@@ -332,6 +335,7 @@ impl Memory {
         self.expiry_bytes += other.expiry_bytes;
         self.graves += other.graves;
         self.grave_bytes += other.grave_bytes;
+        self.held_bytes += other.held_bytes;
     }
 }
 

@@ -194,6 +194,7 @@ impl Db {
         parts.write(self.arena.get_mut(handle));
         self.index.insert(key.hash, handle);
         self.elsewhere.add(key.bytes);
+        self.count_in_slot(key.bytes);
         if self.graves.len() > 0 {
             self.graves.take(key.bytes);
         }

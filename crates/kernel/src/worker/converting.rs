@@ -35,6 +35,8 @@ use std::sync::Arc;
 const MOST_KEYS: u64 = 1_000_000;
 /// Bytes of their values, and of their names.
 const MOST_BYTES: u64 = 256 << 20;
+/// Why none is converted that other nodes may have.
+const SHARED: &str = "other nodes of the cluster have them, too";
 /// Keys that a walk takes at once.
 const KEYS: usize = 1024;
 
@@ -180,6 +182,7 @@ impl<P: Program> Worker<P> {
             return found;
         }
         let equal = equal || workers == 1;
+        let is_shared = self.shares_lattices();
         for db in 0..DATABASES {
             let mut look = |item: Item<'_>| {
                 let between = (old.lattice(item.key), table.lattice(item.key));
@@ -187,6 +190,9 @@ impl<P: Program> Worker<P> {
                     return;
                 }
                 found.count(&item, between.0.is_some());
+                if is_shared {
+                    found.unfit(item.key, SHARED);
+                }
                 // Each key once, and as what it is.
                 let counts = match between.0 {
                     Some(_) => equal && self.placement.is_primary(item.key),
@@ -204,6 +210,9 @@ impl<P: Program> Worker<P> {
                 if reshapes((old.lattice(key), table.lattice(key)), workers) {
                     found.keys += 1;
                     found.is_shared = true;
+                    if is_shared {
+                        found.unfit(key, SHARED);
+                    }
                 }
                 false
             });

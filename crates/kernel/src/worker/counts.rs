@@ -11,7 +11,7 @@ use super::{Completions, Worker};
 use crate::durable::Note;
 use crate::placement::Placement;
 use crate::program::Program;
-use crate::shard::{Held, bring_back};
+use crate::shard::{Held, Memory, bring_back};
 use rufous_base::Now;
 use rufous_lattice::Stamp;
 use std::sync::Arc;
@@ -25,11 +25,20 @@ impl<P: Program> Worker<P> {
         completions: &mut impl Completions,
     ) {
         // Where nothing was forgotten, nothing was held.
-        let Some(held) = held.filter(|held| held.horizon() > 0) else {
+        let Some(held) = held.filter(|held| !held.says_nothing()) else {
             return;
         };
         let held = Arc::<Held>::from(held);
         self.tell_all(now, || Note::Held(Arc::clone(&held)), completions);
+    }
+
+    /// What its shard takes, and what it holds for the start: of what several
+    /// workers know, that which it has told them.
+    pub fn memory(&self) -> Memory {
+        let mut memory = self.shard.memory();
+        let own = self.durable.counts.iter().filter(|(of, _)| *of == self.id);
+        memory.held_bytes += own.map(|(_, held)| held.bytes()).sum::<usize>();
+        memory
     }
 
     /// Whether what is held can be brought back now: all that the others have is
@@ -53,6 +62,7 @@ impl<P: Program> Worker<P> {
     ) {
         drop(self.shard.take_held());
         let files = std::mem::take(&mut self.durable.counts);
+        let files: Vec<_> = files.into_iter().map(|(_, held)| held).collect();
         let placement = &self.placement;
         let count = bring_back(&mut self.shard, &files, |key| is_here(placement, key), now);
         self.lattice.counts_held += count;

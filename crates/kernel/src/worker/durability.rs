@@ -14,7 +14,6 @@
 use super::loading::{Heard, Stage};
 use super::saving::Snapshotting;
 use super::{Completions, Message, Worker};
-use crate::batch::Batch;
 use crate::durable::file::salt;
 use crate::durable::keeper::{Keeper, Schedule};
 use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
@@ -23,7 +22,7 @@ use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
 use crate::shard::Held;
 use rufous_base::disk::{DiskDone, DiskRequest};
-use rufous_base::{Now, Output, WorkerId};
+use rufous_base::{Now, WorkerId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -57,20 +56,20 @@ pub struct Durability {
     /// The worker is ready but for its log.
     pub(super) ready: bool,
     /// What a start holds back of all partitions.
-    pub(super) counts: Vec<Arc<Held>>,
+    pub(super) counts: Vec<(WorkerId, Arc<Held>)>,
     /// Senders that had no more keys before this worker could take note.
     pub(super) early_ends: usize,
     pub(super) log: Option<LogWriter>,
     /// Frames of earlier logs, from before logging was switched off: positions
     /// never go down.
-    base: u64,
+    pub(super) base: u64,
     /// What has to be committed for all that replies may have told of.
-    told: u64,
+    pub(super) told: u64,
     /// Rises with every start of the node.
     pub(super) run: u64,
     next_txn: u64,
     /// Messages that wait until the log has committed this much.
-    held: VecDeque<(u64, WorkerId, Message)>,
+    pub(super) held: VecDeque<(u64, WorkerId, Message)>,
     pub(super) requests: Vec<DiskRequest>,
     pub(super) events: Vec<Event>,
     pub(super) snapshot: Option<Snapshotting>,
@@ -186,7 +185,7 @@ impl<P: Program> Worker<P> {
         }
         if !settings.log && self.durable.logs() {
             self.end_frame();
-            self.shard.set_journaling(false);
+            self.shard.set_journaling(self.chains.is_some());
             self.durable.closing = true;
         }
         if let Some(keeper) = &mut self.durable.keeper {
@@ -224,41 +223,6 @@ impl<P: Program> Worker<P> {
         self.shard.set_journaling(true);
     }
 
-    /// What has to be committed for everything that happened so far.
-    fn position(&self) -> u64 {
-        let open = !self.durable.closing && self.shard.journal_tells();
-        match &self.durable.log {
-            Some(log) if open => self.durable.base + log.appended() + 1,
-            _ => self.durable.told,
-        }
-    }
-
-    fn committed(&self) -> u64 {
-        let log = self.durable.log.as_ref();
-        self.durable.base + log.map_or(0, LogWriter::committed)
-    }
-
-    /// Sends it once the log has committed what happened so far; `to` may be
-    /// this worker. While the log cannot be written, what only tells of data
-    /// goes at once, and what says that something is committed waits.
-    pub(super) fn send_committed(
-        &mut self,
-        now: Now,
-        to: WorkerId,
-        message: Message,
-        completions: &mut impl Completions,
-    ) {
-        let position = self.position();
-        let waits = matches!(message, Message::Committed { .. }) || !self.is_in_trouble();
-        if waits && self.committed() < position {
-            self.durable.held.push_back((position, to, message));
-        } else if to == self.id {
-            self.take(now, to, message, completions);
-        } else {
-            self.send(to, message);
-        }
-    }
-
     /// Ends the open frame where it has become long. Call it between commands.
     pub fn end_long_frame(&mut self) {
         if self.shard.journal().len() > FRAME_BYTES {
@@ -266,29 +230,27 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Likewise, of what tells of data and is for another worker.
-    pub(super) fn send_gated(&mut self, to: WorkerId, message: Message) {
-        let position = self.position();
-        if !self.is_in_trouble() && self.committed() < position {
-            self.durable.held.push_back((position, to, message));
-        } else {
-            self.send(to, message);
-        }
-    }
-
     pub(super) fn end_frame(&mut self) {
-        let tells = self.shard.journal_tells();
-        let journal = self.shard.journal();
-        if journal.is_empty() {
+        if self.shard.journal().is_empty() {
             return;
         }
-        if let Some(log) = &mut self.durable.log
-            && !self.durable.closing
-        {
-            let seq = log.append(journal);
-            if tells {
-                self.durable.told = self.durable.base + seq + 1;
+        let tells = self.shard.journal_tells();
+        self.append_to_chains();
+        let journal = self.shard.journal();
+        let durable = &mut self.durable;
+        let frame = match &mut durable.log {
+            Some(log) if !durable.closing => durable.base + log.append(journal) + 1,
+            Some(log) => durable.base + log.appended(),
+            None => {
+                durable.base += u64::from(self.chains.is_some());
+                durable.base
             }
+        };
+        if tells && (durable.log.is_some() && !durable.closing || self.chains.is_some()) {
+            durable.told = frame;
+        }
+        if let Some(chains) = &mut self.chains {
+            chains.end_frame(frame);
         }
         self.shard.empty_journal();
         let journal = self.shard.journal();
@@ -302,7 +264,11 @@ impl<P: Program> Worker<P> {
     pub fn end_turn(&mut self, now: Now) -> Option<u64> {
         self.end_frame();
         self.replicate(now);
-        let log = self.durable.log.as_mut()?;
+        let Some(log) = &mut self.durable.log else {
+            self.send_to_others();
+            let told = self.durable.told;
+            return (self.committed() < told).then_some(told);
+        };
         if self.durable.closing {
             log.close();
         }
@@ -312,7 +278,8 @@ impl<P: Program> Worker<P> {
             self.durable.base += log.appended();
             self.durable.log = None;
             self.durable.closing = false;
-            return None;
+            let told = self.durable.told;
+            return (self.committed() < told).then_some(told);
         }
         let told = self.durable.told;
         // In trouble reads go on, and writes are refused; but not what was written
@@ -334,15 +301,12 @@ impl<P: Program> Worker<P> {
         pending > CONGESTED_BYTES && !self.is_in_trouble()
     }
 
-    /// Gates up to this have been passed.
-    pub fn passed(&self) -> u64 {
-        self.committed()
-    }
-
     /// When [`Worker::end_turn`] is to be called at the latest.
     pub fn durability_wake_us(&self) -> Option<u64> {
         let log = self.durable.log.as_ref().and_then(LogWriter::wake_at_us);
-        log.into_iter().chain(self.replication_wake_us()).min()
+        let chains = self.chains_wake_us();
+        let others = chains.into_iter().chain(self.replication_wake_us());
+        log.into_iter().chain(others).min()
     }
 
     /// Requests to the disk since the last call.
@@ -351,6 +315,7 @@ impl<P: Program> Worker<P> {
     }
 
     pub fn take_durable_events(&mut self) -> Vec<Event> {
+        self.told_of_losses();
         std::mem::take(&mut self.durable.events)
     }
 
@@ -387,71 +352,14 @@ impl<P: Program> Worker<P> {
         self.log_moved_on(now, completions);
     }
 
-    /// What waits for the log may wait for long. Whoever would be answered is
-    /// told that nobody knows the outcome; what only tells of data goes now,
-    /// as it would from here on; what says that something is committed waits.
-    fn lose_held(&mut self, now: Now, completions: &mut impl Completions) {
-        let committed = self.committed();
-        for (position, to, message) in std::mem::take(&mut self.durable.held) {
-            let told = match message {
-                message if position <= committed => message,
-                Message::Replies(batch) => Message::Lost(batch),
-                Message::Committed { multi } => {
-                    let message = Message::Committed { multi };
-                    self.durable.held.push_back((position, to, message));
-                    Message::Doubtful { multi }
-                }
-                message => message,
-            };
-            if to == self.id {
-                self.take(now, to, told, completions);
-            } else {
-                self.send(to, told);
-            }
-        }
-    }
-
-    pub(super) fn on_lost(&mut self, batch: &Batch, completions: &mut impl Completions) {
-        let answered = batch.requests.iter().filter(|r| !r.reply.later);
-        answered.for_each(|r| completions.lose(&r.header));
-    }
-
-    /// The client of a command over workers is not answered; its keys stay
-    /// held until it is committed.
-    pub(super) fn on_doubtful(&mut self, multi: u64, completions: &mut impl Completions) {
-        let Some(committing) = self.committing.get(&multi) else {
-            return;
-        };
-        let requests = committing.replies.requests.iter();
-        if committing.origin == self.id {
-            return requests.for_each(|r| completions.lose(&r.header));
-        }
-        let mut lost = Box::<Batch>::default();
-        requests.for_each(|r| lost.push_reply(r.header, Output::default()));
-        self.send(committing.origin, Message::Lost(lost));
-    }
-
     /// Tells everybody who waits for the log how far it is.
     pub(super) fn log_moved_on(&mut self, now: Now, completions: &mut impl Completions) {
+        self.release_envelopes();
         self.note_trouble(now, completions);
         self.send_held(now, completions);
         self.note_sealed(now, completions);
         self.note_saved(now, completions);
         self.note_ready(now, completions);
-    }
-
-    fn send_held(&mut self, now: Now, completions: &mut impl Completions) {
-        let committed = self.committed();
-        while let Some(&(position, ..)) = self.durable.held.front()
-            && position <= committed
-            && let Some((_, to, message)) = self.durable.held.pop_front()
-        {
-            if to == self.id {
-                self.take(now, to, message, completions);
-            } else {
-                self.send(to, message);
-            }
-        }
     }
 
     /// Tells everybody where this log has ceased or begun again to be written.
@@ -474,7 +382,7 @@ impl<P: Program> Worker<P> {
         self.durable.troubles.values().any(|t| !t.lost)
     }
 
-    fn is_in_trouble(&self) -> bool {
+    pub(super) fn is_in_trouble(&self) -> bool {
         self.durable.troubles.contains_key(&self.id)
     }
 

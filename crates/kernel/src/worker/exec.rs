@@ -48,6 +48,8 @@ pub struct HeldExec {
     pub exec: u64,
     /// A watched key was touched: nothing may run.
     pub dirty: bool,
+    /// Some keys are of slots that this node does not answer for: likewise.
+    pub unserved: bool,
     /// It was handed out before, and has what it waited for.
     pub resumed: bool,
     pub(super) multi: Multi,
@@ -136,12 +138,13 @@ impl Execs {
 impl<P: Program> Worker<P> {
     /// Whether nobody holds or awaits anything here.
     pub fn is_free(&self) -> bool {
-        self.locks.is_idle()
+        self.locks.is_idle() && self.chains.is_none()
     }
 
     /// Whether a key is this worker's and nobody holds or awaits it.
-    pub fn is_free_here(&self, db: u8, key: &[u8]) -> bool {
+    pub fn is_free_here(&self, now: Now, db: u8, key: &[u8]) -> bool {
         self.placement.owner(key) == self.id
+            && !self.is_any_unserved(now, [key])
             && (self.locks.is_idle() || !self.locks.blocks(db, key))
     }
 
@@ -261,6 +264,7 @@ impl<P: Program> Worker<P> {
             contexts,
             exec,
             dirty: multi.dirty,
+            unserved: multi.unserved,
             resumed: false,
             multi,
             scratch,

@@ -13,6 +13,8 @@ use std::sync::Arc;
 struct Keys {
     table: Arc<Keyspaces>,
     workers: usize,
+    /// Other nodes may have the same keys.
+    has_nodes: bool,
     placement: Placement,
 }
 
@@ -25,7 +27,7 @@ impl Keying for Keys {
                 true => Tag::Siblings,
                 false => Tag::Register,
             },
-            is_shared: keyspace.spread(self.workers) > 1,
+            is_shared: self.has_nodes || keyspace.spread(self.workers) > 1,
         })
     }
 
@@ -35,7 +37,7 @@ impl Keying for Keys {
     }
 
     fn is_replica(&self, replica: u16) -> bool {
-        usize::from(replica) < self.workers
+        self.has_nodes || usize::from(replica) < self.workers
     }
 
     fn is_elsewhere(&self, key: &[u8]) -> bool {
@@ -45,11 +47,20 @@ impl Keying for Keys {
 }
 
 impl<P: Program> Worker<P> {
-    /// As if there were so many workers: with one nobody is to hear of changes.
-    pub(super) fn keying_of(&self, workers: usize) -> Option<Arc<dyn Keying>> {
+    pub(super) fn keying(&self) -> Option<Arc<dyn Keying>> {
+        self.keying_of(self.placement.workers(), self.lattice.nodes.is_some())
+    }
+
+    /// For copies of keys: nobody is to hear of changes.
+    pub(super) fn keying_of_copies(&self) -> Option<Arc<dyn Keying>> {
+        self.keying_of(1, false)
+    }
+
+    fn keying_of(&self, workers: usize, has_nodes: bool) -> Option<Arc<dyn Keying>> {
         let keys = || Keys {
             table: Arc::clone(&self.lattice.table),
             workers,
+            has_nodes,
             placement: self.placement.clone(),
         };
         let has_lattice = self.placement.has_lattice();

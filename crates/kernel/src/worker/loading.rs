@@ -289,11 +289,14 @@ impl<P: Program> Worker<P> {
                     let shard = staging.as_deref_mut().unwrap_or(&mut self.shard);
                     let table = Arc::clone(shard.replayed_keyspaces());
                     let held = shard.take_held();
+                    let node = shard.node();
                     loading.at += 1;
                     self.durable.events.extend(loaded.map(Event::Loaded));
                     self.tell_table(now, &table, completions);
+                    self.tell_node_of_files(now, node, &table, completions);
                     self.tell_held(now, held, completions);
                     if let Some(staging) = staging {
+                        self.tell_marks(now, &staging, completions);
                         self.move_keys(now, staging, completions);
                     }
                 }
@@ -475,6 +478,7 @@ impl<P: Program> Worker<P> {
 
     pub(super) fn on_serve(&mut self) {
         self.durable.stage = Stage::Serving;
+        self.be_no_node();
         self.durable.changes_at_cut = self.shard.counters().changes;
         self.durable.events.push(Event::Serving);
     }

@@ -3,13 +3,15 @@
 
 use super::loading::Stage;
 use super::{Completions, Worker};
-use crate::durable::{DataFile, Note, ids, manifest};
+use crate::durable::{DataFile, Note, SlotMark, ids, manifest};
 use crate::program::Program;
 use crate::shard::Shard;
 use rufous_base::disk::{DiskOp, DiskRequest, FileInfo, FileName, Lane};
 use rufous_base::limits::DATABASES;
+use rufous_base::slot::worker_of_slot;
 use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Keys that travel to their owners in one message.
 const KEYS_PER_MESSAGE: usize = 1024;
@@ -68,6 +70,26 @@ impl<P: Program> Worker<P> {
         for (owner, keys) in by_owner {
             self.tell(now, owner, Note::Keys(keys), completions);
         }
+    }
+
+    /// Sends what is known of slots to who has them.
+    pub(super) fn tell_marks(
+        &mut self,
+        now: Now,
+        staging: &Shard,
+        completions: &mut impl Completions,
+    ) {
+        if !staging.slot_marks().is_empty() {
+            let marks = Arc::new(staging.slot_marks().clone());
+            self.tell_all(now, || Note::Marks(Arc::clone(&marks)), completions);
+        }
+    }
+
+    pub(super) fn on_marks(&mut self, marks: &BTreeMap<u16, SlotMark>) {
+        let workers = self.placement.workers();
+        let is_own = |slot: u16| worker_of_slot(slot, workers) == self.id;
+        let own = marks.iter().filter(|(slot, _)| is_own(**slot));
+        self.shard.add_marks(own.map(|(slot, mark)| (*slot, *mark)));
     }
 
     pub(super) fn on_keys(&mut self, keys: Vec<(crate::lock::KeyName, crate::shard::Entry)>) {

@@ -67,9 +67,11 @@ impl<P: Program> Worker<P> {
             }
             Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
             Note::Table(table) => self.on_table(&table),
-            Note::Held(held) => self.durable.counts.push(held),
+            Note::Held(held) => self.durable.counts.push((from, held)),
             Note::Exchange(table) => self.on_exchange(&table),
             Note::Exchanged => self.on_exchanged(now, completions),
+            Note::Marks(marks) => self.on_marks(&marks),
+            Note::Node(number) => self.on_node_of_files(number),
             Note::Loaded => self.on_loaded(now, completions),
             Note::Keys(keys) => self.on_keys(keys),
             Note::NoMoreKeys => self.on_no_more_keys(),

@@ -13,6 +13,7 @@ use super::{HeldExec, Worker};
 use crate::batch::Header;
 use crate::lock::KeyName;
 use crate::multi::Gathered;
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::level::Level;
 use crate::replicate::transaction::Transaction;
@@ -28,7 +29,7 @@ impl<P: Program> Worker<P> {
     pub fn open_transaction(&mut self, now: Now, level: Level) -> Transaction {
         let mut copies = self.spare_shard();
         // What is done on copies no other replica hears of.
-        copies.set_keying(self.keying_of(1));
+        copies.set_keying(self.keying_of_copies());
         Transaction::new(level, copies, now)
     }
 
@@ -94,7 +95,8 @@ impl<P: Program> Worker<P> {
         for garbage in transaction.copies.take_garbage() {
             self.shard.drop_later(garbage);
         }
-        out.bytes.get(start) != Some(&b'-')
+        let lost = planted::is(Planted::CommitLosesCommand) && planted::now_and_then();
+        out.bytes.get(start) != Some(&b'-') && !lost
     }
 
     /// For writes that are done on copies and nowhere else: of no worker.
@@ -115,6 +117,9 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) {
+        if planted::is(Planted::StampsApart) {
+            return self.run_now(now, header, args, out);
+        }
         self.resume_transaction(now, stamp);
         self.run_now(now, header, args, out);
         *stamp = self.end_transaction();

@@ -12,18 +12,20 @@
 
 use super::converting::Drains;
 use super::loading::Stage;
+use super::nodes::Nodes;
+use super::unsettled::Unsettled;
 use super::{Completions, Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::Note;
 use crate::durable::effect::Effect;
 use crate::keyspace::Keyspaces;
 use crate::lock::Ticket;
-use crate::multi::{Multi, NodeAction};
+use crate::multi::Multi;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::program::Program;
-use crate::replicate::replicas::{Figures, Outbox, Replicas};
-use crate::shard::{Contexts, Keying, Shard};
+use crate::replicate::replicas::{Figures, Outbox, Replicas, To};
+use crate::shard::{Contexts, Shard};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_datatype::replicated::{Refused, Writer};
@@ -42,6 +44,7 @@ pub(super) struct Lattice {
     /// The next stamp of the transaction that runs.
     open: Option<Stamp>,
     outbox: Outbox,
+    pub(super) unsettled: Unsettled,
     more: bool,
     /// Whether strings of any keyspace have causal order.
     pub(super) keeps_siblings: bool,
@@ -50,6 +53,8 @@ pub(super) struct Lattice {
     pub(super) contexts: Contexts,
     /// While a command runs with those of gathered keys.
     pub(super) own_contexts: Option<Contexts>,
+    /// Where the node is in a cluster.
+    pub(super) nodes: Option<Box<Nodes>>,
 }
 
 impl Lattice {
@@ -60,11 +65,13 @@ impl Lattice {
             drains: Drains::default(),
             open: None,
             outbox: Vec::new(),
+            unsettled: Unsettled::default(),
             more: false,
             keeps_siblings: false,
             counts_held: 0,
             contexts: Contexts::default(),
             own_contexts: None,
+            nodes: None,
         }
     }
 }
@@ -80,6 +87,7 @@ impl<P: Program> Worker<P> {
             contexts: self.lattice.contexts.len() as u64,
             contexts_bytes: self.lattice.contexts.bytes() as u64,
             counts_held: self.lattice.counts_held,
+            epochs_waited: self.lattice.unsettled.epochs,
             concurrent_writes: self.shard.counters().concurrent_writes,
             converted_keys: self.lattice.drains.converted,
             exchanging: u64::from(self.lattice.drains.is_under_way()),
@@ -123,6 +131,9 @@ impl<P: Program> Worker<P> {
 
     fn adopt_table(&mut self, table: &Arc<Keyspaces>) {
         self.lattice.table = Arc::clone(table);
+        if let Some(nodes) = &mut self.lattice.nodes {
+            nodes.set_table(table.sum());
+        }
         let mut lattices = table.iter().filter(|keyspace| keyspace.is_lattice());
         self.lattice.keeps_siblings = lattices.any(|keyspace| keyspace.level.keeps_siblings());
         if !self.lattice.keeps_siblings {
@@ -135,10 +146,6 @@ impl<P: Program> Worker<P> {
         self.shard.set_keying(keying);
     }
 
-    pub(super) fn keying(&self) -> Option<Arc<dyn Keying>> {
-        self.keying_of(self.placement.workers())
-    }
-
     /// A snapshot begins with the table, and what was forgotten.
     pub(super) fn head_effects(&self) -> Vec<u8> {
         let (mut bytes, mut out) = (Vec::new(), Vec::new());
@@ -147,6 +154,7 @@ impl<P: Program> Worker<P> {
             Effect::Keyspaces { bytes: &bytes }.encode(&mut out);
         }
         self.shard.horizon_effect(&mut out);
+        self.shard.mark_effects(&mut out);
         out
     }
 }
@@ -250,18 +258,6 @@ impl<P: Program> Worker<P> {
         };
         self.lattice.replicas.observe(stamp);
     }
-
-    /// Why a command on whole databases cannot be run.
-    pub fn refuses_action(&self, action: NodeAction) -> Option<String> {
-        if !matches!(action, NodeAction::SwapDb(..)) {
-            return None;
-        }
-        let mut lattices = self.lattice.table.iter().filter(|k| k.is_lattice());
-        let why = "updates of the databases' keys are on their way between replicas";
-        let instead = "drop the lattice keyspaces first, of all prefixes, or copy the keys";
-        let first = lattices.next()?;
-        Some(not_coordination_free(why, &first.name, instead))
-    }
 }
 
 /// Replication.
@@ -271,31 +267,50 @@ impl<P: Program> Worker<P> {
         if !self.placement.has_lattice() || !self.is_connected() {
             return;
         }
+        if self.keeps_changes() {
+            self.lattice.more = false;
+            return;
+        }
+        self.poll_nodes(now);
         let (locks, lattice) = (&self.locks, &mut self.lattice);
         // While a drain is under way, nothing of what is held changes.
-        let is_held = !locks.is_idle() && !lattice.drains.is_open();
-        let held = |db: u8, key: &[u8]| is_held && locks.blocks(db, key);
+        let any = !lattice.unsettled.is_idle() && !lattice.drains.is_open();
+        let unsettled = |db: u8, key: &[u8]| any && locks.blocks(db, key);
         lattice.more = lattice.replicas.poll(
             now,
             self.placement.gossip_us(),
             (&mut self.shard, &self.placement),
-            &held,
+            &unsettled,
             &mut lattice.outbox,
         );
-        self.shard.tell_horizon();
-        let mut outbox = std::mem::take(&mut self.lattice.outbox);
-        for (to, bytes) in outbox.drain(..) {
-            self.send_gated(to, Message::Replicate(bytes));
+        if lattice.replicas.shows_unsettled() {
+            lattice.unsettled.keep(&mut lattice.outbox);
         }
-        self.lattice.outbox = outbox;
+        self.shard.tell_horizon();
+        let outbox = std::mem::take(&mut self.lattice.outbox);
+        self.lattice.outbox = self.send_changes(outbox);
+        self.release_to_nodes();
         // What was sent just now was the last that the exchange waited for.
         self.lattice.more |= self.has_exchanged();
         self.note_drained();
     }
 
+    /// Returns the outbox, empty.
+    pub(super) fn send_changes(&mut self, mut outbox: Outbox) -> Outbox {
+        for (to, bytes) in outbox.drain(..) {
+            match to {
+                To::Worker(to) => self.send_gated(to, Message::Replicate(bytes)),
+                To::Nodes { is_report } => self.tell_nodes(bytes, is_report),
+            }
+        }
+        outbox
+    }
+
     /// Whether the others can be heard.
     fn is_connected(&self) -> bool {
-        self.is_serving() || matches!(self.durable.stage, Stage::Exchanging { .. })
+        let is_named = |nodes: &Nodes| nodes.is_named();
+        let is_named = self.lattice.nodes.as_deref().is_none_or(is_named);
+        self.is_serving() && is_named || matches!(self.durable.stage, Stage::Exchanging { .. })
     }
 
     /// When replication goes on at the latest.
@@ -303,28 +318,47 @@ impl<P: Program> Worker<P> {
         if !self.placement.has_lattice() || !self.is_connected() {
             return None;
         }
+        // What it waits for comes as a message.
+        if self.lattice.unsettled.waits() {
+            return None;
+        }
         if self.lattice.more || self.has_drained() {
             return Some(0);
         }
-        self.lattice.replicas.wake_us(self.placement.gossip_us())
+        let nodes = self.lattice.nodes.as_ref();
+        let nodes = nodes.and_then(|nodes| nodes.wake_us());
+        let own = self.lattice.replicas.wake_us(self.placement.gossip_us());
+        own.into_iter().chain(nodes).min()
     }
 
     pub(super) fn on_replicate(&mut self, now: Now, bytes: Arc<[u8]>) {
+        let Some(bytes) = self.of_this_number(bytes) else {
+            return;
+        };
         let lattice = &mut self.lattice;
         let Some(bytes) = lattice.drains.keep_early(bytes) else {
             return;
         };
-        let done = lattice.replicas.receive(now, &mut self.shard, bytes);
+        let done = lattice
+            .replicas
+            .receive(now, (&mut self.shard, &self.placement), bytes);
         self.shard.tell_horizon();
         debug_assert!(done.is_ok(), "workers of a node send what they mean");
     }
 
     /// Empties a database, as every other worker does.
     pub(super) fn flush(&mut self, now: Now, db: usize) {
-        self.shard.flush(db);
+        match &self.chains {
+            None => self.shard.flush(db),
+            // Nobody else has any of it, and nobody is to have.
+            Some(chains) if chains.is_alone && !self.shard.walks_slots() => self.shard.flush(db),
+            Some(_) => self.shard.flush_own(db, now),
+        }
         let lattice = &mut self.lattice;
         lattice.replicas.flushed(db, &mut self.shard);
-        let done = lattice.replicas.release(now, &mut self.shard);
+        let done = lattice
+            .replicas
+            .release(now, (&mut self.shard, &self.placement));
         self.shard.tell_horizon();
         debug_assert!(done.is_ok(), "workers of a node send what they mean");
     }
@@ -434,7 +468,7 @@ impl<P: Program> Worker<P> {
 }
 
 /// What a command is refused with that would need all replicas together.
-fn not_coordination_free(why: &str, keyspace: &str, instead: &str) -> String {
+pub(super) fn not_coordination_free(why: &str, keyspace: &str, instead: &str) -> String {
     format!(
         "cannot be coordination-free: {why}. \
          Keyspace '{keyspace}' is of regime lattice; {instead}"

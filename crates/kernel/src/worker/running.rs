@@ -83,12 +83,21 @@ impl<P: Program> Worker<P> {
         named: impl FnOnce(&Args<'_>) -> Vec<KeyName>,
         out: &mut Output,
     ) -> bool {
+        let mut named = Some(named);
+        let mut names = |args: &Args<'_>| named.take().map_or_else(Vec::new, |named| named(args));
+        if let Some(waits) = self.holds_back(now, header, &mut args, (origin, &mut names), out) {
+            return waits;
+        }
         if !self.may_run(now, header, out) {
+            let is_full = self.refuses_writes().is_none();
+            if is_full && planted::is(Planted::RefusedAndDone) && planted::now_and_then() {
+                self.run(now, header, args, &mut Output::default());
+            }
             return false;
         }
         let start = out.mark();
         if let Some(wait) = self.run(now, header, args.reborrow(), out) {
-            let named = named(&args);
+            let named = names(&args);
             self.begin_wait(now, header, args, &wait, (origin, named), (out, start));
             return true;
         }

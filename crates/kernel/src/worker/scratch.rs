@@ -44,6 +44,13 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
             {
                 continue;
             }
+            Some(Some(_))
+                if planted::is(Planted::DroppedReplicaEffect)
+                    && after.is_some_and(|entry| entry.value.is_replicated())
+                    && planted::now_and_then() =>
+            {
+                continue;
+            }
             Some(Some(effects)) => Change::Effects(effects),
             None => continue,
         };

@@ -28,6 +28,8 @@ pub struct Hold {
     pub findings: Findings,
     /// What writes to it here must be stamped above.
     pub promised: u64,
+    /// Some keys are of slots that this node does not answer for.
+    pub unserved: bool,
 }
 
 /// A worker's part in a command that has run: actions first, then writes.
@@ -169,6 +171,7 @@ impl<P: Program> Worker<P> {
                 dirty,
                 findings: Findings::default(),
                 promised,
+                unserved: false,
                 gathered: Vec::new(),
             };
         }
@@ -180,6 +183,7 @@ impl<P: Program> Worker<P> {
             (None, Some(Scope::Keys(keys))) => keys,
             (None, _) => &[],
         };
+        let unserved = self.is_any_unserved(now, keys.iter().map(|(_, key)| &**key));
         let mut gathered = gather(&mut self.shard, self.id, keys, now);
         self.add_contexts(client, &mut gathered);
         Hold {
@@ -187,6 +191,7 @@ impl<P: Program> Worker<P> {
             dirty,
             findings: findings.unwrap_or_default(),
             promised,
+            unserved,
         }
     }
 
@@ -206,10 +211,12 @@ impl<P: Program> Worker<P> {
         multi.held.push((from, ticket));
         multi.gathered.extend(hold.gathered);
         multi.dirty |= hold.dirty;
+        multi.unserved |= hold.unserved;
         multi.findings.add(hold.findings);
         self.was_promised(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
+            && let Some(multi) = self.all_served(now, multi, completions)
             && let Some(multi) = self.not_stale(now, multi, completions)
         {
             match multi.exec {
@@ -343,7 +350,7 @@ impl<P: Program> Worker<P> {
 
     /// Who has something to log, in order.
     fn writers(&self, held: &[(WorkerId, Ticket)], writes: &Writes, whole: bool) -> Vec<WorkerId> {
-        if !self.durable.logs() {
+        if !self.commits() {
             return Vec::new();
         }
         if !whole {
@@ -409,6 +416,7 @@ impl<P: Program> Worker<P> {
                 Some(multi)
             }
             Finish::Hold { multi, piece } => {
+                self.lattice.unsettled.begin(ticket);
                 let journal = self.shard.journal();
                 let effects = journal.split_off(start);
                 entry::put_piece(journal, piece.txn, &piece.participants, &effects);
@@ -453,6 +461,7 @@ impl<P: Program> Worker<P> {
     /// All parts of a command are committed: what follows from it may be logged.
     pub(super) fn on_unlock(&mut self, now: Now, ticket: Ticket, txn: TxnId) {
         entry::put_done(self.shard.journal(), txn);
+        self.settle_hold(ticket);
         self.end_hold(now, ticket);
     }
 }

@@ -151,6 +151,10 @@ impl<P: Program> Worker<P> {
                 let Some(batch) = self.sent_on(now, (ticket, origin), batch) else {
                     return;
                 };
+                let served = self.still_served(now, (ticket, origin), batch, completions);
+                let Some(batch) = served else {
+                    return;
+                };
                 let batch = self.run_parked(now, ticket, batch, origin);
                 self.let_go(now, ticket);
                 self.answer(now, origin, batch, completions);

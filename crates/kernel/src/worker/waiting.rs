@@ -224,7 +224,7 @@ impl<P: Program> Worker<P> {
         });
     }
 
-    fn remove_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
+    pub(super) fn remove_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
         let waiter = self.waits.queues.remove(id)?;
         for (db, bytes) in &waiter.keys {
             let key = self.shard.key(bytes);
@@ -240,19 +240,6 @@ impl<P: Program> Worker<P> {
         } else {
             note.claim.take();
             self.forget_at_owners(&note);
-        }
-    }
-
-    /// Tells the workers of clients of waits that began or were served.
-    pub(super) fn tell_clients(&mut self, now: Now, completions: &mut impl Completions) {
-        while let Some((to, told)) = self.waits.told.pop_front() {
-            match told {
-                Told::Served(batch) => self.answer(now, to, batch, completions),
-                Told::Waits(note) if to == self.id => self.on_waits(*note, completions),
-                Told::Waits(note) => {
-                    self.send_committed(now, to, Message::Waits(note), completions);
-                }
-            }
         }
     }
 

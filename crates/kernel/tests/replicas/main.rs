@@ -7,6 +7,7 @@
 mod convert;
 mod counts;
 mod disk;
+mod holds;
 mod world;
 
 use rufous_base::WorkerId;

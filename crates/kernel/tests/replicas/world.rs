@@ -35,7 +35,9 @@ pub(crate) const APPEND: u16 = 6;
 /// Adds the first argument to the set after it, or removes it.
 pub(crate) const SADD: u16 = 7;
 pub(crate) const SREM: u16 = 8;
-const COMMANDS: usize = 9;
+/// Adds the first argument to the sketch after it.
+pub(crate) const PFADD: u16 = 9;
+const COMMANDS: usize = 10;
 
 pub(crate) struct TestProgram;
 
@@ -82,6 +84,11 @@ impl Program for TestProgram {
                 let done = shard.update::<Set, _>(db, key, now, |set| set.apply(&op));
                 done.expect("nothing but sets is there");
             }
+            PFADD => {
+                let (key, element) = (shard.key(args.get(2)), args.get(1));
+                let done = shard.add_to_sketch(db, key, [element].into_iter(), now);
+                done.expect("a lattice key");
+            }
             APPEND => {
                 let key = shard.key(args.get(2));
                 shard.append(db, key, args.get(1), now);
@@ -102,6 +109,11 @@ impl Program for TestProgram {
 
     fn may_grow(command: u16) -> bool {
         command == SET || command == ADD
+    }
+
+    fn refuse_slot(why: &str, _resp3: bool, out: &mut Output) {
+        out.bytes
+            .extend_from_slice(format!("-{why}\r\n").as_bytes());
     }
 
     fn refuse_growth(_: bool, _: &mut Output) {
@@ -143,6 +155,10 @@ pub(crate) struct World {
     asked: u32,
     /// Now and then a turn takes all messages that are there.
     together: bool,
+    /// The most that starts have held back, in bytes.
+    pub(crate) most_held: usize,
+    /// Its disk does nothing.
+    pub(crate) stalled: Option<usize>,
     pub(crate) now: Now,
     pub(crate) rng: Rng,
 }
@@ -157,6 +173,8 @@ impl World {
             replies: Replies::new(),
             asked: 0,
             together: false,
+            most_held: 0,
+            stalled: None,
             now: Now {
                 mono_us: 1_000_000,
                 unix_us: 1_700_000_000_000_000,
@@ -193,8 +211,11 @@ impl World {
         // From here on turns go on until it serves.
         self.together = true;
         for _ in 0..10_000 {
+            let held = self.workers.iter().map(|w| w.memory().held_bytes).sum();
+            self.most_held = self.most_held.max(held);
             if self.workers.iter().all(Worker::is_serving) {
                 self.together = false;
+                assert_eq!(held, 0, "what a start held is dropped at its end");
                 return;
             }
             (0..workers).for_each(|w| self.end_turn(w));
@@ -267,6 +288,7 @@ impl World {
             resp3: false,
             no_touch: false,
             quiet: false,
+            door: rufous_kernel::batch::Door::default(),
             key: 2,
             hash: self.workers[0].shard.key(key).hash,
         }
@@ -299,6 +321,10 @@ impl World {
         header.seq
     }
 
+    pub(crate) fn is_answered(&self, seq: u32) -> bool {
+        self.replies[&seq].is_some()
+    }
+
     pub(crate) fn reply(&self, seq: u32) -> Vec<u8> {
         self.replies[&seq].clone().expect("it was answered")
     }
@@ -323,7 +349,7 @@ impl World {
         let mut busy: Vec<_> = wires
             .filter(|&(from, to)| !self.wires[from][to].is_empty())
             .collect();
-        let disks = (0..n).filter(|&w| !self.disks[w].is_empty());
+        let disks = (0..n).filter(|&w| !self.disks[w].is_empty() && self.stalled != Some(w));
         busy.extend(disks.map(|w| (n, w)));
         if busy.is_empty() {
             return false;

@@ -33,6 +33,22 @@ fn waiters_are_served_in_order_and_at_once() {
     }
 }
 
+/// What is pushed and a pop behind it come in one message.
+#[test]
+fn who_waited_is_answered_before_who_comes_behind() {
+    let mut world = World::new(2, 3, 1);
+    let key = world.key_of(1, 0);
+    world.submit((0, 0), POP, &[FOREVER, &key]);
+    world.run_to_quiet();
+    let both = [7u64.to_le_bytes(), 8u64.to_le_bytes()].concat();
+    world.submit((0, 1), PUSH, &[&key, &both]);
+    world.submit((0, 2), POP, &[FOREVER, &key]);
+    world.run_to_quiet();
+    let replies = [0, 2].map(|c| world.reply((0, c)));
+    assert_eq!(replies, [Some(7), Some(8)]);
+    assert_eq!(world.answered, [(0, 0), (0, 1), (0, 2)]);
+}
+
 #[test]
 fn keys_of_several_workers_serve_a_wait_once() {
     let mut world = World::new(3, 3, 2);

@@ -124,6 +124,11 @@ impl Program for Lists {
         unreachable!("there is no log here");
     }
 
+    fn refuse_slot(why: &str, _resp3: bool, out: &mut Output) {
+        out.bytes
+            .extend_from_slice(format!("-{why}\r\n").as_bytes());
+    }
+
     fn refuse_growth(_: bool, _: &mut Output) {
         unreachable!("there is no limit here");
     }
@@ -279,6 +284,7 @@ impl World {
             resp3: false,
             no_touch: false,
             quiet: false,
+            door: rufous_kernel::batch::Door::default(),
             key: keys[0] as u8,
             hash: worker.shard.key(args[keys[0] as usize - 1]).hash,
         };

@@ -118,7 +118,9 @@ impl SnapshotPass {
                         | Effect::Put { .. }
                         | Effect::More { .. }
                         | Effect::Keyspaces { .. }
-                        | Effect::Horizon { .. }),
+                        | Effect::Horizon { .. }
+                        | Effect::Slot { .. }
+                        | Effect::Node { .. }),
                     )) if !self.ended => {
                         // The rest of a large value belongs to a key that was counted.
                         let is_key = matches!(effect, Effect::Set { .. } | Effect::Put { .. });

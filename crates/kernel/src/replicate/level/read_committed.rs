@@ -4,6 +4,7 @@
 //! of them in one step, and under one stamp.
 
 use super::{Spec, read_uncommitted};
+use crate::planted::{self, Planted};
 
 pub const LEVEL: Spec = Spec {
     name: "read-committed",
@@ -14,5 +15,6 @@ pub const LEVEL: Spec = Spec {
 /// Whether a command is for the transaction's eyes only; `is_own`: it names
 /// what the transaction has a copy of.
 pub(crate) fn waits(writes: bool, is_own: bool) -> bool {
-    writes || is_own
+    let at_once = planted::is(Planted::DoneAtOnce) && planted::now_and_then();
+    (writes || is_own) && !at_once
 }

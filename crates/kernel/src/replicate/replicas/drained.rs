@@ -4,7 +4,6 @@
 use super::{Fresh, Replicas};
 use crate::replicate::changeset::Changeset;
 use rufous_base::Now;
-use std::collections::VecDeque;
 
 impl Replicas {
     /// Has what is here sent, or a report that there is nothing.
@@ -35,7 +34,7 @@ impl Replicas {
 
     /// Whether every other worker has sent what it had when it started.
     pub fn has_heard_all(&self) -> bool {
-        self.heard.least() > 0
+        self.heard.least_here() > 0
     }
 
     /// Whether nothing that has changed here is left to be sent; it may be on
@@ -44,8 +43,8 @@ impl Replicas {
         self.epoch.is_none() && self.fresh.is_none() && changes.is_empty()
     }
 
-    /// Whether no message of another worker waits here.
+    /// Whether no message of another worker of this node waits here.
     pub fn has_merged_all(&self) -> bool {
-        self.inbox.iter().all(VecDeque::is_empty)
+        !self.inbox.keys().any(|&from| self.heard.is_here(from))
     }
 }

@@ -1,16 +1,21 @@
 //! Tests of the whole shard.
 
+mod by_slot;
 mod collections;
 mod converted;
+mod counts;
+mod files;
+mod gone;
 mod guarantees;
 mod journal;
 mod lattice;
 mod members;
 mod model;
 mod recent;
-mod replicas;
+pub(super) mod replicas;
 mod single;
 mod sketches;
+mod slots;
 mod snapshot;
 mod texts;
 mod turn;

@@ -153,8 +153,12 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new(seed: u64) -> Self {
+        let mut shard = Shard::new(seed);
+        if seed.is_multiple_of(2) {
+            shard.count_slots();
+        }
         Self {
-            shard: Shard::new(seed),
+            shard,
             model: vec![BTreeMap::new(); DBS],
             db: 0,
             now_ms: START_MS,

@@ -3,7 +3,7 @@
 //! instant each shows what a plain model of what it has heard says.
 
 use crate::durable::effect::Effect;
-use crate::shard::{Key, Keyed, Keying, Shard};
+use crate::shard::{Held, Key, Keyed, Keying, Shard, bring_back};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_datatype::object::Tag;
@@ -17,7 +17,7 @@ const REPLICAS: usize = 3;
 const KEYS: u64 = 3;
 
 #[derive(Debug)]
-pub(super) struct All;
+pub(in crate::shard) struct All;
 
 /// All keys, with strings of this type.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ impl Keying for All {
 pub(super) trait Model: Clone + Debug + Default {
     /// The type that strings have.
     const STRINGS: Tag = Tag::Register;
+    /// The power goes now and then.
+    const RESTARTS: bool = true;
 
     /// A random write, checked; returns what others are told of it.
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self;
@@ -55,10 +57,6 @@ pub(super) trait Model: Clone + Debug + Default {
     /// The replica has forgotten what was deleted up to there.
     fn forget(&mut self, horizon: u64);
     fn shown(&self) -> String;
-    /// A loss of power from now on keeps what is promised.
-    fn may_restart(&self) -> bool {
-        true
-    }
     /// The shard shows what this says.
     fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now);
 }
@@ -118,8 +116,9 @@ impl<M: Model> Replica<M> {
     }
 
     /// What a start after a loss of power finds.
-    fn load(&mut self, number: usize) {
+    fn load(&mut self, number: usize) -> Option<Box<Held>> {
         let mut shard = Shard::new(number as u64 + 7);
+        shard.hold_counts(REPLICAS);
         for bytes in [&self.saved, &self.logged] {
             let mut rest = &bytes[..];
             while !rest.is_empty() {
@@ -133,6 +132,7 @@ impl<M: Model> Replica<M> {
         self.shard = shard;
         self.saving = None;
         self.horizon = 0;
+        self.shard.take_held()
     }
 
     fn states(&mut self, now: Now) -> Vec<(Vec<u8>, Chunks)> {
@@ -162,6 +162,9 @@ impl<M: Model> Replica<M> {
 
     fn forget(&mut self, horizon: u64, budget: usize, now: Now) -> bool {
         let more = self.shard.forget_step(horizon, budget);
+        self.shard.tell_horizon();
+        assert!(!self.shard.journal_tells(), "nobody waits for it");
+        self.log();
         for (name, model) in &mut self.model {
             let key = self.shard.key(name);
             if self
@@ -194,9 +197,6 @@ pub(super) struct World<M> {
     under_way: Vec<Sent<M>>,
     us: u64,
     rng: Rng,
-    /// Not after [`Model::may_restart`] has said no.
-    may_restart: bool,
-    restarts_always: bool,
 }
 
 impl<M: Model> World<M> {
@@ -206,8 +206,6 @@ impl<M: Model> World<M> {
             under_way: Vec::new(),
             us: 1_000_000,
             rng: Rng::new(seed),
-            may_restart: true,
-            restarts_always: false,
         }
     }
 
@@ -304,7 +302,9 @@ impl<M: Model> World<M> {
         let text = replica.model.entry(sent.key).or_default();
         text.expire(now);
         text.merge(&sent.model, replica.horizon);
-        assert!(replica.shard.journal().is_empty(), "its writer logs it");
+        replica.shard.tell_horizon();
+        assert!(!replica.shard.journal_tells(), "its writer logs it");
+        replica.log();
     }
 
     /// All snapshots begin at one instant.
@@ -313,6 +313,7 @@ impl<M: Model> World<M> {
             replica.log();
             replica.shard.begin_snapshot();
             let mut saved = Vec::new();
+            replica.shard.horizon_effect(&mut saved);
             // Part of it now, the rest after more writes.
             replica.shard.snapshot_step(200, &mut saved);
             replica.saving = Some((replica.logged.len(), saved));
@@ -341,8 +342,9 @@ impl<M: Model> World<M> {
         self.under_way.clear();
         let now = self.now();
         let mut model = BTreeMap::<Vec<u8>, M>::new();
+        let mut files = Vec::new();
         for (number, replica) in self.replicas.iter_mut().enumerate() {
-            replica.load(number);
+            files.extend(replica.load(number));
             for (name, text) in &mut replica.model {
                 text.expire(now);
                 model.entry(name.clone()).or_default().merge(text, 0);
@@ -353,6 +355,12 @@ impl<M: Model> World<M> {
             for (name, chunks) in states.iter().flatten() {
                 replica.take_in(name, chunks, now);
             }
+            bring_back(&mut replica.shard, &files, |_| true, now);
+            for held in &files {
+                replica.shard.set_forgotten(held.horizon());
+            }
+            replica.shard.tell_horizon();
+            replica.log();
             replica.model = model.clone();
         }
     }
@@ -364,7 +372,6 @@ impl<M: Model> World<M> {
             for (name, model) in &mut replica.model {
                 let key = replica.shard.key(name);
                 model.expire(now);
-                self.may_restart &= self.restarts_always || model.may_restart();
                 model.check(&mut replica.shard, key, now);
             }
         }
@@ -377,7 +384,7 @@ impl<M: Model> World<M> {
             9..16 => self.deliver(),
             16 => self.cut(),
             17 => self.save(),
-            18 if self.below(6) == 0 && self.may_restart => self.restart(),
+            18 if self.below(6) == 0 && M::RESTARTS => self.restart(),
             _ => {
                 let (horizon, at) = (self.horizon(), self.below(REPLICAS as u64) as usize);
                 let (budget, now) = (1 + self.below(4) as usize, self.now());
@@ -413,12 +420,7 @@ impl<M: Model> World<M> {
 
 /// Random steps, and then quiet.
 pub(super) fn run<M: Model>(seed: u64, steps: usize) {
-    run_with::<M>(seed, steps, false);
-}
-
-pub(super) fn run_with<M: Model>(seed: u64, steps: usize, restarts_always: bool) {
     let mut world = World::<M>::new(seed);
-    world.restarts_always = restarts_always;
     for _ in 0..steps {
         world.step();
     }

@@ -1,0 +1,129 @@
+//! What chains do to a shard: the slots of strict keys, as other nodes see them;
+//! and what a shard's journal has for each of them.
+
+use crate::durable::effect::{Effect, NotAnEffect};
+use crate::durable::entry::Entry;
+use crate::shard::{Shard, slot_of_effect};
+use rufous_base::Now;
+use rufous_chain::Store;
+use std::collections::BTreeMap;
+
+/// A write of a chain has no more bytes of effects than this, but for one effect.
+const ITEM_BYTES: usize = 1 << 20;
+
+/// A shard while a replica of chains is given it, and what that may cost: it
+/// looks for keys of slots at so many records, and goes on another time.
+#[derive(Debug)]
+pub struct Slots<'a> {
+    pub shard: &'a mut Shard,
+    pub now: Now,
+    pub looks: usize,
+    /// Something came that cannot be done to a slot: who sent it has another one.
+    pub refused: bool,
+}
+
+impl<'a> Slots<'a> {
+    pub fn new(shard: &'a mut Shard, now: Now, looks: usize) -> Self {
+        Self {
+            shard,
+            now,
+            looks,
+            refused: false,
+        }
+    }
+}
+
+impl Store for Slots<'_> {
+    fn apply(&mut self, slot: u16, effects: &[u8]) {
+        self.refused |= self.shard.do_in_slot(slot, effects, self.now).is_err();
+    }
+
+    fn clear(&mut self, slot: u16) -> bool {
+        self.shard.clear_slot(slot, &mut self.looks)
+    }
+
+    fn begin_copy(&mut self, slot: u16) {
+        self.shard.begin_slot_copy(slot);
+    }
+
+    fn end_copy(&mut self, slot: u16) {
+        self.shard.end_slot_copy(slot);
+    }
+
+    fn note(&mut self, slot: u16, effects: &[u8]) {
+        self.shard.note_in_slot(slot, effects);
+    }
+
+    fn copy(&mut self, slot: u16) -> Option<Vec<u8>> {
+        self.shard.copy_slot(slot, &mut self.looks)
+    }
+
+    fn load(&mut self, slot: u16, part: &[u8]) {
+        self.refused |= self.shard.do_in_slot(slot, part, self.now).is_err();
+    }
+}
+
+/// Effects of a journal by their slots, each slot's in their order. What is of
+/// no slot is left out: that of lattice keys, and what is the worker's own.
+#[derive(Debug, Default)]
+pub struct BySlot {
+    pub slots: BTreeMap<u16, Vec<u8>>,
+    /// Effects that change keys of several slots: no chain can have them.
+    pub spread: u64,
+}
+
+impl BySlot {
+    /// Takes entries. `is_lattice`: of which keys.
+    pub fn take(
+        &mut self,
+        journal: &[u8],
+        is_lattice: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<(), NotAnEffect> {
+        let mut rest = journal;
+        while !rest.is_empty() {
+            let before = rest;
+            match Entry::decode(&mut rest)? {
+                Entry::Effect(effect) => {
+                    let bytes = &before[..before.len() - rest.len()];
+                    self.take_one(&effect, bytes, is_lattice);
+                }
+                Entry::Piece { effects, .. } => self.take(effects.bytes(), is_lattice)?,
+                Entry::Done { .. } | Entry::CleanEnd | Entry::SnapshotEnd { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, effect: &Effect<'_>, bytes: &[u8], is_lattice: &dyn Fn(&[u8]) -> bool) {
+        let Some((_, key)) = effect.keys().next() else {
+            let is_of_data = matches!(effect, Effect::FlushDb { .. } | Effect::SwapDb { .. });
+            self.spread += u64::from(is_of_data);
+            return;
+        };
+        if is_lattice(key) {
+            return;
+        }
+        match slot_of_effect(effect) {
+            Some(slot) => self.slots.entry(slot).or_default().extend_from_slice(bytes),
+            None => self.spread += 1,
+        }
+    }
+}
+
+/// Effects cut into writes that are not long.
+pub fn items_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let from = rest;
+        let mut left = rest;
+        while !left.is_empty() && from.len() - left.len() < ITEM_BYTES {
+            // invariant: these are effects, one behind the other
+            if Effect::decode(&mut left).is_err() {
+                left = &[];
+            }
+        }
+        rest = left;
+        let item = &from[..from.len() - left.len()];
+        (!item.is_empty()).then_some(item)
+    })
+}

@@ -1,0 +1,340 @@
+//! Streams of two nodes of one worker each.
+
+use super::{Differ, Gossip, Limits, Peer, Sent};
+use crate::keyspace::{Keyspace, Keyspaces, Regime};
+use crate::placement::Placement;
+use crate::replicate::replicas::{Replicas, To};
+use crate::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard};
+use rufous_base::{Now, WorkerId};
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::Writer;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct All;
+
+impl Keying for All {
+    fn of(&self, _: &[u8]) -> Option<Keyed> {
+        Some(Keyed {
+            strings: Tag::Register,
+            is_shared: true,
+        })
+    }
+}
+
+struct Node {
+    number: u16,
+    shard: Shard,
+    replicas: Replicas,
+    gossip: Gossip,
+    placement: Placement,
+}
+
+const LIMITS: Limits = Limits {
+    kept_bytes: 4_000,
+    flying_bytes: 500,
+    compare_us: 0,
+};
+
+fn node(number: u16) -> Node {
+    let keyspace = Keyspace {
+        regime: Regime::Lattice,
+        threads: 0,
+        ..Keyspace::new("all", b"k")
+    };
+    let table = Keyspaces::default().with(keyspace).expect("it is valid");
+    let own = WorkerId(0);
+    let mut placement = Placement::new(1).seen_by(own);
+    placement.set_keyspaces(&Arc::new(table));
+    let mut shard = Shard::new(u64::from(number));
+    shard.set_keying(Some(Arc::new(All)));
+    let mut node = Node {
+        number,
+        shard,
+        replicas: Replicas::of_node(own, 1, number).expect("a small number"),
+        gossip: Gossip::new(number, own, LIMITS),
+        placement,
+    };
+    let nodes: BTreeSet<u16> = [0, 1].into();
+    node.replicas.act_by(1, &nodes, 2);
+    node.gossip.act_by(&nodes, 2);
+    node
+}
+
+fn at(ms: u64) -> Now {
+    Now {
+        mono_us: ms * 1_000,
+        unix_us: 1_000_000_000 + ms * 1_000,
+    }
+}
+
+impl Node {
+    /// What it has to say by then.
+    fn say(&mut self, now: Now) -> Vec<Sent> {
+        let mut more = true;
+        while more {
+            let mut out = Vec::new();
+            let none = |_: u8, _: &[u8]| false;
+            let parts = (&mut self.shard, &self.placement);
+            more = self.replicas.poll(now, 1, parts, &none, &mut out);
+            for (to, bytes) in out {
+                let To::Nodes { is_report } = to else {
+                    panic!("there is one worker");
+                };
+                self.gossip.tell(&bytes, is_report);
+            }
+            let parts = (&mut self.shard, &self.placement);
+            more |= self.gossip.poll(now, parts, &mut self.replicas);
+        }
+        self.gossip.take_sent()
+    }
+
+    fn hear(&mut self, now: Now, from: u16, peer: Peer) {
+        let all = self.gossip.take((from, 0), peer).expect("it was sent so");
+        for bytes in all {
+            let parts = (&mut self.shard, &self.placement);
+            let done = self.replicas.receive(now, parts, bytes);
+            assert!(done.is_ok());
+        }
+    }
+
+    fn set(&mut self, now: Now, key: &[u8], text: &[u8]) {
+        let stamp = self.replicas.stamp(now);
+        self.shard.begin_lattice(Writer { stamp });
+        let name = self.shard.key(key);
+        self.shard
+            .set(0, name, NewValue::Copy(text), ExpirySetting::Clear, now);
+        self.end(now);
+    }
+
+    fn remove(&mut self, now: Now, key: &[u8]) {
+        let stamp = self.replicas.stamp(now);
+        self.shard.begin_lattice(Writer { stamp });
+        let name = self.shard.key(key);
+        self.shard.remove(0, name, now);
+        self.end(now);
+    }
+
+    fn end(&mut self, now: Now) {
+        let ended = self.shard.end_lattice().expect("it has begun");
+        self.replicas.observe(ended.next);
+        self.replicas.wrote(now, self.shard.changeset());
+    }
+
+    fn get(&mut self, now: Now, key: &[u8]) -> Option<Vec<u8>> {
+        let name = self.shard.key(key);
+        let value = self.shard.get(0, name, now).ok().flatten();
+        value.map(|value| value.bytes().to_vec())
+    }
+}
+
+fn session(nodes: &mut [Node; 2], is_up: bool) {
+    for at in [0, 1] {
+        match is_up {
+            true => nodes[at].gossip.up(1 - at as u16),
+            false => nodes[at].gossip.down(1 - at as u16),
+        }
+    }
+}
+
+/// Both speak; what `lost` is true of does not come.
+fn exchange(nodes: &mut [Node; 2], ms: std::ops::Range<u64>, lost: impl Fn(&Peer) -> bool) {
+    for ms in ms {
+        for from in [0, 1] {
+            for sent in nodes[from].say(at(ms)) {
+                let number = nodes[from].number;
+                if !lost(&sent.peer) {
+                    nodes[usize::from(sent.node)].hear(at(ms), number, sent.peer);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_there_before_and_what_comes_after_is_told() {
+    let mut nodes = [node(0), node(1)];
+    nodes[0].set(at(1), b"k-before", b"one");
+    assert!(!nodes[1].replicas.has_heard_nodes());
+    session(&mut nodes, true);
+    exchange(&mut nodes, 2..20, |_| false);
+    nodes[1].set(at(20), b"k-after", b"two");
+    exchange(&mut nodes, 20..60, |_| false);
+    for node in &mut nodes {
+        assert_eq!(node.get(at(60), b"k-before").as_deref(), Some(&b"one"[..]));
+        assert_eq!(node.get(at(60), b"k-after").as_deref(), Some(&b"two"[..]));
+        assert!(node.replicas.has_heard_nodes());
+        let figures = node.gossip.figures();
+        assert_eq!((figures.behind, figures.resent_pieces), (0, 0));
+    }
+}
+
+#[test]
+fn what_a_break_has_lost_is_sent_again_and_nothing_is_compared_for_that() {
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    exchange(&mut nodes, 1..20, |_| false);
+    let before = nodes[0].gossip.figures().comparisons;
+    nodes[0].set(at(20), b"k1", b"one");
+    exchange(&mut nodes, 20..30, |_| true);
+    session(&mut nodes, false);
+    nodes[0].set(at(30), b"k2", b"two");
+    exchange(&mut nodes, 30..40, |_| true);
+    session(&mut nodes, true);
+    exchange(&mut nodes, 40..80, |_| false);
+    assert_eq!(nodes[1].get(at(80), b"k1").as_deref(), Some(&b"one"[..]));
+    assert_eq!(nodes[1].get(at(80), b"k2").as_deref(), Some(&b"two"[..]));
+    let figures = nodes[0].gossip.figures();
+    assert_eq!(figures.comparisons, before);
+    assert!(figures.resent_pieces > 0 && figures.overflows == 0);
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_what_is_given_up_is_compared() {
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    exchange(&mut nodes, 1..20, |_| false);
+    session(&mut nodes, false);
+    for n in 0..100u64 {
+        let key = format!("k{n}");
+        nodes[0].set(at(20 + n), key.as_bytes(), &[b'x'; 100]);
+        exchange(&mut nodes, 20 + n..21 + n, |_| true);
+        assert!(nodes[0].gossip.figures().kept_bytes <= 4_000);
+    }
+    let figures = nodes[0].gossip.figures();
+    assert_eq!((figures.overflows, figures.kept_bytes), (1, 0));
+    // Meanwhile nobody is told how far it is.
+    assert_eq!(figures.behind, 1);
+    session(&mut nodes, true);
+    exchange(&mut nodes, 130..400, |_| false);
+    for n in 0..100u64 {
+        let key = format!("k{n}");
+        assert!(nodes[1].get(at(400), key.as_bytes()).is_some(), "{key}");
+    }
+    let figures = nodes[0].gossip.figures();
+    assert!(figures.repaired_slots > 50 && figures.behind == 0);
+}
+
+#[test]
+fn a_node_that_is_away_is_waited_for_and_one_that_is_dropped_is_not() {
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    nodes[0].set(at(1), b"k", b"one");
+    exchange(&mut nodes, 1..30, |_| false);
+    session(&mut nodes, false);
+    nodes[0].remove(at(30), b"k");
+    exchange(&mut nodes, 30..90, |_| true);
+    assert_eq!(nodes[0].shard.graves_len(), 1);
+    let alone: BTreeSet<u16> = [0].into();
+    nodes[0].replicas.act_by(2, &alone, 2);
+    nodes[0].gossip.act_by(&alone, 2);
+    exchange(&mut nodes, 90..120, |_| true);
+    assert_eq!(nodes[0].shard.graves_len(), 0);
+    // It says nothing any more.
+    session(&mut nodes, true);
+    exchange(&mut nodes, 120..150, |_| false);
+    assert_eq!(nodes[0].get(at(150), b"k"), None);
+}
+
+#[test]
+fn who_hears_a_stream_goes_by_what_its_sender_has_forgotten() {
+    let mut nodes = [node(0), node(1)];
+    let early = 77 << 12;
+    nodes[0].shard.set_forgotten(early);
+    session(&mut nodes, true);
+    // No report has come.
+    exchange(&mut nodes, 1..20, |peer| matches!(peer, Peer::Sums { .. }));
+    assert_eq!(nodes[1].replicas.least(), 0);
+    assert_eq!(nodes[1].replicas.horizon(), early);
+    // It tells that on, also to whom it came from.
+    assert_eq!(nodes[0].replicas.horizon(), early);
+}
+
+#[test]
+fn a_large_message_goes_in_pieces() {
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    exchange(&mut nodes, 1..20, |_| false);
+    let large = vec![b'x'; 3 << 20];
+    nodes[0].set(at(20), b"k", &large);
+    exchange(&mut nodes, 20..24, |_| false);
+    // It is more than what is kept, and so it is told again.
+    exchange(&mut nodes, 24..90, |_| false);
+    assert_eq!(nodes[1].get(at(90), b"k"), Some(large));
+}
+
+/// The other side may not be ready, and nobody would hear of its streams else.
+#[test]
+fn a_stream_that_nobody_answers_for_is_named_again() {
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    nodes[0].set(at(1), b"k", b"one");
+    exchange(&mut nodes, 1..20, |_| true);
+    exchange(&mut nodes, 20..100, |_| false);
+    assert_eq!(nodes[1].get(at(100), b"k"), None);
+    let wake = nodes[0].gossip.wake_us();
+    assert_eq!(wake, Some(501_000));
+    exchange(&mut nodes, 501..560, |_| false);
+    assert_eq!(nodes[1].get(at(560), b"k").as_deref(), Some(&b"one"[..]));
+}
+
+#[test]
+fn nothing_comes_of_nodes_with_other_keyspaces() {
+    let mut nodes = [node(0), node(1)];
+    nodes[0].gossip.set_table(7);
+    session(&mut nodes, true);
+    nodes[0].set(at(1), b"k", b"one");
+    exchange(&mut nodes, 1..40, |_| false);
+    assert_eq!(nodes[1].get(at(40), b"k"), None);
+    nodes[1].gossip.set_table(7);
+    exchange(&mut nodes, 501..560, |_| false);
+    assert_eq!(nodes[1].get(at(560), b"k").as_deref(), Some(&b"one"[..]));
+}
+
+#[test]
+fn what_does_not_follow_is_not_taken() {
+    let mut node = node(1);
+    let piece = |stream, number| Peer::Piece {
+        stream,
+        number,
+        more: false,
+        bytes: [1, 2, 3].as_slice().into(),
+    };
+    let hello = |stream, next| Peer::Hello {
+        stream,
+        next,
+        table: 0,
+    };
+    let mut take = |peer| node.gossip.take((0, 0), peer).map(|all| all.len());
+    assert_eq!(take(piece(5, 0)), Ok(0), "of no stream");
+    assert_eq!(take(hello(5, 3)), Ok(0), "it begins with what is not here");
+    assert_eq!(take(piece(5, 3)), Ok(0));
+    assert_eq!(take(hello(6, 0)), Ok(0));
+    assert_eq!(take(piece(6, 1)), Ok(0), "another is missing");
+    assert!(take(piece(6, 0)).is_err(), "it is no batch");
+    let sums: Arc<[u64]> = [1].as_slice().into();
+    assert!(take(Peer::Sums { stream: 6, sums }).is_err());
+    // A batch of another worker than the one that sends it.
+    let foreign = super::super::batch::Begin::default().encode(77, 1);
+    let foreign = Peer::Piece {
+        stream: 7,
+        number: 0,
+        more: false,
+        bytes: foreign,
+    };
+    assert_eq!(take(hello(7, 0)), Ok(0));
+    assert!(take(foreign).is_err());
+}
+
+#[test]
+fn slots_that_differ_are_told_as_bits() {
+    let (mut own, mut theirs) = (vec![0; 16384], vec![0; 16384]);
+    (own[3], theirs[16383]) = (1, 2);
+    let differ = Differ::of(&own, &theirs);
+    assert_eq!(differ.count(), 2);
+    assert!(differ.has(3) && differ.has(16383) && !differ.has(4));
+    assert_eq!(Differ::from_words(differ.words().to_vec()), Some(differ));
+    assert_eq!(Differ::from_words(vec![0; 3]), None);
+    assert_eq!(Differ::of(&own, &[]).count(), 16384);
+}

@@ -1,0 +1,91 @@
+//! Records that have outlived their time: gone for whoever meets them, and
+//! removed, here or in the order of their times.
+
+use super::Env;
+use super::db::{Db, Found};
+use super::types::Key;
+use rufous_base::Now;
+
+impl Db {
+    /// Finds a record that has not expired; one that has is removed, but for
+    /// elements that were added to it since its time.
+    pub(super) fn live(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
+        self.live_at(key, now.unix_ms(), env)
+    }
+
+    pub(super) fn live_at(&mut self, key: Key<'_>, now_ms: u64, env: &mut Env) -> Option<Found> {
+        let mut found = self.find(key)?;
+        // Of several concurrent values each has its time.
+        while self.is_due(found.handle, now_ms) {
+            if self.is_guest(found.handle, env) {
+                return None;
+            }
+            self.expire_one(found, key.hash, env);
+            found = self.find(key)?;
+        }
+        Some(found)
+    }
+
+    #[cold]
+    pub(super) fn expire_one(&mut self, found: Found, hash: u32, env: &mut Env) {
+        if self.is_replicated(found.handle) {
+            return self.expire_replica(found, hash, env);
+        }
+        if env.observed {
+            let before = env.journal.len();
+            self.tell_removal(found.handle, hash, env);
+            env.journaled_asides += env.journal.len() - before;
+        }
+        self.expire_untold(found, hash, env);
+    }
+
+    /// Where what follows says it all.
+    #[cold]
+    pub(super) fn expire_untold(&mut self, found: Found, hash: u32, env: &mut Env) {
+        env.counters.expired += 1;
+        env.counters.changes += 1;
+        self.remove(found, hash, env);
+    }
+
+    /// Removes due records, soonest first, at most `budget` of them. Returns
+    /// whether the budget ended it.
+    pub(super) fn expire(&mut self, now_ms: u64, budget: &mut usize, env: &mut Env) -> bool {
+        let mut next = self.expiry.first();
+        let mut removed = false;
+        while let Some((at, hash)) = next {
+            if at > now_ms {
+                return false;
+            }
+            if *budget == 0 {
+                // Of keys that others say have expired there may be many.
+                return removed || env.guests.is_none();
+            }
+            *budget -= 1;
+            let is_it = |handle| self.expiry_of(handle) == Some(at);
+            let (position, handle) = self
+                .index
+                .find(hash, is_it)
+                // invariant: a key leaves index and expiry order together
+                .expect("a pair stands for a record");
+            if self.is_guest(handle, env) {
+                next = self.expiry.after(at, hash);
+                continue;
+            }
+            removed = true;
+            self.expire_one(Found { position, handle }, hash, env);
+            next = match env.guests {
+                None => self.expiry.first(),
+                Some(_) => self.expiry.from(at, hash),
+            };
+        }
+        false
+    }
+
+    pub(super) fn expire_entry(&mut self, hash: u32, handle: u32, env: &mut Env) {
+        if let Some((position, handle)) = self.index.find(hash, |h| h == handle)
+            && !self.is_guest(handle, env)
+        {
+            self.expire_one(Found { position, handle }, hash, env);
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! This worker's part in chains: what goes to them of what its shard's journal
+//! has, what waits for them, and what comes from the workers of other nodes.
+//!
+//! Invariants:
+//! 1. What commands did goes to the chains before anything that comes of a chain
+//!    is done to the shard: that lies behind it in the journal, and is in the
+//!    chain already.
+//! 2. A frame says of each slot that it changes up to which write of the
+//!    slot's chain it goes.
+//! 3. Nobody is told that a write is here before the log has committed it. What
+//!    goes on along the chain waits for that, too: nobody behind this node is
+//!    to have what it could lose. Leases wait for nothing.
+//! 4. No request is run for a slot that this node does not answer for.
+//!
+//! `state` has what is kept for all this.
+
+mod state;
+
+pub(super) use state::Chains;
+use state::slot_of;
+pub use state::{ChainFigures, ChainSettings, Said};
+
+use super::leaving::Leaving;
+use super::serving::Waiting;
+use super::{Completions, Worker};
+use crate::chains::{BySlot, Slots, items_of};
+use crate::durable::{Event, SlotMark};
+use crate::planted::{self, Planted};
+use crate::program::Program;
+use rufous_base::Now;
+use rufous_base::limits::SLOTS;
+use rufous_base::slot::{slots_of_worker, worker_of_slot};
+use rufous_chain::{Envelope, Peer, Replica};
+use rufous_mapping::{Mapping, NodeNo};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Records that are looked at in a step of what takes long.
+const LOOKS: usize = 4096;
+/// Slots that are copied or dropped in a step.
+const MOST_SLOTS: usize = 16;
+/// How soon after a step the next one follows.
+const STEP_US: u64 = 1_000;
+
+impl<P: Program> Worker<P> {
+    /// The node is one of several: no slot of strict keys is served before a
+    /// mapping says so. To be called before anything is loaded.
+    pub fn join_chains(&mut self, settings: ChainSettings) {
+        let workers = self.placement.workers();
+        let slots = slots_of_worker(self.id.index(), workers);
+        self.shard.invite_all();
+        self.lattice.nodes = Some(Box::default());
+        self.chains = Some(Box::new(Chains {
+            settings,
+            slots,
+            replica: None,
+            mapping: None,
+            is_alone: true,
+            taken: 0,
+            appended: None,
+            is_losing: false,
+            gates: VecDeque::new(),
+            held: VecDeque::new(),
+            out: Vec::new(),
+            waiting: Waiting::default(),
+            leaving: Leaving::default(),
+            more: false,
+            stepped_us: 0,
+            figures: ChainFigures::default(),
+        }));
+    }
+
+    /// A mapping has come into force, in which this node has that number. One that
+    /// has it no more takes away what it answered for.
+    pub fn on_mapping(
+        &mut self,
+        now: Now,
+        mapping: &Arc<Mapping>,
+        own: Option<NodeNo>,
+        completions: &mut impl Completions,
+    ) {
+        if let Some(chains) = &mut self.chains {
+            let before = chains.replica.as_ref().map(Replica::me);
+            chains.mapping = own.or(before).map(|own| (Arc::clone(mapping), own));
+        }
+        self.take_up(now, completions);
+    }
+
+    /// Acts by the newest mapping, once what is on disk is known.
+    fn take_up(&mut self, now: Now, completions: &mut impl Completions) {
+        if !self.is_serving() {
+            return;
+        }
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        let Some((mapping, own)) = chains.mapping.take() else {
+            return;
+        };
+        if chains
+            .replica
+            .as_ref()
+            .is_none_or(|known| known.me() != own)
+        {
+            let (settings, is_first) = (chains.settings, chains.replica.is_none());
+            let replica = self.new_replica(now, own, settings, is_first);
+            self.shard.set_journaling(true);
+            if let Some(chains) = &mut self.chains {
+                chains.replica = Some(replica);
+            }
+        }
+        let taken = self.with_replica(now, |replica, store| {
+            replica.take_up(&mapping, store, now.mono_us)
+        });
+        if matches!(taken, Some(Ok(_))) {
+            self.share_by(now, &mapping, own);
+        }
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        match taken {
+            Some(Ok(true)) => {
+                let mut named = chains.slots.clone().map(|slot| mapping.chains.of(slot));
+                chains.is_alone = !named.any(|chain| chain.names(own) && chain.named().count() > 1);
+            }
+            Some(Err(_)) => chains.figures.refused_mappings += 1,
+            // It may have this node as it was before it started: a later one will not.
+            Some(Ok(false)) | None => {}
+        }
+        self.note_slots(None);
+        self.end_waits_elsewhere(now);
+        self.settle_chains(now, completions);
+    }
+
+    /// `is_first`: this node had no other number since it started.
+    fn new_replica(
+        &self,
+        now: Now,
+        own: NodeNo,
+        settings: ChainSettings,
+        is_first: bool,
+    ) -> Replica {
+        let started_us = (settings.has_run || !is_first).then_some(now.mono_us);
+        let workers = self.placement.workers() as u16;
+        let mut replica = Replica::new(
+            own,
+            self.id.0,
+            workers,
+            settings.incarnation,
+            settings.lease_us,
+            started_us,
+        );
+        for (slot, mark) in self.shard.slot_marks() {
+            match mark {
+                // Under another number it was another node.
+                SlotMark::Whole(seq) if is_first => replica.restore(*slot, *seq),
+                SlotMark::Whole(_) | SlotMark::Part => replica.found_incomplete(*slot),
+            }
+        }
+        replica
+    }
+
+    /// Does something to the replica, after all that commands did.
+    fn with_replica<R>(
+        &mut self,
+        now: Now,
+        act: impl FnOnce(&mut Replica, &mut Slots<'_>) -> R,
+    ) -> Option<R> {
+        self.append_to_chains();
+        let chains = self.chains.as_mut()?;
+        let replica = chains.replica.as_mut()?;
+        let mut store = Slots::new(&mut self.shard, now, LOOKS);
+        let result = act(replica, &mut store);
+        chains.figures.refused_effects += u64::from(store.refused);
+        if !planted::is(Planted::CarriedAsOwn) {
+            chains.taken = self.shard.journal().len();
+        }
+        Some(result)
+    }
+
+    /// The frame that what is in the journal now is of, or the last one.
+    fn open_frame(&mut self) -> u64 {
+        let is_open = !self.shard.journal().is_empty();
+        let log = self.durable.log.as_ref();
+        self.durable.base + log.map_or(0, |log| log.appended()) + u64::from(is_open)
+    }
+
+    /// Notes what is here of a slot, or of all, in the log; and whose they are.
+    fn note_slots(&mut self, slot: Option<u16>) {
+        let Some(chains) = &self.chains else {
+            return;
+        };
+        let slots = match slot {
+            Some(slot) => slot..slot + 1,
+            None => chains.slots.clone(),
+        };
+        for slot in slots {
+            self.shard.mark_slot(slot, chains.mark_of(slot));
+            let is_own = chains.replica.as_ref().is_some_and(|r| r.is_open(slot));
+            self.shard.set_guest(slot, !is_own);
+        }
+        if !planted::is(Planted::CarriedAsOwn) {
+            self.note_taken();
+        }
+    }
+
+    /// What was added to the journal since is none of the chains'.
+    fn note_taken(&mut self) {
+        let taken = self.shard.journal().len();
+        if let Some(chains) = &mut self.chains {
+            chains.taken = taken;
+        }
+    }
+
+    /// A worker of another node says something.
+    pub fn on_peer(
+        &mut self,
+        now: Now,
+        from: Peer,
+        envelope: Envelope,
+        completions: &mut impl Completions,
+    ) {
+        let slot = slot_of(&envelope.message);
+        let is_here = |slot: u16| worker_of_slot(slot, self.placement.workers()) == self.id;
+        if slot.is_some_and(|slot| usize::from(slot) >= SLOTS || !is_here(slot)) {
+            return;
+        }
+        let refused = self.with_replica(now, |replica, store| {
+            replica.receive(from, envelope, store, now.mono_us);
+            if let Some(slot) = slot.filter(|_| store.refused) {
+                replica.learn_anew(slot);
+            }
+        });
+        if refused.is_some() {
+            if slot.is_some() {
+                self.note_slots(slot);
+            }
+            self.want_steps();
+            self.settle_chains(now, completions);
+        }
+    }
+
+    /// A session with a node begins.
+    pub fn on_peer_up(&mut self, now: Now, node: NodeNo) {
+        self.share_with(node);
+        self.with_replica(now, |replica, _| replica.peer_up(node));
+        self.send_what_waits();
+    }
+
+    /// What is due by the clock, and some of what takes long. `has_room`: for
+    /// whom there is room to send parts of copies to.
+    pub fn step_chains(
+        &mut self,
+        now: Now,
+        has_room: impl Fn(NodeNo) -> bool,
+        completions: &mut impl Completions,
+    ) {
+        if self.chains.is_none() {
+            return;
+        }
+        self.take_up(now, completions);
+        self.look_after_waiters(now);
+        self.take_part(now);
+        let is_due = |chains: &Chains| {
+            let replica = chains.replica.as_ref();
+            replica.is_some_and(|replica| replica.wake_at() <= now.mono_us)
+        };
+        if self.chains.as_deref().is_some_and(is_due) {
+            let outwaited = self.with_replica(now, |replica, _| {
+                let outwaited = replica.outwaits();
+                replica.tick(now.mono_us);
+                outwaited
+            });
+            // Else it has asked for leases, and no slot is what it was not.
+            if outwaited == Some(true) {
+                self.note_slots(None);
+            }
+        }
+        let works = |chains: &Chains| chains.more && now.mono_us >= chains.stepped_us + STEP_US;
+        if self.chains.as_deref().is_some_and(works) {
+            let more = self.with_replica(now, |replica, store| {
+                replica.work(store, MOST_SLOTS, has_room)
+            });
+            self.note_cleared();
+            if let (Some(chains), Some(more)) = (&mut self.chains, more) {
+                (chains.more, chains.stepped_us) = (more, now.mono_us);
+            }
+        }
+        self.settle_chains(now, completions);
+    }
+
+    /// What was dropped leaves no mark.
+    fn note_cleared(&mut self) {
+        let Some(chains) = &self.chains else {
+            return;
+        };
+        let marks = self.shard.slot_marks().iter();
+        let parts = marks.filter(|(slot, mark)| {
+            **mark == SlotMark::Part && chains.mark_of(**slot) != Some(SlotMark::Part)
+        });
+        let parts: Vec<u16> = parts.map(|(slot, _)| *slot).collect();
+        for slot in parts {
+            self.shard.mark_slot(slot, chains.mark_of(slot));
+        }
+        self.note_taken();
+    }
+
+    fn want_steps(&mut self) {
+        if let Some(chains) = &mut self.chains {
+            chains.more |= chains.replica.as_ref().is_some_and(Replica::has_work);
+        }
+    }
+
+    /// Tells everybody who waits for chains how far they are.
+    fn settle_chains(&mut self, now: Now, completions: &mut impl Completions) {
+        self.want_steps();
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        let Some(replica) = &mut chains.replica else {
+            return;
+        };
+        if replica.take_lost() {
+            chains.figures.lost += 1;
+            chains.is_losing = true;
+            self.durable.events.push(Event::Uncommitted);
+            self.lose_held(now, completions);
+        }
+        self.send_what_waits();
+        self.log_moved_on(now, completions);
+        self.look_after_parked(now, completions);
+        self.tell_clients(now, completions);
+    }
+
+    /// Sends what may be sent, and opens gates.
+    fn send_what_waits(&mut self) {
+        let (frame, logged) = (self.open_frame(), self.logged());
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        let settled = chains.replica.as_ref().map_or(0, Replica::settled);
+        while !chains.is_losing && chains.gates.front().is_some_and(|(_, at)| *at <= settled) {
+            chains.gates.pop_front();
+        }
+        chains.collect(frame);
+        chains.release(logged);
+    }
+
+    /// Those who wait are told at the end of this turn.
+    pub(super) fn told_of_losses(&mut self) {
+        if let Some(chains) = &mut self.chains {
+            chains.is_losing = false;
+        }
+    }
+
+    /// The log has committed something.
+    pub(super) fn release_envelopes(&mut self) {
+        if self.chains.is_some() {
+            self.send_what_waits();
+        }
+    }
+
+    /// What the open frame has for chains goes to them, if it has not yet.
+    pub(super) fn append_to_chains(&mut self) {
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        let (from, journaled) = (chains.taken, self.shard.journal().len());
+        let replica = chains.replica.as_mut().filter(|_| !chains.is_alone);
+        let Some(replica) = replica.filter(|_| from < journaled) else {
+            chains.taken = journaled;
+            return;
+        };
+        let journal = std::mem::take(self.shard.journal());
+        let mut parts = BySlot::default();
+        let placement = &self.placement;
+        let whole = parts.take(&journal[from..], &|key| placement.lattice(key).is_some());
+        debug_assert!(whole.is_ok(), "a journal has entries");
+        chains.figures.spread += parts.spread;
+        let mut slots = Vec::with_capacity(parts.slots.len());
+        for (slot, bytes) in parts.slots {
+            let mut store = Slots::new(&mut self.shard, Now::default(), 0);
+            for item in items_of(&bytes) {
+                chains.appended = Some(replica.append(slot, item.into(), &mut store));
+                chains.figures.appended += 1;
+            }
+            slots.push(slot);
+        }
+        *self.shard.journal() = journal;
+        for slot in slots {
+            self.shard.mark_slot(slot, chains.mark_of(slot));
+        }
+        self.note_taken();
+    }
+
+    /// For workers of other nodes.
+    pub fn take_peer_messages(&mut self) -> Vec<Said> {
+        match &mut self.chains {
+            Some(chains) => std::mem::take(&mut chains.out),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether replies wait for other nodes.
+    pub fn awaits_chains(&self) -> bool {
+        let chains = self.chains.as_ref();
+        chains.is_some_and(|chains| !chains.gates.is_empty())
+    }
+
+    /// When [`Worker::step_chains`] is to be called at the latest.
+    pub(super) fn chains_wake_us(&self) -> Option<u64> {
+        let chains = self.chains.as_ref()?;
+        let replica = chains.replica.as_ref()?;
+        let step = chains.more.then_some(chains.stepped_us + STEP_US);
+        let parked = self.parked_until_us();
+        let passed = self.has_passed().then_some(0);
+        step.into_iter()
+            .chain(parked)
+            .chain(passed)
+            .chain([replica.wake_at()])
+            .min()
+    }
+
+    /// Slots whose learners have all: of which chains, known by their epochs.
+    pub fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
+        let replica = self
+            .chains
+            .as_ref()
+            .and_then(|chains| chains.replica.as_ref());
+        replica.map_or_else(Vec::new, |replica| replica.synced().collect())
+    }
+
+    /// Slots whose data here is not what it ought to be.
+    pub fn broken_slots(&self) -> Vec<u16> {
+        let chains = self.chains.as_ref();
+        let replica = chains.and_then(|chains| chains.replica.as_ref());
+        replica.map_or_else(Vec::new, |replica| replica.broken().collect())
+    }
+
+    pub fn chain_figures(&self) -> Option<ChainFigures> {
+        let chains = self.chains.as_ref()?;
+        let mut figures = chains.figures;
+        figures.waiting = chains.gates.len() as u64;
+        figures.held = chains.held.len() as u64;
+        figures.parked = chains.waiting.len() as u64;
+        if let Some(replica) = &chains.replica {
+            figures.broken = replica.broken().count() as u64;
+            for slot in chains.slots.clone() {
+                figures.served += u64::from(replica.is_open(slot));
+                figures.member += u64::from(replica.is_member(slot));
+                figures.whole += u64::from(replica.complete_seq(slot).is_some());
+            }
+        }
+        Some(figures)
+    }
+}

@@ -1,0 +1,99 @@
+//! Who waits for data at a key of a slot that this node does not answer for any
+//! more: what they wait for comes elsewhere, so they are told to go there, and do
+//! not wait until their time is up.
+
+use super::Worker;
+use super::serving::{NOBODY, PATIENCE_US};
+use crate::batch::Batch;
+use crate::program::Program;
+use crate::wait::{Told, WaiterId};
+use rufous_base::slot::slot_of;
+use rufous_base::{Now, Output};
+use rufous_chain::Refused;
+use std::collections::BTreeMap;
+
+/// How often it is looked at who waits.
+const PERIOD_US: u64 = 200_000;
+
+/// Since when slots that somebody waits for have had nobody who answers for them.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    looked_us: u64,
+    since_us: BTreeMap<u16, u64>,
+}
+
+impl<P: Program> Worker<P> {
+    /// Looks at those who wait, now and then.
+    pub(super) fn look_after_waiters(&mut self, now: Now) {
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        if now.mono_us >= chains.leaving.looked_us + PERIOD_US {
+            self.end_waits_elsewhere(now);
+        }
+    }
+
+    /// Ends the waits for slots that are elsewhere, or have been without anybody
+    /// for so long that no request would wait for them.
+    pub(super) fn end_waits_elsewhere(&mut self, now: Now) {
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        chains.leaving.looked_us = now.mono_us;
+        if self.waits.queues.is_empty() {
+            return chains.leaving.since_us.clear();
+        }
+        let mut before = std::mem::take(&mut chains.leaving.since_us);
+        let mut ends = Vec::new();
+        for (id, waiter) in self.waits.queues.all() {
+            for (_, key) in &waiter.keys {
+                let Some(refused) = self.unserved(now, key, false) else {
+                    continue;
+                };
+                let slot = slot_of(key);
+                let since_us = *before.entry(slot).or_insert(now.mono_us);
+                let is_over = match refused {
+                    Refused::Elsewhere(_) => true,
+                    Refused::NotYet => now.mono_us >= since_us + PATIENCE_US,
+                };
+                if is_over {
+                    ends.push((id, slot, refused));
+                    break;
+                }
+            }
+        }
+        for (id, slot, refused) in ends {
+            self.end_waiter(id, slot, refused);
+        }
+        if let Some(chains) = &mut self.chains {
+            before.retain(|slot, _| chains.serves(*slot, now).is_err());
+            chains.leaving.since_us = before;
+        }
+    }
+
+    fn end_waiter(&mut self, id: WaiterId, slot: u16, refused: Refused) {
+        let Some(waiter) = self.waits.queues.get_mut(id) else {
+            return;
+        };
+        let header = waiter
+            .batch
+            .as_ref()
+            .and_then(|batch| batch.requests.first());
+        // Where it runs just now it will be answered, or looked at again.
+        let Some(header) = header.map(|request| request.header) else {
+            return;
+        };
+        let (origin, won) = (waiter.client.origin, waiter.claim.take());
+        self.remove_waiter(id);
+        if won {
+            let why = match refused {
+                Refused::Elsewhere(_) => self.elsewhere(slot, &header),
+                Refused::NotYet => NOBODY.to_owned(),
+            };
+            let (mut batch, mut reply) = (Box::<Batch>::default(), Output::default());
+            P::refuse_slot(&why, header.resp3, &mut reply);
+            batch.push_reply(header, reply);
+            self.waits.told.push_back((origin, Told::Served(batch)));
+        }
+    }
+}

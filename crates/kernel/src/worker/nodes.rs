@@ -1,0 +1,467 @@
+//! The worker's part in sharing lattice keyspaces with other nodes: the number that
+//! replicas here are named by, and what goes to and comes from others.
+//!
+//! A node that is in a cluster serves no lattice key before a mapping names it and
+//! every worker of every other member has told what it has. What is said to other
+//! nodes waits for this worker's log, and for nothing else.
+//!
+//! Workers of a node take up a number one after the other. What a worker says names
+//! its number: who has not taken that up yet keeps it until then, and who has
+//! taken up a later one drops it.
+//!
+//! `figures` has what is counted.
+
+mod figures;
+
+pub use figures::NodeFigures;
+
+use super::replicating::{each_grave, not_coordination_free};
+use super::{Completions, Message, Worker};
+use crate::durable::Note;
+use crate::keyspace::Keyspaces;
+use crate::multi::NodeAction;
+use crate::program::Program;
+use crate::replicate::batch::Batch;
+use crate::replicate::gossip::{Gossip, Limits, Peer, Sent};
+use crate::replicate::member;
+use crate::replicate::replicas::Replicas;
+use crate::shard::Item;
+use rufous_base::limits::DATABASES;
+use rufous_base::{Now, WorkerId};
+use rufous_mapping::{Mapping, NodeNo};
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Keys that a walk takes at once.
+const KEYS: usize = 1024;
+/// Bytes that all workers of a node may have on their way to another: half of what
+/// may wait at a session, which ends one that is full.
+const FLYING_BYTES: usize = 1 << 20;
+
+/// The mapping that a worker acts by.
+#[derive(Clone, Debug)]
+struct View {
+    epoch: u64,
+    own: u16,
+    nodes: BTreeSet<u16>,
+    next: u16,
+}
+
+/// What waits for the log.
+#[derive(Debug)]
+enum Waits {
+    /// For all other nodes.
+    Told {
+        bytes: Arc<[u8]>,
+        is_report: bool,
+    },
+    Sent(Sent),
+}
+
+/// What came before this worker had taken up its node's number.
+#[derive(Debug)]
+enum Early {
+    /// Of a worker of this node.
+    Here(Arc<[u8]>),
+    /// Of another node, for a worker of the node with this number.
+    Told(u16, Arc<[u8]>),
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    /// The table of keyspaces is as it was configured.
+    shares: bool,
+    table: u64,
+    view: Option<View>,
+    /// To be acted by.
+    has_news: bool,
+    up: BTreeSet<u16>,
+    /// Whose replicated keys files had.
+    of_files: BTreeSet<u16>,
+    /// What replicas here are named by, and streams of that name.
+    number: Option<u16>,
+    gossip: Option<Gossip>,
+    serves: bool,
+    early: Vec<Early>,
+    held: VecDeque<(u64, Waits)>,
+    out: Vec<Sent>,
+    /// There is more to do at once.
+    pub(super) more: bool,
+    refused: u64,
+}
+
+impl Nodes {
+    pub(super) fn set_table(&mut self, table: u64) {
+        self.table = table;
+        if let Some(gossip) = &mut self.gossip {
+            gossip.set_table(table);
+        }
+    }
+
+    /// Messages of this session go no more.
+    fn drop_sent(&mut self, node: u16) {
+        let is_for = |waits: &Waits| matches!(waits, Waits::Sent(sent) if sent.node == node);
+        self.held.retain(|(_, waits)| !is_for(waits));
+        self.out.retain(|sent| sent.node != node);
+    }
+
+    /// Whether changes of replicas here can be told.
+    pub(super) fn is_named(&self) -> bool {
+        self.gossip.is_some()
+    }
+
+    fn has_others(&self) -> bool {
+        let view = self.view.as_ref();
+        view.is_none_or(|view| view.nodes.len() > 1)
+    }
+
+    pub(super) fn wake_us(&self) -> Option<u64> {
+        let wake = self.gossip.as_ref().and_then(Gossip::wake_us);
+        let more = self.more.then_some(0);
+        more.into_iter().chain(wake).min()
+    }
+}
+
+impl<P: Program> Worker<P> {
+    /// The table of keyspaces is as it was configured: from here on other nodes may
+    /// be told of lattice keyspaces.
+    pub fn share_lattices(&mut self) {
+        if let Some(nodes) = &mut self.lattice.nodes {
+            (nodes.shares, nodes.has_news) = (true, true);
+        }
+    }
+
+    /// A mapping has come into force, and this node has or had that number.
+    pub(super) fn share_by(&mut self, now: Now, mapping: &Mapping, own: NodeNo) {
+        if let Some(nodes) = &mut self.lattice.nodes {
+            nodes.view = Some(View {
+                epoch: mapping.epoch,
+                own: own.0,
+                nodes: mapping.members.keys().map(|no| no.0).collect(),
+                next: mapping.next,
+            });
+            nodes.has_news = true;
+            self.take_part(now);
+        }
+    }
+
+    /// Acts by the newest mapping, once the table of keyspaces is known.
+    pub(super) fn take_part(&mut self, now: Now) {
+        let Some(nodes) = self.lattice.nodes.as_mut().filter(|of| of.has_news) else {
+            return;
+        };
+        nodes.has_news = false;
+        let Some(view) = nodes.view.clone().filter(|_| nodes.shares) else {
+            return;
+        };
+        if !view.nodes.contains(&view.own) {
+            // Nobody waits for it any more.
+            (nodes.gossip, nodes.serves) = (None, false);
+            return;
+        }
+        if nodes.gossip.is_none() || nodes.number != Some(view.own) {
+            self.be_node(now, view.own);
+        }
+        let lattice = &mut self.lattice;
+        if let Some(nodes) = &mut lattice.nodes
+            && let Some(gossip) = &mut nodes.gossip
+        {
+            nodes.more = true;
+            let replicas = &mut lattice.replicas;
+            replicas.act_by(view.epoch, &view.nodes, view.next);
+            gossip.act_by(&view.nodes, view.next);
+        }
+        self.take_early_of_nodes(now);
+    }
+
+    /// Takes up a number. What is here was written under another one, or it is
+    /// this node's own: others have forgotten what it may have of earlier ones.
+    fn be_node(&mut self, now: Now, number: u16) {
+        let workers = self.placement.workers();
+        let Some(replicas) = Replicas::of_node(self.id, workers, number) else {
+            return;
+        };
+        let Some(nodes) = &mut self.lattice.nodes else {
+            return;
+        };
+        let others = std::mem::take(&mut nodes.of_files);
+        let is_other = others.iter().chain(&nodes.number).any(|of| *of != number);
+        let limits = Limits {
+            flying_bytes: FLYING_BYTES / workers,
+            ..Limits::default()
+        };
+        let mut gossip = Gossip::new(number, self.id, limits);
+        gossip.set_table(nodes.table);
+        nodes.up.iter().for_each(|&node| gossip.up(node));
+        (nodes.number, nodes.gossip, nodes.serves) = (Some(number), Some(gossip), false);
+        nodes.held.clear();
+        nodes.out.clear();
+        if is_other {
+            self.drop_lattice_keys();
+        }
+        self.shard.set_node(number);
+        let replicas_here = &mut self.lattice.replicas;
+        if replicas.replica() != replicas_here.replica() {
+            let before = std::mem::replace(replicas_here, replicas);
+            replicas_here.go_on_from(&before);
+        }
+        replicas_here.start();
+        self.note_writes(now);
+    }
+
+    fn drop_lattice_keys(&mut self) {
+        // Nothing is due at the beginning of time.
+        let never = Now::default();
+        for db in 0..DATABASES {
+            let mut names = Vec::<Box<[u8]>>::new();
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                let mut take = |item: Item<'_>| {
+                    if self.placement.lattice(item.key).is_some() {
+                        names.push(item.key.into());
+                    }
+                };
+                cursor = self.shard.scan(db, at, KEYS, never, &mut take);
+            }
+            each_grave(&self.shard, db, &mut |key| {
+                names.push(key.into());
+                false
+            });
+            for name in names {
+                let key = self.shard.key(&name);
+                self.shard.drop_replicated(db, key, never);
+            }
+        }
+        self.shard.changeset().clear();
+    }
+
+    /// A session with a node begins.
+    pub(super) fn share_with(&mut self, node: NodeNo) {
+        if let Some(nodes) = &mut self.lattice.nodes {
+            nodes.drop_sent(node.0);
+            nodes.up.insert(node.0);
+            nodes.more = true;
+            if let Some(gossip) = &mut nodes.gossip {
+                gossip.up(node.0);
+            }
+        }
+    }
+
+    /// It has ended.
+    pub fn on_peer_down(&mut self, node: NodeNo) {
+        if let Some(nodes) = &mut self.lattice.nodes {
+            nodes.drop_sent(node.0);
+            nodes.up.remove(&node.0);
+            if let Some(gossip) = &mut nodes.gossip {
+                gossip.down(node.0);
+            }
+        }
+    }
+
+    /// A worker of another node tells of lattice keyspaces; or why there is to be no
+    /// session with it.
+    pub fn on_gossip(
+        &mut self,
+        now: Now,
+        (node, worker): (NodeNo, u16),
+        bytes: &[u8],
+    ) -> Result<(), &'static str> {
+        let peer = Peer::decode(bytes).map_err(|_| "gossip that is none")?;
+        let serving = self.is_serving();
+        let Some(nodes) = self.lattice.nodes.as_mut().filter(|of| of.shares) else {
+            return Ok(());
+        };
+        if matches!(peer, Peer::Hello { table, .. } if table != nodes.table) {
+            return Err("other lattice keyspaces than the configuration here has");
+        }
+        let (Some(gossip), Some(number)) = (&mut nodes.gossip, nodes.number) else {
+            return Ok(());
+        };
+        if !serving {
+            return Ok(());
+        }
+        let all = gossip.take((node.0, worker), peer);
+        let all = all.map_err(|_| "gossip that makes no sense")?;
+        nodes.more = true;
+        for bytes in all {
+            for other in 0..self.placement.workers() {
+                let (to, bytes) = (WorkerId(other as u16), Arc::clone(&bytes));
+                if to != self.id {
+                    self.send(to, Message::Told(number, bytes));
+                }
+            }
+            self.on_told(now, number, bytes);
+        }
+        Ok(())
+    }
+
+    /// Another node has told something to this one, by this number.
+    pub(super) fn on_told(&mut self, now: Now, number: u16, bytes: Arc<[u8]>) {
+        let Some(nodes) = &mut self.lattice.nodes else {
+            return;
+        };
+        match nodes.number.map_or(Ordering::Less, |own| own.cmp(&number)) {
+            Ordering::Less => nodes.early.push(Early::Told(number, bytes)),
+            Ordering::Greater => {}
+            Ordering::Equal => {
+                let parts = (&mut self.shard, &self.placement);
+                let done = self.lattice.replicas.receive(now, parts, bytes);
+                nodes.refused += u64::from(done.is_err());
+                self.shard.tell_horizon();
+            }
+        }
+    }
+
+    /// Gives back what a worker of this node says where it is to be taken now.
+    pub(super) fn of_this_number(&mut self, bytes: Arc<[u8]>) -> Option<Arc<[u8]>> {
+        let Some(nodes) = &mut self.lattice.nodes else {
+            return Some(bytes);
+        };
+        let from = Batch::decode(&bytes).ok()?.from;
+        if self.lattice.replicas.is_here(from) {
+            return Some(bytes);
+        }
+        if nodes.number.is_none_or(|own| own < member::node_of(from)) {
+            nodes.early.push(Early::Here(bytes));
+        }
+        None
+    }
+
+    fn take_early_of_nodes(&mut self, now: Now) {
+        let nodes = self.lattice.nodes.as_mut();
+        let early = nodes.map(|nodes| std::mem::take(&mut nodes.early));
+        for early in early.into_iter().flatten() {
+            match early {
+                Early::Here(bytes) => self.on_replicate(now, bytes),
+                Early::Told(number, bytes) => self.on_told(now, number, bytes),
+            }
+        }
+    }
+
+    /// Keeps a message for all other nodes until the log has what it tells of.
+    pub(super) fn tell_nodes(&mut self, bytes: Arc<[u8]>, is_report: bool) {
+        let position = self.position();
+        if let Some(nodes) = &mut self.lattice.nodes {
+            let told = Waits::Told { bytes, is_report };
+            nodes.held.push_back((position, told));
+        }
+    }
+
+    /// Goes on with streams to other nodes.
+    pub(super) fn poll_nodes(&mut self, now: Now) {
+        let position = self.position();
+        let lattice = &mut self.lattice;
+        let Some(nodes) = &mut lattice.nodes else {
+            return;
+        };
+        let Some(gossip) = &mut nodes.gossip else {
+            return;
+        };
+        let parts = (&mut self.shard, &self.placement);
+        nodes.more = gossip.poll(now, parts, &mut lattice.replicas);
+        let sent = gossip.take_sent().into_iter();
+        nodes
+            .held
+            .extend(sent.map(|sent| (position, Waits::Sent(sent))));
+        if !nodes.serves && lattice.replicas.has_heard_nodes() {
+            // Requests may wait for it.
+            (nodes.serves, nodes.more) = (true, true);
+        }
+    }
+
+    /// What the log has by now goes to other nodes.
+    pub(super) fn release_to_nodes(&mut self) {
+        let logged = self.logged();
+        let Some(nodes) = &mut self.lattice.nodes else {
+            return;
+        };
+        while nodes.held.front().is_some_and(|(at, _)| *at <= logged) {
+            match nodes.held.pop_front() {
+                Some((_, Waits::Sent(sent))) => nodes.out.push(sent),
+                Some((_, Waits::Told { bytes, is_report })) => {
+                    if let Some(gossip) = &mut nodes.gossip {
+                        gossip.tell(&bytes, is_report);
+                        nodes.more = true;
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// For workers of other nodes.
+    pub fn take_gossip(&mut self) -> Vec<Sent> {
+        match &mut self.lattice.nodes {
+            Some(nodes) => std::mem::take(&mut nodes.out),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether lattice keys have to wait until others have told what they have.
+    pub(super) fn awaits_nodes(&self) -> bool {
+        let nodes = self.lattice.nodes.as_ref();
+        nodes.is_some_and(|nodes| !nodes.serves)
+    }
+
+    /// Whether there are, or may be, other nodes that have the same lattice keys.
+    pub fn shares_lattices(&self) -> bool {
+        let nodes = self.lattice.nodes.as_ref();
+        nodes.is_some_and(|nodes| nodes.has_others())
+    }
+
+    /// Why a command on whole databases cannot be run.
+    pub fn refuses_action(&self, action: NodeAction) -> Option<String> {
+        let is_alone = self.chains.as_ref().is_none_or(|chains| chains.is_alone);
+        if matches!(action, NodeAction::SwapDb(..)) && !is_alone {
+            return Some(
+                "changes keys of all slots at once, and slots have copies at other nodes".into(),
+            );
+        }
+        let (why, instead) = match action {
+            NodeAction::SwapDb(..) => (
+                "updates of the databases' keys are on their way between replicas",
+                "drop the lattice keyspaces first, of all prefixes, or copy the keys",
+            ),
+            NodeAction::FlushAll | NodeAction::FlushDb(_) if self.shares_lattices() => (
+                "other nodes go on with the keys that it would remove",
+                "delete its keys by their names",
+            ),
+            _ => return None,
+        };
+        let mut lattices = self.lattice.table.iter().filter(|k| k.is_lattice());
+        let first = lattices.next()?;
+        Some(not_coordination_free(why, &first.name, instead))
+    }
+
+    /// Tells all whose replicated keys a partition's files had, where they had any.
+    /// Who is in no cluster writes by the names of node 0.
+    pub(super) fn tell_node_of_files(
+        &mut self,
+        now: Now,
+        node: Option<u16>,
+        table: &Keyspaces,
+        completions: &mut impl Completions,
+    ) {
+        if let Some(number) = node.or(table.has_lattice().then_some(0)) {
+            self.tell_all(now, || Note::Node(number), completions);
+        }
+    }
+
+    pub(super) fn on_node_of_files(&mut self, number: u16) {
+        let least = self.shard.node().unwrap_or(number).min(number);
+        self.shard.set_node(least);
+        if let Some(nodes) = &mut self.lattice.nodes {
+            nodes.of_files.insert(number);
+        }
+    }
+
+    /// A node that is in no cluster writes by the names of the first of one.
+    pub(super) fn be_no_node(&mut self) {
+        let is_other = self.shard.node().is_some_and(|number| number > 0);
+        if self.lattice.nodes.is_none() && is_other {
+            self.shard.set_node(0);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a worker counts of lattice keyspaces that other nodes have, too.
+
+use super::Worker;
+use crate::program::Program;
+use crate::replicate::gossip::{Figures, Gossip};
+use rufous_lattice::Stamp;
+
+/// What is counted of other nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFigures {
+    pub gossip: Figures,
+    /// Messages that could not be taken.
+    pub refused: u64,
+    /// Workers that serve lattice keys.
+    pub serving: u64,
+    /// How far behind this worker each other node is known to be, in microseconds;
+    /// none where it has said nothing.
+    pub lags_us: Vec<(u16, Option<u64>)>,
+}
+
+impl NodeFigures {
+    /// Of another worker of the same node: of lags the worst counts.
+    pub fn add(&mut self, other: &Self) {
+        self.gossip.add(&other.gossip);
+        self.refused += other.refused;
+        self.serving += other.serving;
+        for &(node, lag) in &other.lags_us {
+            match self.lags_us.iter_mut().find(|(of, _)| *of == node) {
+                Some((_, known)) => *known = known.zip(lag).map(|(a, b)| a.max(b)),
+                None => self.lags_us.push((node, lag)),
+            }
+        }
+    }
+}
+
+impl<P: Program> Worker<P> {
+    pub fn node_figures(&self) -> Option<NodeFigures> {
+        let nodes = self.lattice.nodes.as_ref()?;
+        let replicas = &self.lattice.replicas;
+        let latest = replicas.latest();
+        let lag = |upto: u64| {
+            let time = latest.saturating_sub(upto);
+            let behind = Stamp {
+                time,
+                ..Stamp::ZERO
+            };
+            (upto > 0).then(|| behind.unix_us())
+        };
+        let lags = replicas.nodes().into_iter();
+        Some(NodeFigures {
+            gossip: nodes
+                .gossip
+                .as_ref()
+                .map(Gossip::figures)
+                .unwrap_or_default(),
+            refused: nodes.refused,
+            serving: u64::from(nodes.serves),
+            lags_us: lags.map(|(node, upto)| (node, lag(upto))).collect(),
+        })
+    }
+}

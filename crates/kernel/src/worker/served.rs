@@ -1,0 +1,55 @@
+//! How workers of clients hear of waits that began, and who was served.
+
+use super::{Completions, Message, Worker};
+use crate::batch::Header;
+use crate::program::Program;
+use crate::wait::{Client, Told};
+use rufous_base::Now;
+
+impl<P: Program> Worker<P> {
+    /// Tells the workers of clients of waits that began or were served.
+    pub(super) fn tell_clients(&mut self, now: Now, completions: &mut impl Completions) {
+        while let Some((to, told)) = self.waits.told.pop_front() {
+            match told {
+                Told::Served(batch) => self.answer(now, to, batch, completions),
+                Told::Waits(note) if to == self.id => self.on_waits(*note, completions),
+                Told::Waits(note) => {
+                    self.send_committed(now, to, Message::Waits(note), completions);
+                }
+            }
+        }
+    }
+
+    /// Answers whoever was served that waited before the messages that served it:
+    /// the replies to those behind it in these go later.
+    #[inline]
+    pub(super) fn answer_served(&mut self, now: Now, completions: &mut impl Completions) {
+        if !self.waits.told.is_empty() {
+            self.answer_all_served(now, completions);
+        }
+    }
+
+    #[cold]
+    fn answer_all_served(&mut self, now: Now, completions: &mut impl Completions) {
+        let mut begun = Vec::new();
+        for (to, told) in std::mem::take(&mut self.waits.told) {
+            let client = |header: &Header| Client::new(to, header.conn);
+            match told {
+                Told::Waits(note) => {
+                    begun.push(client(&note.header));
+                    self.waits.told.push_back((to, Told::Waits(note)));
+                }
+                // Its worker has to hear first that it waits.
+                Told::Served(batch)
+                    if batch
+                        .requests
+                        .iter()
+                        .any(|r| begun.contains(&client(&r.header))) =>
+                {
+                    self.waits.told.push_back((to, Told::Served(batch)));
+                }
+                Told::Served(batch) => self.answer(now, to, batch, completions),
+            }
+        }
+    }
+}

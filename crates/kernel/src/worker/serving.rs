@@ -1,0 +1,317 @@
+//! Requests for slots: run where this node answers for them, held back for a
+//! while where it is about to, and refused where another one does.
+//!
+//! A slot is without anybody who answers for it while its chain changes, for
+//! as long as a lease lasts at most. Requests that come meanwhile wait, in the
+//! order in which they came.
+
+use super::several::SEVERAL;
+use super::{Completions, Work, Worker};
+use crate::batch::{Batch, Door, Header};
+use crate::lock::{KeyName, Scope, Ticket};
+use crate::multi::Multi;
+use crate::program::Program;
+use rufous_base::slot::slot_of;
+use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_chain::Refused;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How long a request waits for somebody to answer for its slot.
+pub(super) const PATIENCE_US: u64 = 5_000_000;
+
+/// How many may wait.
+const MOST: usize = 4096;
+
+pub(super) const NOBODY: &str = "CLUSTERDOWN Hash slot not served: its nodes do not reach one another, \
+                      or have yet to say what they have; send it again";
+const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
+
+/// What is said of a request that another node has passed on, for keys that are not
+/// here: nothing was done, and that node asks where they are by now.
+pub const NOT_HERE: &str = "NOTHERE";
+
+/// A request that waits for its slot.
+#[derive(Debug)]
+struct Parked {
+    until_us: u64,
+    slot: u16,
+    keys: Vec<KeyName>,
+    batch: Box<Batch>,
+    origin: WorkerId,
+}
+
+/// Those of all slots.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    parked: VecDeque<Parked>,
+    /// How many of each.
+    slots: BTreeMap<u16, usize>,
+}
+
+impl Waiting {
+    pub(super) fn len(&self) -> usize {
+        self.parked.len()
+    }
+
+    fn push(&mut self, parked: Parked) {
+        *self.slots.entry(parked.slot).or_default() += 1;
+        self.parked.push_back(parked);
+    }
+
+    fn forget(&mut self, slot: u16) {
+        if let Some(count) = self.slots.get_mut(&slot) {
+            *count -= 1;
+            if *count == 0 {
+                self.slots.remove(&slot);
+            }
+        }
+    }
+}
+
+impl<P: Program> Worker<P> {
+    /// Whether a request may read what copies have.
+    fn takes_copies(header: &Header) -> bool {
+        header.door == Door::Copies && !P::is_write(header.command)
+    }
+
+    /// Why this node does not answer for a key now, if it does not.
+    pub(super) fn unserved(&self, now: Now, key: &[u8], copies: bool) -> Option<Refused> {
+        let chains = self.chains.as_ref()?;
+        if self.placement.lattice(key).is_some() {
+            return self.awaits_nodes().then_some(Refused::NotYet);
+        }
+        let slot = slot_of(key);
+        let replica = chains.replica.as_ref();
+        if copies && replica.is_some_and(|replica| replica.may_read(slot, now.mono_us)) {
+            return None;
+        }
+        chains.serves(slot, now).err()
+    }
+
+    /// Whether one of these is not this node's to answer for.
+    pub(super) fn is_any_unserved<'k>(
+        &self,
+        now: Now,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> bool {
+        let mut keys = keys.into_iter();
+        self.chains.is_some() && keys.any(|key| self.unserved(now, key, false).is_some())
+    }
+
+    /// Looks at a request before it runs, and keeps it or refuses it where its
+    /// first key's slot is not this node's to answer for: true where it waits.
+    #[inline]
+    pub(super) fn holds_back(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: &mut Args<'_>,
+        (origin, named): (WorkerId, impl FnOnce(&Args<'_>) -> Vec<KeyName>),
+        out: &mut Output,
+    ) -> Option<bool> {
+        let chains = self.chains.as_ref().filter(|_| header.key > 0)?;
+        let key = args.get(usize::from(header.key));
+        let slot = slot_of(key);
+        let refused = match self.unserved(now, key, Self::takes_copies(header)) {
+            // Those that have waited come first.
+            None if chains.waiting.slots.contains_key(&slot) => Refused::NotYet,
+            refused => refused?,
+        };
+        if refused == Refused::NotYet {
+            let keys = named(args);
+            let batch = self.batch_of(header, args.reborrow());
+            return Some(self.park_for_slot(now, (slot, keys), batch, origin, out));
+        }
+        P::refuse_slot(&self.elsewhere(slot, header), header.resp3, out);
+        Some(false)
+    }
+
+    /// Where the client is to go.
+    pub(super) fn elsewhere(&self, slot: u16, header: &Header) -> String {
+        let chains = self.chains.as_ref();
+        let replica = chains.and_then(|chains| chains.replica.as_ref());
+        let mapping = replica.and_then(|replica| replica.mapping());
+        let member = mapping.and_then(|mapping| {
+            let head = mapping.chains.of(slot).head()?;
+            mapping.members.get(&head)
+        });
+        match (member, header.door) {
+            (Some(member), Door::Redirected | Door::Copies) => {
+                let (host, port) = member.for_clients();
+                format!("MOVED {slot} {host}:{port}")
+            }
+            (_, Door::Forwarded) => NOT_HERE.to_owned(),
+            _ => MOVED.to_owned(),
+        }
+    }
+
+    /// False where too many wait: then it has its reply.
+    fn park_for_slot(
+        &mut self,
+        now: Now,
+        (slot, keys): (u16, Vec<KeyName>),
+        batch: Box<Batch>,
+        origin: WorkerId,
+        out: &mut Output,
+    ) -> bool {
+        let resp3 = batch.requests[0].header.resp3;
+        let Some(chains) = self.chains.as_mut().filter(|c| c.waiting.len() < MOST) else {
+            P::refuse_slot(NOBODY, resp3, out);
+            return false;
+        };
+        let parked = Parked {
+            until_us: now.mono_us + PATIENCE_US,
+            slot,
+            keys,
+            batch,
+            origin,
+        };
+        chains.waiting.push(parked);
+        true
+    }
+
+    /// Runs those whose slots are answered for by now, and gives up those that
+    /// have waited for long, or whose slots are elsewhere.
+    pub(super) fn look_after_parked(&mut self, now: Now, completions: &mut impl Completions) {
+        let Some(chains) = &mut self.chains else {
+            return;
+        };
+        if chains.waiting.len() == 0 {
+            return;
+        }
+        let parked = std::mem::take(&mut chains.waiting.parked);
+        for parked in parked {
+            let slot = parked.slot;
+            let is_lattice = |key: &[u8]| self.placement.lattice(key).is_some();
+            let lattice = parked.keys.iter().any(|(_, key)| is_lattice(key));
+            let awaits = lattice && self.awaits_nodes();
+            let all = parked.keys.iter().all(|(_, key)| is_lattice(key));
+            let Some(chains) = &mut self.chains else {
+                return;
+            };
+            let serves = match (awaits, all) {
+                (true, _) => Err(Refused::NotYet),
+                // No chain has anything of these.
+                (false, true) => Ok(()),
+                (false, false) => chains.serves(slot, now),
+            };
+            if serves == Err(Refused::NotYet) && now.mono_us < parked.until_us {
+                chains.waiting.parked.push_back(parked);
+                continue;
+            }
+            chains.waiting.forget(slot);
+            let Parked {
+                keys,
+                mut batch,
+                origin,
+                ..
+            } = parked;
+            let header = batch.requests[0].header;
+            let why = match serves {
+                Ok(()) => {
+                    let work = Work::Run { batch, origin };
+                    self.locks.acquire(Scope::keys(keys), work);
+                    continue;
+                }
+                Err(Refused::NotYet) => NOBODY.to_owned(),
+                Err(Refused::Elsewhere(_)) => self.elsewhere(slot, &header),
+            };
+            let mut reply = Output::default();
+            P::refuse_slot(&why, header.resp3, &mut reply);
+            batch.set_reply(reply);
+            self.answer(now, origin, batch, completions);
+        }
+    }
+
+    /// When the first of them is given up.
+    pub(super) fn parked_until_us(&self) -> Option<u64> {
+        let chains = self.chains.as_ref()?;
+        chains.waiting.parked.front().map(|parked| parked.until_us)
+    }
+
+    /// A request has its keys: gives it back where it may run.
+    pub(super) fn still_served(
+        &mut self,
+        now: Now,
+        (ticket, origin): (Ticket, WorkerId),
+        mut batch: Box<Batch>,
+        completions: &mut impl Completions,
+    ) -> Option<Box<Batch>> {
+        if self.chains.is_none() {
+            return Some(batch);
+        }
+        let Some(Scope::Keys(keys)) = self.locks.scope(ticket) else {
+            return Some(batch);
+        };
+        let header = batch.requests[0].header;
+        let copies = Self::takes_copies(&header);
+        if keys.len() > 1 && self.is_too_spread(header.command, keys.iter().map(|k| &*k.1)) {
+            self.let_go(now, ticket);
+            let mut reply = Output::default();
+            P::refuse_slot(SEVERAL, header.resp3, &mut reply);
+            batch.set_reply(reply);
+            self.answer(now, origin, batch, completions);
+            return None;
+        }
+        let mut refused = keys.iter().filter_map(|(_, key)| {
+            let refused = self.unserved(now, key, copies)?;
+            Some((slot_of(key), refused))
+        });
+        let Some((slot, refused)) = refused.next() else {
+            return Some(batch);
+        };
+        let keys = keys.clone();
+        self.let_go(now, ticket);
+        let mut reply = Output::default();
+        if refused == Refused::NotYet {
+            let again = batch.copy_of(0);
+            if self.park_for_slot(now, (slot, keys), again, origin, &mut reply) {
+                return None;
+            }
+        } else {
+            P::refuse_slot(&self.elsewhere(slot, &header), header.resp3, &mut reply);
+        }
+        batch.set_reply(reply);
+        self.answer(now, origin, batch, completions);
+        None
+    }
+
+    /// A command over workers has its keys: gives it back, unless some are of
+    /// slots that this node does not answer for. What waits for data at these
+    /// keys has been run before.
+    pub(super) fn all_served(
+        &mut self,
+        now: Now,
+        mut multi: Multi,
+        completions: &mut impl Completions,
+    ) -> Option<Multi> {
+        let spread = match multi.batch.requests.first() {
+            // Who waits was there before the slots had copies.
+            Some(request) if multi.waiter.is_none() => {
+                let keys = multi.gathered.iter().map(|gathered| &*gathered.key.1);
+                self.is_too_spread(request.header.command, keys)
+            }
+            _ => false,
+        };
+        if (!multi.unserved || multi.waiter.is_some()) && !spread {
+            return Some(multi);
+        }
+        self.release_all(now, std::mem::take(&mut multi.held), completions);
+        if let Some(exec) = multi.exec {
+            multi.gathered.clear();
+            self.ready_exec(now, exec, multi);
+            return None;
+        }
+        let header = multi.batch.requests.first().map(|request| request.header);
+        let mut reply = Output::default();
+        let why = match header.map(|header| header.door) {
+            _ if spread => SEVERAL,
+            Some(Door::Forwarded) => NOT_HERE,
+            _ => NOBODY,
+        };
+        P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);
+        multi.batch.set_reply(reply);
+        self.answer(now, self.id, multi.batch, completions);
+        None
+    }
+}
