@@ -37,6 +37,8 @@ pub struct Config {
     /// Pin each worker to a core of its own, where there are enough.
     pub pin: bool,
     pub listen: Vec<Listen>,
+    /// Where clients connect that go to other nodes when they are told to.
+    pub listen_redirected: Vec<Listen>,
     /// What [`Listen::Tls`] shows its clients, and asks of them.
     pub tls: Option<Tls>,
     /// Where other nodes connect: they do not count among the clients.
@@ -79,6 +81,7 @@ impl Default for Config {
             workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
             pin: true,
             listen: Vec::new(),
+            listen_redirected: Vec::new(),
             tls: None,
             listen_peers: Vec::new(),
             peer_tls: None,

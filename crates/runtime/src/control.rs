@@ -73,7 +73,18 @@ impl Control {
                 None => return,
             }
         }
+        self.end_last(deadline).await;
         tracing::info!("stopped");
+    }
+
+    /// Waits for what wants to be waited for, not for ever.
+    async fn end_last(&self, deadline: Instant) {
+        let until = deadline.max(Instant::now() + LEAST_FLUSH);
+        for last in self.shared.take_last() {
+            if timeout_at(until, last).await.is_err() {
+                tracing::warn!("stopping without waiting any longer for a last task");
+            }
+        }
     }
 }
 

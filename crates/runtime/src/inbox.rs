@@ -31,6 +31,8 @@ pub(crate) enum Order {
         token: u64,
         why: String,
     },
+    /// Take what waits in the worker's [`crate::mail::Mail`].
+    Mail,
     /// Give the actor `Input::Stop`.
     Stop,
     /// Send what waits, until then at the latest, and end.

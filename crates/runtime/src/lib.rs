@@ -20,6 +20,7 @@
 //! - `gate`: replies that wait until what they tell of is on disk
 //! - `disk`: what actors ask of their files, done on threads of its own
 //! - `inbox`: readiness, new connections, orders and answers for a worker
+//! - [`mail`]: messages to workers from other threads
 //! - [`data_dir`]: one process alone uses a data folder
 //! - `control`, `listen`, `dial`: accepting, connecting, and the stop of a node
 //! - [`tls`]: what makes connections secret
@@ -38,6 +39,7 @@ mod gate;
 mod inbox;
 mod listen;
 pub mod local;
+pub mod mail;
 mod reaper;
 mod ring;
 pub mod runtime;
@@ -52,6 +54,7 @@ pub use config::{Config, Listen};
 pub use data_dir::{DirError, DirLock, lock_data_dir};
 pub use fd_limit::FdLimit;
 pub use local::LocalConnection;
+pub use mail::{Teller, Untold};
 pub use runtime::{Handle, Runtime, StartError, start};
 pub use stats::{Snapshot, WorkerSnapshot};
 pub use tls::{DialTls, Tls};

@@ -263,8 +263,15 @@ async fn deal_secretly(
             room.deal(incoming, info);
         }
         Err(error) => {
+            let origin = info.origin;
             shared.handshake_errors.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(%error, peer = info.peer, "no TLS handshake");
+            match origin {
+                // Nodes are few, and their operators want to know.
+                Origin::Peer => {
+                    tracing::info!(%error, peer = info.peer, "no TLS handshake with a node")
+                }
+                _ => tracing::debug!(%error, peer = info.peer, "no TLS handshake"),
+            }
         }
     }
 }

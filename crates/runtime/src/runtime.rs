@@ -9,6 +9,7 @@ use crate::fd_limit::{FdLimit, raise_fd_limit};
 use crate::inbox::{Inbox, Incoming, Order};
 use crate::listen::{self, Bound};
 use crate::local::{LocalConnection, PIPE_BYTES};
+use crate::mail::Teller;
 use crate::reaper::Reaper;
 use crate::ring::{Bell, Post, mesh};
 use crate::shared::Shared;
@@ -19,7 +20,6 @@ use crate::worker::{Parts, Worker};
 use rufous_base::limits::MAX_WORKERS;
 use rufous_base::{Actor, ConnInfo, Origin, WorkerId};
 use std::io;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -42,10 +42,10 @@ pub enum StartError {
 }
 
 /// A running node. Dropping it stops the node and waits for its threads.
-pub struct Runtime<A> {
+pub struct Runtime<A: Actor> {
     handle: Handle,
+    teller: Teller<A::Message>,
     threads: Vec<JoinHandle<()>>,
-    actors: PhantomData<fn() -> A>,
 }
 
 /// What other threads may do with a node; cheap to clone.
@@ -53,6 +53,7 @@ pub struct Runtime<A> {
 pub struct Handle {
     shared: Arc<Shared>,
     addresses: Arc<[Listen]>,
+    redirected_addresses: Arc<[Listen]>,
     peer_addresses: Arc<[Listen]>,
     control: tokio::runtime::Handle,
     fd_limit: FdLimit,
@@ -72,6 +73,12 @@ where
     let fd_limit = raise_fd_limit(config.max_clients);
     let mut listeners = Vec::new();
     let addresses = bind_all(&config, &config.listen, Origin::Client, &mut listeners)?;
+    let redirected_addresses = bind_all(
+        &config,
+        &config.listen_redirected,
+        Origin::Redirected,
+        &mut listeners,
+    )?;
     let peer_addresses = bind_all(&config, &config.listen_peers, Origin::Peer, &mut listeners)?;
     let bells: Arc<[Bell]> = (0..workers).map(|_| Bell::new()).collect();
     let stats: Vec<Arc<WorkerStats>> = (0..workers).map(|_| Arc::default()).collect();
@@ -89,12 +96,13 @@ where
         handle: Handle {
             shared: Arc::clone(&shared),
             addresses,
+            redirected_addresses,
             peer_addresses,
             control: control_runtime.handle().clone(),
             fd_limit,
         },
+        teller: Teller::new(&shared.inboxes),
         threads: Vec::new(),
-        actors: PhantomData,
     };
     let control = Control {
         shared: Arc::clone(&shared),
@@ -182,6 +190,7 @@ where
             stats,
             inbox,
             post,
+            teller: runtime.teller.clone(),
             reaper: reaper.clone(),
             clock,
             turn_bytes: config.turn_bytes.max(LEAST_TURN),
@@ -219,7 +228,7 @@ fn cores(config: &Config) -> Vec<core_affinity::CoreId> {
     }
 }
 
-impl<A> Runtime<A> {
+impl<A: Actor> Runtime<A> {
     fn spawn_thread(
         &mut self,
         name: String,
@@ -232,6 +241,11 @@ impl<A> Runtime<A> {
 
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// For who has something to say to workers.
+    pub fn teller(&self) -> Teller<A::Message> {
+        self.teller.clone()
     }
 
     /// Waits until the node has stopped, whoever stops it.
@@ -247,14 +261,14 @@ impl<A> Runtime<A> {
     }
 }
 
-impl<A> Drop for Runtime<A> {
+impl<A: Actor> Drop for Runtime<A> {
     fn drop(&mut self) {
         self.handle.stop();
         self.join_threads();
     }
 }
 
-impl<A> std::ops::Deref for Runtime<A> {
+impl<A: Actor> std::ops::Deref for Runtime<A> {
     type Target = Handle;
 
     fn deref(&self) -> &Handle {
@@ -288,6 +302,25 @@ impl Handle {
         self.control.spawn(future)
     }
 
+    /// The same for what has something left to do once the node stops (see
+    /// [`Handle::stopping`]): the end of the node waits for it, for as long as
+    /// stopping may take.
+    pub fn spawn_to_end<F>(&self, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.shared.wait_for(self.control.spawn(future));
+    }
+
+    /// Is ready when somebody has asked the node to stop.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.shared.stopping();
+        async move {
+            // Without a sender the node is gone.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+        }
+    }
+
     /// Asks the node to stop: nobody can connect any more, actors finish what
     /// is under way, replies leave. Returns at once; see [`Runtime::join`].
     pub fn stop(&self) {
@@ -301,6 +334,11 @@ impl Handle {
     /// Where the node listens, with the ports it was given.
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses
+    }
+
+    /// Likewise for clients that go to other nodes when they are told to.
+    pub fn redirected_addresses(&self) -> &[Listen] {
+        &self.redirected_addresses
     }
 
     /// Likewise for other nodes.

@@ -3,9 +3,11 @@
 use crate::inbox::{Inbox, Incoming, Order};
 use crate::stats::{Snapshot, WorkerStats};
 use rufous_base::{ConnInfo, Dial, Origin, WorkerId};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Connections from other nodes, or from whoever claims to be one: several from
 /// each node of the largest cluster.
@@ -33,7 +35,9 @@ pub(crate) struct Shared {
     clients: AtomicUsize,
     peers: AtomicUsize,
     max_clients: AtomicUsize,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
+    /// What the end of the node waits for.
+    last: Mutex<Vec<JoinHandle<()>>>,
     /// Bounded: at most one `Stop`, what each worker says once or twice, and as
     /// many dials as actors have under way.
     reports: UnboundedSender<Report>,
@@ -100,7 +104,8 @@ impl Shared {
             clients: AtomicUsize::new(0),
             peers: AtomicUsize::new(0),
             max_clients: AtomicUsize::new(max_clients),
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
+            last: Mutex::default(),
             reports,
             rejected: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
@@ -137,7 +142,7 @@ impl Shared {
 
     fn accepted(&self, origin: Origin) -> Option<&AtomicUsize> {
         match origin {
-            Origin::Client => Some(&self.clients),
+            Origin::Client | Origin::Redirected => Some(&self.clients),
             Origin::Peer => Some(&self.peers),
             Origin::Dialled { .. } | Origin::Internal => None,
         }
@@ -148,13 +153,30 @@ impl Shared {
     }
 
     pub(crate) fn stop(&self) {
-        if !self.stopping.swap(true, Ordering::AcqRel) {
+        if !self.stopping.send_replace(true) {
             self.report(Report::Stop);
         }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        *self.stopping.borrow()
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    /// Has the end of the node wait for it.
+    pub(crate) fn wait_for(&self, last: JoinHandle<()>) {
+        self.last().push(last);
+    }
+
+    pub(crate) fn take_last(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut *self.last())
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn report(&self, report: Report) {

@@ -10,13 +10,16 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::gate::Gate;
 use crate::inbox::{Inbox, Incoming, Order};
+use crate::mail::Teller;
 use crate::reaper::Reaper;
 use crate::ring::Post;
 use crate::shared::{Report, Shared};
 use crate::sockets::{Event, Sockets};
 use crate::stats::WorkerStats;
 use rufous_base::disk::DiskDone;
-use rufous_base::{Actor, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId};
+use rufous_base::{
+    Actor, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, Sends, WorkerId,
+};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,6 +38,7 @@ pub(crate) struct Parts<M> {
     pub(crate) stats: Arc<WorkerStats>,
     pub(crate) sockets: Sockets,
     pub(crate) post: Post<M>,
+    pub(crate) teller: Teller<M>,
     pub(crate) disk: Disk,
     pub(crate) reaper: Reaper,
     pub(crate) clock: Clock,
@@ -230,6 +234,11 @@ impl<A: Actor> Worker<A> {
                 Order::Undialled { token, why } => {
                     self.driven.step(Input::Undialled { token, why }, &[]);
                 }
+                Order::Mail => {
+                    for message in self.parts.teller.of(self.parts.id).take() {
+                        self.driven.step(Input::Told { message }, &[]);
+                    }
+                }
                 Order::Stop => {
                     self.stage = Stage::Stopping;
                     self.driven.step(Input::Stop, &[]);
@@ -350,6 +359,7 @@ impl<A: Actor> Worker<A> {
     /// until the gate opens.
     fn reply(&mut self) {
         let (fx, sockets) = (&mut self.driven.fx, &mut self.parts.sockets);
+        send_at_once(&mut fx.at_once, sockets);
         let gate = fx.gate.take();
         self.gate.release(fx.passed, sockets);
         if self.gate.holds(gate, fx.passed, fx.abandon) {
@@ -401,7 +411,23 @@ impl<A: Actor> Worker<A> {
         self.end_turn();
         self.parts.disk.end();
         self.parts.inbox.close();
+        self.parts.teller.of(self.parts.id).close();
         self.parts.shared.report(Report::Ended);
+    }
+}
+
+/// What waits for no gate.
+fn send_at_once(sends: &mut Sends, sockets: &mut Sockets) {
+    if !sends.writes.is_empty() {
+        sockets.send(&sends.output, &sends.writes);
+        sends.writes.clear();
+    }
+    sends.output.clear();
+    if sends.output.bytes.capacity() > KEPT_OUTPUT {
+        sends.output.bytes.shrink_to(KEPT_OUTPUT);
+    }
+    for conn in sends.drains.drain(..) {
+        sockets.tell_when_drained(conn);
     }
 }
 

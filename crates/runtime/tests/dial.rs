@@ -62,7 +62,7 @@ fn with_peers(config: Config) -> Config {
     }
 }
 
-fn peer_address<A>(node: &Runtime<A>) -> SocketAddr {
+fn peer_address<A: rufous_base::Actor>(node: &Runtime<A>) -> SocketAddr {
     match node.peer_addresses() {
         [Listen::Tcp(address)] => *address,
         other => panic!("no address for peers: {other:?}"),

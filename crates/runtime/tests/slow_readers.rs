@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use rufous_base::{Backlog, Close, Input};
+use rufous_base::{Actor, Backlog, Close, Input};
 use rufous_runtime::{Config, Runtime, start};
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -20,8 +20,9 @@ struct Seen {
 }
 
 /// Answers a line of `B`s with so many mebibytes by reference, one of `C`s with
-/// as many copied, one of `S`s likewise as a stranger, others by themselves.
-fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Sized + use<>> {
+/// as many copied, one of `S`s likewise as a stranger, one of `N`s as `B`s to a node,
+/// others by themselves.
+fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Actor + use<>> {
     let seen = Arc::clone(seen);
     start(config, move |_| {
         let seen = Arc::clone(&seen);
@@ -30,7 +31,10 @@ fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Sized + 
             Input::Received { bytes, reads } => {
                 for read in reads {
                     let kind = bytes[read.start];
-                    if !matches!(kind, b'B' | b'C' | b'S') {
+                    if kind == b'N' {
+                        fx.backlogs.push((read.conn, Backlog::Node));
+                    }
+                    if !matches!(kind, b'B' | b'C' | b'S' | b'N') {
                         say(fx, read.conn, &bytes[read.start..read.end]);
                         continue;
                     }
@@ -41,7 +45,7 @@ fn node(config: Config, times: usize, seen: &Arc<Seen>) -> Runtime<impl Sized + 
                     let start = fx.output.mark();
                     for _ in 0..times {
                         match kind {
-                            b'B' => fx.output.share(Arc::clone(&value)),
+                            b'B' | b'N' => fx.output.share(Arc::clone(&value)),
                             _ => fx.output.bytes.extend_from_slice(&value),
                         }
                     }
@@ -81,6 +85,22 @@ fn a_slow_reader_is_not_read_until_it_has_drained_and_others_go_on() {
     assert_eq!(seen.big.load(SeqCst), LINES);
     assert!(seen.drained.load(SeqCst) > 0);
     assert_eq!(ask(&mut slow, b"back again\n"), b"back again\n");
+}
+
+#[test]
+fn another_node_is_read_whatever_waits_for_it() {
+    const LINES: usize = 64;
+    let mut one_line_each = config(1);
+    one_line_each.read_bytes = LINE;
+    let seen = Arc::new(Seen::default());
+    let node = node(one_line_each, 1, &seen);
+    let mut slow = client(&node);
+    slow.write_all(&[b'N'; LINE * LINES]).expect("sent");
+    wait_until(&node, |_| seen.big.load(SeqCst) == LINES);
+    let mut got = vec![0; REPLY];
+    for _ in 0..LINES {
+        slow.read_exact(&mut got).expect("in the end all of them");
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn secret_address(handle: &Handle) -> SocketAddr {
     }
 }
 
-fn secret<A>(node: &Runtime<A>, config: &Arc<ClientConfig>) -> Secret {
+fn secret<A: rufous_base::Actor>(node: &Runtime<A>, config: &Arc<ClientConfig>) -> Secret {
     let socket = TcpStream::connect(secret_address(node)).expect("the node accepts");
     let name = ServerName::try_from("localhost").expect("a name");
     let session = ClientConnection::new(Arc::clone(config), name).expect("a session");

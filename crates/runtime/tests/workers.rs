@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use rufous_base::{ConnId, Effects, Input, NodeEffect, WorkerId};
+use rufous_base::{Actor, ConnId, Effects, Input, NodeEffect, WorkerId};
 use rufous_runtime::{Config, Runtime, start};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -20,7 +20,7 @@ struct Hop {
 }
 
 /// Answers each byte after a hop to the next worker and back.
-fn hopping(config: Config) -> Runtime<impl Sized> {
+fn hopping(config: Config) -> Runtime<impl Actor> {
     let workers = config.workers as u16;
     start(config, move |me: WorkerId| {
         let mut sent = vec![0; usize::from(workers)];

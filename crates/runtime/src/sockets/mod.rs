@@ -4,7 +4,7 @@
 //! This is the whole interface between a worker and the sockets; another way
 //! to drive them would take this module's place. Invariants:
 //! - A connection that is neither ended, closing, held nor over its high-water
-//!   mark is in the ready queue, or its waker is registered for reading.
+//!   mark (where that matters) is in the ready queue, or its waker is registered for reading.
 //! - A connection with waiting replies is in the ready queue, or its waker is
 //!   registered for writing.
 //! - A connection that is gone leaves one [`Event::Gone`] and is not heard of
@@ -54,7 +54,7 @@ impl Bounds {
     fn high_water(&self, backlog: Backlog) -> usize {
         match backlog {
             Backlog::Stranger => self.output_high_water.min(STRANGER_HIGH_WATER),
-            Backlog::Client | Backlog::Feed => self.output_high_water,
+            Backlog::Client | Backlog::Feed | Backlog::Node => self.output_high_water,
         }
     }
 
@@ -62,7 +62,7 @@ impl Bounds {
         let most = match backlog {
             Backlog::Stranger => STRANGER_HARD_LIMIT,
             Backlog::Client => usize::MAX,
-            Backlog::Feed => FEED_HARD_LIMIT,
+            Backlog::Feed | Backlog::Node => FEED_HARD_LIMIT,
         };
         self.output_hard_limit.min(most)
     }
@@ -116,7 +116,8 @@ struct Conn {
 
 impl Conn {
     fn is_read(&self) -> bool {
-        !self.held && !self.over && !self.ended && !self.closing
+        let full = self.over && self.backlog != Backlog::Node;
+        !self.held && !full && !self.ended && !self.closing
     }
 
     /// Whether the kernel has got all replies.
@@ -219,7 +220,7 @@ impl Sockets {
             let Some(conn) = place.conn.as_mut().filter(|conn| conn.is_read()) else {
                 continue;
             };
-            if !reading {
+            if !reading && !place.origin.is_of_nodes() {
                 if !conn.parked {
                     conn.parked = true;
                     self.parked.push(slot);

@@ -24,7 +24,7 @@ pub(crate) fn address(handle: &Handle) -> SocketAddr {
     }
 }
 
-pub(crate) fn client<A>(node: &Runtime<A>) -> TcpStream {
+pub(crate) fn client<A: Actor>(node: &Runtime<A>) -> TcpStream {
     TcpStream::connect(address(node)).expect("the node accepts")
 }
 
