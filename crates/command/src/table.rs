@@ -118,8 +118,22 @@ impl Program for DataCommands {
         is_refused
     }
 
+    fn refuse_slot(why: &str, resp3: bool, out: &mut Output) {
+        Reply::new(out, resp3).error(&Failure::from(why.to_owned()));
+    }
+
     fn refuse_write(why: &str, resp3: bool, out: &mut Output) {
         Reply::new(out, resp3).error(&Failure::from(unwritable(why)));
+    }
+
+    fn is_of_each(command: u16) -> bool {
+        // The others take from the first key that has something.
+        const NAMES: [&str; 10] = [
+            "del", "unlink", "blpop", "brpop", "lmpop", "blmpop", "zmpop", "bzmpop", "bzpopmin",
+            "bzpopmax",
+        ];
+        let run = RUNS.get(usize::from(command));
+        run.is_some_and(|run| NAMES.contains(&run.spec.name))
     }
 
     fn may_wait(command: u16) -> bool {

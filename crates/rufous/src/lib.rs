@@ -80,6 +80,6 @@ pub use rufous_runtime as runtime;
 
 pub use base::{Actor, Effects, Input, Now};
 pub use runtime::{
-    Config, DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, lock_data_dir,
-    start,
+    Config, DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, Teller,
+    Untold, lock_data_dir, start,
 };

@@ -8,6 +8,7 @@
 //! - [`config`]: settings, and where they come from
 //! - [`front`]: one actor per worker, from bytes to replies
 //! - [`command`]: commands on connections and on the server
+//! - [`cluster`]: a node among others: sessions with them, the coordinator
 //! - [`node`]: a running server, and clients inside its process
 //! - [`tls`]: its certificates
 //! - [`process`]: what the operating system says of it
@@ -35,6 +36,7 @@
 pub mod admin;
 pub mod backup;
 pub mod cli;
+pub mod cluster;
 pub mod command;
 pub mod config;
 pub mod front;

@@ -1,5 +1,6 @@
 //! A running server: the runtime with one front per worker.
 
+use crate::cluster::{ClusterError, Joining};
 use crate::config::Config;
 use crate::front::Front;
 use crate::front::shared::Shared;
@@ -35,6 +36,8 @@ pub enum NodeError {
     Folder(#[from] DirError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
 }
 
 /// A server with its threads. Dropping it stops them.
@@ -73,17 +76,17 @@ impl Node {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_micros() as u64;
-        let shared = Arc::new(Shared::new(
-            config.workers,
-            seed,
-            run_id,
-            started,
-            config.port,
-        ));
+        let joining = config.cluster.as_ref().map(|settings| {
+            Joining::prepare(settings, folder.as_ref().map(|folder| folder.path()))
+        });
+        let joining = joining.transpose()?;
+        let mut shared = Shared::new(config.workers, seed, run_id, started, config.port);
+        shared.cluster = joining.as_ref().map(|joining| Arc::clone(&joining.cluster));
+        let shared = Arc::new(shared);
         if folder.is_some() {
             shared.loading.begin(config.workers);
         }
-        let runtime_config = rufous::runtime::Config {
+        let mut runtime_config = rufous::runtime::Config {
             workers: config.workers,
             pin: config.pin,
             listen: listen(&config)?,
@@ -95,6 +98,9 @@ impl Node {
             data_dir: folder.as_ref().map(|folder| folder.path().to_path_buf()),
             ..Default::default()
         };
+        if let Some(joining) = &joining {
+            joining.configure(&mut runtime_config);
+        }
         let for_fronts = (Arc::clone(&shared), Arc::new(config));
         let runtime = start(runtime_config, move |id| {
             Front::new(id, Arc::clone(&for_fronts.0), Arc::clone(&for_fronts.1))
@@ -103,6 +109,9 @@ impl Node {
         process::watch(&runtime, Arc::clone(&shared));
         if let Some(certificates) = &certificates {
             tls::watch(&runtime, Arc::clone(certificates), Arc::clone(&shared));
+        }
+        if let Some(joining) = joining {
+            joining.join(&runtime, &shared)?;
         }
         Ok(Node {
             runtime,

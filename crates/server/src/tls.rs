@@ -10,7 +10,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
-use rustls::{RootCertStore, SupportedProtocolVersion, version};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +18,9 @@ use std::time::{Duration, SystemTime};
 
 /// How often it is looked whether files have changed.
 const PERIOD: Duration = Duration::from_secs(1);
+
+/// The setting that says who signs.
+const AUTHORITY: &str = "tls-ca-cert-file";
 
 /// Why there is no TLS by these settings.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +111,7 @@ impl Certificates {
             .store(is_stale.into(), Ordering::Relaxed);
     }
 
-    fn has_changed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != mark(&self.settings)
     }
 }
@@ -161,6 +164,20 @@ pub fn server_config(settings: &Settings) -> Result<ServerConfig, TlsError> {
     config.map_err(|error| unusable("tls-cert-file", &settings.cert_file, error))
 }
 
+/// The same for who dials: its own certificate, and who signs those of others.
+pub fn client_config(settings: &Settings) -> Result<ClientConfig, TlsError> {
+    let versions = versions(settings);
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&versions)
+        // invariant: both versions are compiled in, and one at least is asked for
+        .expect("versions that the provider has")
+        .with_root_certificates(roots(&settings.ca_cert_file)?);
+    let chain = certificates("tls-cert-file", &settings.cert_file)?;
+    let key = private_key("tls-key-file", &settings.key_file)?;
+    let config = builder.with_client_auth_cert(chain, key);
+    config.map_err(|error| unusable("tls-cert-file", &settings.cert_file, error))
+}
+
 fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {
     let all = [
         (settings.protocols.v1_3, &version::TLS13),
@@ -172,18 +189,13 @@ fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {
 
 /// Who looks at the certificates of clients, if anybody.
 fn verifier(settings: &Settings) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
-    const SETTING: &str = "tls-ca-cert-file";
     let path = &settings.ca_cert_file;
     match settings.auth_clients {
         AuthClients::No => return Ok(None),
         _ if path.is_empty() => return Err(TlsError::NoAuthority),
         AuthClients::Yes | AuthClients::Optional => {}
     }
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(SETTING, path)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| unusable(SETTING, path, error))?;
-    }
+    let roots = roots(path)?;
     let provider = Arc::new(default_provider());
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     let builder = match settings.auth_clients {
@@ -191,8 +203,17 @@ fn verifier(settings: &Settings) -> Result<Option<Arc<dyn ClientCertVerifier>>, 
         AuthClients::Yes | AuthClients::No => builder,
     };
     let built = builder.build();
-    let verifier = built.map_err(|error| unusable(SETTING, path, error))?;
+    let verifier = built.map_err(|error| unusable(AUTHORITY, path, error))?;
     Ok(Some(verifier))
+}
+
+fn roots(path: &str) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(AUTHORITY, path)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| unusable(AUTHORITY, path, error))?;
+    }
+    Ok(roots)
 }
 
 fn unusable(setting: &'static str, path: &str, error: impl ToString) -> TlsError {

@@ -4,7 +4,7 @@
 //! commands by name are added up here, because there are many of them.
 
 use super::text::Exposition;
-use super::{durability, replication};
+use super::{cluster, durability, replication};
 use crate::front::figures::{CommandFigures, WorkerFigures};
 use crate::front::shared::Shared;
 use crate::identity;
@@ -39,6 +39,7 @@ pub(super) fn render(node: &Handle, shared: &Shared, round: u64) -> String {
     of_data(&mut out, &figures);
     replication::render(&mut out, &figures);
     durability::render(&mut out, shared, &figures);
+    cluster::render(&mut out, shared, &figures);
     of_commands(&mut out, &figures);
     out.finish()
 }
@@ -304,6 +305,7 @@ fn of_data(out: &mut Exposition, figures: &Figures) {
             ("large_values", memory.big_bytes),
             ("expiry", memory.expiry_bytes),
             ("graves", memory.grave_bytes),
+            ("held_at_start", memory.held_bytes),
         ];
         for (kind, bytes) in kinds {
             family.sample(&[("worker", &worker), ("kind", &kind)], bytes);

@@ -2,13 +2,15 @@
 //! thread: no worker ever sees a request of it.
 //!
 //! - [`metrics`]: figures as Prometheus text
-//! - [`durability`]: those of logs and snapshots
+//! - [`durability`], [`cluster`]: those of logs and snapshots, and of other nodes
 //! - [`text`]: the Prometheus text format
 //!
 //! `/healthz` tells whether every worker still takes turns, `/readyz` whether
-//! clients are served, `/metrics` what the node counts. Connections, their
+//! clients are served (in a cluster also whether all slots have had all their copies
+//! since the node has started), `/metrics` what the node counts. Connections, their
 //! requests and their lives are bounded.
 
+mod cluster;
 mod durability;
 mod metrics;
 mod replication;
@@ -199,6 +201,10 @@ async fn show_readiness(State(admin): State<Arc<Admin>>) -> Response {
     if loading.is_loading() {
         let text = format!("loading, {} % done\n", loading.percent());
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    }
+    let cluster = admin.shared.cluster.as_ref();
+    if let Some(why) = cluster.and_then(|cluster| cluster.about.not_ready()) {
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
     }
     (StatusCode::OK, "ready\n").into_response()
 }

@@ -12,7 +12,7 @@ type Counted = (
     bool,
 );
 
-const COUNTED: [Counted; 16] = [
+const COUNTED: [Counted; 17] = [
     (
         "rufous_replica_updates_total",
         "Updates of replicated keys by clients.",
@@ -89,6 +89,12 @@ const COUNTED: [Counted; 16] = [
         "rufous_causal_concurrent_writes_total",
         "Writes that stand beside values which their writer had not seen.",
         |f| f.concurrent_writes,
+        true,
+    ),
+    (
+        "rufous_replica_epochs_waited_total",
+        "Epochs that waited until commands over several workers were committed.",
+        |f| f.epochs_waited,
         true,
     ),
     (

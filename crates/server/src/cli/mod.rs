@@ -6,6 +6,7 @@
 //! - [`check_data`]: `rufous check-data`
 //! - [`saves`]: `rufous saves`
 //! - [`backup`]: `rufous backup`
+//! - [`cluster`]: `rufous cluster`
 //! - [`logging`]: where logs go and how much of them
 //! - [`signals`]: stopping and reopening the log
 //! - [`banner`]: what a person at a terminal is told
@@ -16,6 +17,7 @@ mod backup;
 mod banner;
 mod check;
 mod check_data;
+mod cluster;
 mod logging;
 mod notify;
 mod saves;
@@ -32,6 +34,7 @@ Examples:
   rufous server --port 7000           the same on another port
   rufous server --config rufous.toml  settings from a file
   rufous server --help                all settings
+  rufous cluster start                three nodes on this machine, as one cluster
 
 Redis clients connect as they are: redis-cli set greeting hello";
 
@@ -109,6 +112,9 @@ enum Command {
     /// Back up a running node, and restore backups
     #[command(subcommand, after_help = backup::EXAMPLES)]
     Backup(backup::Backup),
+    /// Run a cluster on this machine, and look after clusters
+    #[command(subcommand, after_help = cluster::EXAMPLES)]
+    Cluster(cluster::Cluster),
 }
 
 /// Runs the program.
@@ -121,6 +127,7 @@ pub fn main() -> ExitCode {
         Some(Command::CheckData(arguments)) => check_data::run(arguments),
         Some(Command::Saves(command)) => saves::run(command),
         Some(Command::Backup(command)) => backup::run(command),
+        Some(Command::Cluster(command)) => cluster::run(command),
     }
 }
 
@@ -150,6 +157,7 @@ mod tests {
             check_data::EXAMPLES,
             saves::EXAMPLES,
             backup::EXAMPLES,
+            cluster::EXAMPLES,
         ];
         let mut seen = 0;
         for line in texts.iter().flat_map(|text| text.lines()) {

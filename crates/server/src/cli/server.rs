@@ -4,12 +4,15 @@ use super::arguments::Arguments;
 use super::logging::{self, Log};
 use super::{banner, check, fail, notify, signals};
 use crate::admin;
+use crate::cluster::Settings;
+use crate::cluster::settings::Place;
 use crate::config::sources::Effective;
 use crate::config::{Config, LogLevel};
+use crate::front::shared::Shared;
 use crate::identity;
 use crate::node::{Node, NodeError};
 use anyhow::{Context, Result, anyhow, bail};
-use rufous::runtime::{DirError, Listen, StartError};
+use rufous::runtime::{DirError, Handle, Listen, StartError};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -139,7 +142,7 @@ fn explain(error: NodeError) -> anyhow::Error {
     let advice = match &error {
         NodeError::Start(StartError::Listen { source, .. }) => match source.kind() {
             ErrorKind::AddrInUse => {
-                "another server listens there already; choose another one with --port"
+                "another server listens there already; choose another one with --port, or with --cluster-listen for other nodes"
             }
             ErrorKind::PermissionDenied => {
                 "ports below 1024, and directories of others, need more rights"
@@ -196,6 +199,7 @@ fn announce(node: &Node, config: &Config, admin: Option<SocketAddr>) {
             Listen::Unix { path, .. } => tracing::info!(path = %path.display(), "listening"),
         }
     }
+    announce_cluster(&node.shared, &handle);
     if let Some(at) = admin {
         tracing::info!(address = %at, "metrics and health");
     }
@@ -207,4 +211,28 @@ fn announce(node: &Node, config: &Config, admin: Option<SocketAddr>) {
         open_files = handle.fd_limit().now,
         "ready"
     );
+}
+
+/// Where other nodes and clients that know clusters connect, and who it is that
+/// agrees on the nodes.
+fn announce_cluster(shared: &Shared, handle: &Handle) {
+    let Some(cluster) = &shared.cluster else {
+        return;
+    };
+    for at in handle.peer_addresses() {
+        tracing::info!(address = %at, "listening for other nodes");
+    }
+    for at in handle.redirected_addresses() {
+        tracing::info!(address = %at, "listening for clients that know clusters");
+    }
+    let Settings {
+        name, coordinator, ..
+    } = &cluster.settings;
+    match coordinator {
+        Place::Local => tracing::info!(
+            name,
+            "a cluster of one: its coordinator is local, so no other node can join; for several give all of them the same etcd (cluster-coordinator)"
+        ),
+        _ => tracing::info!(name, %coordinator, "a node of a cluster"),
+    }
 }

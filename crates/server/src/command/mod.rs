@@ -70,7 +70,7 @@ impl Deref for CommandTable {
     }
 }
 
-static SESSION_GROUPS: [&[&SessionCommand]; 11] = [
+static SESSION_GROUPS: [&[&SessionCommand]; 12] = [
     connection::COMMANDS,
     server::COMMANDS,
     transaction::COMMANDS,
@@ -82,6 +82,7 @@ static SESSION_GROUPS: [&[&SessionCommand]; 11] = [
     server::debug::COMMANDS,
     server::function::COMMANDS,
     server::keyspace::COMMANDS,
+    server::cluster::COMMANDS,
 ];
 
 /// The table of this process.

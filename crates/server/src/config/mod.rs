@@ -2,6 +2,7 @@
 //!
 //! - [`params`]: each of them by name, as text
 //! - [`durability`]: those of logs and snapshots
+//! - [`cluster`]: those of a node that is one of several
 //! - [`keyspaces`]: what can be said of a keyspace
 //! - [`tls`]: those of TLS
 //! - [`values`]: values as text
@@ -9,6 +10,7 @@
 //! - [`file`]: reading them from a TOML file
 //! - [`sources`]: defaults, file, environment and command line put together
 
+pub mod cluster;
 pub mod collections;
 mod durability;
 pub mod file;
@@ -98,6 +100,11 @@ pub struct Config {
     pub admin_bind: String,
     /// What the configuration file says of keyspaces; no setting.
     pub keyspaces: Vec<Keyspace>,
+    /// What settings say of a cluster, before it is known to go together.
+    pub clustering: cluster::Clustering,
+    /// For a node that is one of several: what a node goes by. `clustering` makes it,
+    /// and so can programs that have a node inside them.
+    pub cluster: Option<crate::cluster::Settings>,
 }
 
 /// How much is logged, by Redis's names.
@@ -231,6 +238,8 @@ impl Default for Config {
             admin_port: 9121,
             admin_bind: "127.0.0.1".into(),
             keyspaces: Vec::new(),
+            clustering: cluster::Clustering::default(),
+            cluster: None,
         }
     }
 }

@@ -4,9 +4,9 @@
 //! What a setting is and how it can change later is in [`params`](super::params).
 
 use super::params::{self, Set};
-use super::tls;
 use super::values::{integer, named, parse_yes_no};
 use super::{AppendFsync, Config, LogFormat, LogLevel, MaxmemoryPolicy};
+use super::{cluster, tls};
 use rufous_base::limits::MAX_WORKERS;
 
 /// Settings that belong together in help and examples.
@@ -16,6 +16,7 @@ pub enum Group {
     Tls,
     Clients,
     Node,
+    Cluster,
     Durability,
     Data,
     Watching,
@@ -30,6 +31,7 @@ impl Group {
             Group::Tls => "TLS",
             Group::Clients => "Clients",
             Group::Node => "Threads and files",
+            Group::Cluster => "Cluster",
             Group::Durability => "What outlives a crash",
             Group::Data => "Data",
             Group::Watching => "Slow commands",
@@ -112,6 +114,63 @@ pub static OPTIONS: &[StartOption] = &[
     fixed(Group::Node, "workers", "COUNT|auto", set_workers),
     fixed(Group::Node, "pin", "yes|no", set_pin),
     fixed(Group::Node, "dir", "PATH", set_dir),
+    fixed(Group::Cluster, "cluster-name", "NAME", cluster::SET_NAME),
+    fixed(
+        Group::Cluster,
+        "cluster-coordinator",
+        "local|etcd://...|rufous://...",
+        cluster::SET_COORDINATOR,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-listen",
+        "ADDRESS:PORT",
+        cluster::SET_LISTEN,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-clients",
+        "ADDRESS:PORT",
+        cluster::SET_CLIENTS,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-advertise",
+        "HOST",
+        cluster::SET_ADVERTISE,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-copies",
+        "COUNT|auto",
+        cluster::SET_COPIES,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-weight",
+        "WEIGHT",
+        cluster::SET_WEIGHT,
+    ),
+    fixed(Group::Cluster, "cluster-zone", "NAME", cluster::SET_ZONE),
+    fixed(Group::Cluster, "cluster-id", "HEX", cluster::SET_ID),
+    fixed(
+        Group::Cluster,
+        "cluster-tls-cert-file",
+        "FILE",
+        cluster::SET_TLS_CERT_FILE,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-tls-key-file",
+        "FILE",
+        cluster::SET_TLS_KEY_FILE,
+    ),
+    fixed(
+        Group::Cluster,
+        "cluster-tls-ca-cert-file",
+        "FILE",
+        cluster::SET_TLS_CA_CERT_FILE,
+    ),
     option(Group::Durability, "appendonly", "yes|no"),
     option(Group::Durability, "appendfsync", "always|everysec|no"),
     option(Group::Durability, "save", "\"SECONDS CHANGES ...\""),

@@ -4,7 +4,7 @@
 //! name (`databases`, `rdbchecksum`): they can be "set" to what they are.
 
 use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
-use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, collections, durability, tls};
+use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, cluster, collections, durability, tls};
 use rufous_base::limits;
 
 /// Changes a setting; the error says what a value has to look like.
@@ -55,12 +55,19 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Bytes of requests that one client may have waiting.",
     },
-    Param {
-        name: "cluster-enabled",
-        get: |_| "no".into(),
-        set: None,
-        help: "Whether clients are shown the nodes of a cluster.",
-    },
+    cluster::ADVERTISE,
+    cluster::CLIENTS,
+    cluster::COORDINATOR,
+    cluster::COPIES_OF_SLOTS,
+    cluster::ENABLED,
+    cluster::ID,
+    cluster::LISTEN,
+    cluster::NAME,
+    cluster::TLS_CA_CERT_FILE,
+    cluster::TLS_CERT_FILE,
+    cluster::TLS_KEY_FILE,
+    cluster::WEIGHT,
+    cluster::ZONE,
     Param {
         name: "daemonize",
         get: |_| "no".into(),

@@ -162,6 +162,7 @@ pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
         problems.extend(effective.apply(name, value, Origin::CommandLine).err());
     }
     check(&effective, &mut problems);
+    form_cluster(&mut effective, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -261,6 +262,17 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
                 "admin-port",
                 format!("{} is the port for clients already", config.admin_port),
             );
+        }
+    }
+}
+
+/// What settings of a cluster come to, together.
+fn form_cluster(effective: &mut Effective, problems: &mut Vec<Problem>) {
+    match effective.config.clustering.settings(&effective.config) {
+        Ok(settings) => effective.config.cluster = settings,
+        Err((name, what)) => {
+            let at = effective.origin(name).to_string();
+            problems.push(Problem::new(at, format!("{name}: {what}")));
         }
     }
 }

@@ -19,6 +19,13 @@ impl Front {
         self.connections().filter(|c| !c.info.is_internal())
     }
 
+    /// Whether nothing is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.kernel.waiting() == 0
+            && self.gathers.is_empty()
+            && self.connections().all(|c| c.slots.is_empty())
+    }
+
     /// Runs nothing more for a connection, and closes it when its last reply
     /// has been written.
     pub(crate) fn close_after_reply(&mut self, id: ConnId) {

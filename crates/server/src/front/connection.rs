@@ -6,6 +6,7 @@ use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, WorkerId};
 use rufous_command::Table;
 use rufous_kernel::Batch;
+use rufous_mapping::NodeNo;
 use rufous_resp::request::RequestParser;
 use std::collections::VecDeque;
 
@@ -20,6 +21,11 @@ pub enum Suspended {
     Paused,
     /// Until the replies written in this turn have all but left.
     Unsent,
+    /// Until fewer requests are under way to a node.
+    Crowded(NodeNo),
+    /// Until there may be a way to the keys of its next request: there has been news
+    /// since, or its patience is at its end.
+    NoWay { news: u64, until_us: u64 },
 }
 
 /// Which replies the client wants (`CLIENT REPLY`).
@@ -79,6 +85,8 @@ pub struct Connection {
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
     pub no_touch: bool,
+    /// `READONLY` was given.
+    pub reads_copies: bool,
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
@@ -101,10 +109,15 @@ pub struct Connection {
     /// Requests that were parsed but may not run yet.
     pub deferred: VecDeque<Deferred>,
     pub suspended: Option<Suspended>,
+    /// How long its next request waits for a way to its keys.
+    pub(crate) way_until_us: Option<u64>,
     /// The number of the request that waits for data.
     pub(super) blocked: Option<u32>,
     /// It sends no more.
     pub(super) ended: bool,
+
+    /// Its next reply comes from another node, where large values are no references.
+    pub(crate) is_far: bool,
 
     /// Replies not yet sent, in request order; empty where all are.
     pub slots: VecDeque<Slot>,
@@ -132,6 +145,7 @@ impl Connection {
             reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,
+            reads_copies: false,
             monitor: false,
             closing: false,
             unsent: 0,
@@ -145,8 +159,10 @@ impl Connection {
             held_at: 0,
             deferred: VecDeque::new(),
             suspended: None,
+            way_until_us: None,
             blocked: None,
             ended: false,
+            is_far: false,
             slots: VecDeque::new(),
             first_seq: 0,
             late: Output::default(),
@@ -224,6 +240,13 @@ impl Connection {
     /// Whether it waits for data.
     pub fn is_blocked(&self) -> bool {
         self.blocked.is_some()
+    }
+
+    /// A command is about to run, or to be queued.
+    #[inline]
+    pub(super) fn note_command(&mut self, id: u16, queues: bool) {
+        self.commands += u64::from(!queues);
+        self.last_command = Some(id);
     }
 
     /// The command last run, as `CLIENT LIST` shows it.

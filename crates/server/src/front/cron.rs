@@ -74,6 +74,7 @@ impl Front {
         };
         self.publish_memory();
         self.tick_durability(now, fx);
+        self.tick_peers(now, fx);
         self.answer_board();
         self.cron.wake_us = now.mono_us + period;
         fx.wake_at_us = Some(self.cron.wake_us);
@@ -90,6 +91,9 @@ impl Front {
             wake = wake.min(self.pause.until_us.max(now.mono_us));
         }
         if let Some(at) = self.kernel.next_wait_us() {
+            wake = wake.min(at.max(now.mono_us));
+        }
+        if let Some(at) = self.forward.wake_us() {
             wake = wake.min(at.max(now.mono_us));
         }
         if wake != self.cron.wake_us {
@@ -134,7 +138,7 @@ impl Front {
 
     /// Tells the other workers how much memory this one uses.
     pub(crate) fn publish_memory(&self) -> usize {
-        let bytes = self.kernel.shard.memory().total();
+        let bytes = self.kernel.memory().total();
         self.shared.memory_changed(self.id().index(), bytes);
         bytes
     }

@@ -4,7 +4,7 @@
 
 use super::connection::{Connection, Slot};
 use super::persistence::{Asked, PersistenceInfo, Pinned, SaveAnswer, SaveOrder};
-use super::{Front, Message, Replies};
+use super::{Front, Message};
 use crate::config::{AppendFsync, Config};
 use rufous_base::disk::DiskDone;
 use rufous_base::{Effects, NodeEffect, Now};
@@ -105,13 +105,8 @@ impl Front {
     }
 
     pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {
-        let mut replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            to_itself: &mut self.declared.reply,
-            fx,
-        };
-        self.kernel.on_disk(now, done, &mut replies);
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        kernel.on_disk(now, done, &mut replies);
     }
 
     pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
@@ -121,7 +116,7 @@ impl Front {
             self.take_slice(now);
         }
         fx.passed = self.kernel.passed();
-        fx.congested = self.kernel.is_congested();
+        fx.congested = self.kernel.is_congested() || self.peers_are_full();
         self.kernel.take_disk_requests(&mut fx.disk);
         self.take_events(now, fx);
         fx.closes.append(&mut self.closes);
@@ -151,13 +146,8 @@ impl Front {
         if !self.durability.folder {
             return;
         }
-        let mut replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            to_itself: &mut self.declared.reply,
-            fx,
-        };
-        self.kernel.look_after_saving(now, &mut replies);
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        kernel.look_after_saving(now, &mut replies);
         if self.kernel.wants_log() && self.kernel.keeper().is_some() {
             // Refused only where a save is under way: then the next tick tries again.
             let _ = self.kernel.begin_save(now);
@@ -208,6 +198,7 @@ impl Front {
                 Event::Uncommitted => {
                     fx.abandon = true;
                     self.lose_late_replies();
+                    self.lose_replies_to_peers(now, fx);
                 }
             }
         }
@@ -398,31 +389,22 @@ impl Front {
         if !self.durability.folder {
             return true;
         }
-        let mut replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            to_itself: &mut self.declared.reply,
-            fx,
-        };
-        if self.durability.loading {
+        let loading = self.durability.loading;
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        if loading {
             // Worker 0 may have come to the end of loading by now, and would wait
             // for this one for ever.
-            return self.kernel.say_quiet(now, &mut replies);
+            return kernel.say_quiet(now, &mut replies);
         }
-        if !self.kernel.all_quiet(now, &mut replies) {
+        if !kernel.all_quiet(now, &mut replies) {
             return false;
         }
         if self.durability.coordinates {
             if self.saves_before_stop(now) {
                 return false;
             }
-            let mut replies = Replies {
-                connections: &mut self.connections,
-                counters: &mut self.counters,
-                to_itself: &mut self.declared.reply,
-                fx,
-            };
-            self.kernel.close_logs(now, &mut replies);
+            let (kernel, mut replies) = self.kernel_and_replies(fx);
+            kernel.close_logs(now, &mut replies);
         }
         self.kernel.close_log(now)
     }

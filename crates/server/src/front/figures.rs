@@ -8,6 +8,7 @@
 use super::Front;
 use super::persistence::PersistenceInfo;
 use super::shared::Counters;
+use crate::cluster::figures as peers;
 use rufous_base::limits::DATABASES;
 use rufous_kernel::evict;
 use rufous_kernel::replicate::replicas;
@@ -34,6 +35,8 @@ pub struct WorkerFigures {
     pub open_transactions: usize,
     pub persistence: PersistenceInfo,
     pub replication: replicas::Figures,
+    /// Of sessions with other nodes, where the node is in a cluster.
+    pub peers: Option<peers::Figures>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +136,7 @@ impl Front {
             counters: self.counters.clone(),
             shard: shard.counters(),
             evictions: self.kernel.evictions(),
-            memory: shard.memory(),
+            memory: self.kernel.memory(),
             keys: std::array::from_fn(|db| shard.listed_len(db)),
             expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal()).count(),
@@ -141,6 +144,7 @@ impl Front {
             open_transactions: self.open_transactions(),
             persistence: self.persistence_info(),
             replication: self.kernel.replication_figures(),
+            peers: self.peer_figures(),
         }
     }
 }

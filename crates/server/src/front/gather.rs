@@ -6,6 +6,7 @@
 
 use super::session::Session;
 use super::{Front, Message};
+use crate::cluster::jobs::is_job;
 use rufous_base::{ConnId, Effects, Now, Output, WorkerId};
 use rufous_command::Reply;
 use std::any::Any;
@@ -116,12 +117,19 @@ impl Session<'_> {
         answers.resize_with(self.front.kernel.placement().workers(), || None);
         answers[self.front.id().index()] = own;
         let exec = self.exec;
-        let connection = self.front.connection(self.conn)?;
+        let job = self.front.jobs.get(self.conn).filter(|_| is_job(self.conn));
+        let (seq, resp3) = match job {
+            Some(begun) => (0, begun.resp3),
+            None => {
+                let connection = self.front.connection(self.conn)?;
+                (connection.next_seq(), connection.resp3)
+            }
+        };
         let gather = Gather {
             conn: self.conn,
-            seq: connection.next_seq(),
+            seq,
             exec,
-            resp3: connection.resp3,
+            resp3,
             answers,
             missing,
             finish: Box::new(move |front, answers, reply| {
@@ -170,6 +178,9 @@ impl Front {
         if let Some(exec) = gather.exec {
             self.transactions.answer(exec, out);
             return;
+        }
+        if is_job(gather.conn) {
+            return self.deliver(gather.conn, gather.seq, &out, fx);
         }
         self.counters.note_reply(&out.bytes);
         let Some(connection) = super::find(&mut self.connections, gather.conn) else {

@@ -25,9 +25,13 @@ impl Front {
     /// Why a request cannot be done on its keys, if some are replicated so
     /// that every replica takes writes.
     #[inline]
-    pub(super) fn refused_on_lattice(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
-        if !self.kernel.placement().has_lattice() || !spec.flags.has(Flags::WRITE) {
+    pub(crate) fn refused_on_lattice(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
+        if !self.kernel.placement().has_lattice() {
             return None;
+        }
+        let failure = self.refused_lattice_keys(spec, args);
+        if failure.is_some() || !spec.flags.has(Flags::WRITE) {
+            return failure;
         }
         self.look_for_refusal(spec, args)
     }
@@ -106,6 +110,7 @@ impl Front {
 
     fn end_declaring(&mut self) {
         self.declared.awaited = false;
+        self.kernel.share_lattices();
         if self.config.folder {
             self.shared.loading.finish_worker();
         }
@@ -139,6 +144,7 @@ impl Front {
             resp3: false,
             no_touch: true,
             quiet: false,
+            door: rufous_kernel::batch::Door::default(),
             key: 0,
             hash: 0,
         };

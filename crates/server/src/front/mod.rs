@@ -7,7 +7,9 @@
 //! Map, in reading order:
 //! - [`connection`]: what is known of a client
 //! - [`parse`]: from received bytes to parsed requests
-//! - [`turn`]: running them
+//! - [`turn`]: running them; `refusals`: those that are not run
+//! - `peers`: what the kernel hears of other nodes, and says to them
+//! - `replies`: what the kernel answers, to its connection
 //! - `waiting`: requests and replies that have to wait
 //! - `blocked`: clients that wait for data
 //! - [`gather`]: questions to all workers of the node
@@ -44,8 +46,11 @@ pub mod latency;
 mod maxmemory_tests;
 pub mod monitor;
 pub mod parse;
+mod peers;
 pub mod persistence;
 pub mod process;
+mod refusals;
+mod replies;
 mod secret;
 pub mod session;
 pub mod shared;
@@ -61,20 +66,25 @@ pub mod transaction;
 pub mod turn;
 mod waiting;
 
+use crate::cluster::PeerMessage;
+use crate::cluster::forward::Forward;
+use crate::cluster::front::is_of_peers;
+use crate::cluster::jobs::Jobs;
+use crate::cluster::links::Links;
+use crate::cluster::serve::Served;
+use crate::cluster::split::Split;
 use crate::command::CommandTable;
 use crate::config::Config;
 use connection::{Connection, Lookahead, Suspended};
 use gather::{Answer, Gather, Question};
 use rufous_base::{
-    Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read,
-    WorkerId,
+    Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId,
 };
 use rufous_command::DataCommands;
-use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::Warm;
 use rufous_kernel::worker::WaitEnd;
-use rufous_kernel::{Completions, Header, Worker, worker};
+use rufous_kernel::{Worker, worker};
 use shared::Shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,6 +99,8 @@ pub enum Message {
     },
     /// Do this; nobody waits for it.
     Tell(gather::Order),
+    /// Of other nodes.
+    Peer(PeerMessage),
     Answered {
         gather: u64,
         answer: Answer,
@@ -120,6 +132,7 @@ pub struct Front {
     next_gather: u64,
     batch_started_us: u64,
     stopping: bool,
+    stop_us: u64,
     stopped: bool,
     pub counters: shared::Counters,
     pub(crate) pause: session::Pause,
@@ -149,6 +162,13 @@ pub struct Front {
     pub persistence: persistence::Persistence,
     durability: durability::Durability,
     declared: keyspaces::Declared,
+    /// Sessions with other nodes, where there are any; what is asked of them, and
+    /// what they ask.
+    pub(crate) links: Option<Box<Links>>,
+    pub(crate) forward: Forward,
+    pub(crate) served: Served,
+    pub(crate) jobs: Jobs,
+    pub(crate) split: Split,
 }
 
 impl Front {
@@ -176,6 +196,7 @@ impl Front {
             next_gather: 0,
             batch_started_us: 0,
             stopping: false,
+            stop_us: 0,
             stopped: false,
             counters: shared::Counters::default(),
             pause: session::Pause::default(),
@@ -198,7 +219,17 @@ impl Front {
             persistence: persistence::Persistence::default(),
             durability: durability::Durability::default(),
             declared: keyspaces::Declared::default(),
+            links: None,
+            forward: Forward::default(),
+            served: Served::default(),
+            jobs: Jobs::default(),
+            split: Split::default(),
         };
+        let (cluster, workers) = (front.shared.cluster.clone(), front.shared.workers);
+        if let Some(cluster) = &cluster {
+            front.kernel.join_chains(cluster.chains());
+        }
+        front.links = cluster.map(|cluster| Box::new(Links::new(cluster, id, workers)));
         front.kernel.set_ledger(Arc::clone(&front.shared.ledger));
         front.configure(config);
         front
@@ -298,13 +329,8 @@ impl Front {
                 if let worker::Message::Requests(batch) = &mut message {
                     self.prepare_forwarded(batch);
                 }
-                let mut replies = Replies {
-                    connections: &mut self.connections,
-                    counters: &mut self.counters,
-                    to_itself: &mut self.declared.reply,
-                    fx,
-                };
-                self.kernel.on_message(now, from, message, &mut replies);
+                let (kernel, mut replies) = self.kernel_and_replies(fx);
+                kernel.on_message(now, from, message, &mut replies);
             }
             Message::Ask { gather, question } => {
                 let answer = question(self, now);
@@ -312,18 +338,21 @@ impl Front {
                     .push((from, Message::Answered { gather, answer }));
             }
             Message::Tell(order) => order(self, now),
+            Message::Peer(message) => self.on_peer_message(now, from, message, fx),
             Message::Answered { gather, answer } => self.on_answered(gather, from, answer, fx),
         }
     }
 
     /// Collects what the step left behind.
     fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.settle_peers(now, fx);
         self.settle_kernel(now, fx);
         self.end_waits_to_stop(now, fx);
         self.deliver_save_answers(fx);
         self.run_transactions(now, fx);
         self.go_on_declaring(now, fx);
-        self.resume_connections(fx);
+        self.take_jobs(fx);
+        self.resume_connections(now, fx);
         self.wake_in_time(now, fx);
         self.kernel.publish_charge();
         self.kernel
@@ -353,6 +382,7 @@ impl Front {
             && !self.stopped
             && !fx.more
             && self.is_quiet()
+            && self.leaves_peers(now, fx)
             && self.close_durably(now, fx)
         {
             self.stopped = true;
@@ -362,24 +392,12 @@ impl Front {
 
     /// Lets the kernel run what became free to run.
     fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let mut replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            to_itself: &mut self.declared.reply,
-            fx,
-        };
-        self.kernel.settle(now, &mut replies);
-    }
-
-    /// Whether nothing is under way.
-    fn is_quiet(&self) -> bool {
-        self.kernel.waiting() == 0
-            && self.gathers.is_empty()
-            && self.connections().all(|c| c.slots.is_empty())
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        kernel.settle(now, &mut replies);
     }
 
     /// Lets connections go on whose reason to wait is gone.
-    fn resume_connections(&mut self, fx: &mut Effects<Message>) {
+    fn resume_connections(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.counters.suspended == 0 {
             return;
         }
@@ -393,6 +411,10 @@ impl Front {
                 }
                 Some(Suspended::Paused) => !paused,
                 Some(Suspended::Unsent) => connection.unsent == 0,
+                Some(Suspended::Crowded(no)) => self.forward.has_room(no),
+                Some(Suspended::NoWay { news, until_us }) => {
+                    news != self.forward.news || now.mono_us >= until_us
+                }
             };
             if ready && !connection.has_too_much_unsent(fx) {
                 connection.suspended = None;
@@ -412,10 +434,16 @@ impl Actor for Front {
         self.kernel.look_at_limit();
         self.begin_durability(now);
         match input {
+            Input::Opened { conn, info } if is_of_peers(&info) => {
+                self.on_peer_opened(now, conn, info, fx);
+            }
             Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
             // A log that is closed must not be needed again.
-            Input::Received { .. } if self.stopping => {}
+            Input::Received { bytes, reads } if self.stopping => {
+                self.on_peers_received(now, bytes, reads, fx);
+            }
             Input::Received { bytes, reads } => {
+                self.on_peers_received(now, bytes, reads, fx);
                 self.reads.clear();
                 self.reads.extend_from_slice(reads);
                 self.next_read = 0;
@@ -424,20 +452,34 @@ impl Actor for Front {
             }
             Input::Resume { bytes } => self.advance(now, bytes, fx),
             Input::Message { from, message } => self.on_message(now, from, message, fx),
-            Input::Drained { conn } => self.on_drained(conn),
-            Input::Ended { conn } => self.on_ended(conn),
-            Input::Closed { conn } => self.on_closed(conn),
-            // It dials nobody.
-            Input::Undialled { .. } => {}
+            Input::Told { message } => self.on_told(now, message, fx),
+            Input::Drained { conn } => match self.links_of(conn) {
+                Some(links) => links.on_drained(conn, fx),
+                None => self.on_drained(conn),
+            },
+            Input::Ended { conn } => match self.links_of(conn) {
+                Some(_) => fx.closes.push((conn, Close::AfterReplies)),
+                None => self.on_ended(conn),
+            },
+            Input::Closed { conn } => match self.links_of(conn) {
+                Some(links) => links.on_closed(now, conn, fx),
+                None => self.on_closed(conn),
+            },
+            Input::Undialled { token, why } => self.on_undialled(now, token, &why),
             Input::Tick => self.on_tick(now, fx),
             Input::Disk(done) => self.on_disk(now, done, fx),
-            Input::Stop => self.stopping = true,
+            Input::Stop => {
+                self.stopping = true;
+                self.stop_us = now.mono_us;
+                self.end_forwarding(fx);
+            }
         }
         self.finish_step(now, fx);
     }
 
     fn end_turn(&mut self, now: Now, fx: &mut Effects<Message>) {
         self.end_turn_durably(now, fx);
+        self.send_to_peers(now, fx);
     }
 }
 
@@ -449,50 +491,4 @@ pub(crate) fn find(
         .get_mut(id.index())?
         .as_deref_mut()
         .filter(|c| c.id == id)
-}
-
-/// Takes replies of the kernel to their connections.
-struct Replies<'a> {
-    connections: &'a mut [Option<Box<Connection>>],
-    counters: &'a mut shared::Counters,
-    /// The reply to what no client has asked for.
-    to_itself: &'a mut Option<Vec<u8>>,
-    fx: &'a mut Effects<Message>,
-}
-
-impl Completions for Replies<'_> {
-    fn lose(&mut self, header: &Header) {
-        if find(self.connections, header.conn).is_some() {
-            self.fx.closes.push((header.conn, Close::Now));
-        }
-    }
-
-    fn wait(&mut self, header: &Header) -> bool {
-        let connection = find(self.connections, header.conn);
-        blocked::begin(connection, header, self.fx)
-    }
-
-    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
-        if header.conn == keyspaces::ITSELF {
-            *self.to_itself = Some(from.bytes[range.start.0..range.end.0].to_vec());
-            return;
-        }
-        self.counters
-            .note_reply(&from.bytes[range.start.0..range.end.0]);
-        let Some(connection) = find(self.connections, header.conn) else {
-            return;
-        };
-        connection.unblock(header.seq);
-        let start = self.fx.output.mark();
-        connection.complete(
-            header.seq,
-            from,
-            range.start,
-            range.end,
-            &mut self.fx.output,
-        );
-        self.fx.write(header.conn, start);
-        connection.bound_awaited(self.counters, self.fx);
-        closing::close_if_last(connection, self.fx);
-    }
 }

@@ -320,7 +320,7 @@ impl Parser<'_> {
 
 /// Hash and owner of the key at `arg`.
 #[inline]
-pub(super) fn parsed_key(
+pub(crate) fn parsed_key(
     kernel: &Worker<DataCommands>,
     args: &Args<'_>,
     db: u8,
@@ -337,7 +337,7 @@ pub(super) fn parsed_key(
 
 /// The command that a request names.
 #[inline]
-pub(super) fn find_command(table: &CommandTable, quiet: bool, args: &Args<'_>) -> What {
+pub(crate) fn find_command(table: &CommandTable, quiet: bool, args: &Args<'_>) -> What {
     let Some(mut id) = table.find(args.get(0)) else {
         return What::Unknown;
     };

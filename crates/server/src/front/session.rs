@@ -2,6 +2,7 @@
 
 use super::Front;
 use super::connection::Connection;
+use crate::cluster::jobs::is_job;
 use rufous_base::{ConnId, Now};
 use rufous_command::{Failure, Flags, Spec};
 
@@ -17,6 +18,14 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// The database that the request is about: of its connection, or of whoever asks.
+    pub fn db(&mut self) -> Result<u8, Failure> {
+        match self.front.jobs.get(self.conn).filter(|_| is_job(self.conn)) {
+            Some(begun) => Ok(begun.db),
+            None => Ok(self.connection()?.db),
+        }
+    }
+
     /// The connection whose request runs.
     pub fn connection(&mut self) -> Result<&mut Connection, Failure> {
         let conn = self.conn;

@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::figures::Board;
 use super::persistence::Loading;
 use super::process::Process;
+use crate::cluster::Cluster;
 use crate::config::Config;
 
 /// Fixed for the life of a node, the atomics aside. Nothing here is written
@@ -23,6 +24,8 @@ pub struct Shared {
     pub started_unix_us: u64,
     /// The ports that are really listened on.
     pub port: u16,
+    /// The cluster that the node is in, if it is in one.
+    pub cluster: Option<Arc<Cluster>>,
     /// Clients in `MONITOR`, over all workers.
     monitors: AtomicUsize,
     pub process: Process,
@@ -57,6 +60,7 @@ impl Shared {
             run_id,
             started_unix_us,
             port,
+            cluster: None,
             monitors: AtomicUsize::new(0),
             process: Process::default(),
             board: Board::new(workers),
@@ -113,7 +117,12 @@ impl Shared {
     }
 
     pub fn start_error(&self) -> Option<&str> {
-        self.start_error.get().map(String::as_str)
+        let cluster = self.cluster.as_ref();
+        let of_cluster = || cluster.and_then(|cluster| cluster.may_not.get());
+        self.start_error
+            .get()
+            .or_else(of_cluster)
+            .map(String::as_str)
     }
 
     /// Tells how much memory the data of a worker takes.
@@ -181,6 +190,8 @@ pub struct Counters {
     /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
     pub errors: BTreeMap<String, u64>,
     pub auth_failures: u64,
+    /// Messages of other nodes that nothing here takes.
+    pub peer_messages_unused: u64,
     /// Of those that `BEGIN` has begun.
     pub transactions_committed: u64,
     pub transactions_rolled_back: u64,
@@ -218,6 +229,7 @@ impl Counters {
         self.rejected_connections += other.rejected_connections;
         self.error_replies += other.error_replies;
         self.auth_failures += other.auth_failures;
+        self.peer_messages_unused += other.peer_messages_unused;
         self.transactions_committed += other.transactions_committed;
         self.transactions_rolled_back += other.transactions_rolled_back;
         for (prefix, count) in &other.errors {

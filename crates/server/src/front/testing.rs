@@ -5,6 +5,7 @@
 //! messages wait until they are delivered, so that a test can look between.
 
 use super::{Front, Message};
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::front::shared::Shared;
 use rufous_base::rng::Rng;
@@ -53,13 +54,20 @@ impl Rig {
             mono_us: 1_000_000,
             unix_us: 1_700_000_000_000_000,
         };
-        let shared = Arc::new(Shared::new(
-            workers,
-            1,
-            "0123456789".repeat(4),
-            now.unix_us,
-            config.port,
-        ));
+        let run_id = "0123456789".repeat(4);
+        let mut shared = Shared::new(workers, 1, run_id, now.unix_us, config.port);
+        shared.cluster = config.cluster.clone().map(|settings| {
+            let local = rufous_wire::Local {
+                cluster: settings.name.clone(),
+                id: settings.id.unwrap_or([1; 20]),
+                incarnation: 1,
+                start: 1,
+                oldest: 1,
+                newest: 1,
+            };
+            Arc::new(Cluster::new(settings, local))
+        });
+        let shared = Arc::new(shared);
         shared.process.pid.store(4711, Ordering::Relaxed);
         let config = Arc::new(Config { workers, ..config });
         let front = |w| {
@@ -120,6 +128,14 @@ impl Rig {
 
     pub(crate) fn is_closed(&self, client: Client) -> bool {
         self.links[client.0].closed.is_some()
+    }
+
+    /// All workers are told something by a thread that is none.
+    pub(crate) fn tell_all(&mut self, message: impl Fn() -> Message) {
+        for worker in 0..self.fronts.len() {
+            self.step(worker, Input::Told { message: message() }, &[]);
+        }
+        self.settle();
     }
 
     /// The client goes away.

@@ -6,8 +6,8 @@ use super::connection::{
 };
 use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
+use crate::cluster::way::Way;
 use crate::command::Dispatch;
-use crate::command::connection::quiet;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
@@ -223,6 +223,7 @@ impl Front {
         };
         let spec = self.table.spec(id);
         let loading = self.refuses_while_loading(spec);
+        let way = self.way_of(&request, &args);
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
@@ -233,28 +234,26 @@ impl Front {
                 true => Failure::from("NOAUTH Authentication required."),
                 false => self.loading_failure(),
             };
-            self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-            self.refuse(&request, &failure, fx);
-            return self.finish_request(request.conn, mark, Submitted::Done, fx);
+            return self.reject(&request, id, &failure, fx);
         }
-        if self.pause.is_active()
-            && self
-                .pause
-                .holds_back(spec, connection.flags_with_queued(spec))
-            && !connection.info.is_internal()
-        {
-            connection.defer_first(request.quiet, args);
-            self.suspend(request.conn, Suspended::Paused, fx);
-            return;
-        }
+        let connection = match way != Way::Here || self.pause.is_active() {
+            false => connection,
+            true => {
+                if let Some(why) = self.holds_back(now, &request, spec, &way) {
+                    return self.defer_for(why, &request, args, fx);
+                }
+                let Some(connection) = find(&mut self.connections, request.conn) else {
+                    return;
+                };
+                connection
+            }
+        };
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
-        connection.commands += u64::from(!queues);
-        connection.last_command = Some(id);
+        connection.note_command(id, queues);
         let header = connection.header(id, request.quiet, request.keys.first());
-        if let Some(failure) = self.refused_on_lattice(spec, &args) {
-            self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-            self.refuse(&request, &failure, fx);
-            return self.finish_request(request.conn, mark, Submitted::Done, fx);
+        let within = queues || has_begun;
+        if let Some(failure) = self.refused_on_keys(&request, &way, within, spec, &args) {
+            return self.reject(&request, id, &failure, fx);
         }
         if queues {
             let mut reply = Reply::new(&mut fx.output, header.resp3);
@@ -265,16 +264,45 @@ impl Front {
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
         }
-        let submitted = match has_begun {
-            true => self.submit_begun(now, &request, (&header, spec), args, fx),
-            false => self.submit(now, &request, &header, args, fx),
+        let submitted = match way {
+            Way::Here if has_begun => self.submit_begun(now, &request, (&header, spec), args, fx),
+            Way::Here => self.submit(now, &request, &header, args, fx),
+            way => self.submit_elsewhere(now, &way, &request, &header, &args, fx),
         };
         self.finish_request(request.conn, mark, submitted, fx);
     }
 
+    /// Answers a request that may not run.
+    fn reject(
+        &mut self,
+        request: &Request<'_>,
+        command: u16,
+        failure: &Failure,
+        fx: &mut Effects<Message>,
+    ) {
+        let mark = fx.output.mark();
+        self.kernel.stats_mut()[usize::from(command)].rejected += 1;
+        self.refuse(request, failure, fx);
+        self.finish_request(request.conn, mark, Submitted::Done, fx);
+    }
+
+    /// Keeps a request that has to wait, and those behind it.
+    fn defer_for(
+        &mut self,
+        why: Suspended,
+        request: &Request<'_>,
+        args: Args<'_>,
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(connection) = find(&mut self.connections, request.conn) {
+            connection.defer_first(request.quiet, args);
+            self.suspend(request.conn, why, fx);
+        }
+    }
+
     /// Takes a request to its data.
     #[inline]
-    pub(super) fn submit(
+    pub(crate) fn submit(
         &mut self,
         now: Now,
         request: &Request<'_>,
@@ -382,7 +410,8 @@ impl Front {
             Submitted::Pending | Submitted::Barrier => {
                 let table = self.table;
                 let command = connection.last_command.map(|id| table.spec(id));
-                let long = command.is_some_and(bounds::may_answer_long);
+                let is_far = std::mem::take(&mut connection.is_far);
+                let long = is_far || command.is_some_and(bounds::may_answer_long);
                 connection.slots.push_back(Slot::Waiting { discard, long });
                 if submitted == Submitted::Barrier {
                     self.suspend(conn, Suspended::Barrier, fx);
@@ -393,7 +422,7 @@ impl Front {
         }
     }
 
-    pub(super) fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
+    pub(crate) fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
         let Some(connection) = find(&mut self.connections, conn) else {
             return;
         };
@@ -403,77 +432,17 @@ impl Front {
         }
         connection.suspended = Some(why);
     }
-
-    /// Why a request that names no runnable command is refused.
-    fn refusal(&mut self, what: What, args: &Args<'_>, errors: &[String]) -> Failure {
-        match what {
-            What::Malformed(index) => {
-                let text = errors
-                    .get(index as usize)
-                    .map_or("Protocol error", String::as_str);
-                format!("ERR {text}").into()
-            }
-            What::WrongArity(id) => {
-                self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-                Failure::wrong_arity(self.table.spec(id).name)
-            }
-            What::NotQuiet(id) => {
-                self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-                quiet::refusal(self.table.spec(id).name)
-            }
-            What::UnknownSub(id) => {
-                let sub = String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)])
-                    .into_owned();
-                let name = self.table.spec(id).name.to_uppercase();
-                format!("ERR unknown subcommand '{sub}'. Try {name} HELP.").into()
-            }
-            What::Unknown | What::Command(_) => {
-                let shown =
-                    |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
-                let mut text = format!(
-                    "ERR unknown command '{}', with args beginning with: ",
-                    shown(args.get(0))
-                );
-                for arg in args.iter_from(1) {
-                    if text.len() > 128 + 64 {
-                        break;
-                    }
-                    text.push_str(&format!("'{}' ", shown(arg)));
-                }
-                text.into()
-            }
-        }
-    }
-
-    fn refuse(&mut self, request: &Request<'_>, failure: &Failure, fx: &mut Effects<Message>) {
-        let spec = match request.what {
-            What::Command(id) | What::WrongArity(id) | What::NotQuiet(id) => {
-                Some(self.table.spec(id))
-            }
-            What::Unknown | What::UnknownSub(_) | What::Malformed(_) => None,
-        };
-        let aborted = self.refused_in_transaction(request.conn, spec, failure);
-        let failure = aborted.as_ref().unwrap_or(failure);
-        let Some(connection) = find(&mut self.connections, request.conn) else {
-            return;
-        };
-        connection.begin_request();
-        Reply::new(&mut fx.output, connection.resp3).error(failure);
-        if let What::Malformed(_) = request.what {
-            self.close_after_reply(request.conn);
-        }
-    }
 }
 
 /// A request about to run.
 #[derive(Clone, Copy)]
-pub(super) struct Request<'a> {
-    conn: ConnId,
-    what: What,
-    quiet: bool,
+pub(crate) struct Request<'a> {
+    pub(crate) conn: ConnId,
+    pub(crate) what: What,
+    pub(crate) quiet: bool,
     /// The database that was selected when it was parsed.
-    db: u8,
-    keys: &'a [ParsedKey],
+    pub(crate) db: u8,
+    pub(crate) keys: &'a [ParsedKey],
 }
 
 impl Request<'_> {

@@ -9,11 +9,11 @@ use rufous_kernel::{Batch, Header};
 impl Front {
     /// Whether a request has to be refused because the data is not there yet.
     #[inline]
-    pub(super) fn refuses_while_loading(&self, spec: &Spec) -> bool {
+    pub(crate) fn refuses_while_loading(&self, spec: &Spec) -> bool {
         (self.durability.loading || self.declared.is_awaited()) && !spec.flags.has(Flags::LOADING)
     }
 
-    pub(super) fn loading_failure(&self) -> Failure {
+    pub(crate) fn loading_failure(&self) -> Failure {
         let percent = self.shared.loading.percent();
         format!("LOADING Rufous is loading the dataset in memory ({percent} % so far)").into()
     }
@@ -37,6 +37,7 @@ impl Connection {
             resp3: self.resp3,
             no_touch: self.no_touch,
             quiet,
+            door: self.door().of_requests(),
             key: first_key.map_or(0, |k| k.arg as u8),
             hash: first_key.map_or(0, |k| k.hash),
         }
@@ -77,6 +78,7 @@ impl Connection {
             resp3: self.resp3,
             no_touch: self.no_touch,
             quiet,
+            door: self.door().of_requests(),
             key: 0,
             hash: 0,
         };

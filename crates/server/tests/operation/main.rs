@@ -5,8 +5,10 @@
 //! - `settings`: where settings come from and what is said of wrong ones
 //! - `running`: from the start of a node to its end
 //! - `tls`: the port for TLS
+//! - `clusters`: several nodes on this machine
 
 mod backup;
+mod clusters;
 mod program;
 mod running;
 mod settings;

@@ -54,6 +54,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         Proto::Resp2
     };
     let (id, version) = (connection.client_id, if connection.resp3 { 3 } else { 2 });
+    let mode = connection.door().mode();
     reply.map(7);
     reply.bulk(b"server");
     reply.bulk(identity::PROTOCOL_NAME.as_bytes());
@@ -64,7 +65,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     reply.bulk(b"id");
     reply.integer(id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(mode.as_bytes());
     reply.bulk(b"role");
     reply.bulk(b"master");
     reply.bulk(b"modules");

@@ -21,7 +21,7 @@ pub static DBSIZE: SessionCommand = SessionCommand {
 };
 
 fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let db = usize::from(session.connection()?.db);
+    let db = usize::from(session.db()?);
     session.ask_all(
         reply,
         move |front, _| front.kernel.shard.listed_len(db),

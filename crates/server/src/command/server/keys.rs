@@ -30,7 +30,7 @@ pub static KEYS: SessionCommand = SessionCommand {
 const STEP: usize = 1024;
 
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let db = usize::from(session.connection()?.db);
+    let db = usize::from(session.db()?);
     let glob = Glob::new(args.get(1), false);
     if let Some(name) = glob.as_exact() {
         exact(session, reply, db, name.to_vec());

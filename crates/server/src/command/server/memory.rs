@@ -115,19 +115,14 @@ impl Usage {
         let per_client =
             |c: &Connection| size_of::<Connection>() + c.input_bytes() + c.late.bytes.capacity();
         Usage {
-            data: front.kernel.shard.memory(),
+            data: front.kernel.memory(),
             charged: front.kernel.shard.charged(),
             clients: front.connections().map(per_client).sum(),
         }
     }
 
     pub(super) fn add(&mut self, other: Usage) {
-        self.data.keys += other.data.keys;
-        self.data.index_bytes += other.data.index_bytes;
-        self.data.arena_bytes += other.data.arena_bytes;
-        self.data.record_bytes += other.data.record_bytes;
-        self.data.big_bytes += other.data.big_bytes;
-        self.data.expiry_bytes += other.data.expiry_bytes;
+        self.data.add(other.data);
         self.charged += other.charged;
         self.clients += other.clients;
     }
@@ -204,6 +199,8 @@ fn stats(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
             ("index.bytes", usage.data.index_bytes),
             ("records.allocated", usage.data.arena_bytes),
             ("expiry.bytes", usage.data.expiry_bytes),
+            ("graves.bytes", usage.data.grave_bytes),
+            ("held.at.start.bytes", usage.data.held_bytes),
             ("fragmentation.bytes", rss.saturating_sub(total)),
         ];
         let parts = [
@@ -265,13 +262,13 @@ mod tests {
             }
             let stats = rig.run("MEMORY STATS");
             assert!(
-                stats.starts_with("*42\r\n") && stats.contains("keys.count\r\n:4\r\n"),
+                stats.starts_with("*46\r\n") && stats.contains("keys.count\r\n:4\r\n"),
                 "{stats}"
             );
             assert!(rig.run("HELLO 3").starts_with('%'));
             assert!(
                 rig.run("MEMORY STATS")
-                    .starts_with("%21\r\n$14\r\npeak.allocated\r\n:")
+                    .starts_with("%23\r\n$14\r\npeak.allocated\r\n:")
             );
         }
     }

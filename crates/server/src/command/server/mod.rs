@@ -5,6 +5,7 @@ use crate::command::SessionCommand;
 pub mod backup;
 pub mod bgrewriteaof;
 pub mod bgsave;
+pub mod cluster;
 pub mod command;
 pub mod config;
 pub mod dbsize;

@@ -24,13 +24,13 @@ pub static RANDOMKEY: SessionCommand = SessionCommand {
 };
 
 fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let db = usize::from(session.connection()?.db);
+    let db = usize::from(session.db()?);
     session.ask_all(
         reply,
         move |front, now| {
             // In this order: the draw removes expired keys that it meets.
             let key = front.kernel.random_key(db, now);
-            (key, front.kernel.shard.len(db) as u64)
+            (key, front.kernel.shard.own_len(db) as u64)
         },
         |front, drawn, reply| {
             let drawn: Vec<_> = drawn

@@ -36,7 +36,7 @@ pub static SCAN: SessionCommand = SessionCommand {
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let cursor = Cursor::parse(args.get(1))?;
     let filter = Filter::parse(&args)?;
-    let db = usize::from(session.connection()?.db);
+    let db = usize::from(session.db()?);
     let workers = session.front.kernel.placement().workers();
     if cursor.worker as usize >= workers {
         // From elsewhere, or made up: there is nothing behind it.

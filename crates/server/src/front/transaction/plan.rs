@@ -3,6 +3,7 @@
 use super::super::Front;
 use super::run::Running;
 use crate::command::Dispatch;
+use rufous_base::Now;
 use rufous_command::{DataCommands, Spec};
 use rufous_kernel::Program;
 use rufous_kernel::lock::KeyName;
@@ -49,13 +50,13 @@ struct Needs {
 
 impl Front {
     /// What to hold, or nothing where the transaction can run right away.
-    pub(super) fn plan(&self, exec: u64, running: &mut Running) -> Option<ExecPlan> {
+    pub(super) fn plan(&self, now: Now, exec: u64, running: &mut Running) -> Option<ExecPlan> {
         if self.kernel.placement().workers() == 1 && self.kernel.is_free() {
             return None;
         }
         let mut needs = self.needs(running);
         let concerned = || needs.keys.iter().chain(&running.watched);
-        let free = concerned().all(|(db, key)| self.kernel.is_free_here(*db, key));
+        let free = concerned().all(|(db, key)| self.kernel.is_free_here(now, *db, key));
         let alone = needs.asks && concerned().next().is_some();
         if free && !needs.whole && !alone {
             return None;

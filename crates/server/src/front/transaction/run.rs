@@ -2,7 +2,7 @@
 
 use super::super::closing;
 use super::super::session::Session;
-use super::super::{Front, Message, Replies, find, monitor};
+use super::super::{Front, Message, find, monitor};
 use super::discarded;
 use super::plan::looks_at_all_keys;
 use crate::command::{Dispatch, SessionRun};
@@ -66,6 +66,10 @@ impl Session<'_> {
             self.front.end_transaction(self.conn);
             return Err(discarded(&failure));
         }
+        if let Some(failure) = self.redirected_queue()? {
+            self.front.end_transaction(self.conn);
+            return Err(failure);
+        }
         let begun = self.connection()?.transaction.is_begun();
         let command = if begun { &b"commit"[..] } else { b"exec" };
         let command = self.front.table.find(command).unwrap_or_default();
@@ -90,14 +94,30 @@ impl Session<'_> {
         self.pending = self.front.run_transaction(now, running, reply);
         Ok(())
     }
+
+    /// Where the client has to go with its transaction, if it has to.
+    fn redirected_queue(&mut self) -> Result<Option<Failure>, Failure> {
+        let connection = self.connection()?;
+        let door = connection.door();
+        let Some(mut queued) = connection.transaction.queued.take() else {
+            return Ok(None);
+        };
+        let refused = self.front.refused_queue(door, &mut queued);
+        self.connection()?.transaction.queued = Some(queued);
+        Ok(refused)
+    }
 }
+
+/// The answer to a transaction whose keys are not this node's to answer for, now.
+const UNSERVED: &str = "TRYAGAIN The transaction's keys have moved to another node, or wait for it \
+                        to answer for them; nothing was done: send it again";
 
 impl Front {
     /// Runs a transaction, or begins to. True where the reply comes later.
     fn run_transaction(&mut self, now: Now, mut running: Running, reply: &mut Reply<'_>) -> bool {
         let exec = self.transactions.next;
         self.transactions.next += 1;
-        if let Some(plan) = self.plan(exec, &mut running) {
+        if let Some(plan) = self.plan(now, exec, &mut running) {
             self.transactions.running.insert(exec, running);
             self.kernel.hold_all(plan);
             return true;
@@ -150,11 +170,18 @@ impl Front {
         };
         let mut out = std::mem::take(&mut running.out);
         let (dirty, resumed) = (held.dirty, held.resumed);
+        let unserved = held.unserved;
         running.held = Some(held);
         if resumed {
             return self.run_on(now, exec, running, out, fx);
         }
-        if dirty {
+        // A slot may have got its first copy since it was asked.
+        let spread = self.refused_spread(&mut running.batch);
+        if unserved || spread.is_some() {
+            let why = spread.unwrap_or_else(|| UNSERVED.into());
+            Reply::new(&mut out, false).error(&why);
+            running.batch.requests.clear();
+        } else if dirty {
             let resp3 = self
                 .connection(running.header.conn)
                 .is_some_and(|c| c.resp3);
@@ -206,14 +233,8 @@ impl Front {
         let header = running.header;
         self.finish_running(now, running);
         if let Some(held) = held {
-            let mut replies = Replies {
-                connections: &mut self.connections,
-                counters: &mut self.counters,
-                to_itself: &mut self.declared.reply,
-                fx,
-            };
-            self.kernel
-                .release_held(held, now, &header, out, &mut replies);
+            let (kernel, mut replies) = self.kernel_and_replies(fx);
+            kernel.release_held(held, now, &header, out, &mut replies);
             return;
         }
         let Some(connection) = find(&mut self.connections, header.conn) else {

@@ -2,7 +2,7 @@
 //! which keys.
 
 use super::super::turn::Request;
-use super::super::{Front, Message, Replies, find};
+use super::super::{Front, Message, find};
 use super::begun::{Begun, given_up};
 use super::{TOO_LARGE, size_of_request};
 use crate::command::Dispatch;
@@ -176,7 +176,7 @@ impl Front {
             (Runs::OnCopies, Some(begun)) => begun.open.missing(keys),
             _ => keys,
         };
-        let is_free = |(db, key): &KeyName| self.kernel.is_free_here(*db, key);
+        let is_free = |(db, key): &KeyName| self.kernel.is_free_here(now, *db, key);
         let is_free = taken.iter().all(is_free);
         let step = Step {
             header: *header,
@@ -214,14 +214,8 @@ impl Front {
     ) {
         let (header, mut out) = (step.header, Output::default());
         self.run_step(now, step, Some(&mut held), &mut out);
-        let mut replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            to_itself: &mut self.declared.reply,
-            fx,
-        };
-        self.kernel
-            .release_held(held, now, &header, out, &mut replies);
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        kernel.release_held(held, now, &header, out, &mut replies);
     }
 
     /// Its keys are held, or free. Does nothing where the client is gone.

@@ -2,6 +2,7 @@
 
 use super::super::latency::histogram;
 use super::super::memory::Usage;
+use crate::cluster::figures as peers;
 use crate::front::Front;
 use crate::front::connection::Suspended;
 use crate::front::persistence::PersistenceInfo;
@@ -51,6 +52,8 @@ pub(crate) struct Figures {
     pub(crate) replication: replicas::Figures,
     /// Of keys that show nothing and are remembered.
     pub(crate) grave_bytes: usize,
+    /// Of sessions with other nodes.
+    pub(crate) peers: peers::Figures,
 }
 
 impl Figures {
@@ -96,6 +99,7 @@ impl Figures {
             persistence: front.persistence_info(),
             replication: front.kernel.replication_figures(),
             grave_bytes: shard.memory().grave_bytes,
+            peers: front.peer_figures().unwrap_or_default(),
         }
     }
 
@@ -130,6 +134,7 @@ impl Figures {
             all.persistence.merge(&one.persistence);
             all.replication.add(&one.replication);
             all.grave_bytes += one.grave_bytes;
+            all.peers.merge(one.peers);
             all.keyspace
                 .iter_mut()
                 .zip(one.keyspace)

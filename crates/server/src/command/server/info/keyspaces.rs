@@ -34,6 +34,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "replica_horizon_lag_us", of.horizon_lag_us);
     field(out, "replica_held_back", of.held_back);
     field(out, "replica_graves_bytes", all.grave_bytes);
+    field(out, "replica_epochs_waited", of.epochs_waited);
     field(out, "replica_counts_held_at_start", of.counts_held);
     field(out, "transactions_open", all.open_transactions);
     let counted = &all.counters;

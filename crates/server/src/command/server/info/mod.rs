@@ -2,8 +2,8 @@
 //!
 //! - [`figures`]: what each worker tells of itself
 //! - [`sections`]: the text
-//! - [`keyspaces`], [`persistence`]: its parts on lattice keyspaces, and on logs
-//!   and snapshots
+//! - [`keyspaces`], [`persistence`], [`cluster`]: its parts on lattice keyspaces, on
+//!   logs and snapshots, and on other nodes
 
 use crate::command::SessionCommand;
 use crate::front::session::Session;
@@ -13,6 +13,7 @@ use rufous_command::options::is;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 use sections::SECTIONS;
 
+mod cluster;
 pub mod figures;
 mod keyspaces;
 mod persistence;

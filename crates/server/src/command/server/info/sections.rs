@@ -4,7 +4,7 @@
 
 use super::super::memory::{percent, rss};
 use super::figures::Figures;
-use super::{keyspaces, persistence};
+use super::{cluster, keyspaces, persistence};
 use crate::front::Front;
 use crate::identity;
 use rufous_base::Now;
@@ -43,14 +43,12 @@ pub(super) static SECTIONS: &[Section] = &[
     section("Commandstats", false, commandstats),
     section("Errorstats", true, errorstats),
     section("Latencystats", false, latencystats),
-    section("Cluster", true, |out, _, _, _| {
-        field(out, "cluster_enabled", 0)
-    }),
+    section("Cluster", true, cluster::write),
     section("Keyspaces", false, keyspaces::write),
     section("Keyspace", true, keyspace),
 ];
 
-pub(super) fn field(out: &mut String, name: &str, value: impl std::fmt::Display) {
+pub(crate) fn field(out: &mut String, name: &str, value: impl std::fmt::Display) {
     let _ = write!(out, "{name}:{value}\r\n");
 }
 
@@ -152,6 +150,8 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "used_memory_index", all.memory.data.index_bytes);
     field(out, "used_memory_records", all.memory.data.arena_bytes);
     field(out, "used_memory_expiry", all.memory.data.expiry_bytes);
+    field(out, "used_memory_graves", all.memory.data.grave_bytes);
+    field(out, "used_memory_held_at_start", all.memory.data.held_bytes);
     field(
         out,
         "maxmemory_policy",

@@ -145,8 +145,12 @@ fn change(
     reply: &mut Reply<'_>,
     edit: impl FnOnce(&Keyspaces) -> Result<Keyspaces, String>,
 ) -> Result<(), Failure> {
-    let table = edit(session.front.kernel.keyspaces());
-    let table = table.map_err(failure)?;
+    let before = session.front.kernel.keyspaces();
+    let table = edit(before).map_err(failure)?;
+    let is_lattice = before.has_lattice() || table.has_lattice();
+    if let Some(failure) = session.front.refused_tables(is_lattice) {
+        return Err(failure);
+    }
     let mut done = Output::default();
     Reply::new(&mut done, false).ok();
     session.change_keyspaces(table, done, reply)

@@ -428,3 +428,17 @@ fn strings_take_their_deadlines_along_to_causal_order_and_back() {
     rig.check("KEYSPACE DROP carts", "+OK\r\n");
     rig.check("TTL cart:1", ":100\r\n");
 }
+
+/// A worker that is alone makes no reports, by which its clock would go on.
+#[test]
+fn what_has_gone_with_its_deadline_is_forgotten_also_where_nobody_writes() {
+    for workers in [1, 2] {
+        let mut rig = carts(workers, "all");
+        rig.check("HSET cart:h a 1 b 2", ":2\r\n");
+        rig.check("PEXPIRE cart:h 50", ":1\r\n");
+        let left =
+            |rig: &Rig| -> usize { rig.fronts.iter().map(|f| f.kernel.shard.graves_len()).sum() };
+        rig.advance_ms(2_000);
+        assert_eq!(left(&rig), 0, "{workers} workers");
+    }
+}

@@ -1,0 +1,162 @@
+//! A connection of one's own.
+
+use crate::client::{Client, last};
+use crate::command::{Cmd, ToArg, cmd};
+use crate::error::{Error, Result};
+use crate::node::Held;
+use crate::retry::{self, Next};
+use crate::shape::{Place, Shape};
+use crate::value::{FromValue, Value};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A connection that nobody else uses, for what lasts from one command to the next: `WATCH` and
+/// `MULTI`, `BEGIN … COMMIT`, `SELECT`. Nothing is tried again here, and in a cluster the connection
+/// stays with its node: an error `MOVED` says that the key is elsewhere, and to take another.
+///
+/// When it is dropped it goes back to the pool, or is closed if a transaction is open, if something is
+/// watched, or if another database was selected.
+///
+/// ```no_run
+/// # async fn example(client: rufous_client::Client) -> rufous_client::Result<()> {
+/// use rufous_client::cmd;
+/// let mut own = client.dedicated("cart:7").await?;
+/// own.begin("item-cut").await?;
+/// let items: i64 = own.query(cmd("HINCRBY").arg("cart:7").arg("apple").arg(1)).await?;
+/// if items > 10 {
+///     own.rollback().await?;
+/// } else {
+///     own.commit().await?;
+/// }
+/// # Ok(()) }
+/// ```
+pub struct Dedicated {
+    held: Held,
+    client: Client,
+    timeout: Duration,
+    /// A transaction is open or something is watched.
+    open: bool,
+    /// For good.
+    spoilt: bool,
+}
+
+impl Client {
+    /// Takes a connection to the node that has `key`. Where there is no cluster any key will do.
+    pub async fn dedicated(&self, key: impl ToArg) -> Result<Dedicated> {
+        let key = key.to_arg();
+        let shape = Shape {
+            key: Some(&key),
+            reads: false,
+            repeatable: true,
+            place: Place::Held,
+        };
+        let held = self.hold(shape).await?;
+        Ok(Dedicated {
+            held,
+            client: self.clone(),
+            timeout: self.inner.config.timeout,
+            open: false,
+            spoilt: false,
+        })
+    }
+
+    /// A connection to whoever has the shape's key; another is tried where there is another.
+    pub(crate) async fn hold(&self, shape: Shape<'_>) -> Result<Held> {
+        let deadline = Instant::now() + self.inner.config.timeout;
+        let mut avoid = Vec::new();
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let node = self.inner.topology.choose(&shape, &avoid);
+            let error = match node.hold(deadline).await {
+                Ok(held) => return Ok(held),
+                Err(error) => error,
+            };
+            let next = retry::decide(&error, node.addr(), true);
+            let over = Instant::now() >= deadline || attempt >= self.inner.config.attempts;
+            if next != Next::Elsewhere || over {
+                return Err(error);
+            }
+            avoid.push(node.addr().clone());
+            tokio::time::sleep(retry::backoff(attempt, self.inner.topology.unit())).await;
+            self.inner.topology.refresh(&avoid).await;
+        }
+    }
+}
+
+impl Dedicated {
+    /// Sends one command, once.
+    pub async fn run(&mut self, command: Cmd) -> Result<Value> {
+        let place = command.shape().place;
+        if place == Place::Never || command.args_len() == 0 {
+            let text = "this client does not subscribe or change protocols";
+            return Err(Error::Refused(text.into()));
+        }
+        // Before it is sent: it may be done although we never hear of it.
+        let opens = ["MULTI", "WATCH", "BEGIN"]
+            .iter()
+            .any(|name| command.is(name));
+        let spoils = ["SELECT", "ASKING", "READONLY", "READWRITE"];
+        self.open |= opens;
+        self.spoilt |= spoils.iter().any(|name| command.is(name));
+        self.held.clean = false;
+        let limit = match (command.own_timeout(), place) {
+            (Some(own), _) => Some(own),
+            (None, Place::Alone(None)) => None,
+            (None, Place::Alone(Some(wait))) => wait.checked_add(self.timeout),
+            (None, _) => Some(self.timeout),
+        };
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(365 * 86400));
+        let sent = self.held.connection.send(command.encoded(), 1, until).await;
+        let whole = sent.failure.is_none();
+        let result = last(sent);
+        let ends = ["EXEC", "DISCARD", "COMMIT", "ROLLBACK", "UNWATCH"];
+        if result.is_ok() && ends.iter().any(|name| command.is(name)) {
+            self.open = false;
+        }
+        self.held.clean = whole && !self.open && !self.spoilt;
+        self.learn(&result);
+        result
+    }
+
+    pub async fn query<T: FromValue>(&mut self, command: Cmd) -> Result<T> {
+        self.run(command).await?.to()
+    }
+
+    /// Opens a transaction of a level: `read-committed`, `item-cut` or `read-uncommitted`.
+    pub async fn begin(&mut self, level: &str) -> Result<()> {
+        self.query(cmd("BEGIN").arg(level)).await
+    }
+
+    /// The replies that count, or `None` where a watched key was touched and nothing was done.
+    pub async fn commit(&mut self) -> Result<Option<Vec<Value>>> {
+        self.query(cmd("COMMIT")).await
+    }
+
+    pub async fn rollback(&mut self) -> Result<()> {
+        self.query(cmd("ROLLBACK")).await
+    }
+
+    pub async fn watch<K: ToArg>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<()> {
+        self.query(cmd("WATCH").args(keys)).await
+    }
+
+    pub async fn multi(&mut self) -> Result<()> {
+        self.query(cmd("MULTI")).await
+    }
+
+    /// The replies, or `None` where a watched key was touched and nothing was done.
+    pub async fn exec(&mut self) -> Result<Option<Vec<Value>>> {
+        self.query(cmd("EXEC")).await
+    }
+
+    /// What a refusal says of the map serves the next who asks.
+    fn learn(&self, result: &Result<Value>) {
+        if let Err(error) = result
+            && let Next::Moved(slot, to) = retry::decide(error, self.held.node.addr(), false)
+        {
+            self.client.inner.topology.moved(slot, &to);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! What the client has to know of a command: its key, whether it only reads, and whether it binds
+//! the connection that it is sent on.
+
+use std::time::Duration;
+
+/// Where a command may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the connection that all share.
+    Shared,
+    /// On a connection of its own for as long as it waits: at most so long, `None` for ever.
+    Alone(Option<Duration>),
+    /// Only on a connection that the application holds: it changes what later commands mean.
+    Held,
+    /// Nowhere: its replies do not come one per request.
+    Never,
+}
+
+/// What is known of one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape<'a> {
+    /// Decides the slot; `None` where any node will do.
+    pub(crate) key: Option<&'a [u8]>,
+    /// Only reads: replicas may answer.
+    pub(crate) reads: bool,
+    /// May be sent again although it may have been done.
+    pub(crate) repeatable: bool,
+    pub(crate) place: Place,
+}
+
+/// Commands that change nothing on a key. What is missing here is taken for a write: safe.
+const READS: &[&str] = &[
+    "BITCOUNT",
+    "BITFIELD_RO",
+    "BITPOS",
+    "CAUSAL.GET",
+    "DUMP",
+    "EVALSHA_RO",
+    "EVAL_RO",
+    "EXISTS",
+    "EXPIRETIME",
+    "FCALL_RO",
+    "GEODIST",
+    "GEOHASH",
+    "GEOPOS",
+    "GEORADIUSBYMEMBER_RO",
+    "GEORADIUS_RO",
+    "GEOSEARCH",
+    "GET",
+    "GETBIT",
+    "GETRANGE",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HKEYS",
+    "HLEN",
+    "HMGET",
+    "HRANDFIELD",
+    "HSCAN",
+    "HSTRLEN",
+    "HVALS",
+    "LCS",
+    "LINDEX",
+    "LLEN",
+    "LPOS",
+    "LRANGE",
+    "MGET",
+    "PEXPIRETIME",
+    "PTTL",
+    "SCARD",
+    "SDIFF",
+    "SINTER",
+    "SINTERCARD",
+    "SISMEMBER",
+    "SMEMBERS",
+    "SMISMEMBER",
+    "SORT_RO",
+    "SRANDMEMBER",
+    "SSCAN",
+    "STRLEN",
+    "SUBSTR",
+    "SUNION",
+    "TTL",
+    "TYPE",
+    "XLEN",
+    "XPENDING",
+    "XRANGE",
+    "XREVRANGE",
+    "ZCARD",
+    "ZCOUNT",
+    "ZDIFF",
+    "ZINTER",
+    "ZINTERCARD",
+    "ZLEXCOUNT",
+    "ZMSCORE",
+    "ZRANDMEMBER",
+    "ZRANGE",
+    "ZRANGEBYLEX",
+    "ZRANGEBYSCORE",
+    "ZRANK",
+    "ZREVRANGE",
+    "ZREVRANGEBYLEX",
+    "ZREVRANGEBYSCORE",
+    "ZREVRANK",
+    "ZSCAN",
+    "ZSCORE",
+    "ZUNION",
+];
+
+/// Commands without a key. Of these, those in [`ASKS`] only ask.
+const KEYLESS: &[&str] = &[
+    "ACL",
+    "ASKING",
+    "BEGIN",
+    "BGREWRITEAOF",
+    "BGSAVE",
+    "CLIENT",
+    "CLUSTER",
+    "COMMAND",
+    "COMMIT",
+    "CONFIG",
+    "DBSIZE",
+    "DISCARD",
+    "ECHO",
+    "EXEC",
+    "FAILOVER",
+    "FLUSHALL",
+    "FLUSHDB",
+    "FUNCTION",
+    "INFO",
+    "KEYS",
+    "KEYSPACE",
+    "LASTSAVE",
+    "LATENCY",
+    "LOLWUT",
+    "MODULE",
+    "MULTI",
+    "PING",
+    "PUBLISH",
+    "PUBSUB",
+    "RANDOMKEY",
+    "READONLY",
+    "READWRITE",
+    "REPLICAOF",
+    "ROLE",
+    "ROLLBACK",
+    "SAVE",
+    "SCAN",
+    "SCRIPT",
+    "SELECT",
+    "SHUTDOWN",
+    "SLAVEOF",
+    "SLOWLOG",
+    "SWAPDB",
+    "TIME",
+    "UNWATCH",
+    "WAIT",
+    "WAITAOF",
+];
+
+const ASKS: &[&str] = &[
+    "COMMAND",
+    "DBSIZE",
+    "ECHO",
+    "INFO",
+    "KEYS",
+    "LASTSAVE",
+    "PING",
+    "RANDOMKEY",
+    "ROLE",
+    "SCAN",
+    "TIME",
+];
+
+/// Commands whose replies come not one per request, or that end or change the connection.
+const NEVER: &[&str] = &[
+    "AUTH",
+    "HELLO",
+    "MONITOR",
+    "PSUBSCRIBE",
+    "PSYNC",
+    "PUNSUBSCRIBE",
+    "QUIT",
+    "REPLCONF",
+    "RESET",
+    "SSUBSCRIBE",
+    "SUBSCRIBE",
+    "SUNSUBSCRIBE",
+    "SYNC",
+    "UNSUBSCRIBE",
+];
+
+const HELD: &[&str] = &[
+    "ASKING",
+    "BEGIN",
+    "COMMIT",
+    "DISCARD",
+    "EXEC",
+    "MULTI",
+    "READONLY",
+    "READWRITE",
+    "ROLLBACK",
+    "SELECT",
+    "UNWATCH",
+    "WATCH",
+];
+
+fn has(table: &[&str], name: &str) -> bool {
+    table.binary_search(&name).is_ok()
+}
+
+/// The name in upper case; of what is longer than any name, none.
+fn name_of<'b>(args: &[Vec<u8>], buf: &'b mut [u8; 24]) -> &'b str {
+    let Some(name) = args.first().filter(|name| name.len() <= buf.len()) else {
+        return "";
+    };
+    let upper = &mut buf[..name.len()];
+    upper.copy_from_slice(name);
+    upper.make_ascii_uppercase();
+    std::str::from_utf8(upper).unwrap_or_default()
+}
+
+/// What is known of the command of these words.
+pub(crate) fn of(args: &[Vec<u8>]) -> Shape<'_> {
+    let mut buf = [0; 24];
+    let name = name_of(args, &mut buf);
+    // `QUIET` stands before a command; a second one is an error of the server's.
+    let mut inner_buf = [0; 24];
+    let (name, args) = match (name, args) {
+        ("QUIET", [_, rest @ ..]) => (name_of(rest, &mut inner_buf), rest),
+        _ => (name, args),
+    };
+    let key = key_index(name, args).and_then(|at| args.get(at));
+    let reads = has(READS, name) || (name == "XREAD") || (name == "OBJECT");
+    Shape {
+        key: key.map(Vec::as_slice),
+        reads,
+        repeatable: reads || has(ASKS, name),
+        place: place(name, args),
+    }
+}
+
+fn key_index(name: &str, args: &[Vec<u8>]) -> Option<usize> {
+    let counted = |count: usize| (number(args.get(count)?)? > 0.0).then_some(count + 1);
+    match name {
+        _ if has(KEYLESS, name) => None,
+        "EVAL" | "EVALSHA" | "EVAL_RO" | "EVALSHA_RO" | "FCALL" | "FCALL_RO" | "BLMPOP"
+        | "BZMPOP" => counted(2),
+        "SINTERCARD" | "LMPOP" | "ZMPOP" | "ZINTERCARD" | "ZUNION" | "ZINTER" | "ZDIFF" => {
+            counted(1)
+        }
+        "OBJECT" | "XGROUP" | "XINFO" | "MEMORY" | "DEBUG" | "BITOP" => Some(2),
+        "XREAD" | "XREADGROUP" => after(args, b"STREAMS"),
+        _ => Some(1),
+    }
+}
+
+/// Where the word behind an option stands.
+fn after(args: &[Vec<u8>], option: &[u8]) -> Option<usize> {
+    let at = args
+        .iter()
+        .position(|arg| arg.eq_ignore_ascii_case(option))?;
+    Some(at + 1)
+}
+
+fn number(arg: &[u8]) -> Option<f64> {
+    std::str::from_utf8(arg).ok()?.parse().ok()
+}
+
+fn place(name: &str, args: &[Vec<u8>]) -> Place {
+    let wait = |arg: Option<&Vec<u8>>, unit: f64| {
+        let seconds = arg.and_then(|arg| number(arg)).unwrap_or(0.0) * unit;
+        // No time, a negative one and one beyond all measure are for the server to judge.
+        let limit = (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).ok());
+        Place::Alone(limit.flatten())
+    };
+    match name {
+        "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BZPOPMIN" | "BZPOPMAX" => {
+            wait(args.last(), 1.0)
+        }
+        "BLMPOP" | "BZMPOP" => wait(args.get(1), 1.0),
+        "WAIT" | "WAITAOF" => wait(args.last(), 0.001),
+        "XREAD" | "XREADGROUP" => match after(args, b"BLOCK") {
+            Some(at) => wait(args.get(at), 0.001),
+            None => Place::Shared,
+        },
+        "CLIENT"
+            if args
+                .get(1)
+                .is_some_and(|arg| arg.eq_ignore_ascii_case(b"REPLY")) =>
+        {
+            Place::Never
+        }
+        _ if has(NEVER, name) => Place::Never,
+        _ if has(HELD, name) => Place::Held,
+        _ => Place::Shared,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(line: &str) -> Vec<Vec<u8>> {
+        line.split(' ')
+            .map(|word| word.as_bytes().to_vec())
+            .collect()
+    }
+
+    #[test]
+    fn tables_are_in_order() {
+        for table in [READS, KEYLESS, ASKS, NEVER, HELD] {
+            assert!(table.is_sorted(), "{table:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_found() {
+        let check = |line: &str, key: Option<&str>| {
+            let args = words(line);
+            assert_eq!(of(&args).key, key.map(str::as_bytes), "{line}");
+        };
+        check("get k", Some("k"));
+        check("SET k v", Some("k"));
+        check("PING", None);
+        check("EVAL s 0 a", None);
+        check("EVAL s 1 k a", Some("k"));
+        check("XREAD COUNT 2 streams k 0", Some("k"));
+        check("BITOP AND k l", Some("k"));
+        check("SINTERCARD 2 k l", Some("k"));
+        check("QUIET INCRBY k 2", Some("k"));
+        check("BLMPOP 0 1 k LEFT", Some("k"));
+        check("NEW.COMMAND k", Some("k"));
+        check("GET", None);
+    }
+
+    #[test]
+    fn what_binds_a_connection_is_known() {
+        let check = |line: &str, expected: Place| assert_eq!(of(&words(line)).place, expected);
+        let seconds = |s| Place::Alone(Some(Duration::from_secs(s)));
+        check("BLPOP k 2", seconds(2));
+        check("BLPOP k 0", Place::Alone(None));
+        check("BLPOP k 1e300", Place::Alone(None));
+        check("BLMPOP 3 1 k LEFT", seconds(3));
+        check("XREAD BLOCK 4000 STREAMS k $", seconds(4));
+        check("XREAD STREAMS k 0", Place::Shared);
+        check("multi", Place::Held);
+        check("Subscribe a", Place::Never);
+        check("CLIENT reply off", Place::Never);
+        check("CLIENT ID", Place::Shared);
+        check("GET k", Place::Shared);
+    }
+
+    #[test]
+    fn only_reads_are_repeated() {
+        for line in ["GET k", "PING", "HGETALL k"] {
+            assert!(of(&words(line)).repeatable, "{line}");
+        }
+        for line in [
+            "SET k v",
+            "INCR k",
+            "FLUSHALL",
+            "EVAL s 0",
+            "OBSCURE k",
+            "QUIET INCR k",
+        ] {
+            assert!(!of(&words(line)).repeatable, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_words_make_it_panic(args in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..6), name in "(XREAD|BLPOP|QUIET|EVAL|BLMPOP|WAIT)?") {
+            let mut all = vec![name.into_bytes()];
+            all.extend(args);
+            of(&all);
+            of(&all[1..]);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Against a server that says what the test wants: what is sent again, and what never is.
+
+use rufous_client::{Builder, Client, Error, Pipeline, cmd};
+use rufous_resp::{Reply, ReplyParser};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What to do with the nth command of a name, counted from 1 over all connections: the reply, or
+/// `None` for hanging up.
+type Script = fn(name: &str, count: usize, port: u16) -> Option<String>;
+
+struct Server {
+    port: u16,
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Server {
+    async fn start(script: Script) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let counts = Arc::<Mutex<HashMap<String, usize>>>::default();
+        let all = counts.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, all.clone(), script, port));
+            }
+        });
+        Self { port, counts }
+    }
+
+    fn builder(&self) -> Builder {
+        Builder::new(&format!("redis://127.0.0.1:{}", self.port)).unwrap()
+    }
+
+    async fn client(&self) -> Client {
+        self.builder().connect().await.unwrap()
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.counts.lock().unwrap().get(name).copied().unwrap_or(0)
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+    script: Script,
+    port: u16,
+) {
+    let (mut parser, mut buffer) = (ReplyParser::default(), Vec::new());
+    loop {
+        let (used, request) = parser.parse(&buffer).unwrap();
+        buffer.drain(..used);
+        let Some(Reply::Array(words)) = request else {
+            if !matches!(stream.read_buf(&mut buffer).await, Ok(1..)) {
+                return;
+            }
+            continue;
+        };
+        let Some(Reply::Bulk(name)) = words.first() else {
+            return;
+        };
+        let name = String::from_utf8_lossy(name).to_uppercase();
+        let count = {
+            let mut counts = counts.lock().unwrap();
+            let count = counts.entry(name.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let reply = match &name[..] {
+            "HELLO" => Some("-ERR unknown command 'HELLO'\r\n".to_owned()),
+            "CLIENT" => Some("+OK\r\n".to_owned()),
+            "INFO" => Some("$17\r\ncluster_enabled:1\r\n".to_owned()),
+            _ => script(&name, count, port),
+        };
+        let Some(reply) = reply else { return };
+        if stream.write_all(reply.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_may_have_been_done_is_not_sent_again() {
+    let script: Script = |name, count, _| match name {
+        "CLUSTER" => Some("*0\r\n".into()),
+        _ if count == 1 => None,
+        _ => Some(format!(":{count}\r\n")),
+    };
+    let server = Server::start(script).await;
+    let client = server.client().await;
+    let lost = client.incr_by("n", 1).await.unwrap_err();
+    assert!(lost.maybe_done(), "{lost}");
+    assert_eq!(server.count("INCRBY"), 1);
+    // A read is, and so is a write of which that was said.
+    assert_eq!(client.get::<i64>("n").await.unwrap(), 2);
+    let allowed = cmd("SADD").arg("s").arg("a").idempotent();
+    assert_eq!(allowed.query::<i64>(&client).await.unwrap(), 2);
+
+    // In a pipeline, too, each stands for itself.
+    let replies = Pipeline::new()
+        .push(cmd("STRLEN").arg("n"))
+        .push(cmd("APPEND").arg("n").arg("x"))
+        .run(&client)
+        .await;
+    assert!(replies[0].is_ok(), "{replies:?}");
+    assert!(replies[1].as_ref().unwrap_err().maybe_done(), "{replies:?}");
+    assert!(server.count("APPEND") <= 1);
+
+    let both = Pipeline::new().push(cmd("HSET").arg("h").arg("f").arg(1));
+    assert!(both.atomic(&client).await.unwrap_err().maybe_done());
+    assert_eq!((server.count("MULTI"), server.count("EXEC")), (1, 0));
+}
+
+#[tokio::test]
+async fn silence_is_tried_elsewhere_for_reads_alone() {
+    let silent: Script = |name, _, _| Some(if name == "CLUSTER" { "*0\r\n" } else { "" }.into());
+    let server = Server::start(silent).await;
+    let builder = server.builder().attempts(4);
+    let builder = builder.attempt_timeout(Duration::from_millis(50));
+    let client = builder.connect().await.unwrap();
+    let late = client.incr_by("n", 1).await.unwrap_err();
+    assert!(late.maybe_done(), "{late}");
+    assert_eq!(client.stats().retries, 0);
+    let gave_up = client.get::<i64>("n").await.unwrap_err();
+    assert!(
+        matches!(gave_up, Error::GaveUp { attempts: 4, .. }),
+        "{gave_up}"
+    );
+    assert!(client.stats().timeouts > 0);
+}
+
+#[tokio::test]
+async fn refusals_for_the_time_being_are_tried_again() {
+    let script: Script = |name, count, port| {
+        Some(match (name, count) {
+            ("CLUSTER", _) => "*0\r\n".into(),
+            ("INCRBY", 1) => "-TRYAGAIN later\r\n".into(),
+            ("INCRBY", 2) => "-CLUSTERDOWN down\r\n".into(),
+            ("INCRBY", 3) => "-LOADING loading\r\n".into(),
+            ("INCRBY", 4) => format!("-MOVED 5 127.0.0.1:{port}\r\n"),
+            ("INCRBY", 5) => format!("-ASK 5 :{port}\r\n"),
+            ("ASKING", 1) => "+OK\r\n".into(),
+            ("INCRBY", 6) => ":1\r\n".into(),
+            _ => "-ERR enough\r\n".into(),
+        })
+    };
+    let server = Server::start(script).await;
+    let client = server.client().await;
+    assert_eq!(client.incr_by("n", 1).await, Ok(1));
+    let stats = client.stats();
+    assert_eq!((stats.retries, stats.moved, stats.asked), (5, 1, 1));
+    assert_eq!(server.count("ASKING"), 1);
+    // What is refused for good is not tried again.
+    assert_eq!(
+        client.incr_by("n", 1).await.unwrap_err().code(),
+        Some("ERR")
+    );
+    assert_eq!(server.count("INCRBY"), 7);
+}
+
+#[tokio::test]
+async fn who_is_sent_in_circles_gives_up() {
+    let script: Script = |name, _, port| match name {
+        "CLUSTER" => Some("*0\r\n".into()),
+        _ => Some(format!("-MOVED 5 127.0.0.1:{port}\r\n")),
+    };
+    let server = Server::start(script).await;
+    let client = server.builder().attempts(6).connect().await.unwrap();
+    let gave_up = client.incr_by("n", 1).await.unwrap_err();
+    assert!(
+        matches!(gave_up, Error::GaveUp { attempts: 6, .. }),
+        "{gave_up}"
+    );
+    assert!(!gave_up.maybe_done());
+    assert_eq!(server.count("INCRBY"), 6);
+}

@@ -1,0 +1,150 @@
+//! What a node says of itself to the coordinator, and what the control thread has
+//! last seen of the cluster: for operators, and for who asks whether it is ready.
+
+use super::status::Status;
+use rufous_mapping::{Mapping, Member, NodeId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct About(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    member: Option<Member>,
+    /// Something of it is not said yet.
+    is_news: bool,
+    status: Option<Arc<Status>>,
+    /// What `status` was made of.
+    made_of: (u64, BTreeMap<NodeId, u64>, bool),
+    /// All slots had all their copies, with this start of the node among them.
+    was_whole: bool,
+}
+
+impl About {
+    /// What is said when the node comes.
+    pub fn begin(&self, member: Member) {
+        self.lock().member = Some(member);
+    }
+
+    /// Says something else from now on. False where the node has not come yet.
+    pub fn change(&self, change: impl FnOnce(&mut Member)) -> bool {
+        let mut inner = self.lock();
+        let Some(member) = &mut inner.member else {
+            return false;
+        };
+        let before = member.clone();
+        change(member);
+        inner.is_news |= inner.member.as_ref() != Some(&before);
+        true
+    }
+
+    /// What is to be said, if anything is. [`About::was_said`] ends it.
+    pub fn news(&self) -> Option<Member> {
+        let inner = self.lock();
+        inner.member.clone().filter(|_| inner.is_news)
+    }
+
+    /// This was said; where something else is to be by now, it is news still.
+    pub fn was_said(&self, said: &Member) {
+        let mut inner = self.lock();
+        inner.is_news &= inner.member.as_ref() != Some(said);
+    }
+
+    /// Takes up what is agreed on, and who is alive with which incarnation.
+    pub fn see(&self, mapping: &Mapping, alive: BTreeMap<NodeId, u64>, is_current: bool) {
+        let made_of = (mapping.epoch, alive, is_current);
+        if self.lock().made_of == made_of {
+            return;
+        }
+        let status = Status::of(mapping, &made_of.1, is_current);
+        let mut inner = self.lock();
+        let own = inner.member.as_ref().is_some_and(|own| {
+            let known = status
+                .nodes
+                .iter()
+                .find(|node| node.id == own.id.to_string());
+            known.is_some_and(|known| known.incarnation == own.incarnation && known.is_alive)
+        });
+        inner.was_whole |= own && status.is_whole();
+        inner.status = Some(Arc::new(status));
+        inner.made_of = made_of;
+    }
+
+    pub fn status(&self) -> Option<Arc<Status>> {
+        self.lock().status.clone()
+    }
+
+    /// Why the node is not ready, if it is not: from its start on until all slots
+    /// have had all their copies once, so that who stops one node after another
+    /// never stops the last copy. Not later: a node is no less ready because
+    /// another one has gone.
+    pub fn not_ready(&self) -> Option<String> {
+        let inner = self.lock();
+        match &inner.status {
+            _ if inner.was_whole => None,
+            None => Some("no mapping of the cluster yet".to_owned()),
+            Some(status) => Some(status.lacks()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::status::tests::{alive, mapping, member};
+
+    #[test]
+    fn what_is_said_is_said_once() {
+        let about = About::default();
+        assert!(!about.change(|member| member.drains = true));
+        about.begin(member(1));
+        assert_eq!(about.news(), None);
+        assert!(about.change(|member| member.drains = false));
+        assert_eq!(about.news(), None, "nothing has changed");
+        assert!(about.change(|member| member.drains = true));
+        let news = about.news().expect("news");
+        assert!(news.drains);
+        // It changes again before the first is said.
+        about.change(|member| member.weight = 7);
+        about.was_said(&news);
+        let news = about.news().expect("news");
+        assert_eq!((news.drains, news.weight), (true, 7));
+        about.was_said(&news);
+        assert_eq!(about.news(), None);
+    }
+
+    #[test]
+    fn ready_once_all_copies_were_there() {
+        let about = About::default();
+        about.begin(member(1));
+        assert!(about.not_ready().is_some());
+        let two = mapping(&[1, 2], 2);
+        // The other one is away.
+        about.see(&two, alive(&[1]), true);
+        let why = about.not_ready().expect("not yet");
+        assert!(why.contains("16384 slots have too few copies"), "{why}");
+        about.see(&two, alive(&[1, 2]), true);
+        assert_eq!(about.not_ready(), None);
+        about.see(&two, alive(&[1]), true);
+        assert_eq!(about.not_ready(), None, "it is ready as before");
+    }
+
+    /// The mapping has all copies, but with what this node had before its start.
+    #[test]
+    fn an_earlier_start_is_not_ready() {
+        let about = About::default();
+        about.begin(Member {
+            incarnation: 2,
+            ..member(1)
+        });
+        let two = mapping(&[1, 2], 2);
+        about.see(&two, alive(&[1, 2]), true);
+        assert!(about.not_ready().is_some());
+    }
+}

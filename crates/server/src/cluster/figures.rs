@@ -1,0 +1,93 @@
+//! What a worker counts of its sessions with other nodes.
+
+use super::forward;
+use rufous_kernel::worker::{ChainFigures, NodeFigures};
+use rufous_mapping::NodeNo;
+use std::collections::BTreeMap;
+
+/// What went over a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub messages_in: u64,
+    pub messages_out: u64,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// The epoch that the worker acts by.
+    pub epoch: u64,
+    pub sessions: u64,
+    pub dials: u64,
+    pub dial_errors: u64,
+    /// Sessions that this side ended, by reason.
+    pub refused: BTreeMap<u32, u64>,
+    /// Those that the other side did.
+    pub refused_by_peers: u64,
+    /// Messages for nodes without a session.
+    pub lost: u64,
+    /// Of sessions that are over.
+    pub past: Traffic,
+    pub peers: Vec<PeerFigures>,
+    /// Of requests for other nodes, and of theirs.
+    pub forward: forward::Figures,
+    pub chains: ChainFigures,
+    /// Of lattice keyspaces.
+    pub gossip: NodeFigures,
+}
+
+/// One session that is up.
+#[derive(Clone, Debug)]
+pub struct PeerFigures {
+    pub no: NodeNo,
+    pub worker: u16,
+    /// The newest epoch that the node has named.
+    pub epoch: u64,
+    /// Bytes that were not passed to the connection yet, for want of credit or because it
+    /// is slow, are not among those that went out.
+    pub traffic: Traffic,
+}
+
+impl Traffic {
+    pub fn add(&mut self, other: &Traffic) {
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.messages_in += other.messages_in;
+        self.messages_out += other.messages_out;
+    }
+}
+
+impl Figures {
+    /// Of another worker of the same node.
+    pub fn merge(&mut self, other: Figures) {
+        self.epoch = self.epoch.max(other.epoch);
+        self.sessions += other.sessions;
+        self.dials += other.dials;
+        self.dial_errors += other.dial_errors;
+        for (code, count) in other.refused {
+            *self.refused.entry(code).or_default() += count;
+        }
+        self.refused_by_peers += other.refused_by_peers;
+        self.lost += other.lost;
+        self.past.add(&other.past);
+        self.forward.merge(&other.forward);
+        self.chains.add(&other.chains);
+        self.gossip.add(&other.gossip);
+        self.peers.extend(other.peers);
+        self.peers.sort_by_key(|peer| peer.no);
+    }
+
+    /// Of all sessions that ever were.
+    pub fn traffic(&self) -> Traffic {
+        let mut all = self.past;
+        self.peers.iter().for_each(|peer| all.add(&peer.traffic));
+        all
+    }
+
+    /// Times that this side has refused somebody.
+    pub fn refusals(&self) -> u64 {
+        self.refused.values().sum()
+    }
+}

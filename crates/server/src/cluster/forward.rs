@@ -1,0 +1,427 @@
+//! Requests for other nodes: the sending side.
+//!
+//! A request whose keys are another node's is passed on to it in one hop, with
+//! those of the same turn in one message, and its reply takes its place among
+//! those of its client as one of another worker does.
+//!
+//! Invariants:
+//! 1. Each request has a number that is never given again, not even after the
+//!    session, so that no reply is taken for another's.
+//! 2. A write is sent a second time only where the other node has said that
+//!    it did not do it ([`super::again`]).
+//! 3. Requests of one connection reach their keys in the order in which they
+//!    came: one that is to be sent again holds up those behind it.
+//! 4. So many requests and bytes are under way to one node, and no more.
+
+use super::jobs::is_job;
+use super::way::name_of;
+use super::wide::is_wide;
+use super::words;
+use crate::front::connection::Suspended;
+use crate::front::{Front, Message};
+use rufous_base::limits::OUTPUT_HARD_LIMIT;
+use rufous_base::{Args, ConnId, Effects, Now, Output};
+use rufous_command::{Failure, Flags, Reply};
+use rufous_kernel::{Header, Submitted};
+use rufous_mapping::NodeNo;
+use rufous_wire::message::{self, Replies, Requests};
+use rufous_wire::{Body, Class};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Requests of one worker that may be under way to one node.
+pub(crate) const MAX_UNDER_WAY: usize = 4096;
+
+/// Bytes of them. The last one may go beyond.
+const MAX_BYTES: usize = 8 << 20;
+
+/// Requests in one message, and bytes, about.
+const FULL: (usize, usize) = (1024, 256 << 10);
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) header: Header,
+    pub(super) request: message::Request,
+    pub(super) writes: bool,
+    /// It is about that node, not about keys.
+    pub(super) node: Option<NodeNo>,
+    /// Its place among all that this worker has passed on.
+    pub(super) order: u64,
+    /// Of its node, when it was given to it.
+    pub(super) round: u64,
+    /// How often it was not done.
+    pub(super) tries: u32,
+    /// When it is given up; 0: it has not had to be sent again.
+    pub(super) until_us: u64,
+    /// What came of its reply.
+    part: Vec<u8>,
+}
+
+/// What is under way to one node.
+#[derive(Debug, Default)]
+struct Toward {
+    /// The number of the next request.
+    next: u64,
+    /// To be sent at the end of the turn, the last of those with numbers.
+    outbox: VecDeque<message::Request>,
+    under_way: usize,
+    bytes: usize,
+    /// Rises when a request was not done: see `Requests::round` in `crates/wire`.
+    round: u64,
+}
+
+/// What a worker counts of requests for other nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Given to other nodes.
+    pub forwarded: u64,
+    pub under_way: u64,
+    /// Those that wait to be sent again.
+    pub waiting: u64,
+    /// Given to a node once more.
+    pub retried: u64,
+    /// Of which nobody knows whether they were done.
+    pub in_doubt: u64,
+    /// For which no way was found, or that cannot be passed on.
+    pub refused: u64,
+    /// Split into parts for several nodes.
+    pub split: u64,
+    /// Of other nodes' requests: those that ran here, and those that were turned away
+    /// because their keys are not here.
+    pub served: u64,
+    pub not_here: u64,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct Forward {
+    nodes: BTreeMap<NodeNo, Toward>,
+    under_way: BTreeMap<(NodeNo, u64), Asked>,
+    pub(super) again: super::again::Again,
+    /// Rises with what may open a way: a mapping, a session.
+    pub(crate) news: u64,
+    ordered: u64,
+    wake_us: u64,
+    pub(super) figures: Figures,
+}
+
+impl Figures {
+    pub fn merge(&mut self, other: &Self) {
+        self.forwarded += other.forwarded;
+        self.under_way += other.under_way;
+        self.waiting += other.waiting;
+        self.retried += other.retried;
+        self.in_doubt += other.in_doubt;
+        self.refused += other.refused;
+        self.split += other.split;
+        self.served += other.served;
+        self.not_here += other.not_here;
+    }
+}
+
+impl Forward {
+    /// Whether so much is under way to a node that who asks more has to wait.
+    pub(crate) fn is_crowded(&self, no: NodeNo) -> bool {
+        let toward = self.nodes.get(&no);
+        toward.is_some_and(|toward| toward.under_way >= MAX_UNDER_WAY || toward.bytes >= MAX_BYTES)
+    }
+
+    /// Whether there is room again, and not only for one.
+    pub(crate) fn has_room(&self, no: NodeNo) -> bool {
+        let toward = self.nodes.get(&no);
+        toward.is_none_or(|toward| {
+            toward.under_way <= MAX_UNDER_WAY / 2 && toward.bytes <= MAX_BYTES / 2
+        })
+    }
+
+    /// A step is needed at that time.
+    pub(crate) fn wake_by(&mut self, at_us: u64) {
+        self.wake_us = match self.wake_us {
+            0 => at_us,
+            wake => wake.min(at_us),
+        };
+    }
+
+    pub(crate) fn wake_us(&self) -> Option<u64> {
+        (self.wake_us != 0).then_some(self.wake_us)
+    }
+
+    /// That time may have come.
+    pub(crate) fn tick(&mut self, now: Now) {
+        if self.wake_us != 0 && now.mono_us >= self.wake_us {
+            self.wake_us = 0;
+            // Who waits for it says again until when.
+            self.news += 1;
+            self.again.look = true;
+        }
+    }
+
+    pub(super) fn note_refused(&mut self, is_so: bool) {
+        self.figures.refused += u64::from(is_so);
+    }
+
+    pub(super) fn note_split(&mut self) {
+        self.figures.split += 1;
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            under_way: self.under_way.len() as u64,
+            waiting: self.again.len() as u64,
+            ..self.figures
+        }
+    }
+
+    fn take(&mut self, no: NodeNo, number: u64) -> Option<Asked> {
+        let asked = self.under_way.remove(&(no, number))?;
+        if let Some(toward) = self.nodes.get_mut(&no) {
+            toward.under_way -= 1;
+            toward.bytes -= asked.request.words.len();
+        }
+        Some(asked)
+    }
+
+    /// All that is under way to a node, in order, and whether it was sent: what is
+    /// still in the outbox was not.
+    pub(super) fn take_all(&mut self, no: NodeNo) -> Vec<(Asked, bool)> {
+        let Some(toward) = self.nodes.get_mut(&no) else {
+            return Vec::new();
+        };
+        let unsent = toward.next - toward.outbox.len() as u64;
+        toward.outbox.clear();
+        let all = self.under_way.range((no, 0)..=(no, u64::MAX));
+        let numbers: Vec<u64> = all.map(|((_, number), _)| *number).collect();
+        let taken = numbers
+            .into_iter()
+            .filter_map(|number| Some((self.take(no, number)?, number < unsent)));
+        taken.collect()
+    }
+
+    /// Everything that is under way to anybody.
+    pub(super) fn nodes(&self) -> Vec<NodeNo> {
+        self.nodes.keys().copied().collect()
+    }
+
+    /// Connections that have something under way to a node which has not all of these
+    /// keys any more.
+    pub(super) fn misdirected(&self, is_right: impl Fn(NodeNo, &Asked) -> bool) -> Vec<ConnId> {
+        let all = self.under_way.iter();
+        let wrong = all.filter(|((no, _), asked)| !is_right(*no, asked));
+        wrong.map(|(_, asked)| asked.header.conn).collect()
+    }
+
+    /// Gives a request to a node: it goes at the end of the turn.
+    pub(super) fn push(&mut self, no: NodeNo, mut asked: Asked) {
+        let toward = self.nodes.entry(no).or_default();
+        let size = asked.request.words.len();
+        asked.round = toward.round;
+        toward.outbox.push_back(asked.request.clone());
+        toward.under_way += 1;
+        toward.bytes += size;
+        self.under_way.insert((no, toward.next), asked);
+        toward.next += 1;
+        self.figures.forwarded += 1;
+    }
+
+    /// What a node is to be sent.
+    fn message(&mut self, no: NodeNo) -> Option<Requests> {
+        let toward = self.nodes.get_mut(&no)?;
+        if toward.outbox.is_empty() {
+            return None;
+        }
+        let first = toward.next - toward.outbox.len() as u64;
+        let mut size = 0;
+        let fits = toward.outbox.iter().take_while(|request| {
+            size += request.words.len();
+            size <= FULL.1
+        });
+        // A large one goes by itself.
+        let fits = fits.take(FULL.0).count().max(1);
+        let requests = toward.outbox.drain(..fits).collect();
+        Some(Requests {
+            first,
+            requests,
+            round: toward.round,
+        })
+    }
+}
+
+impl Front {
+    /// Passes a request on to the node that has its keys.
+    pub(crate) fn forward(&mut self, no: NodeNo, header: &Header, args: &Args<'_>) -> Submitted {
+        let spec = self.table.spec(header.command);
+        let has_one_key = spec.keys.single().is_some();
+        let request = message::Request {
+            db: header.db.into(),
+            resp3: header.resp3,
+            quiet: header.quiet,
+            no_touch: header.no_touch,
+            words: words::write(args),
+        };
+        self.forward.ordered += 1;
+        let asked = Asked {
+            header: *header,
+            request,
+            writes: spec.flags.has(Flags::WRITE),
+            node: is_wide(spec).then_some(no),
+            order: self.forward.ordered,
+            round: 0,
+            tries: 0,
+            until_us: 0,
+            part: Vec::new(),
+        };
+        self.forward.push(no, asked);
+        match has_one_key {
+            true => Submitted::Pending,
+            // What comes behind it could overtake it there.
+            false => Submitted::Barrier,
+        }
+    }
+
+    /// Sends what was collected for a node.
+    fn send_requests(&mut self, now: Now, no: NodeNo, fx: &mut Effects<Message>) {
+        let Some(links) = &mut self.links else {
+            return;
+        };
+        while let Some(requests) = self.forward.message(no) {
+            let envelope = links.envelope(Body::Requests(requests));
+            links.send(now, no, Class::Request, envelope, fx);
+        }
+    }
+
+    /// Sends what the turn has collected.
+    pub(crate) fn send_all_requests(&mut self, now: Now, fx: &mut Effects<Message>) {
+        for no in self.forward.nodes() {
+            self.send_requests(now, no, fx);
+        }
+    }
+
+    /// Replies to requests of this worker's.
+    pub(super) fn on_replies(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        (epoch, replies): (u64, Replies),
+        fx: &mut Effects<Message>,
+    ) {
+        for reply in replies.replies {
+            if !self.on_reply(now, no, epoch, reply, fx) {
+                // Whoever says this could say anything.
+                return self.refuse_peer(now, no, "a reply to what was not asked", fx);
+            }
+        }
+    }
+
+    fn on_reply(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        epoch: u64,
+        reply: message::Reply,
+        fx: &mut Effects<Message>,
+    ) -> bool {
+        let name = (no, reply.number);
+        if reply.more {
+            let Some(asked) = self.forward.under_way.get_mut(&name) else {
+                return false;
+            };
+            let all = asked.part.len() + reply.bytes.len();
+            if all <= OUTPUT_HARD_LIMIT {
+                asked.part.extend_from_slice(&reply.bytes);
+            }
+            return all <= OUTPUT_HARD_LIMIT;
+        }
+        let Some(asked) = self.forward.take(no, reply.number) else {
+            return false;
+        };
+        if reply.not_here {
+            self.on_not_here(now, no, epoch, asked, fx);
+            return true;
+        }
+        let mut out = Output::default();
+        if asked.part.is_empty() {
+            out.bytes.extend_from_slice(&reply.bytes);
+        } else {
+            let mut whole = asked.part;
+            whole.extend_from_slice(&reply.bytes);
+            // By reference: it is large.
+            out.share(Arc::new(whole));
+        }
+        self.deliver(asked.header.conn, asked.header.seq, &out, fx);
+        true
+    }
+
+    /// A request was not done. All that were sent behind it will not be, either,
+    /// until the node sees a later round.
+    fn on_not_here(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        epoch: u64,
+        mut asked: Asked,
+        fx: &mut Effects<Message>,
+    ) {
+        let round = self.forward.nodes.get(&no).map(|toward| toward.round);
+        if round == Some(asked.round) {
+            self.send_requests(now, no, fx);
+            if let Some(toward) = self.forward.nodes.get_mut(&no) {
+                toward.round += 1;
+            }
+        }
+        asked.tries += 1;
+        self.send_later(now, asked, epoch, fx);
+    }
+
+    /// Nobody can say what became of a request.
+    pub(super) fn answer_in_doubt(
+        &mut self,
+        no: NodeNo,
+        header: &Header,
+        fx: &mut Effects<Message>,
+    ) {
+        self.forward.figures.in_doubt += 1;
+        let name = self
+            .links()
+            .map_or_else(|| no.to_string(), |links| name_of(links, no));
+        let why = format!(
+            "UNKNOWNRESULT The connection to node {name}, which has the key, ended before its \
+             reply came: it is not known whether this was done"
+        );
+        self.answer_failure(header, &why.into(), fx);
+    }
+
+    pub(super) fn answer_failure(
+        &mut self,
+        header: &Header,
+        why: &Failure,
+        fx: &mut Effects<Message>,
+    ) {
+        let mut out = Output::default();
+        Reply::new(&mut out, header.resp3).error(why);
+        self.deliver(header.conn, header.seq, &out, fx);
+    }
+
+    /// A connection whose request has to be sent again runs nothing before that
+    /// was answered.
+    pub(super) fn hold_up(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
+        if !is_job(conn) && self.connection(conn).is_some() {
+            self.suspend(conn, Suspended::Barrier, fx);
+        }
+    }
+}
+
+/// Sessions are the links' to end.
+impl Front {
+    pub(super) fn refuse_peer(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        why: &'static str,
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(links) = &mut self.links {
+            links.refuse_node(now, no, why, fx);
+        }
+    }
+}

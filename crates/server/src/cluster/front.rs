@@ -1,0 +1,183 @@
+//! Where the front of a worker meets other nodes: its connections that are no
+//! clients'.
+
+use super::figures::Figures;
+use super::links::Links;
+use super::{Heard, PeerMessage};
+use crate::front::{Front, Message};
+use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
+use rufous_wire::{Body, Class};
+
+/// Whether a connection is to a node, or from who claims to be one.
+pub(crate) fn is_of_peers(info: &ConnInfo) -> bool {
+    info.origin.is_of_nodes()
+}
+
+impl Front {
+    /// The sessions with other nodes, where the node is in a cluster.
+    pub fn links(&self) -> Option<&Links> {
+        self.links.as_deref()
+    }
+
+    /// What this worker has counted of other nodes.
+    pub(crate) fn peer_figures(&self) -> Option<Figures> {
+        let mut figures = self.links()?.figures();
+        figures.forward = self.forward.figures();
+        figures.chains = self.kernel.chain_figures().unwrap_or_default();
+        figures.gossip = self.kernel.node_figures().unwrap_or_default();
+        Some(figures)
+    }
+
+    pub(crate) fn on_peer_opened(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        info: ConnInfo,
+        fx: &mut Effects<Message>,
+    ) {
+        match &mut self.links {
+            Some(links) => links.on_opened(now, conn, info, fx),
+            None => fx.closes.push((conn, Close::Now)),
+        }
+    }
+
+    pub(crate) fn on_peers_received(
+        &mut self,
+        now: Now,
+        bytes: &[u8],
+        reads: &[Read],
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(links) = self.links.as_mut().filter(|links| !links.is_empty()) {
+            links.on_received(now, bytes, reads, fx);
+            // What is passed on from here on goes to the sessions that there are now.
+            self.hear_peers(now, fx);
+        }
+    }
+
+    /// The sessions, if the connection is one of theirs.
+    pub(crate) fn links_of(&mut self, conn: ConnId) -> Option<&mut Links> {
+        self.links.as_deref_mut().filter(|links| links.has(conn))
+    }
+
+    pub(crate) fn on_peer_message(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        message: PeerMessage,
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(links) = &mut self.links {
+            links.on_peer_message(now, from, message, fx);
+            self.hear_peers(now, fx);
+        }
+    }
+
+    /// The control thread tells of a mapping.
+    pub(crate) fn on_told(&mut self, now: Now, message: Message, fx: &mut Effects<Message>) {
+        let Some(links) = &mut self.links else {
+            return;
+        };
+        match message {
+            Message::Peer(PeerMessage::Mapping(mapping)) => links.on_mapping(now, mapping, fx),
+            Message::Peer(PeerMessage::Report { to, learned }) => {
+                let report = links.envelope(Body::Learned(learned));
+                links.send(now, to, Class::Control, report, fx);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_undialled(&mut self, now: Now, token: u64, why: &str) {
+        if let Some(links) = &mut self.links {
+            links.on_undialled(now, token, why);
+        }
+    }
+
+    pub(crate) fn tick_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if let Some(links) = &mut self.links {
+            links.tick(now, fx);
+            let reports = &links.cluster.reports;
+            reports.tell(self.kernel.id().0, &self.kernel.learned());
+            links.look_for_damage(&self.kernel.broken_slots());
+        }
+    }
+
+    /// Takes what was heard to layers above.
+    #[inline]
+    pub(crate) fn hear_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        while let Some(links) = &mut self.links {
+            let heard = links.take_heard();
+            if heard.is_empty() {
+                return;
+            }
+            for heard in heard {
+                self.hear(now, heard, fx);
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Now, heard: Heard, fx: &mut Effects<Message>) {
+        match heard {
+            Heard::Mapping(mapping) => {
+                self.act_by(now, &mapping, fx);
+                self.news_of_ways();
+                self.hold_up_misdirected(fx);
+            }
+            Heard::Up(no) => {
+                self.kernel.on_peer_up(now, no);
+                self.served.renew(no);
+                self.news_of_ways();
+            }
+            Heard::Down(no) => {
+                self.kernel.on_peer_down(no);
+                self.served.renew(no);
+                self.doubt(now, no, fx);
+            }
+            Heard::Message(no, envelope) => {
+                let (epoch, from) = (envelope.epoch, envelope.from);
+                match envelope.body {
+                    Some(Body::Requests(requests)) => {
+                        self.on_requests(now, no, (from, requests), fx);
+                    }
+                    Some(Body::Replies(replies)) => {
+                        self.on_replies(now, no, (epoch, replies), fx);
+                    }
+                    Some(Body::Gossip(gossip)) => {
+                        self.hear_gossip(now, no, (from, &gossip.batch), fx);
+                    }
+                    _ => self.hear_of_chains(now, no, *envelope, fx),
+                }
+            }
+        }
+    }
+
+    /// There may be a way where there was none.
+    fn news_of_ways(&mut self) {
+        self.forward.news += 1;
+        self.forward.again.look = true;
+    }
+
+    /// What a step leaves to be done for other nodes, and what they are to do.
+    #[inline]
+    pub(crate) fn settle_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if self.links.is_some() {
+            self.forward.tick(now);
+            self.hear_peers(now, fx);
+            self.step_chains(now, fx);
+            self.send_again(now, fx);
+            self.serve_held(now, fx);
+        }
+    }
+
+    /// What the turn has collected goes to them.
+    #[inline]
+    pub(crate) fn send_to_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if self.links.is_some() {
+            self.tell_peers(now, fx);
+            self.send_gossip(now, fx);
+            self.send_all_requests(now, fx);
+            self.send_replies(now, fx);
+        }
+    }
+}

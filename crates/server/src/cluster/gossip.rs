@@ -1,0 +1,57 @@
+//! Lattice keyspaces and other nodes: what workers tell each other of them, and what
+//! is refused while others have the same keys.
+
+use crate::front::{Front, Message};
+use rufous_base::{Effects, Now};
+use rufous_command::Failure;
+use rufous_mapping::NodeNo;
+use rufous_wire::message::Gossip;
+use rufous_wire::{Body, Class};
+
+impl Front {
+    /// A worker of another node tells of lattice keyspaces.
+    pub(super) fn hear_gossip(
+        &mut self,
+        now: Now,
+        node: NodeNo,
+        (from, bytes): (u32, &[u8]),
+        fx: &mut Effects<Message>,
+    ) {
+        if self.links().is_none_or(|links| links.is_stopping()) {
+            return;
+        }
+        let heard = match u16::try_from(from) {
+            Ok(worker) => self.kernel.on_gossip(now, (node, worker), bytes),
+            Err(_) => Err("gossip of no worker"),
+        };
+        if let Err(why) = heard {
+            self.refuse_peer(now, node, why, fx);
+        }
+    }
+
+    /// Sends what this worker has to tell.
+    pub(super) fn send_gossip(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let Some(links) = &mut self.links else {
+            return;
+        };
+        for sent in self.kernel.take_gossip() {
+            let batch = sent.peer.encode().into();
+            let mut envelope = links.envelope(Body::Gossip(Gossip { batch }));
+            envelope.to = sent.to.into();
+            links.send(now, NodeNo(sent.node), Class::Gossip, envelope, fx);
+        }
+    }
+
+    /// Why a table of keyspaces is not changed here: other nodes would go on by theirs.
+    /// `is_lattice`: some keys are replicated by one of the two.
+    pub(crate) fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
+        if let Some(failure) = self.refused_lattice_keyspace().filter(|_| is_lattice) {
+            return Some(failure);
+        }
+        (is_lattice && self.kernel.shares_lattices()).then(|| {
+            "ERR keyspaces are not changed where nodes share some of regime lattice: in a \
+             cluster they are those of the configuration files, the same at each node"
+                .into()
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Requests that run here for nobody who is connected here: another node asked
+//! for them, or they are parts of what a client asked for.
+//!
+//! To the kernel each has a connection of its own, which no driver ever gives
+//! out, so that none waits for another.
+
+use super::serve::Asker;
+use super::split::Part;
+use rufous_base::{ConnId, Output};
+use rufous_command::Reply;
+use rufous_kernel::Header;
+use rufous_kernel::batch::ReplyRange;
+use std::collections::BTreeMap;
+
+/// Connections from this place on are no connections. Drivers count from zero
+/// and never come so far.
+const FIRST: u32 = 1 << 31;
+
+/// Who gets the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    Peer(Asker),
+    Part(Part),
+}
+
+/// What a connection would know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    job: Job,
+    pub(crate) db: u8,
+    pub(crate) resp3: bool,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    begun: u64,
+    under_way: BTreeMap<u64, Begun>,
+    /// With their replies, which nobody has taken yet.
+    done: Vec<(Job, Output)>,
+}
+
+/// Whether this stands for a request of nobody who is connected.
+#[inline]
+pub(crate) fn is_job(conn: ConnId) -> bool {
+    conn.slot >= FIRST
+}
+
+fn conn_of(number: u64) -> ConnId {
+    ConnId {
+        // The last bit but one stays clear: the last place of all is another's.
+        slot: FIRST | ((number >> 32) as u32 & ((FIRST >> 1) - 1)),
+        generation: number as u32,
+    }
+}
+
+fn number_of(conn: ConnId) -> u64 {
+    u64::from(conn.slot & !FIRST) << 32 | u64::from(conn.generation)
+}
+
+impl Jobs {
+    /// A request is about to run.
+    pub(crate) fn begin(&mut self, job: Job, db: u8, resp3: bool) -> ConnId {
+        self.begun += 1;
+        self.under_way.insert(self.begun, Begun { job, db, resp3 });
+        conn_of(self.begun)
+    }
+
+    pub(crate) fn get(&self, conn: ConnId) -> Option<&Begun> {
+        self.under_way.get(&number_of(conn))
+    }
+
+    /// It has run.
+    pub(crate) fn complete(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
+        let Some(Begun { job, .. }) = self.under_way.remove(&number_of(conn)) else {
+            debug_assert!(false, "a reply to a request that is not under way");
+            return;
+        };
+        let mut reply = Output::default();
+        reply.append_range(from, range.start, range.end);
+        self.done.push((job, reply));
+    }
+
+    /// Nobody knows what became of it.
+    pub(crate) fn lose(&mut self, header: &Header) {
+        let mut out = Output::default();
+        let why = "UNKNOWNRESULT The log cannot be written: it is not known whether this was done";
+        Reply::new(&mut out, header.resp3).error(&why.into());
+        let end = out.mark();
+        let range = ReplyRange {
+            start: (0, 0),
+            end,
+            later: false,
+        };
+        self.complete(header.conn, &out, range);
+    }
+
+    pub(crate) fn take_done(&mut self) -> Vec<(Job, Output)> {
+        std::mem::take(&mut self.done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_name_that_no_connection_has() {
+        for number in [1, 2, u64::from(u32::MAX), 1 << 32, (1 << 61) + 7] {
+            let conn = conn_of(number);
+            assert!(is_job(conn) && conn.slot != u32::MAX, "{number}");
+            assert_eq!(number_of(conn), number);
+        }
+        let real = ConnId {
+            slot: FIRST - 1,
+            generation: u32::MAX,
+        };
+        assert!(!is_job(real));
+    }
+}

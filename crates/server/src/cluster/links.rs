@@ -1,0 +1,478 @@
+//! Sessions of one worker with other nodes, without sockets: connections, bytes
+//! and the time come in, effects go out.
+
+use super::figures::{Figures, PeerFigures, Traffic};
+use super::parked::Parked;
+use super::routes::{Attempt, Route};
+use super::{Cluster, Credit, Heard, PeerMessage, Session};
+use crate::front::Message;
+use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Origin, Read, WorkerId};
+use rufous_mapping::{Mapping, NodeNo};
+use rufous_wire::message::Heartbeat;
+use rufous_wire::session::Peer;
+use rufous_wire::{Body, Class, Envelope, Event, Refused};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How often a node is told that this one is there.
+const BEAT_US: u64 = 500_000;
+
+/// Who has said nothing for so long has gone, or its machine has.
+const SILENCE_US: u64 = 4_000_000;
+
+/// Who has not said its name by then is no node.
+const NAMELESS_US: u64 = 10_000_000;
+
+/// Who was told why it is heard no more, and does not read that.
+const FAREWELL_US: u64 = 2_000_000;
+
+/// Lines of the log about refusals in a period; what is beyond is only counted.
+const MAX_LINES: u32 = 10;
+const LINES_PERIOD_US: u64 = 10_000_000;
+
+/// One connection.
+pub(super) struct Link {
+    pub(super) conn: ConnId,
+    pub(super) wire: rufous_wire::Session,
+    /// Where it is, for the log.
+    address: String,
+    /// Whom it was dialled to reach.
+    pub(super) dialled: Option<NodeNo>,
+    /// Once it is up.
+    pub(super) up: Option<Up>,
+    opened_us: u64,
+    heard_us: u64,
+    beat_us: u64,
+    /// When it was refused.
+    pub(super) refused_us: Option<u64>,
+    /// Bytes given to the driver since it said that they have left.
+    pub(super) unsent: usize,
+    /// Of a message the driver has a part: all that is behind it, and how much of
+    /// that it has been given since.
+    pub(super) rest: (Vec<u8>, usize),
+    /// What waits for room.
+    pub(super) parked: Parked,
+    pub(super) traffic: Traffic,
+}
+
+/// What is known of the node at the other end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Up {
+    pub(super) no: NodeNo,
+    pub(super) session: Session,
+    pub(super) incarnation: u64,
+    /// The newest epoch that it has named.
+    epoch: u64,
+}
+
+/// See the module's description.
+pub struct Links {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) worker: WorkerId,
+    pub(super) workers: usize,
+    pub(super) mapping: Option<Arc<Mapping>>,
+    /// This node's number in it.
+    pub(super) own: Option<NodeNo>,
+    /// By the connection's place.
+    pub(super) links: BTreeMap<u32, Link>,
+    pub(super) routes: BTreeMap<NodeNo, Route>,
+    pub(super) attempts: BTreeMap<NodeNo, Attempt>,
+    pub(super) dialled: u64,
+    pub(super) figures: Figures,
+    pub(super) heard: Vec<Heard>,
+    lines: (u64, u32),
+    pub(super) stopping: bool,
+    /// Slots of this worker whose data is not what it ought to be.
+    pub(super) broken: u64,
+}
+
+impl Links {
+    pub fn new(cluster: Arc<Cluster>, worker: WorkerId, workers: usize) -> Self {
+        Self {
+            cluster,
+            worker,
+            workers,
+            mapping: None,
+            own: None,
+            links: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            dialled: 0,
+            figures: Figures::default(),
+            heard: Vec::new(),
+            lines: (0, 0),
+            stopping: false,
+            broken: 0,
+        }
+    }
+
+    /// What all threads of the node know.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// The mapping that this worker acts by.
+    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+        self.mapping.as_ref()
+    }
+
+    /// This node's number in it.
+    pub fn own(&self) -> Option<NodeNo> {
+        self.own
+    }
+
+    /// Nodes with a session, at whichever worker.
+    pub fn connected(&self) -> impl Iterator<Item = NodeNo> {
+        self.routes.keys().copied()
+    }
+
+    /// Whether there is a session with it, at whichever worker.
+    pub fn reaches(&self, no: NodeNo) -> bool {
+        self.routes.contains_key(&no)
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.mapping.as_ref().map_or(0, |mapping| mapping.epoch)
+    }
+
+    /// Whether there is any connection: most turns ask nothing more.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    pub fn has(&self, conn: ConnId) -> bool {
+        let link = self.links.get(&conn.slot);
+        link.is_some_and(|link| link.conn == conn)
+    }
+
+    /// What layers above have not heard yet.
+    pub fn take_heard(&mut self) -> Vec<Heard> {
+        std::mem::take(&mut self.heard)
+    }
+
+    pub fn on_opened(&mut self, now: Now, conn: ConnId, info: ConnInfo, fx: &mut Effects<Message>) {
+        let dialled = match info.origin {
+            Origin::Dialled { token } => match self.on_dialled(token) {
+                Some(no) => Some(no),
+                None => return fx.closes.push((conn, Close::Now)),
+            },
+            _ => None,
+        };
+        if self.stopping {
+            return fx.closes.push((conn, Close::Now));
+        }
+        let members = self.mapping.as_ref().map(|mapping| &mapping.members);
+        let expected = dialled.and_then(|no| members?.get(&no));
+        let expected = expected.map(|member| member.id.0);
+        let wire = rufous_wire::Session::new(self.cluster.local.clone(), expected, self.epoch());
+        fx.backlogs.push((conn, Backlog::Stranger));
+        let link = Link {
+            conn,
+            wire,
+            address: info.peer,
+            dialled,
+            up: None,
+            opened_us: now.mono_us,
+            heard_us: now.mono_us,
+            beat_us: now.mono_us,
+            refused_us: None,
+            unsent: 0,
+            rest: (Vec::new(), 0),
+            parked: Parked::default(),
+            traffic: Traffic::default(),
+        };
+        self.links.insert(conn.slot, link);
+        self.pump(conn.slot, fx);
+    }
+
+    /// What one turn has read; what is not of these connections is left alone.
+    pub fn on_received(
+        &mut self,
+        now: Now,
+        bytes: &[u8],
+        reads: &[Read],
+        fx: &mut Effects<Message>,
+    ) {
+        for read in reads {
+            if self.has(read.conn) {
+                self.receive(now, read.conn.slot, &bytes[read.start..read.end], fx);
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Now, slot: u32, bytes: &[u8], fx: &mut Effects<Message>) {
+        let Some(link) = self.links.get_mut(&slot) else {
+            return;
+        };
+        link.heard_us = now.mono_us;
+        link.traffic.bytes_in += bytes.len() as u64;
+        let mut events = Vec::new();
+        link.wire.receive(bytes, &self.cluster.peers, &mut events);
+        for event in events {
+            // A session that was refused meanwhile says nothing any more.
+            if self
+                .links
+                .get(&slot)
+                .is_none_or(|link| link.refused_us.is_some())
+            {
+                break;
+            }
+            match event {
+                Event::Up(peer) => self.on_named(now, slot, &peer, fx),
+                Event::Message {
+                    class,
+                    size,
+                    envelope,
+                } => self.on_message(slot, class, size, envelope, fx),
+                Event::Closed(refused) => self.end(now, slot, &refused, fx),
+            }
+        }
+        self.pump(slot, fx);
+    }
+
+    /// A peer has said who it is, and the session lets it in.
+    fn on_named(&mut self, now: Now, slot: u32, peer: &Peer, fx: &mut Effects<Message>) {
+        match self.judge(slot, peer) {
+            Ok(no) => self.begin(now, slot, no, peer, fx),
+            Err(refused) => self.refuse(now, slot, &refused, fx),
+        }
+    }
+
+    /// Whether it is a member, by the mapping in force.
+    fn judge(&self, slot: u32, peer: &Peer) -> Result<NodeNo, Refused> {
+        let id = rufous_mapping::NodeId(peer.id);
+        let mapping = self.mapping.as_ref();
+        let found = mapping.and_then(|mapping| {
+            let no = mapping.number_of(id)?;
+            Some((no, mapping.members.get(&no)?))
+        });
+        let Some((no, member)) = found else {
+            return Err(match peer.epoch > self.epoch() {
+                true => Refused::Ahead,
+                false => Refused::NoMember,
+            });
+        };
+        if member.incarnation > peer.incarnation {
+            return Err(Refused::Outdated);
+        }
+        let dialled = self
+            .links
+            .get(&slot)
+            .is_some_and(|link| link.dialled.is_some());
+        match self.own {
+            // It knows our number, and we do not.
+            None => Err(Refused::Ahead),
+            Some(own) if dialled != (own < no) => {
+                Err(Refused::Misplaced("the node with the lower number dials"))
+            }
+            Some(_) => Ok(no),
+        }
+    }
+
+    fn begin(&mut self, now: Now, slot: u32, no: NodeNo, peer: &Peer, fx: &mut Effects<Message>) {
+        let session = Session(now.mono_us);
+        if !self.take_route(now, no, self.worker, session, Some(slot), fx) {
+            return self.refuse(now, slot, &Refused::Replaced, fx);
+        }
+        let Some(link) = self.links.get_mut(&slot) else {
+            return;
+        };
+        let (epoch, incarnation) = (peer.epoch, peer.incarnation);
+        link.up = Some(Up {
+            no,
+            session,
+            incarnation,
+            epoch,
+        });
+        fx.backlogs.push((link.conn, Backlog::Node));
+        self.figures.sessions += 1;
+        tracing::info!(node = %no, address = link.address, epoch, "connected to a node");
+        self.tell_others(&PeerMessage::Up(no, session), fx);
+    }
+
+    fn on_message(
+        &mut self,
+        slot: u32,
+        class: Class,
+        size: usize,
+        envelope: Envelope,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some((link, mut up)) = self.links.get_mut(&slot).and_then(|link| {
+            let up = link.up?;
+            Some((link, up))
+        }) else {
+            return;
+        };
+        link.traffic.messages_in += 1;
+        up.epoch = up.epoch.max(envelope.epoch);
+        link.up = Some(up);
+        let credit = Credit {
+            conn: link.conn,
+            class,
+            size,
+        };
+        if matches!(envelope.body, Some(Body::Heartbeat(_))) {
+            return self.taken(credit, fx);
+        }
+        let envelope = Box::new(envelope);
+        let to = self.worker_of(&envelope);
+        if to == self.worker {
+            self.heard.push(Heard::Message(up.no, envelope));
+            return self.taken(credit, fx);
+        }
+        let message = PeerMessage::Take {
+            from: up.no,
+            session: up.session,
+            credit,
+            envelope,
+        };
+        fx.messages.push((to, Message::Peer(message)));
+    }
+
+    /// Ends a session for a reason of this node's.
+    pub(super) fn refuse(
+        &mut self,
+        now: Now,
+        slot: u32,
+        refused: &Refused,
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(link) = self
+            .links
+            .get_mut(&slot)
+            .filter(|link| link.refused_us.is_none())
+        {
+            link.wire.refuse(refused, &self.cluster.peers);
+            self.end(now, slot, refused, fx);
+            self.pump(slot, fx);
+        }
+    }
+
+    /// A session is over; what is left to be sent tells the other side why.
+    fn end(&mut self, now: Now, slot: u32, refused: &Refused, fx: &mut Effects<Message>) {
+        let Some(link) = self.links.get_mut(&slot) else {
+            return;
+        };
+        link.refused_us = Some(now.mono_us);
+        let address = link.address.clone();
+        let node = link.up.map_or_else(String::new, |up| up.no.to_string());
+        match refused {
+            Refused::ByPeer { .. } => self.figures.refused_by_peers += 1,
+            _ => *self.figures.refused.entry(refused.code()).or_default() += 1,
+        }
+        match refused.is_harmless() || !self.may_log(now) {
+            true => tracing::debug!(address, node, %refused, "no more of a node"),
+            false => {
+                tracing::warn!(address, node, %refused, "refused a node, or who claims to be one")
+            }
+        }
+        self.leave_route(slot, fx);
+    }
+
+    /// At most some lines a period: strangers could fill the disk.
+    fn may_log(&mut self, now: Now) -> bool {
+        if now.mono_us >= self.lines.0 + LINES_PERIOD_US {
+            self.lines = (now.mono_us, 0);
+        }
+        self.lines.1 += 1;
+        self.lines.1 <= MAX_LINES
+    }
+
+    /// The connection is gone.
+    pub fn on_closed(&mut self, now: Now, conn: ConnId, fx: &mut Effects<Message>) {
+        self.leave_route(conn.slot, fx);
+        let Some(mut link) = self.links.remove(&conn.slot) else {
+            return;
+        };
+        if link.up.is_some() && link.refused_us.is_none() {
+            tracing::info!(address = link.address, "a node has gone, or the way to it");
+        }
+        link.wire.close(&self.cluster.peers);
+        self.figures.past.add(&link.traffic);
+        if let Some(no) = link.dialled {
+            let lasted = link.up.map(|up| now.mono_us.saturating_sub(up.session.0));
+            self.dial_later(now, no, lasted);
+        }
+    }
+
+    /// What is due by the clock.
+    pub fn tick(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let late = |since: u64, limit: u64| now.mono_us.saturating_sub(since) >= limit;
+        let slots: Vec<u32> = self.links.keys().copied().collect();
+        for slot in slots {
+            let Some(link) = self.links.get_mut(&slot) else {
+                continue;
+            };
+            match (link.refused_us, link.up) {
+                (Some(at), _) if late(at, FAREWELL_US) => fx.closes.push((link.conn, Close::Now)),
+                (Some(_), _) => {}
+                (None, None) if late(link.opened_us, NAMELESS_US) => {
+                    self.refuse(now, slot, &Refused::Silent, fx);
+                }
+                (None, None) => {}
+                (None, Some(_)) if late(link.heard_us, SILENCE_US) => {
+                    self.refuse(now, slot, &Refused::Silent, fx);
+                }
+                (None, Some(up)) if late(link.beat_us, BEAT_US) => {
+                    link.beat_us = now.mono_us;
+                    let beat = self.envelope(Body::Heartbeat(Heartbeat {}));
+                    self.send_by(now, up.no, up.session, Class::Control, &beat, fx);
+                }
+                (None, Some(_)) => {}
+            }
+        }
+        self.dial_due(now, fx);
+    }
+
+    /// A message of this worker.
+    pub fn envelope(&self, body: Body) -> Envelope {
+        Envelope {
+            epoch: self.epoch(),
+            from: self.worker.0.into(),
+            to: 0,
+            body: Some(body),
+        }
+    }
+
+    pub(super) fn tell_others(&self, message: &PeerMessage, fx: &mut Effects<Message>) {
+        let others = (0..self.workers).filter(|worker| *worker != self.worker.index());
+        for worker in others {
+            let to = WorkerId(worker as u16);
+            fx.messages.push((to, Message::Peer(message.clone())));
+        }
+    }
+
+    /// The node stops: sessions end, and no new ones begin.
+    pub fn stop(&mut self, fx: &mut Effects<Message>) {
+        self.stopping = true;
+        let conns = self.links.values().map(|link| link.conn);
+        fx.closes
+            .extend(conns.map(|conn| (conn, Close::AfterReplies)));
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    pub fn figures(&self) -> Figures {
+        let up = self.links.values().filter(|link| link.refused_us.is_none());
+        let peers = up.filter_map(|link| {
+            let Up { no, epoch, .. } = link.up?;
+            Some(PeerFigures {
+                no,
+                worker: self.worker.0,
+                epoch,
+                traffic: link.traffic,
+            })
+        });
+        let mut figures = self.figures.clone();
+        figures.peers = peers.collect();
+        figures.epoch = self.epoch();
+        // Of those that are not shown by themselves.
+        let others = self.links.values();
+        let others = others.filter(|link| link.refused_us.is_some() || link.up.is_none());
+        others.for_each(|link| figures.past.add(&link.traffic));
+        figures
+    }
+}

@@ -1,0 +1,242 @@
+//! What goes over sessions: messages to their session, bytes to their
+//! connection, and what came to the worker that it is for.
+
+use super::links::{Link, Links};
+use super::parked::may_wait;
+use super::{Credit, PeerMessage, Session};
+use crate::front::Message;
+use rufous_base::limits::OUTPUT_HIGH_WATER;
+use rufous_base::slot::worker_of_slot;
+use rufous_base::{Close, ConnId, Effects, Now, WorkerId};
+use rufous_mapping::NodeNo;
+use rufous_wire::{Body, Class, Envelope, NotSent, Refused};
+
+/// Bytes that are given to a connection at a time. The driver takes another piece
+/// while less than its high water waits, so that urgent messages wait for little.
+const PIECE: usize = 256 * 1024;
+
+const _: () = assert!(2 * PIECE < OUTPUT_HIGH_WATER);
+
+impl Links {
+    /// Whose slots a message is about, or else whom it names; the rest stays where
+    /// it came.
+    pub(super) fn worker_of(&self, envelope: &Envelope) -> WorkerId {
+        match envelope.body.as_ref().and_then(slot_in) {
+            Some(slot) => worker_of_slot(slot, self.workers),
+            None => match &envelope.body {
+                Some(Body::Gossip(_) | Body::Replies(_) | Body::Ask(_) | Body::Grant(_)) => {
+                    WorkerId((envelope.to as usize % self.workers) as u16)
+                }
+                // Requests among them: they run where the session is.
+                _ => self.worker,
+            },
+        }
+    }
+
+    /// Layers above are done with a message.
+    pub(super) fn taken(&mut self, credit: Credit, fx: &mut Effects<Message>) {
+        if !self.has(credit.conn) {
+            return;
+        }
+        if let Some(link) = self.links.get_mut(&credit.conn.slot) {
+            link.wire.take(credit.class, credit.size);
+        }
+        self.pump(credit.conn.slot, fx);
+    }
+
+    /// Sends a message to a node. Without a session it is lost, as it would be
+    /// with one that ends: layers above say it again when they hear of the next.
+    pub fn send(
+        &mut self,
+        now: Now,
+        to: NodeNo,
+        class: Class,
+        envelope: Envelope,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some(route) = self.routes.get(&to).copied() else {
+            self.figures.lost += 1;
+            return;
+        };
+        if route.worker == self.worker {
+            return self.send_by(now, to, route.session, class, &envelope, fx);
+        }
+        let message = PeerMessage::Send {
+            to,
+            session: route.session,
+            class,
+            envelope: Box::new(envelope),
+        };
+        fx.messages.push((route.worker, Message::Peer(message)));
+    }
+
+    /// Sends it by a session of this worker's own, if it is still that one.
+    pub(super) fn send_by(
+        &mut self,
+        now: Now,
+        to: NodeNo,
+        session: Session,
+        class: Class,
+        envelope: &Envelope,
+        fx: &mut Effects<Message>,
+    ) {
+        let route = self
+            .routes
+            .get(&to)
+            .filter(|route| route.session == session);
+        let Some(slot) = route.and_then(|route| route.slot) else {
+            self.figures.lost += 1;
+            return;
+        };
+        let Some(link) = self.links.get_mut(&slot) else {
+            return;
+        };
+        let sent = match link.parked.bytes(class) {
+            0 => link.wire.send(class, envelope),
+            // Behind what waits already.
+            _ => Err(NotSent::Full),
+        };
+        match sent {
+            Ok(()) => {
+                link.traffic.messages_out += 1;
+                self.pump(slot, fx);
+            }
+            Err(NotSent::Full) if may_wait(class) && link.parked.push(class, envelope) => {
+                self.tell_rooms(slot);
+            }
+            // A message that is left out would be missed by those behind it.
+            Err(NotSent::Full) => self.refuse(now, slot, &Refused::Slow, fx),
+            Err(NotSent::NotUp) => self.figures.lost += 1,
+            Err(error @ (NotSent::Wrong(_) | NotSent::TooLarge)) => {
+                tracing::error!(?error, node = %to, "a message that no node would take");
+                self.refuse(now, slot, &Refused::Garbage("this node made no sense"), fx);
+            }
+        }
+    }
+
+    /// Whether nothing of a class waits at a session of this worker's own.
+    pub(super) fn has_room(&self, to: NodeNo, class: Class) -> bool {
+        let slot = self.routes.get(&to).and_then(|route| route.slot);
+        let link = slot.and_then(|slot| self.links.get(&slot));
+        link.is_some_and(|link| {
+            link.wire.is_up() && link.wire.has_room(class) && link.parked.bytes(class) == 0
+        })
+    }
+
+    /// Ends the session with a node, wherever it is: what it says makes no sense.
+    pub(super) fn refuse_node(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        why: &'static str,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some(route) = self.routes.get(&no).copied() else {
+            return;
+        };
+        if route.worker != self.worker {
+            let message = PeerMessage::Refuse(no, route.session, why);
+            return fx.messages.push((route.worker, Message::Peer(message)));
+        }
+        if let Some(slot) = route.slot {
+            self.refuse(now, slot, &Refused::Garbage(why), fx);
+        }
+    }
+
+    /// Gives the connection what it may take.
+    pub(super) fn pump(&mut self, slot: u32, fx: &mut Effects<Message>) {
+        let Some(link) = self.links.get_mut(&slot) else {
+            return;
+        };
+        if link.unsent < PIECE {
+            let start = fx.at_once.output.mark();
+            let before = fx.at_once.output.bytes.len();
+            let room = match link.refused_us {
+                // The connection closes behind it.
+                Some(_) => usize::MAX,
+                None => PIECE,
+            };
+            link.give_rest(room, &mut fx.at_once.output.bytes);
+            while link.rest.0.is_empty() && fx.at_once.output.bytes.len() - before < PIECE {
+                match link.parked.send(&mut link.wire) {
+                    Ok(sent) => link.traffic.messages_out += sent,
+                    Err(error) => {
+                        tracing::error!(?error, "a message that no node would take");
+                        fx.closes.push((link.conn, Close::Now));
+                        break;
+                    }
+                }
+                let had = fx.at_once.output.bytes.len();
+                link.wire.transmit(&mut fx.at_once.output.bytes, PIECE);
+                if link.parked.is_empty() || fx.at_once.output.bytes.len() == had {
+                    break;
+                }
+            }
+            let most = before.saturating_add(room);
+            if fx.at_once.output.bytes.len() > most {
+                link.rest = (fx.at_once.output.bytes.split_off(most), 0);
+            }
+            let sent = fx.at_once.output.bytes.len() - before;
+            fx.at_once.write(link.conn, start);
+            link.traffic.bytes_out += sent as u64;
+            link.unsent += sent;
+            if link.unsent >= PIECE {
+                fx.at_once.drains.push(link.conn);
+            }
+        }
+        if link.refused_us.is_some() {
+            let close = (link.conn, Close::AfterReplies);
+            if !fx.closes.contains(&close) {
+                fx.closes.push(close);
+            }
+        }
+        self.tell_rooms(slot);
+    }
+
+    /// Shows how much waits for a node.
+    fn tell_rooms(&self, slot: u32) {
+        let link = self.links.get(&slot);
+        if let Some((link, up)) = link.and_then(|link| Some((link, link.up?))) {
+            for class in [Class::Chain, Class::Learning] {
+                let waits = link.wire.queued(class) + link.parked.bytes(class);
+                self.cluster.rooms.tell(class, up.no, waits);
+            }
+        }
+    }
+
+    /// What was written has left.
+    pub fn on_drained(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
+        if let Some(link) = self.links.get_mut(&conn.slot) {
+            link.unsent = 0;
+        }
+        self.pump(conn.slot, fx);
+    }
+}
+
+impl Link {
+    /// Appends what is left of a message, up to `room` bytes.
+    fn give_rest(&mut self, room: usize, out: &mut Vec<u8>) {
+        let (bytes, at) = &mut self.rest;
+        let end = bytes.len().min(at.saturating_add(room));
+        out.extend_from_slice(&bytes[*at..end]);
+        *at = end;
+        if end == bytes.len() {
+            self.rest = (Vec::new(), 0);
+        }
+    }
+}
+
+/// The slot that a message is about.
+fn slot_in(body: &Body) -> Option<u16> {
+    let slot = match body {
+        Body::Items(m) => m.slot,
+        Body::Ack(m) => m.slot,
+        Body::State(m) => m.slot,
+        Body::Behind(m) => m.slot,
+        Body::Learn(m) => m.slot,
+        Body::Copy(m) => m.slot,
+        Body::Copied(m) => m.slot,
+        _ => return None,
+    };
+    u16::try_from(slot).ok()
+}

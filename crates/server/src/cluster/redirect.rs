@@ -1,0 +1,188 @@
+//! The endpoint for clients that know the cluster: requests for keys of another
+//! node are answered with where that is.
+//!
+//! There is no `ASK`: a slot passes from one node to another in one epoch, when
+//! that one has all of it. Until then the one answers for it, afterwards the
+//! other, and `MOVED` says so.
+
+use super::links::Links;
+use super::way::Way;
+use crate::front::Front;
+use crate::front::connection::{Connection, ParsedKey};
+use crate::front::turn::Request;
+use rufous_base::slot::slot_of;
+use rufous_base::{Args, ConnId, Origin};
+use rufous_command::{Failure, Flags, Spec};
+use rufous_kernel::worker::SEVERAL;
+use rufous_kernel::{Batch, batch};
+
+/// How requests for keys that are elsewhere are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// By the node itself.
+    Plain,
+    /// By telling the client where to go.
+    Redirecting {
+        /// `READONLY`: it takes reads of copies.
+        reads_copies: bool,
+    },
+}
+
+impl Door {
+    /// What the kernel is told of it.
+    #[inline]
+    pub(crate) fn of_requests(self) -> batch::Door {
+        match self {
+            Self::Plain => batch::Door::Plain,
+            Self::Redirecting {
+                reads_copies: false,
+            } => batch::Door::Redirected,
+            Self::Redirecting { reads_copies: true } => batch::Door::Copies,
+        }
+    }
+
+    /// What clients go by.
+    pub(crate) fn mode(self) -> &'static str {
+        match self {
+            Self::Plain => "standalone",
+            Self::Redirecting { .. } => "cluster",
+        }
+    }
+}
+
+impl Connection {
+    #[inline]
+    pub(crate) fn door(&self) -> Door {
+        match self.info.origin {
+            Origin::Redirected => Door::Redirecting {
+                reads_copies: self.reads_copies,
+            },
+            _ => Door::Plain,
+        }
+    }
+}
+
+impl Front {
+    /// Why a request is not done here, if it is not: its keys are another node's,
+    /// or are replicated so that every replica takes writes, and this cannot be
+    /// done there. `within`: it is part of a transaction.
+    #[inline]
+    pub(crate) fn refused_on_keys(
+        &mut self,
+        request: &Request<'_>,
+        way: &Way,
+        within: bool,
+        spec: &Spec,
+        args: &Args<'_>,
+    ) -> Option<Failure> {
+        let elsewhere = match self.links {
+            Some(_) => self.refused_elsewhere(request, way, within, spec, args),
+            None => None,
+        };
+        elsewhere.or_else(|| self.refused_on_lattice(spec, args))
+    }
+
+    #[cold]
+    fn refused_elsewhere(
+        &mut self,
+        request: &Request<'_>,
+        way: &Way,
+        within: bool,
+        spec: &Spec,
+        args: &Args<'_>,
+    ) -> Option<Failure> {
+        let refused = self.refused_on_way(way, within, spec, args);
+        self.forward.note_refused(refused.is_some());
+        refused.or_else(|| self.elsewhere(request.conn, request.keys, spec, args))
+    }
+
+    fn elsewhere(
+        &mut self,
+        conn: ConnId,
+        keys: &[ParsedKey],
+        spec: &Spec,
+        args: &Args<'_>,
+    ) -> Option<Failure> {
+        let Door::Redirecting { reads_copies } = self.connection(conn)?.door() else {
+            return None;
+        };
+        // Every node has keys of lattice keyspaces.
+        let placement = self.kernel.placement();
+        let keys = keys.iter().map(|key| args.get(key.arg as usize));
+        let strict = keys.filter(|key| placement.lattice(key).is_none());
+        let slots: Vec<u16> = strict.map(slot_of).collect();
+        let reads_copies = reads_copies && !spec.flags.has(Flags::WRITE);
+        of_slots(self.links()?, slots, reads_copies)
+    }
+
+    /// Likewise of all that is queued: slots may have moved since, and all have
+    /// to be one.
+    pub(crate) fn refused_queue(&self, door: Door, queued: &mut Batch) -> Option<Failure> {
+        let links = self.links()?;
+        let (mut all, mut writes) = (Vec::new(), false);
+        for at in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(at);
+            let spec = self.table.spec(header.command);
+            writes |= spec.flags.has(Flags::WRITE);
+            let mut found = Vec::new();
+            spec.keys.find(&args, header.db, &mut found);
+            let keys = found.iter().map(|(_, arg)| args.get(*arg as usize));
+            let placement = self.kernel.placement();
+            let is_anywhere = |key| placement.lattice(key).is_some();
+            all.extend(keys.filter(|key| !is_anywhere(key)).map(slot_of));
+        }
+        let refused = match door {
+            Door::Plain => self.refused_queue_on_way(all.into_iter().map(Some)),
+            Door::Redirecting { reads_copies } => of_slots(links, all, reads_copies && !writes),
+        };
+        refused.or_else(|| self.refused_spread(queued))
+    }
+
+    /// Why these commands may not be done together, if they may not: what they write is
+    /// of several slots with copies.
+    pub(crate) fn refused_spread(&self, queued: &mut Batch) -> Option<Failure> {
+        self.links()?;
+        let mut written: Vec<Box<[u8]>> = Vec::new();
+        for at in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(at);
+            let spec = self.table.spec(header.command);
+            if spec.flags.has(Flags::WRITE) {
+                let mut found = Vec::new();
+                spec.keys.find(&args, header.db, &mut found);
+                written.extend(found.iter().map(|(_, arg)| args.get(*arg as usize).into()));
+            }
+        }
+        let keys = written.iter().map(|key| &**key);
+        self.kernel.is_spread(keys).then(|| SEVERAL.into())
+    }
+}
+
+/// What is said of keys of these slots, unless this node answers for them.
+fn of_slots(
+    links: &Links,
+    slots: impl IntoIterator<Item = u16>,
+    reads_copies: bool,
+) -> Option<Failure> {
+    let mut slots = slots.into_iter();
+    let slot = slots.next()?;
+    if slots.any(|other| other != slot) {
+        return Some("CROSSSLOT Keys in request don't hash to the same slot".into());
+    }
+    let down = || Some(Failure::from("CLUSTERDOWN Hash slot not served"));
+    let Some(mapping) = links.mapping() else {
+        return down();
+    };
+    let chain = mapping.chains.of(slot);
+    let Some(head) = chain.head() else {
+        return down();
+    };
+    let is_here = |own| own == head || reads_copies && chain.members.contains(&own);
+    if links.own().is_some_and(is_here) {
+        return None;
+    }
+    let Some(member) = mapping.members.get(&head) else {
+        return down();
+    };
+    let (host, port) = member.for_clients();
+    Some(format!("MOVED {slot} {host}:{port}").into())
+}

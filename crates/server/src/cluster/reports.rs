@@ -1,0 +1,115 @@
+//! Slots that learners have all of: told by the workers of tails to the control
+//! thread, and from there to the node that plans the next epoch.
+//!
+//! They are said again and again, as long as they are so: a report that is lost,
+//! or that somebody hears who does not plan any more, does no harm.
+
+use rufous_mapping::NodeNo;
+use rufous_mapping::planner;
+use rufous_wire::message::{Learned, LearnedSlots};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Ranges in a report. What is beyond is said when these are over.
+const MOST: usize = 8192;
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Reports {
+    /// Of this node, by worker.
+    own: Mutex<BTreeMap<u16, Learned>>,
+    /// Of others, the last that each has said.
+    others: Mutex<BTreeMap<NodeNo, Learned>>,
+}
+
+/// Nobody panics while holding one, and what is there would do all the same.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reports {
+    /// What a worker of this node knows now: slot, learner, the epoch of the chain.
+    pub(crate) fn tell(&self, worker: u16, slots: &[(u16, NodeNo, u64)]) {
+        let mut all: Vec<LearnedSlots> = Vec::new();
+        for (slot, learner, since) in slots {
+            let (slot, learner) = (u32::from(*slot), u32::from(learner.0));
+            match all.last_mut() {
+                Some(last) if (last.until, last.learner, last.since) == (slot, learner, *since) => {
+                    last.until += 1;
+                }
+                _ => all.push(LearnedSlots {
+                    first: slot,
+                    until: slot + 1,
+                    learner,
+                    since: *since,
+                }),
+            }
+        }
+        let mut own = lock(&self.own);
+        match all.is_empty() {
+            true => own.remove(&worker),
+            false => own.insert(worker, Learned { all }),
+        };
+    }
+
+    /// What all workers of this node know, for another.
+    pub(super) fn own(&self) -> Learned {
+        let own = lock(&self.own);
+        let all = own.values().flat_map(|learned| learned.all.iter().cloned());
+        Learned {
+            all: all.take(MOST).collect(),
+        }
+    }
+
+    pub(crate) fn hear(&self, node: NodeNo, learned: Learned) {
+        lock(&self.others).insert(node, learned);
+    }
+
+    /// All that is known, for who plans.
+    pub(super) fn known(&self) -> planner::Learned {
+        let (own, others) = (self.own(), lock(&self.others));
+        let mut known = planner::Learned::default();
+        for slots in others
+            .values()
+            .chain([&own])
+            .flat_map(|learned| &learned.all)
+        {
+            // Messages are checked when they come.
+            let (first, until) = (slots.first as u16, slots.until as u16);
+            known.add(first..until, NodeNo(slots.learner as u16), slots.since);
+        }
+        known
+    }
+
+    /// What others have said is over with the epoch that they said it of.
+    pub(super) fn forget_others(&self) {
+        lock(&self.others).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_a_report_are_ranges_where_they_can_be() {
+        let reports = Reports::default();
+        reports.tell(
+            0,
+            &[(1, NodeNo(5), 7), (2, NodeNo(5), 7), (3, NodeNo(5), 8)],
+        );
+        reports.tell(1, &[(9000, NodeNo(4), 7)]);
+        let own = reports.own();
+        assert_eq!(own.all.len(), 3);
+        reports.hear(NodeNo(1), own);
+        reports.tell(0, &[]);
+        reports.tell(1, &[]);
+        assert!(reports.own().all.is_empty());
+        let known = reports.known();
+        assert!(known.has(&(1..3), NodeNo(5), 7));
+        assert!(!known.has(&(1..4), NodeNo(5), 7));
+        assert!(known.has(&(9000..9001), NodeNo(4), 7));
+        reports.forget_others();
+        assert_eq!(reports.known(), planner::Learned::default());
+    }
+}

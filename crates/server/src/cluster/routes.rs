@@ -1,0 +1,233 @@
+//! Which worker has the session with which node, and the making of sessions.
+
+use super::links::Links;
+use super::{Heard, PeerMessage, Session};
+use crate::front::Message;
+use rufous_base::{Dial, Effects, Now, WorkerId};
+use rufous_mapping::{Mapping, NodeNo};
+use rufous_wire::Refused;
+use std::sync::Arc;
+
+/// How long making a connection may take.
+const PATIENCE_US: u64 = 3_000_000;
+
+/// Between two attempts: twice as long each time, from the first to the second.
+const PAUSE_US: (u64, u64) = (50_000, 5_000_000);
+
+/// A session that has lasted so long was a good one.
+const GOOD_US: u64 = 2_000_000;
+
+/// The session with a node, as one worker knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) worker: WorkerId,
+    pub(super) session: Session,
+    /// The connection's place, where it is this worker's.
+    pub(super) slot: Option<u32>,
+}
+
+/// A connection that this worker is to have.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// Of the one that is under way or there.
+    token: Option<u64>,
+    due_us: u64,
+    pause_us: u64,
+    /// Why the last one failed: said once.
+    said: String,
+}
+
+impl Links {
+    /// A mapping to act by; older ones are left alone.
+    pub fn on_mapping(&mut self, now: Now, mapping: Arc<Mapping>, fx: &mut Effects<Message>) {
+        if mapping.epoch <= self.epoch() || self.stopping {
+            return;
+        }
+        self.own = mapping.number_of(rufous_mapping::NodeId(self.cluster.local.id));
+        self.mapping = Some(Arc::clone(&mapping));
+        let mut gone = Vec::new();
+        for (slot, link) in &mut self.links {
+            link.wire.set_epoch(mapping.epoch);
+            let Some(up) = link.up else {
+                continue;
+            };
+            match mapping.members.get(&up.no) {
+                None => gone.push((*slot, Refused::NoMember)),
+                Some(member) if member.incarnation > up.incarnation => {
+                    gone.push((*slot, Refused::Outdated));
+                }
+                Some(_) => {}
+            }
+        }
+        for (slot, refused) in gone {
+            self.refuse(now, slot, &refused, fx);
+        }
+        self.attempts
+            .retain(|no, _| mapping.members.contains_key(no));
+        self.heard.push(Heard::Mapping(mapping));
+        self.dial_due(now, fx);
+    }
+
+    /// What another worker says of nodes, or wants to have said to them.
+    pub fn on_peer_message(
+        &mut self,
+        now: Now,
+        from: WorkerId,
+        message: PeerMessage,
+        fx: &mut Effects<Message>,
+    ) {
+        match message {
+            PeerMessage::Mapping(mapping) => self.on_mapping(now, mapping, fx),
+            PeerMessage::Up(no, session) => {
+                self.take_route(now, no, from, session, None, fx);
+            }
+            PeerMessage::Down(no, session) => self.forget_route(no, from, session),
+            PeerMessage::Send {
+                to,
+                session,
+                class,
+                envelope,
+            } => self.send_by(now, to, session, class, &envelope, fx),
+            PeerMessage::Take {
+                from: node,
+                session,
+                credit,
+                envelope,
+            } => {
+                let route = self.routes.get(&node);
+                if route.is_some_and(|route| (route.worker, route.session) == (from, session)) {
+                    self.heard.push(Heard::Message(node, envelope));
+                }
+                let taken = PeerMessage::Taken(credit);
+                fx.messages.push((from, Message::Peer(taken)));
+            }
+            PeerMessage::Taken(credit) => self.taken(credit, fx),
+            PeerMessage::Refuse(no, session, why) => {
+                let route = self.routes.get(&no);
+                if route.is_some_and(|route| route.session == session) {
+                    self.refuse_node(now, no, why, fx);
+                }
+            }
+            // The control thread says this to the front.
+            PeerMessage::Report { .. } => {}
+        }
+    }
+
+    /// There is a session. Of two with one node the later one is right: the
+    /// other side has given up the earlier. False where a later one is known.
+    pub(super) fn take_route(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        worker: WorkerId,
+        session: Session,
+        slot: Option<u32>,
+        fx: &mut Effects<Message>,
+    ) -> bool {
+        if let Some(known) = self.routes.get(&no).copied() {
+            if (known.session, known.worker) >= (session, worker) {
+                return false;
+            }
+            match known.slot {
+                // It leaves its route by itself.
+                Some(earlier) => self.refuse(now, earlier, &Refused::Replaced, fx),
+                None => self.heard.push(Heard::Down(no)),
+            }
+        }
+        let route = Route {
+            worker,
+            session,
+            slot,
+        };
+        self.routes.insert(no, route);
+        self.heard.push(Heard::Up(no));
+        true
+    }
+
+    fn forget_route(&mut self, no: NodeNo, worker: WorkerId, session: Session) {
+        let known = self.routes.get(&no);
+        if known.is_some_and(|known| (known.worker, known.session) == (worker, session)) {
+            self.routes.remove(&no);
+            self.heard.push(Heard::Down(no));
+        }
+    }
+
+    /// A connection of this worker is no session any more.
+    pub(super) fn leave_route(&mut self, slot: u32, fx: &mut Effects<Message>) {
+        let Some(up) = self.links.get(&slot).and_then(|link| link.up) else {
+            return;
+        };
+        let route = self.routes.get(&up.no);
+        if route.is_some_and(|route| route.slot == Some(slot) && route.session == up.session) {
+            self.forget_route(up.no, self.worker, up.session);
+            self.tell_others(&PeerMessage::Down(up.no, up.session), fx);
+        }
+    }
+
+    /// Dials whom this worker is to reach and does not.
+    pub(super) fn dial_due(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let (Some(mapping), Some(own)) = (self.mapping.clone(), self.own) else {
+            return;
+        };
+        if self.stopping {
+            return;
+        }
+        let is_mine =
+            |no: &NodeNo| *no > own && usize::from(no.0) % self.workers == self.worker.index();
+        for (no, member) in mapping.members.iter().filter(|(no, _)| is_mine(no)) {
+            let attempt = self.attempts.entry(*no).or_insert_with(|| Attempt {
+                token: None,
+                due_us: now.mono_us,
+                pause_us: PAUSE_US.0,
+                said: String::new(),
+            });
+            if attempt.token.is_some() || attempt.due_us > now.mono_us {
+                continue;
+            }
+            self.dialled += 1;
+            let token = self.dialled << 16 | u64::from(no.0);
+            attempt.token = Some(token);
+            self.figures.dials += 1;
+            fx.dials.push(Dial {
+                token,
+                to: member.peer.clone(),
+                within_us: PATIENCE_US,
+            });
+        }
+    }
+
+    /// Whom a connection reaches that was dialled, if it is still wanted.
+    pub(super) fn on_dialled(&mut self, token: u64) -> Option<NodeNo> {
+        let no = NodeNo(token as u16);
+        let attempt = self.attempts.get(&no)?;
+        (attempt.token == Some(token)).then_some(no)
+    }
+
+    pub fn on_undialled(&mut self, now: Now, token: u64, why: &str) {
+        let Some(no) = self.on_dialled(token) else {
+            return;
+        };
+        self.figures.dial_errors += 1;
+        if let Some(attempt) = self.attempts.get_mut(&no)
+            && attempt.said != why
+        {
+            tracing::warn!(node = %no, why, "cannot reach a node; trying again");
+            attempt.said = why.to_owned();
+        }
+        self.dial_later(now, no, None);
+    }
+
+    /// A connection is gone that has lasted for so long, or was none.
+    pub(super) fn dial_later(&mut self, now: Now, no: NodeNo, lasted_us: Option<u64>) {
+        let Some(attempt) = self.attempts.get_mut(&no) else {
+            return;
+        };
+        attempt.token = None;
+        if lasted_us.is_some_and(|lasted| lasted >= GOOD_US) {
+            attempt.pause_us = PAUSE_US.0;
+            attempt.said.clear();
+        }
+        attempt.due_us = now.mono_us + attempt.pause_us;
+        attempt.pause_us = (attempt.pause_us * 2).min(PAUSE_US.1);
+    }
+}

@@ -1,0 +1,301 @@
+//! What a node is told of its cluster.
+
+use crate::config::tls::{AuthClients, Tls};
+use rufous_coordinator::meeting::Meeting;
+use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
+use rufous_wire::message::{ID, MAX_NAME};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// See the module's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Nodes of other clusters are refused.
+    pub name: String,
+    /// This node's name for ever; without it one is made, and kept in the data
+    /// folder.
+    pub id: Option<[u8; ID]>,
+    /// Where other nodes connect. Port 0: any free one.
+    pub listen: SocketAddr,
+    /// Where clients connect that know the cluster: they are told which node has
+    /// their keys. Port 0: any free one.
+    pub clients: Option<SocketAddr>,
+    /// The host under which others reach this node; without it the address
+    /// that it listens on.
+    pub advertise: Option<String>,
+    pub coordinator: Place,
+    /// Certificates of nodes: the one of this node, and who signs all of them.
+    /// Without them nodes talk in the clear.
+    pub tls: Option<PeerTls>,
+    /// Copies of a slot, where this node is the first of the cluster.
+    pub copies: usize,
+    pub weight: u16,
+    /// Copies of a slot are in different zones where there are enough.
+    pub zone: String,
+    /// Nodes have replicas of each other's lattice keyspaces; else several nodes
+    /// refuse their keys. For tests, see `apart`.
+    pub shares_lattices: bool,
+}
+
+/// Where mappings are agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file of this node, which is alone.
+    Local,
+    /// `host:port` of some or all members of an etcd.
+    Etcd(Vec<String>),
+    /// `host:port` of a process on this machine, for development.
+    Loopback(String),
+    /// Nodes of this process.
+    Meeting(Meeting),
+}
+
+/// PEM files, all of which are needed: nodes show certificates to each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerTls {
+    pub cert_file: String,
+    pub key_file: String,
+    pub ca_cert_file: String,
+}
+
+/// What is wrong with settings of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    #[error("a cluster's name has 1 to {MAX_NAME} bytes, no slash and nothing unprintable")]
+    Name,
+    #[error("a node's id has {} hexadecimal digits", 2 * ID)]
+    Id,
+    #[error(
+        "a coordinator is 'local', 'etcd://host:port' with further 'host:port' behind commas, or 'rufous://host:port' on this machine"
+    )]
+    Place,
+    #[error("this program was built without etcd: build it with the feature etcd")]
+    NoEtcd,
+    #[error("a node that listens on all addresses has to say under which one others reach it")]
+    NoAddress,
+    #[error("an address to be reached under is the name or address of a host, without a port")]
+    Address,
+    #[error("a slot has 1 to {MAX_COPIES} copies")]
+    Copies,
+    #[error("a node's weight is 1 to {MAX_WEIGHT}")]
+    Weight,
+    #[error("a zone's name has at most {} bytes", rufous_mapping::member::MAX_NAME)]
+    Zone,
+}
+
+impl Settings {
+    /// A cluster of that name, on any free port of the loopback interface.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: None,
+            listen: ([127, 0, 0, 1], 0).into(),
+            clients: None,
+            advertise: None,
+            coordinator: Place::Local,
+            tls: None,
+            copies: 1,
+            weight: 100,
+            zone: String::new(),
+            shares_lattices: false,
+        }
+    }
+
+    pub fn check(&self) -> Result<(), Wrong> {
+        let name = &self.name;
+        let is_plain = |c: char| c != '/' && !c.is_control();
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
+            return Err(Wrong::Name);
+        }
+        match &self.coordinator {
+            Place::Etcd(_) if cfg!(not(feature = "etcd")) => return Err(Wrong::NoEtcd),
+            Place::Etcd(hosts) if hosts.is_empty() => return Err(Wrong::Place),
+            _ => {}
+        }
+        match &self.advertise {
+            None if [Some(self.listen), self.clients]
+                .iter()
+                .flatten()
+                .any(|at| at.ip().is_unspecified()) =>
+            {
+                return Err(Wrong::NoAddress);
+            }
+            Some(host) if !is_host(host) => return Err(Wrong::Address),
+            _ => {}
+        }
+        if !(1..=MAX_COPIES).contains(&self.copies) {
+            return Err(Wrong::Copies);
+        }
+        if !(1..=MAX_WEIGHT).contains(&self.weight) {
+            return Err(Wrong::Weight);
+        }
+        if self.zone.len() > rufous_mapping::member::MAX_NAME {
+            return Err(Wrong::Zone);
+        }
+        Ok(())
+    }
+
+    /// `host:port`, for others.
+    pub fn address(&self, port: u16) -> String {
+        match &self.advertise {
+            Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
+            Some(host) => format!("{host}:{port}"),
+            None => SocketAddr::new(self.listen.ip(), port).to_string(),
+        }
+    }
+}
+
+/// An address, or a name as DNS has them.
+fn is_host(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_name = !text.is_empty() && text.len() <= 250 && text.chars().all(plain);
+    text.parse::<IpAddr>().is_ok() || is_name
+}
+
+impl Place {
+    /// As operators write it.
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
+        if text == "local" {
+            return Ok(Self::Local);
+        }
+        let is_socket = |host: &str| {
+            let (name, port) = host.rsplit_once(':')?;
+            let name = name.trim_start_matches('[').trim_end_matches(']');
+            (is_host(name) && port.parse::<u16>().is_ok_and(|port| port != 0)).then_some(())
+        };
+        if let Some(host) = text.strip_prefix("rufous://") {
+            return match is_socket(host) {
+                Some(()) => Ok(Self::Loopback(host.to_owned())),
+                None => Err(Wrong::Place),
+            };
+        }
+        let hosts = text.strip_prefix("etcd://").ok_or(Wrong::Place)?;
+        let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
+        match hosts.iter().all(|host| is_socket(host).is_some()) {
+            true => Ok(Self::Etcd(hosts)),
+            false => Err(Wrong::Place),
+        }
+    }
+}
+
+/// As operators write it.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => write!(f, "local"),
+            Self::Etcd(hosts) => write!(f, "etcd://{}", hosts.join(",")),
+            Self::Loopback(at) => write!(f, "rufous://{at}"),
+            Self::Meeting(_) => write!(f, "in this process"),
+        }
+    }
+}
+
+/// A node's id as operators write it.
+pub fn parse_id(text: &str) -> Result<[u8; ID], Wrong> {
+    let mut id = [0; ID];
+    if text.len() != 2 * ID || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(Wrong::Id);
+    }
+    for (byte, digits) in id.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let digits = std::str::from_utf8(digits).map_err(|_| Wrong::Id)?;
+        *byte = u8::from_str_radix(digits, 16).map_err(|_| Wrong::Id)?;
+    }
+    Ok(id)
+}
+
+impl PeerTls {
+    /// Both sides show a certificate.
+    pub fn settings(&self) -> Tls {
+        Tls {
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+            ca_cert_file: self.ca_cert_file.clone(),
+            auth_clients: AuthClients::Yes,
+            ..Tls::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let check = |wrong: Result<(), Wrong>, change: fn(&mut Settings)| {
+            let mut settings = Settings::new("birds");
+            change(&mut settings);
+            assert_eq!(settings.check(), wrong, "{settings:?}");
+        };
+        check(Ok(()), |_| {});
+        check(Err(Wrong::Name), |s| s.name.clear());
+        check(Err(Wrong::Name), |s| s.name = "a/b".into());
+        check(Err(Wrong::Name), |s| s.name = "a\nb".into());
+        check(Err(Wrong::Name), |s| s.name = "n".repeat(256));
+        check(Err(Wrong::Copies), |s| s.copies = 0);
+        check(Err(Wrong::Copies), |s| s.copies = 6);
+        check(Err(Wrong::Weight), |s| s.weight = 0);
+        check(Err(Wrong::Weight), |s| s.weight = 1001);
+        check(Err(Wrong::Zone), |s| s.zone = "z".repeat(257));
+        check(Err(Wrong::NoAddress), |s| {
+            s.listen = ([0, 0, 0, 0], 1).into()
+        });
+        check(Ok(()), |s| {
+            s.listen = ([0, 0, 0, 0], 1).into();
+            s.advertise = Some("db-1.example.org".into());
+        });
+        check(Err(Wrong::Address), |s| s.advertise = Some("db:1".into()));
+        check(Err(Wrong::Address), |s| s.advertise = Some(String::new()));
+        check(Ok(()), |s| s.advertise = Some("::1".into()));
+    }
+
+    #[test]
+    fn addresses_for_others() {
+        let mut settings = Settings::new("birds");
+        assert_eq!(settings.address(7), "127.0.0.1:7");
+        settings.advertise = Some("::1".into());
+        assert_eq!(settings.address(7), "[::1]:7");
+        settings.advertise = Some("db".into());
+        assert_eq!(settings.address(7), "db:7");
+    }
+
+    #[test]
+    fn places_and_ids_as_operators_write_them() {
+        assert_eq!(Place::parse("local"), Ok(Place::Local));
+        let two = vec!["a:1".to_owned(), "[::1]:2".to_owned()];
+        assert_eq!(
+            Place::parse("etcd://a:1,[::1]:2"),
+            Ok(Place::Etcd(two.clone()))
+        );
+        assert_eq!(Place::Etcd(two).to_string(), "etcd://a:1,[::1]:2");
+        assert_eq!(Place::Local.to_string(), "local");
+        let one = Place::Loopback("127.0.0.1:17000".into());
+        assert_eq!(Place::parse("rufous://127.0.0.1:17000"), Ok(one.clone()));
+        assert_eq!(one.to_string(), "rufous://127.0.0.1:17000");
+        for wrong in [
+            "",
+            "etcd",
+            "etcd://",
+            "etcd://a",
+            "etcd://a:0",
+            "etcd://a:1,",
+            "etcd://a b:1",
+            "zk://a:1",
+            "rufous://a",
+            "rufous://a:1,b:2",
+            "etcd://a:99999",
+        ] {
+            assert_eq!(Place::parse(wrong), Err(Wrong::Place), "{wrong}");
+        }
+        assert_eq!(parse_id(&"0a".repeat(20)), Ok([10; 20]));
+        for wrong in [
+            "",
+            "0a",
+            &"0a".repeat(21),
+            &"0g".repeat(20),
+            &"+a".repeat(20),
+        ] {
+            assert_eq!(parse_id(wrong), Err(Wrong::Id), "{wrong}");
+        }
+    }
+}

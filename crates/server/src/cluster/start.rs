@@ -1,0 +1,257 @@
+//! How a node comes into its cluster: who it is, where others reach it, and the
+//! coordinator that it speaks to.
+
+use super::control;
+use super::identity::{Identity, IdentityError};
+use super::settings::{Place, Settings, Wrong};
+use super::state::Cluster;
+use super::tls::{self, PeerCertificates};
+use super::unclaimed::Unclaimed;
+use crate::front::Front;
+use crate::front::shared::Shared;
+use crate::tls::TlsError;
+use rufous::runtime::{self, Handle, Listen, Runtime};
+use rufous_coordinator::local::Local;
+use rufous_coordinator::loopback::Client;
+use rufous_coordinator::meeting::Meeting;
+use rufous_coordinator::{Coordinator, NodeId};
+use rufous_mapping::Member;
+use rufous_wire::message::ID;
+use rufous_wire::session::{NEWEST, OLDEST};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The part of the data folder that is the cluster's.
+const FOLDER: &str = "cluster";
+
+/// How often it is looked at whether a node has loaded its data.
+const LOAD_LOOK: Duration = Duration::from_millis(20);
+
+/// Why a node does not come into its cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    #[error(transparent)]
+    Settings(#[from] Wrong),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("between nodes: {0}")]
+    Tls(#[from] TlsError),
+    #[error("the operating system gave no random numbers: {0}")]
+    Random(String),
+    #[error(transparent)]
+    Coordinator(#[from] rufous_coordinator::Error),
+}
+
+/// A node that is about to start.
+#[derive(Debug)]
+pub struct Joining {
+    pub cluster: Arc<Cluster>,
+    certificates: Option<PeerCertificates>,
+    folder: Option<PathBuf>,
+}
+
+impl Joining {
+    /// `folder` is the node's data folder, whose lock the caller holds.
+    pub fn prepare(settings: &Settings, folder: Option<&Path>) -> Result<Self, ClusterError> {
+        settings.check()?;
+        let mut random = [0; ID + 8];
+        getrandom::fill(&mut random).map_err(|error| ClusterError::Random(error.to_string()))?;
+        let (mut made, mut start) = ([0; ID], [0; 8]);
+        made.copy_from_slice(&random[..ID]);
+        start.copy_from_slice(&random[ID..]);
+        let unclaimed = folder.map(unclaimed).transpose()?.flatten();
+        let folder = folder.map(|folder| folder.join(FOLDER));
+        let identity = match &folder {
+            Some(folder) => Identity::next(folder, settings.id, made)?,
+            // Nothing is left of it when it ends: the next start is another node.
+            None => Identity {
+                id: settings.id.unwrap_or(made),
+                incarnation: 1,
+            },
+        };
+        let certificates = settings.tls.as_ref().map(PeerCertificates::load);
+        let local = rufous_wire::Local {
+            cluster: settings.name.clone(),
+            id: identity.id,
+            incarnation: identity.incarnation,
+            start: u64::from_le_bytes(start),
+            oldest: OLDEST,
+            newest: NEWEST,
+        };
+        let mut cluster = Cluster::new(settings.clone(), local);
+        cluster.unclaimed = unclaimed;
+        Ok(Self {
+            cluster: Arc::new(cluster),
+            certificates: certificates.transpose()?,
+            folder,
+        })
+    }
+
+    /// Where the node listens for others, and how it shows itself to them.
+    pub fn configure(&self, config: &mut runtime::Config) {
+        let listen = self.cluster.settings.listen;
+        config.listen_peers = vec![match self.certificates {
+            Some(_) => Listen::Tls(listen),
+            None => Listen::Tcp(listen),
+        }];
+        let clients = self.cluster.settings.clients;
+        config.listen_redirected = clients.map(Listen::Tcp).into_iter().collect();
+        let certificates = self.certificates.as_ref();
+        config.peer_tls = certificates.map(PeerCertificates::accepting);
+        config.dial_tls = certificates.map(PeerCertificates::dialling);
+    }
+
+    /// The node has started: others know of it as soon as it has loaded its data.
+    pub fn join(self, node: &Runtime<Front>, shared: &Arc<Shared>) -> Result<(), ClusterError> {
+        let member = member(&self.cluster, node, node.teller().workers());
+        self.cluster.about.begin(member.clone());
+        let me = rufous_coordinator::Member {
+            id: member.id,
+            incarnation: member.incarnation,
+            about: rufous_wire::mapping::encode_member(&member),
+        };
+        if let Some(certificates) = self.certificates {
+            tls::watch(node, certificates);
+        }
+        let (handle, teller) = (node.handle(), node.teller());
+        let cluster = Arc::clone(&self.cluster);
+        tracing::info!(id = %member.id, incarnation = member.incarnation, peer = member.peer, "a node of a cluster");
+        match (&self.cluster.settings.coordinator, &self.folder) {
+            (Place::Local, Some(folder)) => {
+                follow(handle, Local::open(folder, me)?, cluster, teller);
+            }
+            (Place::Local, None) => follow(handle, Meeting::default().join(me)?, cluster, teller),
+            (Place::Meeting(meeting), None) => follow(handle, meeting.join(me)?, cluster, teller),
+            (Place::Meeting(meeting), Some(_)) => {
+                let (meeting, shared) = (meeting.clone(), Arc::clone(shared));
+                handle.clone().spawn_to_end(async move {
+                    loaded(&handle, &shared).await;
+                    match meeting.join(me) {
+                        Ok(seat) => control::serve(handle, seat, cluster, teller).await,
+                        Err(error) => tracing::error!(%error, "no cluster"),
+                    }
+                });
+            }
+            (Place::Loopback(at), _) => follow_process(handle, at.clone(), me, cluster, teller),
+            (Place::Etcd(hosts), _) => {
+                etcd::follow((handle, shared), hosts, me, cluster, teller);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Data in a folder that is older than its node's cluster.
+fn unclaimed(folder: &Path) -> Result<Option<Unclaimed>, IdentityError> {
+    let cluster = folder.join(FOLDER);
+    let knows = Identity::is_in(&cluster);
+    Unclaimed::find(folder, &cluster, knows).map_err(|source| IdentityError::File {
+        path: cluster,
+        source,
+    })
+}
+
+/// Who is there before it has its data would be counted on, and could not answer.
+async fn loaded(node: &Handle, shared: &Shared) {
+    while shared.loading.is_loading() && !node.is_stopping() {
+        tokio::time::sleep(LOAD_LOOK).await;
+    }
+}
+
+type Teller = runtime::Teller<crate::front::Message>;
+
+fn follow<C>(node: Handle, coordinator: C, cluster: Arc<Cluster>, teller: Teller)
+where
+    C: Coordinator + Send + Sync + 'static,
+{
+    let serving = control::serve(node.clone(), coordinator, cluster, teller);
+    node.spawn_to_end(serving);
+}
+
+/// It may be away when the node starts, and comes later.
+fn follow_process(
+    node: Handle,
+    at: String,
+    me: rufous_coordinator::Member,
+    cluster: Arc<Cluster>,
+    teller: Teller,
+) {
+    node.clone().spawn_to_end(async move {
+        match Client::open(&at, &cluster.settings.name, me) {
+            Ok(client) => control::serve(node, client, cluster, teller).await,
+            Err(error) => {
+                tracing::error!(%error, "no cluster by these settings");
+                node.stop();
+            }
+        }
+    });
+}
+
+/// What a node says of itself, with the ports that it was given.
+fn member(cluster: &Cluster, node: &Handle, workers: usize) -> Member {
+    let settings = &cluster.settings;
+    let address = |listen: &Listen| match listen {
+        Listen::Tcp(at) | Listen::Tls(at) => Some(settings.address(at.port())),
+        Listen::Unix { .. } => None,
+    };
+    let first = |all: &[Listen]| all.iter().find_map(address).unwrap_or_default();
+    Member {
+        id: NodeId(cluster.local.id),
+        incarnation: cluster.local.incarnation,
+        peer: first(node.peer_addresses()),
+        plain: first(node.addresses()),
+        cluster: first(node.redirected_addresses()),
+        zone: settings.zone.clone(),
+        weight: settings.weight,
+        workers: workers as u16,
+        drains: false,
+    }
+}
+
+#[cfg(feature = "etcd")]
+mod etcd {
+    use super::*;
+    use rufous_coordinator::etcd;
+
+    /// It may be away when the node starts, and comes later.
+    pub(super) fn follow(
+        (node, shared): (Handle, &Arc<Shared>),
+        hosts: &[String],
+        me: rufous_coordinator::Member,
+        cluster: Arc<Cluster>,
+        teller: Teller,
+    ) {
+        let settings = etcd::Settings {
+            endpoints: hosts.iter().map(|host| format!("http://{host}")).collect(),
+            cluster: cluster.settings.name.clone(),
+            ..etcd::Settings::default()
+        };
+        let shared = Arc::clone(shared);
+        node.clone().spawn_to_end(async move {
+            loaded(&node, &shared).await;
+            match etcd::Etcd::open(&settings, me).await {
+                Ok(etcd) => control::serve(node, etcd, cluster, teller).await,
+                Err(error) => {
+                    tracing::error!(%error, "no cluster by these settings");
+                    node.stop();
+                }
+            }
+        });
+    }
+}
+
+#[cfg(not(feature = "etcd"))]
+mod etcd {
+    use super::*;
+
+    /// Settings that name it were refused.
+    pub(super) fn follow(
+        _: (Handle, &Arc<Shared>),
+        _: &[String],
+        _: rufous_coordinator::Member,
+        _: Arc<Cluster>,
+        _: Teller,
+    ) {
+    }
+}

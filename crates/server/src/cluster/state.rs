@@ -1,0 +1,120 @@
+//! What all threads of a node know of its cluster.
+
+use super::about::About;
+use super::reports::Reports;
+use super::rooms::Rooms;
+use super::settings::Settings;
+use super::unclaimed::Unclaimed;
+use rufous_kernel::worker::ChainSettings;
+use rufous_wire::{Local, Peers};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How long members of a chain lease to one another that they may answer: so long
+/// a slot is without an answer, at most, after its chain has lost a node.
+const LEASE_US: u64 = 1_000_000;
+
+/// Fixed for the life of a node, but for what the control thread shows.
+#[derive(Debug)]
+pub struct Cluster {
+    pub settings: Settings,
+    /// Who this node is, to others.
+    pub local: Local,
+    pub peers: Peers,
+    pub shown: Shown,
+    pub rooms: Rooms,
+    pub reports: Reports,
+    /// Where the node has data that is of no cluster yet.
+    pub unclaimed: Option<Unclaimed>,
+    pub about: About,
+    /// Why the node cannot be one of the cluster.
+    pub may_not: OnceLock<String>,
+}
+
+/// What the control thread shows to who watches the node.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// Whether the coordinator is there, and counts this node as alive.
+    is_current: AtomicBool,
+    is_member: AtomicBool,
+    is_leader: AtomicBool,
+    /// Nodes that the coordinator counts as alive.
+    alive: AtomicU64,
+    /// Epochs that this node has proposed and that came into force.
+    proposed: AtomicU64,
+    /// Mappings of the coordinator that were not acted by.
+    refused: AtomicU64,
+}
+
+/// The same as values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub is_current: bool,
+    pub is_member: bool,
+    pub is_leader: bool,
+    pub alive: u64,
+    pub proposed: u64,
+    pub refused: u64,
+}
+
+impl Cluster {
+    pub fn new(settings: Settings, local: Local) -> Self {
+        Self {
+            settings,
+            local,
+            peers: Peers::default(),
+            shown: Shown::default(),
+            rooms: Rooms::default(),
+            reports: Reports::default(),
+            unclaimed: None,
+            about: About::default(),
+            may_not: OnceLock::new(),
+        }
+    }
+}
+
+impl Cluster {
+    /// What workers have to know for chains.
+    pub fn chains(&self) -> ChainSettings {
+        let incarnation = self.local.incarnation;
+        ChainSettings {
+            incarnation,
+            lease_us: LEASE_US,
+            has_run: incarnation > 1,
+        }
+    }
+}
+
+impl Shown {
+    pub(super) fn set_view(
+        &self,
+        is_current: bool,
+        is_member: bool,
+        is_leader: bool,
+        alive: usize,
+    ) {
+        self.is_current.store(is_current, Ordering::Relaxed);
+        self.is_member.store(is_member, Ordering::Relaxed);
+        self.is_leader.store(is_leader, Ordering::Relaxed);
+        self.alive.store(alive as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_proposed(&self) {
+        self.proposed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn seen(&self) -> Seen {
+        Seen {
+            is_current: self.is_current.load(Ordering::Relaxed),
+            is_member: self.is_member.load(Ordering::Relaxed),
+            is_leader: self.is_leader.load(Ordering::Relaxed),
+            alive: self.alive.load(Ordering::Relaxed),
+            proposed: self.proposed.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+}

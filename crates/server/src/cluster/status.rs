@@ -1,0 +1,287 @@
+//! How a cluster is, for operators: its nodes, and which slots have all their
+//! copies. As text it is what `CLUSTER STATUS` answers and `rufous cluster` reads.
+//!
+//! A copy counts if the node that has it is alive, by the coordinator, with the
+//! start by which the mapping knows it.
+
+use rufous_base::limits::SLOTS;
+use rufous_mapping::{Mapping, NodeId};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// See the module's description.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    pub epoch: u64,
+    /// Whether the coordinator tells of changes; else all is as it was last known.
+    pub is_current: bool,
+    /// Copies that a slot is to have.
+    pub copies: usize,
+    /// Slots with at least one copy, with all of them, and with fewer.
+    pub slots_served: usize,
+    pub slots_whole: usize,
+    pub slots_few: usize,
+    /// Slots that a node is learning.
+    pub slots_learning: usize,
+    pub nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Node {
+    pub number: u16,
+    pub id: String,
+    pub incarnation: u64,
+    pub is_alive: bool,
+    pub drains: bool,
+    /// Where it is reached, by other nodes and by clients of both kinds.
+    pub peer: String,
+    pub plain: String,
+    pub clients: String,
+    pub zone: String,
+    pub weight: u16,
+    pub workers: u16,
+    /// Slots that it answers for, has a copy of, and learns.
+    pub slots: usize,
+    pub copies: usize,
+    pub learns: usize,
+}
+
+impl Status {
+    /// `alive` are nodes with their incarnations.
+    pub fn of(mapping: &Mapping, alive: &BTreeMap<NodeId, u64>, is_current: bool) -> Self {
+        let mut nodes: BTreeMap<_, _> = mapping
+            .members
+            .iter()
+            .map(|(no, member)| {
+                let node = Node {
+                    number: no.0,
+                    id: member.id.to_string(),
+                    incarnation: member.incarnation,
+                    is_alive: alive.get(&member.id) == Some(&member.incarnation),
+                    drains: member.drains,
+                    peer: member.peer.clone(),
+                    plain: member.plain.clone(),
+                    clients: member.cluster.clone(),
+                    zone: member.zone.clone(),
+                    weight: member.weight,
+                    workers: member.workers,
+                    ..Node::default()
+                };
+                (*no, node)
+            })
+            .collect();
+        let ring = &mapping.ring;
+        let mut status = Self {
+            epoch: mapping.epoch,
+            is_current,
+            copies: ring.copies().min(ring.len()).max(1),
+            ..Self::default()
+        };
+        for (range, chain) in mapping.chains.ranges() {
+            let slots = range.len();
+            let mut there = 0;
+            for no in chain.members.iter() {
+                if let Some(node) = nodes.get_mut(no) {
+                    node.copies += slots;
+                    there += usize::from(node.is_alive);
+                }
+            }
+            if let Some(node) = chain.head().and_then(|no| nodes.get_mut(&no)) {
+                node.slots += slots;
+            }
+            if let Some(node) = chain.learner.and_then(|no| nodes.get_mut(&no)) {
+                node.learns += slots;
+                status.slots_learning += slots;
+            }
+            if there > 0 {
+                status.slots_served += slots;
+            }
+            if there >= status.copies {
+                status.slots_whole += slots;
+            }
+        }
+        status.slots_few = SLOTS - status.slots_whole;
+        status.nodes = nodes.into_values().collect();
+        status
+    }
+
+    /// Whether every slot has all its copies.
+    pub fn is_whole(&self) -> bool {
+        self.slots_whole == SLOTS
+    }
+
+    /// What keeps it from being whole.
+    pub fn lacks(&self) -> String {
+        if self.is_whole() {
+            return "this start of the node is not in the mapping yet".to_owned();
+        }
+        format!(
+            "{} slots have too few copies, {} of them none",
+            self.slots_few,
+            SLOTS - self.slots_served
+        )
+    }
+
+    /// A line for each figure and for each node.
+    pub fn text(&self) -> String {
+        let coordinator = match self.is_current {
+            true => "current",
+            false => "away",
+        };
+        let mut out = format!(
+            "epoch:{}\r\ncoordinator:{coordinator}\r\ncopies:{}\r\nslots_served:{}\r\nslots_whole:{}\r\nslots_few:{}\r\nslots_learning:{}\r\n",
+            self.epoch,
+            self.copies,
+            self.slots_served,
+            self.slots_whole,
+            self.slots_few,
+            self.slots_learning
+        );
+        for node in &self.nodes {
+            // Of what a node says of itself, its zone alone may be any text: it
+            // is the last.
+            let zone: String = node.zone.chars().filter(|c| !c.is_control()).collect();
+            let _ = write!(
+                out,
+                "node:number={},id={},incarnation={},alive={},drains={},peer={},plain={},clients={},weight={},workers={},slots={},copies={},learns={},zone={zone}\r\n",
+                node.number,
+                node.id,
+                node.incarnation,
+                u8::from(node.is_alive),
+                u8::from(node.drains),
+                node.peer,
+                node.plain,
+                node.clients,
+                node.weight,
+                node.workers,
+                node.slots,
+                node.copies,
+                node.learns,
+            );
+        }
+        out
+    }
+
+    /// The same, read from text; fields that are not known are left out.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut status = Self::default();
+        for line in text.lines() {
+            let (name, value) = line.split_once(':')?;
+            match name {
+                "epoch" => status.epoch = value.parse().ok()?,
+                "coordinator" => status.is_current = value == "current",
+                "copies" => status.copies = value.parse().ok()?,
+                "slots_served" => status.slots_served = value.parse().ok()?,
+                "slots_whole" => status.slots_whole = value.parse().ok()?,
+                "slots_few" => status.slots_few = value.parse().ok()?,
+                "slots_learning" => status.slots_learning = value.parse().ok()?,
+                "node" => status.nodes.push(Node::parse(value)?),
+                _ => {}
+            }
+        }
+        (status.epoch > 0).then_some(status)
+    }
+}
+
+impl Node {
+    fn parse(text: &str) -> Option<Self> {
+        let (text, zone) = text.split_once(",zone=")?;
+        let mut node = Self {
+            zone: zone.to_owned(),
+            ..Self::default()
+        };
+        for field in text.split(',') {
+            let (name, value) = field.split_once('=')?;
+            match name {
+                "number" => node.number = value.parse().ok()?,
+                "id" => node.id = value.to_owned(),
+                "incarnation" => node.incarnation = value.parse().ok()?,
+                "alive" => node.is_alive = value == "1",
+                "drains" => node.drains = value == "1",
+                "peer" => node.peer = value.to_owned(),
+                "plain" => node.plain = value.to_owned(),
+                "clients" => node.clients = value.to_owned(),
+                "weight" => node.weight = value.parse().ok()?,
+                "workers" => node.workers = value.parse().ok()?,
+                "slots" => node.slots = value.parse().ok()?,
+                "copies" => node.copies = value.parse().ok()?,
+                "learns" => node.learns = value.parse().ok()?,
+                _ => {}
+            }
+        }
+        Some(node)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use rufous_mapping::Member;
+    use rufous_mapping::planner::{self, Limits, Seen};
+
+    pub(crate) fn member(id: u8) -> Member {
+        Member {
+            id: NodeId([id; 20]),
+            incarnation: 1,
+            peer: format!("10.0.0.{id}:16379"),
+            plain: format!("10.0.0.{id}:6379"),
+            cluster: String::new(),
+            zone: "here, and there=1".into(),
+            weight: 100,
+            workers: 2,
+            drains: false,
+        }
+    }
+
+    /// Of nodes that came at once, so that all slots have all copies.
+    pub(crate) fn mapping(ids: &[u8], copies: usize) -> Mapping {
+        let alive = ids.iter().map(|id| (NodeId([*id; 20]), member(*id)));
+        let seen = Seen {
+            alive: alive.collect(),
+            ..Seen::default()
+        };
+        planner::next(&Mapping::new(copies), &seen, &Limits::default()).expect("a mapping")
+    }
+
+    pub(crate) fn alive(ids: &[u8]) -> BTreeMap<NodeId, u64> {
+        ids.iter().map(|id| (NodeId([*id; 20]), 1)).collect()
+    }
+
+    #[test]
+    fn copies_count_where_their_nodes_are_alive() {
+        let three = mapping(&[1, 2, 3], 2);
+        let all = Status::of(&three, &alive(&[1, 2, 3]), true);
+        assert!(all.is_whole());
+        assert_eq!((all.slots_served, all.slots_few, all.copies), (SLOTS, 0, 2));
+        let sum = |of: fn(&Node) -> usize| all.nodes.iter().map(of).sum::<usize>();
+        assert_eq!((sum(|n| n.slots), sum(|n| n.copies)), (SLOTS, 2 * SLOTS));
+
+        let two = Status::of(&three, &alive(&[1, 2]), true);
+        let gone = two.nodes.iter().find(|node| !node.is_alive).expect("one");
+        assert_eq!((two.slots_served, two.slots_few), (SLOTS, gone.copies));
+        assert!(!two.is_whole());
+
+        // It has started again, and the mapping does not know of it.
+        let mut again = alive(&[1, 2, 3]);
+        again.insert(NodeId([3; 20]), 2);
+        assert_eq!(Status::of(&three, &again, true).slots_few, gone.copies);
+
+        let none = Status::of(&three, &alive(&[]), false);
+        assert_eq!((none.slots_served, none.slots_few), (0, SLOTS));
+        // Of fewer nodes than copies each has one.
+        assert!(Status::of(&mapping(&[1], 3), &alive(&[1]), true).is_whole());
+    }
+
+    #[test]
+    fn it_comes_back_from_its_text() {
+        let status = Status::of(&mapping(&[1, 2], 2), &alive(&[1]), true);
+        let text = status.text();
+        assert_eq!(Status::parse(&text).as_ref(), Some(&status));
+        let more = format!("{text}later:1\r\n");
+        assert_eq!(Status::parse(&more), Some(status));
+        for wrong in ["", "epoch", "epoch:x\r\n", "epoch:1\r\nnode:a\r\n"] {
+            assert_eq!(Status::parse(wrong), None, "{wrong}");
+        }
+    }
+}

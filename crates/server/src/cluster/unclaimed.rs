@@ -1,0 +1,88 @@
+//! Data that is older than its node's cluster: it was written while the node was
+//! alone.
+//!
+//! Whoever comes into a cluster gets its slots from those who have them, and drops
+//! what it had of them. So a node with such data acts by no mapping in which
+//! another node has any slot. In that of a new cluster, whose first node it is, its
+//! data stays, and is the cluster's from then on.
+//!
+//! A file beside the node's identity says that it has such data. It is there before
+//! the identity is, and goes before the first mapping is acted by; so however
+//! starts end, data is not dropped that nobody else has.
+
+use rufous_kernel::durable::file::MANIFEST;
+use rufous_mapping::{Mapping, NodeId};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "unclaimed";
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Unclaimed {
+    folder: PathBuf,
+    mark: PathBuf,
+}
+
+impl Unclaimed {
+    /// Looks into a data folder, and its part that is the cluster's. `knows`: that
+    /// has the node's identity.
+    pub fn find(folder: &Path, cluster: &Path, knows: bool) -> io::Result<Option<Self>> {
+        let mark = cluster.join(NAME);
+        if !knows && folder.join(MANIFEST).exists() {
+            fs::create_dir_all(cluster)?;
+            File::create(&mark)?.sync_all()?;
+            File::open(cluster)?.sync_all()?;
+        }
+        let folder = folder.to_owned();
+        Ok(mark.exists().then_some(Self { folder, mark }))
+    }
+
+    /// Why a mapping is not to be acted by, if it is not.
+    pub fn refuses(&self, mapping: &Mapping, me: NodeId) -> Option<String> {
+        let own = mapping.number_of(me);
+        let mut heads = mapping.chains.ranges().map(|(_, chain)| chain.head());
+        if own.is_some() && heads.all(|head| head == own) {
+            return None;
+        }
+        let folder = self.folder.display();
+        Some(format!(
+            "the folder '{folder}' has data of a node that was in no cluster, and other nodes of this cluster have slots: \
+             here their keys would be dropped, so the node stops. To go on, start it with an empty folder and write the data to the cluster \
+             as a client does; or start it as the first node of a new cluster, where its data stays"
+        ))
+    }
+
+    /// The data is the cluster's from now on.
+    pub fn claim(&self) -> io::Result<()> {
+        match fs::remove_file(&self.mark) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => match self.mark.parent() {
+                Some(cluster) => File::open(cluster)?.sync_all(),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_a_clusters_once_and_for_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (folder, cluster) = (folder.path(), folder.path().join("cluster"));
+        let find = |knows| Unclaimed::find(folder, &cluster, knows).expect("found");
+        assert!(find(false).is_none(), "an empty one");
+        fs::write(folder.join(MANIFEST), b"").expect("written");
+        assert!(find(true).is_none(), "of a node of a cluster");
+        assert!(find(false).is_some());
+        // However often it starts.
+        let unclaimed = find(true).expect("still");
+        unclaimed.claim().expect("claimed");
+        unclaimed.claim().expect("claimed again");
+        assert!(find(true).is_none());
+    }
+}

@@ -1,0 +1,56 @@
+//! What operators ask of a node, and what it says to the coordinator then.
+
+use super::tests::{mapping, rig, text};
+use rufous_mapping::NodeNo;
+
+#[test]
+fn what_operators_ask_is_said_to_the_coordinator() {
+    let mut rig = rig(&[1, 2], 2);
+    let not_there = "-CLUSTERDOWN The node has not come into its cluster yet\r\n";
+    rig.check("CLUSTER DRAIN", not_there);
+    rig.check("CLUSTER WEIGHT 50", not_there);
+    assert!(rig.run("CLUSTER STATUS").starts_with("-CLUSTERDOWN "));
+
+    let cluster = rig.fronts[0].shared.cluster.clone().expect("a cluster");
+    let two = mapping(&[1, 2], 2);
+    let own = two.members[&NodeNo(0)].clone();
+    cluster.about.begin(own.clone());
+    let alive = two.members.values().map(|member| (member.id, 1));
+    cluster.about.see(&two, alive.collect(), true);
+    let status = rig.run("CLUSTER STATUS");
+    assert!(text(&status).contains("slots_whole:16384\r\n"), "{status}");
+    assert!(
+        text(&status).contains("\r\nnode:number=0,id=0101"),
+        "{status}"
+    );
+
+    rig.check("CLUSTER DRAIN", "+OK\r\n");
+    assert!(cluster.about.news().expect("news").drains);
+    rig.check("CLUSTER DRAIN off", "+OK\r\n");
+    rig.check("CLUSTER WEIGHT 50", "+OK\r\n");
+    let news = cluster.about.news().expect("news");
+    assert_eq!((news.drains, news.weight), (false, 50));
+    for wrong in [
+        "CLUSTER DRAIN maybe",
+        "CLUSTER DRAIN ON now",
+        "CLUSTER PREVIEW 0",
+    ] {
+        rig.check(wrong, "-ERR syntax error\r\n");
+    }
+    for wrong in ["0", "1001", "x", "-1", ""] {
+        let refused = rig.run(&format!("CLUSTER WEIGHT \"{wrong}\""));
+        assert!(
+            refused.starts_with("-ERR a weight is"),
+            "{wrong}: {refused}"
+        );
+    }
+    let preview = rig.run("CLUSTER PREVIEW 0 50");
+    assert!(
+        text(&preview).starts_with("moving:0\r\n"),
+        "two copies, two nodes: {preview}"
+    );
+    assert!(
+        rig.run("CLUSTER PREVIEW a 50")
+            .starts_with("-ERR nodes and weights")
+    );
+}

@@ -1,0 +1,150 @@
+//! `INFO cluster`: the cluster that the node is in, and its sessions with the
+//! other nodes.
+
+use super::figures::Figures;
+use super::sections::field;
+use crate::cluster::identity::hex;
+use crate::front::Front;
+use rufous_base::Now;
+
+pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
+    let Some(cluster) = &front.shared.cluster else {
+        return field(out, "cluster_enabled", 0);
+    };
+    let (seen, links) = (cluster.shown.seen(), front.links());
+    field(out, "cluster_enabled", 1);
+    field(out, "cluster_name", &cluster.settings.name);
+    field(out, "cluster_node_id", hex(&cluster.local.id));
+    field(out, "cluster_incarnation", cluster.local.incarnation);
+    if let Some(own) = links.and_then(|links| links.own()) {
+        field(out, "cluster_node_number", own);
+    }
+    let mapping = links.and_then(|links| links.mapping());
+    field(out, "cluster_epoch", mapping.map_or(0, |m| m.epoch));
+    field(
+        out,
+        "cluster_members",
+        mapping.map_or(0, |m| m.members.len()),
+    );
+    let coordinator = match seen.is_current {
+        true => "current",
+        false => "away",
+    };
+    field(out, "cluster_coordinator", coordinator);
+    field(out, "cluster_is_alive", u8::from(seen.is_member));
+    field(out, "cluster_is_planning", u8::from(seen.is_leader));
+    field(out, "cluster_nodes_alive", seen.alive);
+    field(out, "cluster_epochs_proposed", seen.proposed);
+    field(out, "cluster_mappings_refused", seen.refused);
+    chains(out, all);
+    gossip(out, all);
+    sessions(out, all);
+    forwarded(out, all);
+    members(out, front, all);
+}
+
+fn chains(out: &mut String, all: &Figures) {
+    let chains = &all.peers.chains;
+    field(out, "cluster_slots_served", chains.served);
+    field(out, "cluster_slots_member", chains.member);
+    field(out, "cluster_slots_whole", chains.whole);
+    field(out, "cluster_slots_broken", chains.broken);
+    field(out, "cluster_chain_writes", chains.appended);
+    field(out, "cluster_chain_writes_lost", chains.lost);
+    field(out, "cluster_chain_frames_waiting", chains.waiting);
+    field(out, "cluster_chain_messages_waiting", chains.held);
+    field(out, "cluster_requests_waiting", chains.parked);
+    field(
+        out,
+        "cluster_chain_mappings_refused",
+        chains.refused_mappings,
+    );
+    field(out, "cluster_chain_effects_refused", chains.refused_effects);
+    field(out, "cluster_chain_changes_of_many_slots", chains.spread);
+}
+
+/// Lattice keyspaces, and a line for each node of how far behind it is known to be.
+fn gossip(out: &mut String, all: &Figures) {
+    let figures = &all.peers.gossip;
+    let of = &figures.gossip;
+    field(out, "cluster_gossip_workers_serving", figures.serving);
+    field(out, "cluster_gossip_batches", of.sent_pieces);
+    field(out, "cluster_gossip_bytes", of.sent_bytes);
+    field(out, "cluster_gossip_resent", of.resent_pieces);
+    field(out, "cluster_gossip_kept_bytes", of.kept_bytes);
+    field(out, "cluster_gossip_given_up", of.overflows);
+    field(out, "cluster_gossip_digests", of.comparisons);
+    field(out, "cluster_gossip_slots_repaired", of.repaired_slots);
+    field(out, "cluster_gossip_behind", of.behind);
+    field(out, "cluster_gossip_refused", figures.refused);
+    for (node, lag) in &figures.lags_us {
+        let lag = lag.map_or("unknown".into(), |us| us.to_string());
+        field(out, &format!("cluster_gossip_lag_us_n{node}"), lag);
+    }
+}
+
+fn sessions(out: &mut String, all: &Figures) {
+    let peers = &all.peers;
+    field(out, "cluster_connected_nodes", peers.peers.len());
+    field(out, "cluster_sessions", peers.sessions);
+    field(out, "cluster_dials", peers.dials);
+    field(out, "cluster_dial_errors", peers.dial_errors);
+    field(out, "cluster_refused", peers.refusals());
+    let reasons = peers.refused.iter();
+    let reasons: Vec<_> = reasons.map(|(code, n)| format!("{code}={n}")).collect();
+    field(out, "cluster_refused_reasons", reasons.join(","));
+    field(out, "cluster_refused_by_nodes", peers.refused_by_peers);
+    let traffic = peers.traffic();
+    field(out, "cluster_bytes_received", traffic.bytes_in);
+    field(out, "cluster_bytes_sent", traffic.bytes_out);
+    field(out, "cluster_messages_received", traffic.messages_in);
+    field(out, "cluster_messages_sent", traffic.messages_out);
+    field(out, "cluster_messages_lost", peers.lost);
+    field(
+        out,
+        "cluster_messages_unused",
+        all.counters.peer_messages_unused,
+    );
+}
+
+/// Requests whose keys are other nodes', and those of other nodes.
+fn forwarded(out: &mut String, all: &Figures) {
+    let forward = &all.peers.forward;
+    field(out, "cluster_forwarded", forward.forwarded);
+    field(out, "cluster_forwarded_under_way", forward.under_way);
+    field(out, "cluster_forwarded_waiting", forward.waiting);
+    field(out, "cluster_forwarded_again", forward.retried);
+    field(out, "cluster_forwarded_in_doubt", forward.in_doubt);
+    field(out, "cluster_forwarding_refused", forward.refused);
+    field(out, "cluster_split", forward.split);
+    field(out, "cluster_served", forward.served);
+    field(out, "cluster_not_served_here", forward.not_here);
+}
+
+/// A line for each member.
+fn members(out: &mut String, front: &Front, all: &Figures) {
+    let links = front.links();
+    let mapping = links.and_then(|links| links.mapping());
+    let own = links.and_then(|links| links.own());
+    for (no, member) in mapping.iter().flat_map(|mapping| &mapping.members) {
+        let mut line = format!(
+            "id={},incarnation={},address={},state=",
+            member.id, member.incarnation, member.peer
+        );
+        let session = all.peers.peers.iter().find(|peer| peer.no == *no);
+        match session {
+            _ if own == Some(*no) => line.push_str("myself"),
+            None => line.push_str("unconnected"),
+            Some(peer) => line.push_str(&format!(
+                "connected,worker={},epoch={},bytes_received={},bytes_sent={},messages_received={},messages_sent={}",
+                peer.worker,
+                peer.epoch,
+                peer.traffic.bytes_in,
+                peer.traffic.bytes_out,
+                peer.traffic.messages_in,
+                peer.traffic.messages_out,
+            )),
+        }
+        field(out, &format!("cluster_node{}", no.0), line);
+    }
+}

@@ -1,0 +1,376 @@
+//! Settings of a node that is one of several.
+//!
+//! They are kept as they were given until all of them are known: only together
+//! they make sense. [`Clustering::settings`] is what a node is told then.
+
+use super::Config;
+use super::params::{Param, Set};
+use super::values::integer;
+use crate::cluster::Settings;
+use crate::cluster::settings::{self, PeerTls, Place};
+use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+/// So far from the port for clients is the one for nodes, where none is given.
+const PORTS_BETWEEN: u16 = 10_000;
+
+/// Copies of a slot, where several nodes agree and nothing else is said.
+const COPIES: usize = 2;
+
+/// As operators wrote it; each is sound in itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clustering {
+    /// Empty: the node is in no cluster.
+    pub name: String,
+    /// Empty: one is made.
+    pub id: String,
+    /// Empty: see [`Clustering::listens`].
+    pub listen: String,
+    /// Empty: none.
+    pub clients: String,
+    /// Empty: the address that it listens on.
+    pub advertise: String,
+    pub coordinator: String,
+    /// `None`: as many as fit the coordinator.
+    pub copies: Option<usize>,
+    pub weight: u16,
+    pub zone: String,
+    pub tls: PeerTls,
+}
+
+impl Default for Clustering {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            id: String::new(),
+            listen: String::new(),
+            clients: String::new(),
+            advertise: String::new(),
+            coordinator: "local".into(),
+            copies: None,
+            weight: 100,
+            zone: String::new(),
+            tls: PeerTls::default(),
+        }
+    }
+}
+
+/// A setting, and why it does not go with others.
+type Wrong = (&'static str, String);
+
+impl Clustering {
+    /// What a node is told, if it is in a cluster.
+    pub fn settings(&self, config: &Config) -> Result<Option<Settings>, Wrong> {
+        if self.name.is_empty() {
+            return match self.first_given() {
+                None => Ok(None),
+                Some(given) => Err((
+                    given,
+                    "without cluster-name the node is in no cluster: give the name that all nodes of the cluster have".into(),
+                )),
+            };
+        }
+        let coordinator = Place::parse(&self.coordinator)
+            .map_err(|why| ("cluster-coordinator", why.to_string()))?;
+        let copies = match coordinator {
+            Place::Local => 1,
+            _ => COPIES,
+        };
+        let settings = Settings {
+            name: self.name.clone(),
+            id: match self.id.as_str() {
+                "" => None,
+                id => Some(settings::parse_id(id).map_err(|why| ("cluster-id", why.to_string()))?),
+            },
+            listen: self.listens(config)?,
+            clients: self.listens_to_clients(config)?,
+            advertise: (!self.advertise.is_empty()).then(|| self.advertise.clone()),
+            coordinator,
+            tls: self.tls()?,
+            copies: self.copies.unwrap_or(copies),
+            weight: self.weight,
+            zone: self.zone.clone(),
+            shares_lattices: false,
+        };
+        self.check(&settings)?;
+        Ok(Some(settings))
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), Wrong> {
+        let at = match settings.check() {
+            Ok(()) => return Ok(()),
+            Err(settings::Wrong::NoAddress) => {
+                let what = "the node listens on all addresses: say with cluster-advertise by which name or address others reach it";
+                return Err(("cluster-advertise", what.into()));
+            }
+            Err(why) => why,
+        };
+        let setting = match at {
+            settings::Wrong::Name => "cluster-name",
+            settings::Wrong::Id => "cluster-id",
+            settings::Wrong::Place | settings::Wrong::NoEtcd => "cluster-coordinator",
+            settings::Wrong::NoAddress | settings::Wrong::Address => "cluster-advertise",
+            settings::Wrong::Copies => "cluster-copies",
+            settings::Wrong::Weight => "cluster-weight",
+            settings::Wrong::Zone => "cluster-zone",
+        };
+        Err((setting, at.to_string()))
+    }
+
+    /// Any setting that is not as it is by itself.
+    fn first_given(&self) -> Option<&'static str> {
+        let usual = Self::default();
+        let differs = [
+            ("cluster-id", self.id != usual.id),
+            ("cluster-listen", self.listen != usual.listen),
+            ("cluster-clients", self.clients != usual.clients),
+            ("cluster-advertise", self.advertise != usual.advertise),
+            ("cluster-coordinator", self.coordinator != usual.coordinator),
+            ("cluster-copies", self.copies != usual.copies),
+            ("cluster-weight", self.weight != usual.weight),
+            ("cluster-zone", self.zone != usual.zone),
+            ("cluster-tls-cert-file", self.tls != usual.tls),
+        ];
+        differs
+            .iter()
+            .find(|(_, differs)| *differs)
+            .map(|(name, _)| *name)
+    }
+
+    /// Where other nodes connect: as given, or beside the first port for clients.
+    fn listens(&self, config: &Config) -> Result<SocketAddr, Wrong> {
+        const NAME: &str = "cluster-listen";
+        if !self.listen.is_empty() {
+            let at = address(&self.listen).map_err(|why| (NAME, why))?;
+            return not_the_port(NAME, at, config);
+        }
+        let beside = match config.port {
+            0 => config.tls.port,
+            port => port,
+        };
+        let port = match beside {
+            0 => 0,
+            _ => beside.checked_add(PORTS_BETWEEN).ok_or_else(|| {
+                let what = format!(
+                    "{beside} and {PORTS_BETWEEN} is no port: give the address that other nodes connect to"
+                );
+                (NAME, what)
+            })?,
+        };
+        let host = config.bind.first().map_or("127.0.0.1", String::as_str);
+        let host = match host.strip_prefix('-').unwrap_or(host) {
+            "*" => "0.0.0.0",
+            host => host,
+        };
+        let found = (host, port).to_socket_addrs().ok();
+        let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        Ok(found.and_then(|mut all| all.next()).unwrap_or(loopback))
+    }
+
+    fn listens_to_clients(&self, config: &Config) -> Result<Option<SocketAddr>, Wrong> {
+        const NAME: &str = "cluster-clients";
+        if self.clients.is_empty() {
+            return Ok(None);
+        }
+        let at = address(&self.clients).map_err(|why| (NAME, why))?;
+        let at = not_the_port(NAME, at, config)?;
+        if at.port() != 0 && at.port() == self.listens(config)?.port() {
+            let what = format!("{} is the port for other nodes already", at.port());
+            return Err((NAME, what));
+        }
+        Ok(Some(at))
+    }
+
+    fn tls(&self) -> Result<Option<PeerTls>, Wrong> {
+        let files = [
+            ("cluster-tls-cert-file", &self.tls.cert_file),
+            ("cluster-tls-key-file", &self.tls.key_file),
+            ("cluster-tls-ca-cert-file", &self.tls.ca_cert_file),
+        ];
+        let missing = files.iter().find(|(_, file)| file.is_empty());
+        match missing {
+            None => Ok(Some(self.tls.clone())),
+            Some(_) if self.tls == PeerTls::default() => Ok(None),
+            Some((name, _)) => Err((
+                name,
+                "nodes show certificates to each other: give cluster-tls-cert-file, cluster-tls-key-file and cluster-tls-ca-cert-file, or none of them".into(),
+            )),
+        }
+    }
+}
+
+/// `address:port`, or a name of this machine for the address.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = match text.strip_prefix("*:") {
+        Some(port) => format!("0.0.0.0:{port}"),
+        None => text.to_owned(),
+    };
+    let mut found = text.to_socket_addrs().map_err(|_| {
+        format!("'{text}' is no address with a port, such as 10.0.0.1:16379 or [::1]:16379")
+    })?;
+    found
+        .next()
+        .ok_or_else(|| format!("'{text}' is no address of this machine"))
+}
+
+fn not_the_port(name: &'static str, at: SocketAddr, config: &Config) -> Result<SocketAddr, Wrong> {
+    match [config.port, config.tls.port].contains(&at.port()) && at.port() != 0 {
+        true => {
+            let what = format!("{} is the port for clients already", at.port());
+            Err((name, what))
+        }
+        false => Ok(at),
+    }
+}
+
+/// A setting of a cluster, fixed at the start.
+macro_rules! setting {
+    ($param:ident, $set:ident, $name:literal, $get:expr, $take:expr, $help:literal) => {
+        pub(super) const $param: Param = Param {
+            name: $name,
+            get: |config| {
+                let get: fn(&Clustering) -> String = $get;
+                get(&config.clustering)
+            },
+            set: None,
+            help: $help,
+        };
+        pub(super) const $set: Set = |config, value| {
+            let take: fn(&mut Clustering, &str) -> Result<(), String> = $take;
+            take(&mut config.clustering, value.trim())
+        };
+    };
+}
+
+/// The same of a text that is taken as it is.
+macro_rules! text {
+    ($param:ident, $set:ident, $name:literal, $($field:ident).+, $help:literal) => {
+        setting!(
+            $param,
+            $set,
+            $name,
+            |all| all.$($field).+.clone(),
+            |all, value| {
+                all.$($field).+ = value.into();
+                Ok(())
+            },
+            $help
+        );
+    };
+}
+
+pub(super) const ENABLED: Param = Param {
+    name: "cluster-enabled",
+    get: |config| super::values::yes_no(config.cluster.is_some()),
+    set: None,
+    help: "Whether the node is in a cluster: it is with a cluster-name.",
+};
+
+text!(
+    NAME,
+    SET_NAME,
+    "cluster-name",
+    name,
+    "The name of the cluster that the node is in, the same for all its nodes; empty: none."
+);
+setting!(
+    ID,
+    SET_ID,
+    "cluster-id",
+    |all| all.id.clone(),
+    |all, value| {
+        if !value.is_empty() {
+            settings::parse_id(value).map_err(|why| why.to_string())?;
+        }
+        all.id = value.to_ascii_lowercase();
+        Ok(())
+    },
+    "The node's id for ever, 40 hexadecimal digits; empty: one is made, and kept in the data folder."
+);
+text!(
+    LISTEN,
+    SET_LISTEN,
+    "cluster-listen",
+    listen,
+    "Where other nodes connect; empty: the first address for clients, 10000 above their port."
+);
+text!(
+    CLIENTS,
+    SET_CLIENTS,
+    "cluster-clients",
+    clients,
+    "Where clients connect that know clusters: they are sent to the node that has a key; empty: nowhere."
+);
+text!(
+    ADVERTISE,
+    SET_ADVERTISE,
+    "cluster-advertise",
+    advertise,
+    "The name or address of this machine that others reach it by; empty: the address of cluster-listen."
+);
+text!(
+    COORDINATOR,
+    SET_COORDINATOR,
+    "cluster-coordinator",
+    coordinator,
+    "Who agrees on the nodes of the cluster: local (a cluster of this one), an etcd, or a process on this machine for development."
+);
+setting!(
+    COPIES_OF_SLOTS,
+    SET_COPIES,
+    "cluster-copies",
+    |all| match all.copies {
+        Some(copies) => copies.to_string(),
+        None => "auto".into(),
+    },
+    |all, value| {
+        all.copies = match value {
+            "auto" => None,
+            _ => Some(integer(value, 1..=MAX_COPIES as i64)? as usize),
+        };
+        Ok(())
+    },
+    "Copies of each key, where this node is the first of its cluster; auto: 2, and 1 with the local coordinator."
+);
+setting!(
+    WEIGHT,
+    SET_WEIGHT,
+    "cluster-weight",
+    |all| all.weight.to_string(),
+    |all, value| {
+        all.weight = integer(value, 1..=i64::from(MAX_WEIGHT))? as u16;
+        Ok(())
+    },
+    "How much the node takes, against the weight of others."
+);
+text!(
+    ZONE,
+    SET_ZONE,
+    "cluster-zone",
+    zone,
+    "Where the machine is: copies of a key are in different zones where there are enough."
+);
+text!(
+    TLS_CERT_FILE,
+    SET_TLS_CERT_FILE,
+    "cluster-tls-cert-file",
+    tls.cert_file,
+    "The certificate that the node shows to others (PEM); empty: nodes talk in the clear."
+);
+text!(
+    TLS_KEY_FILE,
+    SET_TLS_KEY_FILE,
+    "cluster-tls-key-file",
+    tls.key_file,
+    "The private key of that certificate (PEM, without a password)."
+);
+text!(
+    TLS_CA_CERT_FILE,
+    SET_TLS_CA_CERT_FILE,
+    "cluster-tls-ca-cert-file",
+    tls.ca_cert_file,
+    "The certificates of those who sign the certificates of nodes (PEM)."
+);
+
+#[cfg(test)]
+mod tests;

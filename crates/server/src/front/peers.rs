@@ -1,0 +1,98 @@
+//! What the kernel hears of other nodes, and what it has to say to them.
+
+use super::{Front, Message};
+use rufous_base::{Effects, Now};
+use rufous_mapping::{Mapping, NodeNo};
+use rufous_wire::{Body, Class, Envelope};
+use std::sync::Arc;
+
+/// How long a node that stops waits for others to have what it has written.
+const STOP_PATIENCE_US: u64 = 5_000_000;
+
+impl Front {
+    /// A mapping comes into force.
+    pub(crate) fn act_by(&mut self, now: Now, mapping: &Arc<Mapping>, fx: &mut Effects<Message>) {
+        let own = self.links().and_then(|links| links.own());
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        kernel.on_mapping(now, mapping, own, &mut replies);
+    }
+
+    /// Another node says something that is for no layer above the kernel.
+    pub(crate) fn hear_of_chains(
+        &mut self,
+        now: Now,
+        node: NodeNo,
+        envelope: Envelope,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some(links) = self.links().filter(|links| !links.is_stopping()) else {
+            return;
+        };
+        if let Some(Body::Learned(learned)) = envelope.body {
+            return links.cluster().reports.hear(node, learned);
+        }
+        match envelope.into_chain(node) {
+            Some((from, said)) => {
+                let (kernel, mut replies) = self.kernel_and_replies(fx);
+                kernel.on_peer(now, from, said, &mut replies);
+            }
+            None => self.counters.peer_messages_unused += 1,
+        }
+    }
+
+    /// What is due, and what was left of what takes long.
+    pub(crate) fn step_chains(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let Some(cluster) = self.shared.cluster.clone() else {
+            return;
+        };
+        let has_room = |node| cluster.rooms.has_room(node);
+        let (kernel, mut replies) = self.kernel_and_replies(fx);
+        kernel.step_chains(now, has_room, &mut replies);
+    }
+
+    /// Ends sessions with other nodes before the node stops: not before what
+    /// waits for them is answered, and before the log is closed, as what comes
+    /// from them would not be in it. True where that is so.
+    pub(super) fn leaves_peers(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
+        let Some(links) = &mut self.links else {
+            return true;
+        };
+        if self.kernel.awaits_chains() {
+            if now.mono_us < self.stop_us + STOP_PATIENCE_US {
+                return false;
+            }
+            // Nobody knows what becomes of these.
+            fx.abandon = true;
+        }
+        if !links.is_stopping() {
+            links.stop(fx);
+        }
+        true
+    }
+
+    /// Sends what the kernel has to say to other nodes.
+    pub(crate) fn tell_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let Some(links) = &mut self.links else {
+            return;
+        };
+        for said in self.kernel.take_peer_messages() {
+            let class = match (said.envelope.message.chain(), said.learning) {
+                (None, _) => Class::Control,
+                (Some(_), true) => Class::Learning,
+                (Some(_), false) => Class::Chain,
+            };
+            let from = self.kernel.id().0;
+            let envelope = Envelope::of_chain(from, said.to, said.envelope);
+            links.send(now, said.to.node, class, envelope, fx);
+        }
+    }
+
+    /// Whether so much waits for other nodes that clients have to wait.
+    pub(crate) fn peers_are_full(&self) -> bool {
+        let Some(links) = &self.links else {
+            return false;
+        };
+        let mut nodes = links.connected();
+        nodes.any(|node| links.cluster().rooms.is_full(node))
+    }
+}

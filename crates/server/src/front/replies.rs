@@ -1,0 +1,106 @@
+//! Replies that come from elsewhere than the request that runs: they wait for
+//! their turn at the connection.
+
+use super::connection::Connection;
+use super::{Front, Message, blocked, closing, find, keyspaces, shared};
+use crate::cluster::jobs::{Jobs, is_job};
+use rufous_base::{Close, ConnId, Effects, Output};
+use rufous_command::DataCommands;
+use rufous_kernel::batch::ReplyRange;
+use rufous_kernel::{Completions, Header, Worker};
+
+impl Front {
+    /// The kernel, and where its replies go.
+    pub(super) fn kernel_and_replies<'a>(
+        &'a mut self,
+        fx: &'a mut Effects<Message>,
+    ) -> (&'a mut Worker<DataCommands>, Replies<'a>) {
+        let replies = Replies {
+            connections: &mut self.connections,
+            counters: &mut self.counters,
+            jobs: &mut self.jobs,
+            to_itself: &mut self.declared.reply,
+            fx,
+        };
+        (&mut self.kernel, replies)
+    }
+
+    /// Takes the reply to a request that ran, or failed to, elsewhere than in the kernel.
+    pub(crate) fn deliver(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        reply: &Output,
+        fx: &mut Effects<Message>,
+    ) {
+        let range = ReplyRange {
+            start: (0, 0),
+            end: reply.mark(),
+            later: false,
+        };
+        let (_, mut replies) = self.kernel_and_replies(fx);
+        replies.deliver(conn, seq, reply, range);
+    }
+}
+
+/// Takes replies of the kernel to their connections.
+pub(super) struct Replies<'a> {
+    pub(super) connections: &'a mut [Option<Box<Connection>>],
+    pub(super) counters: &'a mut shared::Counters,
+    /// Requests of nobody who is connected here.
+    pub(super) jobs: &'a mut Jobs,
+    /// The reply to what no client has asked for.
+    pub(super) to_itself: &'a mut Option<Vec<u8>>,
+    pub(super) fx: &'a mut Effects<Message>,
+}
+
+impl Completions for Replies<'_> {
+    fn lose(&mut self, header: &Header) {
+        if header.conn == keyspaces::ITSELF {
+            return;
+        }
+        if is_job(header.conn) {
+            return self.jobs.lose(header);
+        }
+        if find(self.connections, header.conn).is_some() {
+            self.fx.closes.push((header.conn, Close::Now));
+        }
+    }
+
+    fn wait(&mut self, header: &Header) -> bool {
+        let connection = find(self.connections, header.conn);
+        blocked::begin(connection, header, self.fx)
+    }
+
+    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
+        self.deliver(header.conn, header.seq, from, range);
+    }
+}
+
+impl Replies<'_> {
+    fn deliver(&mut self, conn: ConnId, seq: u32, from: &Output, range: ReplyRange) {
+        if is_job(conn) {
+            return self.deliver_to_none(conn, from, range);
+        }
+        self.counters
+            .note_reply(&from.bytes[range.start.0..range.end.0]);
+        let Some(connection) = find(self.connections, conn) else {
+            return;
+        };
+        connection.unblock(seq);
+        let start = self.fx.output.mark();
+        connection.complete(seq, from, range.start, range.end, &mut self.fx.output);
+        self.fx.write(conn, start);
+        connection.bound_awaited(self.counters, self.fx);
+        closing::close_if_last(connection, self.fx);
+    }
+
+    #[cold]
+    fn deliver_to_none(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
+        if conn == keyspaces::ITSELF {
+            *self.to_itself = Some(from.bytes[range.start.0..range.end.0].to_vec());
+            return;
+        }
+        self.jobs.complete(conn, from, range);
+    }
+}

@@ -1,0 +1,20 @@
+//! Nodes of one cluster: that they find each other, by real sockets, through
+//! joins, ends and a coordinator that is away; and what is refused of who
+//! is none of them.
+
+mod alone;
+mod doubt;
+mod fake;
+mod gossip;
+mod hostile;
+mod large;
+mod meeting;
+mod node;
+mod plain;
+#[cfg(feature = "etcd")]
+mod processes;
+mod redirected;
+mod secret;
+mod serving;
+mod several;
+mod wide;

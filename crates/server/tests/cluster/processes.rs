@@ -1,0 +1,211 @@
+//! Nodes in processes of their own that agree through a real etcd (Debian:
+//! etcd-server): they join, are killed, come back, and go on while etcd is away.
+//!
+//! A node's process is this very program, told by its environment to be one.
+
+#[path = "../../../coordinator/tests/common/mod.rs"]
+#[allow(dead_code, reason = "its own tests use the rest")]
+mod etcd;
+
+use crate::node::{Info, Node, config, number};
+use rufous_resp::reply::{Reply, ReplyParser};
+use rufous_server::cluster::Settings;
+use rufous_server::cluster::settings::Place;
+use rufous_server::config::Config;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Variables that make a node of this program.
+const ETCD: &str = "RUFOUS_TEST_ETCD";
+const FOLDER: &str = "RUFOUS_TEST_FOLDER";
+
+/// No test, but a node: it ends when it is killed.
+#[test]
+#[ignore = "a process of other tests"]
+fn node() {
+    let (Ok(etcd), Ok(folder)) = (std::env::var(ETCD), std::env::var(FOLDER)) else {
+        return;
+    };
+    let cluster = Settings {
+        coordinator: Place::parse(&etcd).expect("a place"),
+        ..Settings::new("birds")
+    };
+    let config = Config {
+        dir: folder.clone(),
+        folder: true,
+        appendonly: true,
+        ..config(2, cluster)
+    };
+    let node = Node::of(&config);
+    let folder = Path::new(&folder);
+    let beside = folder.join("port.new");
+    std::fs::write(&beside, node.port().to_string()).expect("written");
+    std::fs::rename(beside, folder.join("port")).expect("in its place");
+    node.join();
+}
+
+/// A node's process.
+struct Process {
+    child: Child,
+    stream: TcpStream,
+}
+
+impl Process {
+    fn start(etcd: &etcd::Server, folder: &Path) -> Self {
+        let _none = std::fs::remove_file(folder.join("port"));
+        let hosts = etcd.endpoint.replace("http://", "etcd://");
+        let program = std::env::current_exe().expect("this program");
+        let mut child = Command::new(program)
+            .args(["--exact", "processes::node", "--ignored", "--nocapture"])
+            .env(ETCD, hosts)
+            .env(FOLDER, folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("started");
+        let begun = Instant::now();
+        let port: u16 = loop {
+            if let Ok(port) = std::fs::read_to_string(folder.join("port")) {
+                break port.parse().expect("a port");
+            }
+            let ended = child.try_wait().expect("asked");
+            assert!(
+                ended.is_none() && begun.elapsed() < PATIENCE,
+                "it does not start"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+        Self { child, stream }
+    }
+
+    fn info(&mut self) -> Info {
+        self.stream.write_all(b"INFO cluster\r\n").expect("sent");
+        let (mut parser, mut received) = (ReplyParser::default(), Vec::new());
+        loop {
+            let (done, reply) = parser.parse(&received).expect("a reply");
+            received.drain(..done);
+            if let Some(Reply::Bulk(text)) = reply {
+                let text = String::from_utf8(text).expect("text");
+                let fields = text.lines().filter_map(|line| line.split_once(':'));
+                return fields.map(|(a, b)| (a.to_owned(), b.to_owned())).collect();
+            }
+            let mut bytes = [0; 4096];
+            let read = self.stream.read(&mut bytes).expect("answered");
+            assert!(read > 0, "it has ended");
+            received.extend_from_slice(&bytes[..read]);
+        }
+    }
+
+    fn until(&mut self, what: &str, is_so: impl Fn(&Info) -> bool) -> Info {
+        let begun = Instant::now();
+        loop {
+            let info = self.info();
+            if is_so(&info) {
+                return info;
+            }
+            assert!(begun.elapsed() < PATIENCE, "never: {what}: {info:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// As by `kill -9`.
+    fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Waits until all see so many members, and have sessions with all that are alive.
+fn settled(nodes: &mut [Process], members: u64) -> u64 {
+    let alive = nodes.len() as u64;
+    let mut epochs = Vec::new();
+    for node in nodes {
+        let info = node.until("they are connected", |info| {
+            number(info, "cluster_members") == members
+                && number(info, "cluster_nodes_alive") == alive
+                && number(info, "cluster_connected_nodes") == alive - 1
+        });
+        epochs.push(number(&info, "cluster_epoch"));
+    }
+    epochs.into_iter().max().expect("a node")
+}
+
+#[test]
+fn three_nodes_live_through_joins_kills_and_an_etcd_that_is_away() {
+    if Command::new("etcd").arg("--version").output().is_err() {
+        eprintln!("skipped: no etcd (Debian: apt-get install etcd-server)");
+        return;
+    }
+    let mut etcd = etcd::Server::start();
+    let folders: Vec<_> = (0..5)
+        .map(|_| tempfile::tempdir().expect("a folder"))
+        .collect();
+    let start = |etcd: &etcd::Server, at: usize| Process::start(etcd, folders[at].path());
+    let mut nodes: Vec<Process> = (0..3).map(|at| start(&etcd, at)).collect();
+    let three = settled(&mut nodes, 3);
+
+    // One is killed: its lease tells, and its place in the cluster stays.
+    nodes.remove(2).kill();
+    settled(&mut nodes, 3);
+
+    // One joins.
+    nodes.push(start(&etcd, 3));
+    let four = settled(&mut nodes, 4);
+    assert!(four > three, "a mapping has four members");
+
+    // Without etcd nothing changes.
+    etcd.kill();
+    let mut before = Vec::new();
+    for node in &mut nodes {
+        before.push(node.until("it is missed", |info| info["cluster_coordinator"] == "away"));
+    }
+    for (node, before) in nodes.iter_mut().zip(&before) {
+        let sent = number(before, "cluster_messages_sent");
+        let after = node.until("they go on talking", |info| {
+            number(info, "cluster_messages_sent") >= sent + 10
+        });
+        for field in [
+            "cluster_epoch",
+            "cluster_sessions",
+            "cluster_connected_nodes",
+        ] {
+            assert_eq!(after[field], before[field], "{field}");
+        }
+    }
+
+    // With it things go on: who was killed comes back as the same node, and a
+    // new one joins.
+    etcd.begin();
+    nodes.push(start(&etcd, 2));
+    nodes.push(start(&etcd, 4));
+    let five = settled(&mut nodes, 5);
+    assert!(five > four);
+    let again = nodes[3].info();
+    assert_eq!(number(&again, "cluster_incarnation"), 2);
+
+    // Whoever plans is killed: another one does.
+    nodes.remove(0).kill();
+    for node in &mut nodes {
+        node.until("four are alive", |info| {
+            number(info, "cluster_nodes_alive") == 4
+        });
+    }
+    let plans = |node: &mut Process| number(&node.info(), "cluster_is_planning");
+    let planning: u64 = nodes.iter_mut().map(plans).sum();
+    assert_eq!(planning, 1);
+}

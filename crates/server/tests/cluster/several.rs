@@ -1,0 +1,99 @@
+//! Writes of several slots: refused where one could be without the other.
+
+use crate::node::{Node, connect_all, settings};
+use crate::plain::{spread, text};
+use rufous_base::slot::slot_of;
+use rufous_coordinator::meeting::Meeting;
+use rufous_resp::reply::Reply;
+use rufous_server::cluster::Settings;
+
+/// Nodes that both have all slots.
+fn start() -> Vec<Node> {
+    let meeting = Meeting::default();
+    let settings = || Settings {
+        copies: 2,
+        ..settings(&meeting)
+    };
+    let mut nodes = vec![Node::start(2, settings()), Node::start(1, settings())];
+    connect_all(&mut nodes);
+    for node in &mut nodes {
+        node.until("copies everywhere", |info| {
+            info["cluster_slots_member"] == "16384" && info["cluster_slots_whole"] == "16384"
+        });
+    }
+    nodes
+}
+
+/// Two keys of two slots that this node answers for, and their values.
+fn two_here(node: &mut Node) -> [String; 2] {
+    let mut found = Vec::new();
+    for n in 0..100 {
+        let key = format!("key:{n}");
+        let reply = text(node.call(&["WATCH", &key]));
+        if !reply.starts_with("CROSSNODE ") {
+            assert_eq!(reply, "OK");
+            found.push(key);
+        }
+        if let [a, b] = &found[..] {
+            assert_ne!(slot_of(a.as_bytes()), slot_of(b.as_bytes()));
+            assert_eq!(text(node.call(&["UNWATCH"])), "OK");
+            return [a.clone(), b.clone()];
+        }
+    }
+    panic!("it answers for nothing");
+}
+
+#[test]
+fn writes_of_several_slots_with_copies_are_refused_before_anything_is_done() {
+    let mut nodes = start();
+    for node in &mut nodes {
+        let [a, b] = &two_here(node);
+        assert_eq!(text(node.call(&["SET", a, "1"])), "OK");
+        let refused: [&[&str]; 6] = [
+            &["MSET", a, "2", b, "2"],
+            &["RENAME", a, b],
+            &["COPY", a, b],
+            &["BITOP", "NOT", b, a],
+            &["SINTERSTORE", b, a],
+            &["SORT", a, "STORE", b],
+        ];
+        for words in refused {
+            let reply = text(node.call(words));
+            assert!(reply.starts_with("CROSSSLOT "), "{words:?}: {reply}");
+        }
+        let refused = text(node.call(&["SWAPDB", "0", "1"]));
+        assert!(refused.contains("slots have copies"), "{refused}");
+        for words in [["SET", a, "2"], ["SET", b, "2"]] {
+            node.call(&["MULTI"]);
+            assert_eq!(text(node.call(&["GET", b])), "QUEUED");
+            assert_eq!(text(node.call(&words)), "QUEUED");
+            let done = node.call(&["EXEC"]);
+            assert!(matches!(done, Reply::Array(_)), "one is written: {done:?}");
+        }
+        node.call(&["MULTI"]);
+        node.call(&["SET", a, "3"]);
+        node.call(&["DEL", b]);
+        let refused = text(node.call(&["EXEC"]));
+        assert!(refused.starts_with("CROSSSLOT "), "{refused}");
+        let values = node.call(&["MGET", a, b]);
+        let two = Reply::Bulk(b"2".to_vec());
+        assert_eq!(values, Reply::Array(vec![two.clone(), two]));
+        assert_eq!(node.call(&["DEL", a, b]), Reply::Integer(2));
+        assert_eq!(text(node.call(&["MSET", "{t}a", "1", "{t}b", "1"])), "OK");
+        assert_eq!(text(node.call(&["RENAME", "{t}a", "{t}c"])), "OK");
+    }
+}
+
+#[test]
+fn what_has_no_copies_is_written_together() {
+    let mut nodes = spread(&[2, 1]);
+    for node in &mut nodes {
+        let [a, b] = &two_here(node);
+        assert_eq!(text(node.call(&["MSET", a, "2", b, "2"])), "OK");
+        node.call(&["MULTI"]);
+        node.call(&["RENAME", a, b]);
+        let done = node.call(&["EXEC"]);
+        assert!(matches!(done, Reply::Array(_)), "{done:?}");
+        assert_eq!(node.call(&["EXISTS", a, b]), Reply::Integer(1));
+    }
+}

@@ -1,0 +1,343 @@
+//! `rufous cluster`: nodes in processes of their own, as their operator meets
+//! them, agreeing through the process that started them.
+
+use crate::program::{Client, bulk, eventually, http_get, program, run, simple, stderr, stdout};
+use rufous_resp::Reply;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Nodes give each other their slots beside all else that the machine does.
+const LONG: Duration = Duration::from_secs(300);
+
+/// A cluster that runs, and what it says. It is killed in the end, with its nodes.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    said: Vec<String>,
+    port: u16,
+    dir: tempfile::TempDir,
+}
+
+/// A port from which on nodes have room. All of theirs are below those that the
+/// system gives away by itself, and tests at the same time have others.
+fn free_ports() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    const PLACES: u16 = 80;
+    let is_free = |port: &u16| {
+        let of = |port: u16| [port, port + 10_000, port + 20_000, port + 30_000];
+        let mut all = (0..6)
+            .flat_map(|more| of(port + more))
+            .chain([port + 9_999]);
+        all.all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+    };
+    let first = (std::process::id() % u32::from(PLACES)) as u16;
+    let place = || (first + NEXT.fetch_add(1, Ordering::Relaxed)) % PLACES;
+    let mut all = (0..PLACES).map(|_| 1100 + 20 * place());
+    all.find(is_free).expect("free ports")
+}
+
+impl Running {
+    fn start(nodes: u16) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        Self::start_in(dir, free_ports(), nodes)
+    }
+
+    fn start_in(dir: tempfile::TempDir, port: u16, nodes: u16) -> Self {
+        let mut child = program(&["cluster", "start", "--coordinator", "process"])
+            .args(["--nodes", &nodes.to_string(), "--port", &port.to_string()])
+            .arg("--dir")
+            .arg(dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let out = BufReader::new(child.stdout.take().expect("its output"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            let mut all = out.lines().map_while(Result::ok);
+            all.try_for_each(|line| tell.send(line))
+        });
+        Self {
+            child,
+            lines,
+            said: Vec::new(),
+            port,
+            dir,
+        }
+    }
+
+    /// Waits until it says something of the kind.
+    fn says(&mut self, what: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(LONG);
+            let line = line.unwrap_or_else(|_| panic!("never: {what}: {:#?}", self.said));
+            self.said.push(line.clone());
+            if line.contains(what) {
+                return line;
+            }
+        }
+    }
+
+    fn at(&self, node: u16) -> String {
+        format!("127.0.0.1:{}", self.port + node - 1)
+    }
+
+    fn client(&self, node: u16) -> Client {
+        Client::connect(("127.0.0.1", self.port + node - 1))
+    }
+
+    fn folder(&self, node: u16) -> std::path::PathBuf {
+        self.dir.path().join(format!("node-{node}"))
+    }
+
+    /// The process of a node.
+    fn pid(&self, node: u16) -> String {
+        let Reply::Bulk(info) = self.client(node).call("INFO server") else {
+            panic!("no INFO");
+        };
+        let info = String::from_utf8(info).expect("text");
+        let pid = info
+            .lines()
+            .find_map(|line| line.strip_prefix("process_id:"));
+        pid.expect("a process").to_owned()
+    }
+
+    fn status(&self, node: u16, more: &[&str]) -> Output {
+        run(program(&["cluster", "status", &self.at(node)]).args(more))
+    }
+
+    /// Every slot has all its copies before long, and so many nodes are there.
+    fn is_whole_with(&self, node: u16, alive: usize) {
+        let status = self.status(node, &["--wait", "300"]);
+        let text = stdout(&status);
+        assert_eq!(status.status.code(), Some(0), "{text}");
+        assert_eq!(text.matches(" alive ").count(), alive, "{text}");
+    }
+
+    fn stop(mut self) -> (ExitStatus, tempfile::TempDir) {
+        signal("TERM", &self.child.id().to_string());
+        let ended = eventually("it ends", || self.child.try_wait().expect("asked"));
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().expect("a folder"));
+        (ended, dir)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            signal("TERM", &self.child.id().to_string());
+            let _gone = self.child.wait();
+        }
+    }
+}
+
+fn signal(name: &str, pid: &str) {
+    let sent = Command::new("kill").args(["-s", name, pid]).status();
+    assert!(sent.expect("kill").success());
+}
+
+/// A key a number, each of which is there.
+fn check_keys(client: &mut Client) {
+    for key in 0..200 {
+        let reply = client.call(&format!("GET key:{key}"));
+        assert_eq!(reply, bulk(&key.to_string()), "key:{key}");
+    }
+}
+
+#[test]
+fn a_cluster_lives_through_a_start_a_join_a_drain_and_a_kill() {
+    let mut running = Running::start(3);
+    let ready = running.says("ready:");
+    let all = "all 16384 slots are served, copies of each: 2";
+    assert!(ready.contains(all), "{ready}");
+    let mut first = running.client(1);
+    for key in 0..200 {
+        let reply = first.call(&format!("SET key:{key} {key}"));
+        assert_eq!(reply, simple("OK"));
+    }
+    looks_well(&running);
+    one_more(&running);
+
+    // One less, in good order.
+    let drained = run(&mut program(&[
+        "cluster",
+        "drain",
+        &running.at(2),
+        "--stop",
+    ]));
+    assert!(drained.status.success(), "{}", stderr(&drained));
+    running.says("node-2 has ended (exit status: 0)");
+    running.is_whole_with(1, 3);
+    check_keys(&mut running.client(4));
+
+    // One is killed: what it had is at others, and is copied again.
+    signal("KILL", &running.pid(3));
+    running.says("node-3 has ended (signal: 9");
+    eventually("it is missed", || {
+        let status = stdout(&running.status(1, &[]));
+        status.contains(" away ").then_some(())
+    });
+    running.is_whole_with(4, 2);
+    check_keys(&mut running.client(4));
+
+    // All of it goes on from its folder.
+    let port = running.port;
+    let left = running.folder(2);
+    let (ended, dir) = running.stop();
+    assert!(ended.success());
+    std::fs::remove_dir_all(left).expect("who has left");
+    let mut again = Running::start_in(dir, port, 3);
+    again.says("ready:");
+    check_keys(&mut again.client(3));
+    let (ended, _) = again.stop();
+    assert!(ended.success());
+}
+
+/// Any client reaches every key by any node.
+fn looks_well(running: &Running) {
+    check_keys(&mut running.client(3));
+    let mine = running.client(1).call("CONFIG GET cluster-name");
+    let local = vec![bulk("cluster-name"), bulk("local")];
+    assert_eq!(mine, Reply::Array(local));
+    running.is_whole_with(2, 3);
+    for node in 1..=3 {
+        let ready = http_get(running.port + 29_999 + node, "/readyz");
+        assert_eq!(ready.expect("an answer"), (200, "ready\n".to_owned()));
+    }
+    let dir = running.dir.path().display().to_string();
+    let second = run(&mut program(&["cluster", "start", "--dir", &dir]));
+    let why = stderr(&second);
+    assert!(why.contains("runs already"), "{why}");
+}
+
+fn one_more(running: &Running) {
+    let dir = running.dir.path().display().to_string();
+    let added = run(&mut program(&["cluster", "add", "--dir", &dir]));
+    assert!(added.status.success(), "{}", stderr(&added));
+    let said = stdout(&added);
+    assert!(said.contains("it is a member"), "{said}");
+    let status = running.status(1, &["--wait", "300", "--json"]);
+    assert_eq!(status.status.code(), Some(0), "{}", stdout(&status));
+    let json: serde_json::Value = serde_json::from_str(&stdout(&status)).expect("JSON");
+    let nodes = json["nodes"].as_array().expect("nodes");
+    assert_eq!((nodes.len(), &json["copies"]), (4, &2.into()));
+}
+
+#[test]
+fn whether_copies_are_missing_is_told_by_the_exit_code() {
+    let mut running = Running::start(2);
+    running.says("ready:");
+    let drain = run(&mut program(&[
+        "cluster",
+        "drain",
+        &running.at(1),
+        "--cancel",
+    ]));
+    assert!(drain.status.success(), "{}", stderr(&drain));
+    let rebalance = |more: &[&str]| {
+        let half = ["cluster", "rebalance", &running.at(1), "--weight", "n1=50"];
+        let half = run(program(&half).args(more));
+        assert!(half.status.success(), "{}", stderr(&half));
+        stdout(&half)
+    };
+    let shown = rebalance(&["--dry-run"]);
+    assert!(shown.contains(" copies of slots move, "), "{shown}");
+    assert!(!shown.contains("It begins"), "{shown}");
+    assert!(rebalance(&[]).contains("It begins"));
+    eventually("it is heeded", || {
+        stdout(&running.status(2, &[]))
+            .contains("      50  ")
+            .then_some(())
+    });
+
+    // Without the second there is one copy of each.
+    signal("KILL", &running.pid(2));
+    running.says("node-2 has ended");
+    let missing = eventually("it is missed", || {
+        let status = running.status(1, &[]);
+        (status.status.code() == Some(1)).then(|| stdout(&status))
+    });
+    assert!(
+        missing.contains("16384 have fewer than 2 copies"),
+        "{missing}"
+    );
+    // Who is there is ready as before.
+    let ready = http_get(running.port + 30_000, "/readyz").expect("an answer");
+    assert_eq!(ready.0, 200);
+    let nobody = running.status(2, &[]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(
+        stderr(&nobody).contains("cannot reach"),
+        "{}",
+        stderr(&nobody)
+    );
+    let last = run(&mut program(&["cluster", "drain", "127.0.0.1:1"]));
+    assert_eq!(last.status.code(), Some(1));
+}
+
+/// A node that starts while a copy of what it has is missing is not ready.
+#[test]
+fn a_node_is_not_ready_before_all_copies_are_there() {
+    let mut running = Running::start(2);
+    running.says("ready:");
+    let port = running.port;
+    let (_, dir) = running.stop();
+    // The second node's folder is put aside: the mapping names a node that is away.
+    let (there, aside) = (dir.path().join("node-2"), dir.path().join("aside"));
+    std::fs::rename(&there, &aside).expect("put aside");
+    let running = Running::start_in(dir, port, 1);
+    let not = eventually("it is there", || {
+        let (code, text) = http_get(port + 30_000, "/readyz").ok()?;
+        text.contains("too few copies").then_some(code)
+    });
+    assert_eq!(not, 503);
+    back(&aside, &there);
+    let begun = Instant::now();
+    while !http_get(port + 30_000, "/readyz").is_ok_and(|(code, _)| code == 200) {
+        assert!(begun.elapsed() < LONG, "it is never ready");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(running);
+}
+
+fn back(from: &Path, to: &Path) {
+    std::fs::rename(from, to).expect("put back");
+}
+
+#[test]
+fn a_cluster_of_one_says_so() {
+    let node = crate::program::Node::start(&[
+        "--cluster-name",
+        "birds",
+        "--cluster-listen",
+        "127.0.0.1:0",
+    ]);
+    assert!(node.log().contains("a cluster of one"), "{}", node.log());
+    let status = run(&mut program(&[
+        "cluster",
+        "status",
+        &format!("127.0.0.1:{}", node.port),
+        "--wait",
+        "30",
+    ]));
+    assert_eq!(status.status.code(), Some(0), "{}", stdout(&status));
+    assert!(
+        stdout(&status).contains("each has 1 copy"),
+        "{}",
+        stdout(&status)
+    );
+    let mut client = node.client();
+    let refused = client.call("CLUSTER DRAIN");
+    assert!(
+        matches!(&refused, Reply::Error(why) if why.starts_with(b"ERR there is no other node")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        client.call("CONFIG GET cluster-enabled"),
+        Reply::Array(vec![bulk("cluster-enabled"), bulk("yes")])
+    );
+}
