@@ -24,7 +24,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 22] = [
+    pub const ALL: [(Fault, &'static str); 29] = [
         (Fault::ReplyBeforeSync, "reply-before-sync"),
         (Fault::ExpiryTooEarly, "expiry-too-early"),
         (Fault::MessageLost, "message-lost"),
@@ -41,6 +41,10 @@ impl Fault {
             "snapshot-loses-chunk",
         ),
         (Fault::Kernel(Planted::DroppedEffect), "dropped-effect"),
+        (
+            Fault::Kernel(Planted::DroppedReplicaEffect),
+            "dropped-replica-effect",
+        ),
         (Fault::Kernel(Planted::ForgottenCommit), "forgotten-commit"),
         (Fault::Kernel(Planted::QuietNotRun), "quiet-not-run"),
         (
@@ -56,6 +60,18 @@ impl Fault {
         (Fault::Kernel(Planted::ChangeNotSent), "change-not-sent"),
         (Fault::Kernel(Planted::UnseenReplaced), "unseen-replaced"),
         (Fault::Kernel(Planted::SeenNotReplaced), "seen-not-replaced"),
+        (Fault::Kernel(Planted::RefusedAndDone), "refused-and-done"),
+        (
+            Fault::Kernel(Planted::DeadlineNotLogged),
+            "deadline-not-logged",
+        ),
+        (Fault::Kernel(Planted::DoneAtOnce), "done-at-once"),
+        (Fault::Kernel(Planted::ReadsNotCached), "reads-not-cached"),
+        (Fault::Kernel(Planted::StampsApart), "stamps-apart"),
+        (
+            Fault::Kernel(Planted::CommitLosesCommand),
+            "commit-loses-command",
+        ),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

@@ -18,14 +18,18 @@
 //! - [`runs`]: many seeds
 //! - [`replicas`]: the second world, of replicas of lattice keyspaces alone
 //! - [`chains`]: the third world, of nodes that replicate along chains
+//! - [`cluster`]: the fourth world, of whole nodes of a cluster
+//! - [`gossip`]: the fifth world, of nodes that share lattice keyspaces
 //! - [`settings`], [`random`]: helpers
 #![forbid(unsafe_code)]
 
 pub mod chains;
 pub mod client;
 pub mod clock;
+pub mod cluster;
 pub mod disk;
 pub mod faults;
+pub mod gossip;
 pub mod history;
 pub mod lattice;
 pub mod model;

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod chains_runs;
+mod cluster_runs;
+mod gossip_runs;
 mod replicas_runs;
 
 use clap::Parser;
@@ -50,6 +52,12 @@ struct Args {
     /// The world of chains instead
     #[arg(long, conflicts_with_all = ["replicas", "lattice"])]
     chains: bool,
+    /// The world of whole nodes of a cluster instead
+    #[arg(long, conflicts_with_all = ["replicas", "lattice", "chains"])]
+    cluster: bool,
+    /// The world of nodes that share lattice keyspaces instead
+    #[arg(long, conflicts_with_all = ["replicas", "lattice", "chains", "cluster"])]
+    gossip: bool,
     /// Of replicas: all clients have this level
     #[arg(long, requires = "replicas")]
     mode: Option<String>,
@@ -75,8 +83,14 @@ fn run(args: &Args) -> Result<bool, String> {
     if args.replicas {
         return replicas_runs::run(args);
     }
+    if args.cluster {
+        return cluster_runs::run(args);
+    }
     if args.chains {
         return chains_runs::run(args);
+    }
+    if args.gossip {
+        return gossip_runs::run(args);
     }
     let fault = match &args.fault {
         None => Fault::None,

@@ -216,6 +216,16 @@ impl Plan {
         }
         self.sorted_queues = limits.sorted_queues.unwrap_or(self.sorted_queues);
         self.lattice = limits.lattice.unwrap_or(self.lattice);
+        if self.lattice {
+            self.make_room_for_replicas();
+        }
+    }
+
+    /// What is refused for want of memory shall be some writes, not all.
+    fn make_room_for_replicas(&mut self) {
+        let mut r = Random::new(self.seed, "room for replicas");
+        let room = r.skewed(4 << 10, 128 << 10);
+        self.maxmemory = self.maxmemory.map(|limit| limit + room);
     }
 
     /// Claret's types, quiet updates, long elements, and what queues are.

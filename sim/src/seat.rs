@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::trace::show;
 use rufous_base::disk::{DiskDone, DiskRequest, Lane};
 use rufous_base::{
-    Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
+    Actor, Close, ConnId, ConnInfo, Dial, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
 };
 use rufous_server::front::{Front, Message};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,6 +16,9 @@ pub enum Arrival {
     Opened(ConnId, ConnInfo),
     Bytes(ConnId, Vec<u8>),
     Message(WorkerId, Message),
+    /// From a thread of the node that is no worker.
+    Told(Message),
+    Undialled(u64, String),
     Drained(ConnId),
     Ended(ConnId),
     Closed(ConnId),
@@ -44,6 +47,11 @@ pub struct Left {
     pub replies: Vec<(ConnId, Vec<u8>)>,
     pub closes: Vec<(ConnId, Close)>,
     pub messages: Vec<(WorkerId, Message)>,
+    /// To other nodes.
+    pub sends: Vec<(ConnId, Vec<u8>)>,
+    /// Whose `Drained` is wanted once that has left.
+    pub drains: Vec<ConnId>,
+    pub dials: Vec<Dial>,
     pub node: Vec<NodeEffect>,
     pub disk: Vec<DiskRequest>,
     /// What went in, for the trace.
@@ -247,6 +255,11 @@ impl Seat {
                 format!("message of {from:?}"),
                 Input::Message { from, message },
             ),
+            Arrival::Told(message) => ("told".into(), Input::Told { message }),
+            Arrival::Undialled(token, why) => (
+                format!("undialled {token}: {why}"),
+                Input::Undialled { token, why },
+            ),
             Arrival::Disk(done) => (
                 format!("disk {} {}", done.id, outcome(&done)),
                 Input::Disk(done),
@@ -297,7 +310,14 @@ impl Seat {
         let fx = &mut self.fx;
         fx.backlogs.clear();
         fx.garbage.clear();
-        assert!(fx.dials.is_empty(), "this world has one node");
+        left.dials.append(&mut fx.dials);
+        left.drains.append(&mut fx.at_once.drains);
+        for write in fx.at_once.writes.drain(..) {
+            let mut part = Output::default();
+            part.append_range(&fx.at_once.output, write.start, write.end);
+            left.sends.push((write.conn, part.to_vec()));
+        }
+        fx.at_once.output.clear();
         left.node.append(&mut fx.node);
         left.messages.append(&mut fx.messages);
         left.disk.append(&mut fx.disk);

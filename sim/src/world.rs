@@ -341,6 +341,7 @@ impl World {
             return;
         }
         self.clock.jump(self.now_us, seconds * 1_000_000);
+        self.lattice.clock = self.clock.clone();
         self.probes.hit(match seconds {
             ..0 => Probe::ClockJumpedBack,
             _ => Probe::ClockJumpedAhead,

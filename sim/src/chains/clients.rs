@@ -2,10 +2,11 @@
 //! node that answers.
 
 use super::SLOTS;
-use super::node::{KEYS, Node, effect};
+use super::node::{ALL_KEYS, KEYS, Node, Worker, deletion, effect};
 use super::oracle::{Operation, What};
 use rufous_base::rng::Rng;
-use rufous_chain::Store;
+use rufous_base::slot::worker_of_slot;
+use rufous_chain::{Peer, Store};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ pub(super) struct Clients {
     next: u32,
     /// Counts whatever clients do.
     time: u64,
-    waiting: BTreeMap<NodeNo, Vec<Waiting>>,
+    waiting: BTreeMap<Peer, Vec<Waiting>>,
     pub(super) operations: BTreeMap<Place, Vec<Operation>>,
     pub(super) acknowledged: u64,
     pub(super) reads: u64,
@@ -35,15 +36,33 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Sends a request to a node, which answers it, or does not.
-    pub(super) fn act(&mut self, node: &mut Node, local: u64, rng: &mut Rng) {
-        let slot = SLOTS[rng.below(3) as usize];
+    /// Sends a request to one of so many workers, which answers it, or does not.
+    pub(super) fn act(
+        &mut self,
+        (peer, count): (Peer, u16),
+        worker: &mut Worker,
+        local: u64,
+        rng: &mut Rng,
+    ) {
+        let slot = SLOTS[rng.below(SLOTS.len() as u64) as usize];
         let key = rng.below(u64::from(KEYS)) as u8;
-        if self.stop || rng.below(3) != 0 {
+        let is_its = worker_of_slot(slot, count.into()).0 == peer.worker;
+        if self.stop || rng.below(3) != 0 || !is_its {
             return;
         }
-        let (replica, store) = (&mut node.replica, &mut node.store);
+        let (replica, store) = (&mut worker.replica, &mut worker.store);
         let serves = replica.serves(slot, local).is_ok();
+        if serves && rng.below(4) == 0 {
+            // Nobody asks for it; all members are compared after quiet.
+            let key = KEYS + rng.below(u64::from(ALL_KEYS - KEYS)) as u8;
+            let effect = match rng.below(3) {
+                0 => deletion(key),
+                _ => effect(key, 0),
+            };
+            store.apply(slot, &effect);
+            replica.append(slot, effect.into(), store);
+            return;
+        }
         let (position, what) = if serves && rng.below(2) == 0 {
             self.next += 1;
             let effect = effect(key, self.next);
@@ -64,7 +83,7 @@ impl Clients {
             began: self.time,
             ended: None,
         });
-        self.waiting.entry(node.no).or_default().push(Waiting {
+        self.waiting.entry(peer).or_default().push(Waiting {
             position,
             place: (slot, key),
             operation: operations.len() - 1,
@@ -73,23 +92,35 @@ impl Clients {
 
     /// The node has stopped: nobody knows what becomes of its requests.
     pub(super) fn lose(&mut self, no: NodeNo) {
-        self.waiting.remove(&no);
+        self.waiting.retain(|peer, _| peer.node != no);
     }
 
     /// Replies that may leave.
     pub(super) fn settle(&mut self, now: u64, nodes: &mut BTreeMap<NodeNo, Node>) {
-        for (no, node) in nodes.iter_mut().filter(|(_, node)| node.runs(now)) {
-            if node.replica.take_lost() {
-                self.waiting.remove(no);
-            }
-            let settled = node.replica.settled();
-            let waiting = std::mem::take(self.waiting.entry(*no).or_default());
-            for request in waiting {
-                if request.position <= settled {
-                    self.reply(&request);
-                } else {
-                    self.waiting.entry(*no).or_default().push(request);
+        for node in nodes.values_mut().filter(|node| node.runs(now)) {
+            for (worker, n) in node.workers.iter_mut().zip(0..) {
+                let peer = Peer {
+                    node: node.no,
+                    worker: n,
+                };
+                if worker.runs(now) {
+                    self.settle_worker(peer, worker);
                 }
+            }
+        }
+    }
+
+    fn settle_worker(&mut self, peer: Peer, worker: &mut Worker) {
+        if worker.replica.take_lost() {
+            self.waiting.remove(&peer);
+        }
+        let settled = worker.replica.settled();
+        let waiting = std::mem::take(self.waiting.entry(peer).or_default());
+        for request in waiting {
+            if request.position <= settled {
+                self.reply(&request);
+            } else {
+                self.waiting.entry(peer).or_default().push(request);
             }
         }
     }

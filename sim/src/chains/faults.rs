@@ -12,17 +12,24 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 11] = [
+    pub const ALL: [(Fault, &'static str); 15] = [
         (Fault::None, "none"),
         (Fault::Planted(Planted::NotOutwaited), "not-outwaited"),
         (Fault::Planted(Planted::GrantsForgotten), "grants-forgotten"),
         (Fault::Planted(Planted::GrantsUnknowing), "grants-unknowing"),
         (Fault::Planted(Planted::LearnedEarly), "learned-early"),
         (Fault::Planted(Planted::NotHandedOver), "not-handed-over"),
+        (Fault::Planted(Planted::TakenOverShown), "taken-over-shown"),
         (Fault::Planted(Planted::AckedEarly), "acked-early"),
         (Fault::Planted(Planted::OldChainTaken), "old-chain-taken"),
         (Fault::Planted(Planted::NoLease), "no-lease"),
+        (Fault::Planted(Planted::LeaseOfNode), "lease-of-node"),
         (Fault::Planted(Planted::NotRepeated), "not-repeated"),
+        (Fault::Planted(Planted::CopiedOver), "copied-over"),
+        (
+            Fault::Planted(Planted::PartsNotCounted),
+            "parts-not-counted",
+        ),
         (Fault::Drift, "drift"),
     ];
 

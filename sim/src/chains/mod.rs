@@ -1,11 +1,14 @@
 //! The third world: nodes of a cluster that replicate strict slots along
-//! chains, made of `rufous-chain` and the real planner of `rufous-mapping`.
+//! chains, made of `rufous-chain` and the real planner of `rufous-mapping`. Each
+//! has one to three workers, which hear of epochs one by one, stall one by one,
+//! and may be others after a start.
 //!
-//! Links delay, break and come back, one way or both; nodes stop, start again
-//! and pause, alone or all at once, with preference for those that learn; nodes
-//! join and drain; clocks start anywhere and run up to a twentieth too fast or
-//! too slow; the coordinator is away for some nodes, or for all. Clients append
-//! values of their own to lists and read them, at any node that answers.
+//! Links delay, break and come back, one way or both, also in the middle of a
+//! copy; nodes stop, start again and pause, alone or all at once, with preference
+//! for those that learn; nodes join and drain; clocks start anywhere and run up to
+//! a twentieth too fast or too slow; the coordinator is away for some nodes, or
+//! for all. Clients append values of their own to lists and read them, at any node
+//! that answers.
 //!
 //! - [`world`]: time, the coordinator, faults; [`node`] and [`network`]
 //! - [`clients`]: who asks, and what came back
@@ -25,7 +28,7 @@ use faults::Fault;
 use std::collections::BTreeMap;
 
 /// The slots that are looked at, of all.
-const SLOTS: [u16; 3] = [0, 7000, 12345];
+const SLOTS: [u16; 4] = [0, 3000, 7000, 12345];
 
 /// What came of a seed.
 #[derive(Debug, Default)]
@@ -45,12 +48,15 @@ pub struct Report {
 }
 
 /// States that many seeds have to reach.
-pub const PROBES: [&str; 9] = [
+pub const PROBES: [&str; 12] = [
     "all nodes have started again",
     "a learner has stopped",
+    "a copy was broken off",
     "a learner has joined its chain",
     "a head was replaced while it was there",
     "a node has drained",
+    "a node has started with other workers",
+    "a worker answered by an epoch that was over for the one beside it",
     "the coordinator was away",
     "a lease had to be outwaited",
     "writes went on without the coordinator",

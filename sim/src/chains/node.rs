@@ -1,14 +1,21 @@
-//! A node of the world: a replica, lists, and a clock of its own.
+//! A node of the world: workers with replicas and lists, and a clock of its own.
 
+use super::SLOTS;
 use rufous_base::rng::Rng;
+use rufous_base::slot::worker_of_slot;
 use rufous_chain::{Replica, Store};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
 pub(super) const LEASE_US: u64 = 1_000_000;
 
-/// Keys of a slot.
+const MOST_WORKERS: u64 = 3;
+
+/// Keys of a slot that clients look at.
 pub(super) const KEYS: u8 = 5;
+
+/// Keys with these, which are also deleted: all members have to have them alike.
+pub(super) const ALL_KEYS: u8 = 8;
 
 pub(super) type Lists = BTreeMap<u8, Vec<u32>>;
 
@@ -19,14 +26,24 @@ pub(super) fn effect(key: u8, value: u32) -> Vec<u8> {
     bytes
 }
 
+/// Of a key that goes.
+pub(super) fn deletion(key: u8) -> Vec<u8> {
+    vec![key]
+}
+
 #[derive(Debug, Default)]
 pub(super) struct ListStore {
     slots: BTreeMap<u16, Lists>,
-    /// Keys below this are copied, by slot.
-    copied: BTreeMap<u16, u8>,
+    /// Of slots that are copied: keys below this have been, and what to say of
+    /// them since.
+    copied: BTreeMap<u16, (u8, Vec<u8>)>,
 }
 
 impl ListStore {
+    pub(super) fn copies(&self, slot: u16) -> bool {
+        self.copied.contains_key(&slot)
+    }
+
     pub(super) fn lists(&self, slot: u16) -> Lists {
         self.slots.get(&slot).cloned().unwrap_or_default()
     }
@@ -42,53 +59,87 @@ impl ListStore {
 
 impl Store for ListStore {
     fn apply(&mut self, slot: u16, effect: &[u8]) {
-        let value = u32::from_le_bytes(effect[1..5].try_into().expect("four bytes"));
         let lists = self.slots.entry(slot).or_default();
-        lists.entry(effect[0]).or_default().push(value);
+        let Some(value) = effect[1..].first_chunk() else {
+            lists.remove(&effect[0]);
+            return;
+        };
+        let list = lists.entry(effect[0]).or_default();
+        list.push(u32::from_le_bytes(*value));
     }
 
-    fn clear(&mut self, slot: u16) {
-        self.slots.remove(&slot);
+    /// A key at a time.
+    fn clear(&mut self, slot: u16) -> bool {
+        let lists = self.slots.entry(slot).or_default();
+        lists.pop_first();
+        lists.is_empty()
     }
 
     fn begin_copy(&mut self, slot: u16) {
-        self.copied.insert(slot, 0);
+        self.copied.insert(slot, Default::default());
     }
 
-    fn copy(&mut self, slot: u16) -> Option<Vec<u8>> {
-        let key = self.copied.entry(slot).or_default();
-        if *key == KEYS {
-            return None;
+    fn end_copy(&mut self, slot: u16) {
+        self.copied.remove(&slot);
+    }
+
+    fn note(&mut self, slot: u16, effect: &[u8]) {
+        if let Some((before, since)) = self.copied.get_mut(&slot)
+            && effect[0] < *before
+        {
+            since.push(effect.len() as u8);
+            since.extend_from_slice(effect);
         }
-        let mut chunk = vec![*key];
+    }
+
+    /// A part: effects with their lengths.
+    fn copy(&mut self, slot: u16) -> Option<Vec<u8>> {
+        let (key, since) = self.copied.get_mut(&slot).expect("it was begun");
+        let mut chunk = std::mem::take(since);
+        if *key == ALL_KEYS {
+            let more = !chunk.is_empty();
+            if !more {
+                self.copied.remove(&slot);
+            }
+            return more.then_some(chunk);
+        }
         let list = self.slots.get(&slot).and_then(|lists| lists.get(key));
-        chunk.extend(
-            list.into_iter()
-                .flatten()
-                .flat_map(|value| value.to_le_bytes()),
-        );
+        for value in list.into_iter().flatten() {
+            chunk.push(5);
+            chunk.extend(effect(*key, *value));
+        }
         *key += 1;
         Some(chunk)
     }
 
-    fn is_copied(&mut self, slot: u16, effect: &[u8]) -> bool {
-        effect[0] < self.copied.get(&slot).copied().unwrap_or(0)
-    }
-
-    fn load(&mut self, slot: u16, chunk: &[u8]) {
-        let values = chunk[1..].chunks(4);
-        let values = values.map(|v| u32::from_le_bytes(v.try_into().expect("four bytes")));
-        let list: Vec<u32> = values.collect();
-        if !list.is_empty() {
-            self.slots.entry(slot).or_default().insert(chunk[0], list);
+    fn load(&mut self, slot: u16, mut chunk: &[u8]) {
+        while let Some((length, rest)) = chunk.split_first() {
+            let (effect, rest) = rest.split_at(usize::from(*length));
+            self.apply(slot, effect);
+            chunk = rest;
         }
+    }
+}
+
+/// What one thread of a node has.
+pub(super) struct Worker {
+    pub(super) replica: Replica,
+    pub(super) store: ListStore,
+    /// It does not get on, while those beside it do.
+    pub(super) paused_until: u64,
+    /// It is told of no epoch, while those beside it are.
+    pub(super) deaf_until: u64,
+}
+
+impl Worker {
+    pub(super) fn runs(&self, now: u64) -> bool {
+        now >= self.paused_until
     }
 }
 
 pub(super) struct Node {
     pub(super) no: NodeNo,
-    pub(super) replica: Replica,
-    pub(super) store: ListStore,
+    pub(super) workers: Vec<Worker>,
     pub(super) incarnation: u64,
     pub(super) is_up: bool,
     /// It can reach the coordinator.
@@ -110,10 +161,9 @@ impl Node {
             1 => 1000 + drift,
             _ => 1000 - drift + rng.below(2 * drift + 1),
         };
-        Self {
+        let mut node = Self {
             no,
-            replica: Replica::new(no, LEASE_US, None),
-            store: ListStore::default(),
+            workers: Vec::new(),
             incarnation: 1,
             is_up: true,
             coordinated: true,
@@ -121,7 +171,34 @@ impl Node {
             paused_until: 0,
             offset: rng.below(1_000_000_000),
             rate,
-        }
+        };
+        node.workers = node.new_workers(1 + rng.below(MOST_WORKERS), None);
+        node
+    }
+
+    fn new_workers(&self, count: u64, started: Option<u64>) -> Vec<Worker> {
+        let count = count as u16;
+        let replica = |n| Replica::new(self.no, n, count, self.incarnation, LEASE_US, started);
+        let worker = |n| Worker {
+            replica: replica(n),
+            store: ListStore::default(),
+            paused_until: 0,
+            deaf_until: 0,
+        };
+        (0..count).map(worker).collect()
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.workers.len() as u16
+    }
+
+    pub(super) fn worker(&self, slot: u16) -> &Worker {
+        &self.workers[worker_of_slot(slot, self.workers.len()).index()]
+    }
+
+    pub(super) fn worker_mut(&mut self, slot: u16) -> &mut Worker {
+        let at = worker_of_slot(slot, self.workers.len()).index();
+        &mut self.workers[at]
     }
 
     pub(super) fn clock(&self, now: u64) -> u64 {
@@ -140,18 +217,28 @@ impl Node {
         self.is_up = false;
     }
 
-    /// What was on disk is all that it had.
-    pub(super) fn start(&mut self, now: u64) {
+    /// What was on disk is all that it had. It may have other workers now.
+    pub(super) fn start(&mut self, now: u64, rng: &mut Rng) {
         self.is_up = true;
         self.incarnation += 1;
-        let mut replica = Replica::new(self.no, LEASE_US, Some(self.clock(now)));
-        for slot in super::SLOTS {
-            if let Some(seq) = self.replica.complete_seq(slot) {
-                replica.restore(slot, seq);
-            } else {
-                self.store.clear(slot);
+        let count = match rng.below(3) {
+            0 => 1 + rng.below(MOST_WORKERS),
+            _ => self.workers.len() as u64,
+        };
+        let started = Some(self.clock(now));
+        let workers = self.new_workers(count, started);
+        let mut before = std::mem::replace(&mut self.workers, workers);
+        for slot in SLOTS {
+            let was = worker_of_slot(slot, before.len()).index();
+            let lists = before[was].store.slots.remove(&slot);
+            let is = worker_of_slot(slot, self.workers.len()).index();
+            let worker = &mut self.workers[is];
+            if let Some(seq) = before[was].replica.complete_seq(slot) {
+                worker.replica.restore(slot, seq);
+            } else if lists.as_ref().is_some_and(|lists| !lists.is_empty()) {
+                worker.replica.found_incomplete(slot);
             }
+            worker.store.slots.extend(lists.map(|lists| (slot, lists)));
         }
-        self.replica = replica;
     }
 }

@@ -6,11 +6,12 @@ mod trouble;
 use super::clients::{Clients, mixed};
 use super::faults::Fault;
 use super::network::Network;
-use super::node::Node;
+use super::node::{Node, Worker};
 use super::oracle;
 use super::{PROBES, Report, SLOTS};
 use coordinator::Coordinator;
 use rufous_base::rng::Rng;
+use rufous_chain::Peer;
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
@@ -42,9 +43,13 @@ impl World {
             node.announced = n <= copies as u16;
             nodes.insert(NodeNo(n), node);
         }
+        let mut network = Network::new(rng.next_u64());
+        for node in nodes.values() {
+            network.has_workers(node.no, node.count());
+        }
         let mut world = Self {
             now: 0,
-            network: Network::new(rng.next_u64()),
+            network,
             coordinator: Coordinator::new(copies, &nodes),
             nodes,
             clients: Clients::default(),
@@ -54,7 +59,10 @@ impl World {
             verbose,
             lines: Vec::new(),
         };
-        world.note(|_| format!("{copies} copies, {count} nodes"));
+        world.note(|world| {
+            let workers: Vec<u16> = world.nodes.values().map(Node::count).collect();
+            format!("{copies} copies, {count} nodes with {workers:?} workers")
+        });
         world.plan();
         world
     }
@@ -93,12 +101,28 @@ impl World {
         let Some(node) = self.nodes.get_mut(&no).filter(|node| node.runs(self.now)) else {
             return;
         };
-        let local = node.clock(self.now);
-        node.replica.tick(local, &mut node.store);
-        let waits = node.replica.outwaits();
-        self.clients.act(node, local, &mut self.rng);
-        for (to, envelope) in node.replica.take_messages() {
-            self.network.send(no, to, envelope, self.now);
+        let (local, count) = (node.clock(self.now), node.count());
+        let mut waits = false;
+        for (worker, n) in node.workers.iter_mut().zip(0..) {
+            if !worker.runs(self.now) {
+                continue;
+            }
+            let me = Peer {
+                node: no,
+                worker: n,
+            };
+            worker.replica.tick(local);
+            if self.rng.below(8) == 0 {
+                // Slowly: much can happen to a copy.
+                let network = &self.network;
+                let has_room = |to| network.is_up(no, to);
+                worker.replica.work(&mut worker.store, 2, has_room);
+            }
+            waits |= worker.replica.outwaits();
+            self.clients.act((me, count), worker, local, &mut self.rng);
+            for (to, envelope) in worker.replica.take_messages() {
+                self.network.send(me, to, envelope, self.now);
+            }
         }
         if waits {
             self.reach("a lease had to be outwaited");
@@ -107,10 +131,11 @@ impl World {
 
     fn deliver(&mut self) {
         for (from, to, what) in self.network.due(self.now) {
-            let Some(node) = self.nodes.get_mut(&to) else {
+            let Some(node) = self.nodes.get_mut(&to.node) else {
                 continue;
             };
-            if !node.runs(self.now) {
+            let at = usize::from(to.worker);
+            if !node.runs(self.now) || !node.workers[at].runs(self.now) {
                 // It waits in the link until the node runs again, or is gone.
                 if node.is_up {
                     self.network.put_back(from, to, what, self.now);
@@ -118,27 +143,45 @@ impl World {
                 continue;
             }
             let local = node.clock(self.now);
+            let Worker { replica, store, .. } = &mut node.workers[at];
             match what {
-                Some(envelope) => node.replica.receive(from, envelope, &mut node.store, local),
-                None => node.replica.peer_up(from),
+                Some((worker, envelope)) => {
+                    let from = Peer { node: from, worker };
+                    replica.receive(from, envelope, store, local);
+                }
+                None => replica.peer_up(from),
             }
         }
     }
 
     /// At no time two nodes would answer for a slot, even one that pauses and
     /// whose clock goes on.
-    fn only_one_answers(&self) -> Result<(), String> {
+    fn only_one_answers(&mut self) -> Result<(), String> {
+        let mut overtaken = false;
         for slot in SLOTS {
             let answers = |node: &&Node| {
-                node.is_up && node.replica.serves(slot, node.clock(self.now)).is_ok()
+                let local = node.clock(self.now);
+                node.is_up && node.worker(slot).replica.serves(slot, local).is_ok()
             };
             let nodes: Vec<NodeNo> = self.nodes.values().filter(answers).map(|n| n.no).collect();
+            let node = nodes.first().and_then(|no| self.nodes.get(no));
+            overtaken |= node.is_some_and(|node| {
+                let since = |worker: &Worker| {
+                    let mapping = worker.replica.mapping();
+                    mapping.map_or(0, |mapping| mapping.chains.of(slot).since)
+                };
+                let acts = since(node.worker(slot));
+                node.workers.iter().any(|worker| since(worker) > acts)
+            });
             if nodes.len() > 1 {
                 return Err(format!(
                     "{nodes:?} all answer for slot {slot} at {}",
                     self.now
                 ));
             }
+        }
+        if overtaken {
+            self.reach("a worker answered by an epoch that was over for the one beside it");
         }
         Ok(())
     }
@@ -150,20 +193,23 @@ impl World {
             let (chain, wanted) = (mapping.chains.of(slot), mapping.ring.owners(slot));
             if *chain.members != *wanted || wanted.is_empty() {
                 let nodes = chain.named().filter_map(|no| self.nodes.get(&no));
-                let states: Vec<String> = nodes.map(|n| format!("{:?}", n.replica)).collect();
+                let states: Vec<String> = nodes
+                    .map(|n| format!("{:?}", n.worker(slot).replica))
+                    .collect();
                 return Err(format!(
                     "slot {slot} is not at rest: {chain:?}, wanted {wanted:?}\n{}",
                     states.join("\n")
                 ));
             }
-            let lists = self.nodes[&wanted[0]].store.lists(slot);
+            let lists = self.nodes[&wanted[0]].worker(slot).store.lists(slot);
             for no in wanted {
                 let node = &self.nodes[no];
-                if node.store.lists(slot) != lists {
+                let Worker { replica, store, .. } = node.worker(slot);
+                if store.lists(slot) != lists {
                     return Err(format!("{no} and {} differ in slot {slot}", wanted[0]));
                 }
-                if !node.replica.may_read(slot, node.clock(self.now)) {
-                    return Err(format!("{no} waits in slot {slot}: {:?}", node.replica));
+                if !replica.may_read(slot, node.clock(self.now)) {
+                    return Err(format!("{no} waits in slot {slot}: {replica:?}"));
                 }
             }
         }
@@ -185,7 +231,9 @@ impl World {
         let all = self.clients.operations.iter().map(|(place, operations)| {
             let head = self.coordinator.mapping.chains.of(place.0).head();
             let node = head.and_then(|no| self.nodes.get(&no));
-            let list = node.map_or(Vec::new(), |node| node.store.list(place.0, place.1));
+            let list = node.map_or(Vec::new(), |node| {
+                node.worker(place.0).store.list(place.0, place.1)
+            });
             (*place, (operations.clone(), list))
         });
         all.collect()

@@ -2,6 +2,7 @@
 //! is kept.
 
 use super::Thing;
+use super::timed::Time;
 use crate::history::{Epoch, Outcome, Record};
 use crate::model::{Op, Step};
 
@@ -47,6 +48,24 @@ pub(super) enum Deed {
         thing: Option<Thing>,
         covered: Vec<Thing>,
     },
+    /// A collection is to go at a time.
+    Time {
+        key: usize,
+        time: Time,
+        /// As its reply says.
+        was_there: bool,
+    },
+    /// A HyperLogLog gets all that another has: `things`, and perhaps more.
+    Join {
+        key: usize,
+        from: usize,
+        things: Vec<Thing>,
+    },
+    /// It is deleted, if it was there.
+    Empty {
+        key: usize,
+        was_there: bool,
+    },
     /// By so many quarters.
     Count {
         key: usize,
@@ -71,9 +90,21 @@ impl Deed {
             | Deed::Rewrite { key }
             | Deed::Add { key, .. }
             | Deed::Remove { key, .. }
+            | Deed::Time { key, .. }
+            | Deed::Join { key, .. }
+            | Deed::Empty { key, .. }
             | Deed::Count { key, .. }
             | Deed::Clear { key } => Some(key),
             Deed::Flush { .. } => None,
+        }
+    }
+
+    /// What is written once, here.
+    pub(super) fn makes(&self) -> Option<Thing> {
+        match *self {
+            Deed::Write { value, .. } | Deed::Replace { value, .. } => value,
+            Deed::Add { thing, .. } => Some(thing),
+            _ => None,
         }
     }
 }

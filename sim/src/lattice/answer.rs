@@ -1,5 +1,6 @@
 //! What replies to clients of lattice keyspaces say.
 
+use super::act::Deed;
 use super::{Ask, Asked, Kind, Lattice, Thing, View};
 use crate::client::refusal;
 use rufous_resp::Reply;
@@ -35,9 +36,17 @@ impl Lattice {
         let Some(last) = asked.got.last() else {
             return Ok(());
         };
+        self.now_us = now_us;
+        if self.is_given_up(client, &asked) {
+            return Ok(());
+        }
         if let Some(_why) = asked.got.iter().find_map(refusal) {
-            if let Ask::Act(act) = asked.ask {
-                self.acts[act].refused = matches!(last, Reply::Error(_));
+            match asked.ask {
+                Ask::Act(act) => self.acts[act].refused = matches!(last, Reply::Error(_)),
+                Ask::Commit(act) => self.refuse_commit(act, last),
+                Ask::Begin => self.clients[client].open = None,
+                Ask::Inside => self.written_inside(client, last),
+                _ => {}
             }
             self.clients[client].ready &= !matches!(asked.ask, Ask::Ready | Ask::Look(_));
             return Ok(());
@@ -51,7 +60,16 @@ impl Lattice {
                 };
                 self.clients[client].ready = asked.got.iter().all(there);
             }
-            Ask::Table => {}
+            Ask::Table | Ask::Rollback => {}
+            Ask::Begin => self.begun(client, last)?,
+            Ask::Inside => self.written_inside(client, last),
+            Ask::Commit(act) => {
+                self.refuse_commit(act, last);
+                if !self.acts[act].refused {
+                    self.committed(act, last)?;
+                    self.acknowledge(client, act, last, 2, now_us)?;
+                }
+            }
             Ask::Impossible => {
                 let says =
                     |text: &[u8]| String::from_utf8_lossy(text).contains("coordination-free");
@@ -87,6 +105,7 @@ impl Lattice {
         let mut view = View::default();
         match reply {
             Reply::Null => {}
+            Reply::Integer(count) if self.kind(key) == Kind::Sketch => view.sum = *count,
             Reply::Bulk(text) if self.keys[key].kind.counts() => view.sum = quarters(text)?,
             Reply::Bulk(text) => {
                 view.things.insert(thing(text)?);
@@ -141,5 +160,52 @@ impl Lattice {
         }
         self.acts[number].deeds = deeds;
         Ok(())
+    }
+
+    /// Whether a transaction was given up: it can only be ended, and what was
+    /// asked for is not done.
+    fn is_given_up(&mut self, client: usize, asked: &Asked) -> bool {
+        const SAYS: &str = "it is given up";
+        let says = |text: &[u8]| String::from_utf8_lossy(text).contains(SAYS);
+        if !matches!(asked.got.last(), Some(Reply::Error(text)) if says(text)) {
+            return false;
+        }
+        if let Ask::Act(act) = asked.ask {
+            self.acts[act].refused = true;
+        }
+        if let Some(open) = &mut self.clients[client].open {
+            open.is_over = true;
+        }
+        true
+    }
+
+    fn begun(&mut self, client: usize, reply: &Reply) -> Result<(), String> {
+        if !matches!(reply, Reply::Simple(_)) {
+            return Err(format!("client {client} could not begin: {reply:?}"));
+        }
+        if let Some(open) = &mut self.clients[client].open {
+            open.has_begun = true;
+        }
+        Ok(())
+    }
+
+    /// Of a transaction that could not be committed nothing is done.
+    fn refuse_commit(&mut self, number: usize, reply: &Reply) {
+        if matches!(reply, Reply::Error(_)) {
+            let things = self.acts[number].deeds.iter().flat_map(Deed::makes);
+            self.uncommitted.extend(things);
+            self.acts[number].refused = true;
+        }
+    }
+
+    /// Each command that wrote is done once more.
+    fn committed(&self, number: usize, reply: &Reply) -> Result<(), String> {
+        let wrote = self.acts[number].deeds.len();
+        match reply {
+            Reply::Array(all) if all.len() == wrote => Ok(()),
+            reply => Err(format!(
+                "a transaction wrote by {wrote} commands, and commits {reply:?}"
+            )),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What clients of lattice keyspaces ask for.
 
 use super::act::{Act, Deed};
-use super::{AUDITORS, Ask, Kind, Lattice, Thing};
+use super::{AUDITORS, Ask, Key, Kind, Lattice, Thing};
 use rufous_resp::encode;
 
 type Words = Vec<Vec<u8>>;
@@ -26,12 +26,20 @@ impl Lattice {
     pub fn compose(&mut self, client: usize, now_us: u64, bytes: &mut Vec<u8>) {
         if !self.clients[client].ready {
             let db = self.clients[client].random.weighted(&[(3, 4), (1, 5)]);
+            let has_keys = self.keys.iter().any(|key| key.db == db);
+            let db = if has_keys { db } else { 9 - db };
             return self.begin(client, db, bytes);
+        }
+        if self.clients[client].open.is_some() {
+            return self.go_on(client, now_us, bytes);
         }
         let count = self.clients[client].random.between(1, self.pipeline);
         for _ in 0..count {
             self.clients[client].left = self.clients[client].left.saturating_sub(1);
             self.one_more(client, now_us, bytes);
+            if self.clients[client].open.is_some() {
+                break;
+            }
         }
     }
 
@@ -62,12 +70,13 @@ impl Lattice {
         self.clients[client].ask(Ask::Look(vec![key]), 2);
     }
 
-    fn reading(&self, key: usize) -> Words {
+    pub(super) fn reading(&self, key: usize) -> Words {
         let name = &self.keys[key].name[..];
         match self.keys[key].kind {
-            Kind::Set | Kind::Grown => words(&[b"SMEMBERS", name]),
-            Kind::Hash => words(&[b"HKEYS", name]),
-            Kind::Sorted => words(&[b"ZRANGE", name, b"0", b"-1"]),
+            Kind::Set | Kind::Grown | Kind::TimedSet => words(&[b"SMEMBERS", name]),
+            Kind::Hash | Kind::TimedHash => words(&[b"HKEYS", name]),
+            Kind::Sketch => words(&[b"PFCOUNT", name]),
+            Kind::Sorted | Kind::TimedSorted => words(&[b"ZRANGE", name, b"0", b"-1"]),
             Kind::HashCount | Kind::ClearedHash => words(&[b"HGET", name, b"n"]),
             Kind::ScoreCount | Kind::ClearedScore => words(&[b"ZSCORE", name, b"n"]),
             Kind::Note => words(&[b"CAUSAL.GET", name]),
@@ -79,7 +88,7 @@ impl Lattice {
         let db = self.clients[client].db;
         let here = |n: &usize| self.keys[*n].db == db;
         let keys: Vec<_> = (0..self.keys.len()).filter(here).collect();
-        let own = |n: &usize| self.keys[*n].kind.is_cleared() && self.counts_alone(client, *n);
+        let own = |n: &usize| self.keys[*n].alone && self.counts_alone(client, *n);
         let own: Vec<_> = keys.iter().copied().filter(own).collect();
         let random = &mut self.clients[client].random;
         let key = match !own.is_empty() && random.chance(0.3) {
@@ -93,6 +102,7 @@ impl Lattice {
             }
             1..4 => self.change_table(client, bytes),
             4..7 => self.ask_the_impossible(client, key, bytes),
+            7..14 if self.begins => self.begin_open(client, &keys, bytes),
             7..22 => self.transaction(client, db, &keys, now_us, bytes),
             22..30 => {
                 let other = |key: &&usize| self.keys[**key].kind != Kind::Note;
@@ -106,7 +116,13 @@ impl Lattice {
                 let wanted = several.len() + 2;
                 self.clients[client].ask(Ask::Look(several), wanted);
             }
-            n if n < 55 || self.keys[key].kind.is_cleared() && !self.may_count(client, key) => {
+            55.. if self.kind(key) == Kind::Pair => {
+                let of = |pair: &[usize; 2]| pair.contains(&key);
+                let pair = self.pairs(db).into_iter().find(of);
+                let pair = pair.unwrap_or([key, key]);
+                self.write_group(client, &pair, now_us, bytes);
+            }
+            n if n < 55 || !self.may_write(client, key) => {
                 encode::request(bytes, &self.reading(key));
                 self.clients[client].ask(Ask::Look(vec![key]), 1);
             }
@@ -116,14 +132,19 @@ impl Lattice {
             }
             _ => {
                 let most = self.clients[client].random.weighted(&[(5, 1), (1, 3)]);
-                let (words, deeds) = self.write(client, key, most);
+                let (words, deeds) = match self.kind(key).is_timed() {
+                    true if self.clients[client].random.chance(0.4) => {
+                        self.time(client, key, now_us)
+                    }
+                    _ => self.write(client, key, most),
+                };
                 encode::request(bytes, &words);
                 self.act(client, deeds, 1, now_us);
             }
         }
     }
 
-    fn act(&mut self, client: usize, deeds: Vec<Deed>, wanted: usize, now_us: u64) {
+    pub(super) fn act(&mut self, client: usize, deeds: Vec<Deed>, wanted: usize, now_us: u64) {
         let number = self.acts.len();
         for deed in &deeds {
             match deed {
@@ -215,13 +236,13 @@ impl Lattice {
         self.clients[client].ask(Ask::Impossible, 1);
     }
 
-    fn new_thing(&mut self) -> Thing {
+    pub(super) fn new_thing(&mut self) -> Thing {
         self.next += 1;
         self.next
     }
 
     /// One write, and what it does; it adds so many things.
-    fn write(&mut self, client: usize, key: usize, count: u64) -> (Words, Vec<Deed>) {
+    pub(super) fn write(&mut self, client: usize, key: usize, count: u64) -> (Words, Vec<Deed>) {
         let kind = self.keys[key].kind;
         let name = self.keys[key].name.clone();
         if kind.is_register() {
@@ -232,6 +253,9 @@ impl Lattice {
         }
         if kind == Kind::Note {
             return self.write_note(client, key, &name);
+        }
+        if kind == Kind::Sketch {
+            return self.write_sketch(client, key, count);
         }
         let chance = match kind {
             Kind::Grown => 0,
@@ -286,8 +310,13 @@ impl Lattice {
         (request, deeds)
     }
 
-    fn counts_alone(&self, client: usize, key: usize) -> bool {
+    pub(super) fn counts_alone(&self, client: usize, key: usize) -> bool {
         key % (self.clients.len() - AUDITORS) == client
+    }
+
+    /// Whether a client may write to a key, other than in a transaction.
+    fn may_write(&mut self, client: usize, key: usize) -> bool {
+        !self.keys[key].alone || self.may_count(client, key)
     }
 
     /// A counter that is cleared is written by one client, and in a life of the
@@ -340,16 +369,18 @@ impl Lattice {
     fn add(&mut self, client: usize, key: usize, name: &[u8], count: u64) -> (Words, Vec<Deed>) {
         let needs = self.needs(client, key);
         let command: &[u8] = match self.keys[key].kind {
-            Kind::Hash => b"HSET",
-            Kind::Sorted => b"ZADD",
+            Kind::Hash | Kind::TimedHash => b"HSET",
+            Kind::Sorted | Kind::TimedSorted => b"ZADD",
             _ => b"SADD",
         };
         let (mut request, mut deeds) = (words(&[command, name]), Vec::new());
         for _ in 0..count {
             let thing = self.new_thing();
             match self.keys[key].kind {
-                Kind::Hash => request.extend([text(thing), b"v".to_vec()]),
-                Kind::Sorted => request.extend([thing.to_string().into_bytes(), text(thing)]),
+                Kind::Hash | Kind::TimedHash => request.extend([text(thing), b"v".to_vec()]),
+                Kind::Sorted | Kind::TimedSorted => {
+                    request.extend([thing.to_string().into_bytes(), text(thing)])
+                }
                 _ => request.push(text(thing)),
             }
             deeds.push(Deed::Add {
@@ -370,8 +401,8 @@ impl Lattice {
             false => *me.random.pick(&known),
         };
         let command: &[u8] = match self.keys[key].kind {
-            Kind::Hash => b"HDEL",
-            Kind::Sorted => b"ZREM",
+            Kind::Hash | Kind::TimedHash => b"HDEL",
+            Kind::Sorted | Kind::TimedSorted => b"ZREM",
             _ => b"SREM",
         };
         let removal = Deed::Remove {
@@ -404,8 +435,8 @@ impl Lattice {
             }
             _ => {
                 let any = |key: &&usize| {
-                    let kind = self.keys[**key].kind;
-                    !matches!(kind, Kind::Group | Kind::Note) && !kind.is_cleared()
+                    let Key { kind, alone, .. } = self.keys[**key];
+                    !matches!(kind, Kind::Group | Kind::Note | Kind::Pair) && !alone
                 };
                 let any: Vec<_> = keys.iter().filter(any).copied().collect();
                 let some: Vec<_> = (0..3).map(|_| *random.pick(&any)).collect();

@@ -43,30 +43,45 @@ impl Lattice {
     pub fn judge(&self, world: &Judged<'_>) -> Result<(), String> {
         for key in 0..self.keys.len() {
             let name = || String::from_utf8_lossy(&self.keys[key].name);
-            let Some(view) = self.same(key)? else {
+            let Some(view) = self.same(key, world)? else {
                 continue;
             };
             let sure: BTreeSet<_> = self.sure(key, world).collect();
             let judged = match self.keys[key].kind {
+                Kind::Pair => Ok(()),
+                Kind::Sketch => self.judge_sketch(key, &view, |act| sure.contains(&act)),
+                kind if kind.is_timed() => {
+                    let judged = self.judge_things(key, &view, &sure, world);
+                    judged.and_then(|()| self.judge_time(key, &view, &sure, world))
+                }
                 kind if kind.is_register() => self.judge_register(key, &view, &sure, world),
                 kind if kind.is_cleared() => self.judge_cleared(key, view.sum, world),
                 kind if kind.counts() => self.judge_sum(key, view.sum, &sure),
-                _ => self.judge_things(key, &view, &sure),
+                _ => self.judge_things(key, &view, &sure, world),
             };
             judged.map_err(|why| format!("{}: {why}", name()))?;
         }
         for group in &self.groups {
             self.judge_group(group, world)?;
         }
+        let is_sure = |act: usize| self.acts[act].is_sure(world.epochs);
+        self.judge_pairs(|act| !self.acts[act].refused && is_sure(act))?;
         self.judge_together(world)
     }
 
     /// What all workers show of a key.
-    fn same(&self, key: usize) -> Result<Option<View>, String> {
+    fn same(&self, key: usize, world: &Judged<'_>) -> Result<Option<View>, String> {
         let mut shown = self.seen.iter().filter(|((_, at), _)| *at == key);
         let Some(((first, _), view)) = shown.next() else {
             return Ok(None);
         };
+        if self.kind(key).is_timed() && self.comes_between(key, world.from_us, world.now_us) {
+            let mut least = view.clone();
+            for (_, seen) in shown {
+                least.things.retain(|thing| seen.things.contains(thing));
+            }
+            return Ok(Some(least));
+        }
         let mut least = view;
         for ((other, _), seen) in shown {
             // Its time may have come between two looks.
@@ -181,7 +196,28 @@ impl Lattice {
         }
     }
 
-    fn judge_things(&self, key: usize, view: &View, sure: &BTreeSet<usize>) -> Result<(), String> {
+    /// What a deadline took is there nowhere.
+    fn judge_time(
+        &self,
+        key: usize,
+        view: &View,
+        sure: &BTreeSet<usize>,
+        world: &Judged<'_>,
+    ) -> Result<(), String> {
+        let gone = self.gone_in_time(key, world.from_us, |act| sure.contains(&act));
+        match view.things.intersection(&gone).next() {
+            Some(thing) => Err(format!("{thing} is there, whose time has come")),
+            None => Ok(()),
+        }
+    }
+
+    fn judge_things(
+        &self,
+        key: usize,
+        view: &View,
+        sure: &BTreeSet<usize>,
+        world: &Judged<'_>,
+    ) -> Result<(), String> {
         let mut gone = BTreeSet::new();
         for (number, _, deed) in self.deeds(key) {
             let covered = match deed {
@@ -211,7 +247,9 @@ impl Lattice {
             if there && self.flushed(key, act, sure) == Some(true) {
                 return Err(format!("{thing} is there again, which was flushed"));
             }
-            if !there && sure.contains(&number) && !self.may_be_removed(key, *thing) {
+            let stays = || !self.may_be_removed(key, *thing);
+            let lasts = || !self.has_gone(key, act, world.now_us, |act| sure.contains(&act));
+            if !there && sure.contains(&number) && stays() && lasts() {
                 return Err(format!("{thing} is lost, which nobody removed"));
             }
         }
@@ -322,11 +360,12 @@ impl Lattice {
         if self.is_in_doubt(self.keys[*first].db, world) {
             return Ok(());
         }
-        let (expected, mut views) = (self.same(*first)?, group.iter().map(|key| self.same(*key)));
+        let same = |key: &usize| self.same(*key, world);
+        let (expected, mut views) = (same(first)?, group.iter().map(same));
         match views.all(|view| view.as_ref() == Ok(&expected)) {
             true => Ok(()),
             false => {
-                let views: Vec<_> = group.iter().map(|key| self.same(*key)).collect();
+                let views: Vec<_> = group.iter().map(same).collect();
                 Err(format!("what is written together differs: {views:?}"))
             }
         }

@@ -10,6 +10,9 @@
 //! - [`space`]: the keyspaces and keys of a run
 //! - [`act`]: what was done, and how sure that is
 //! - [`note`]: strings with causal order
+//! - [`timed`]: deadlines of collections
+//! - [`sketch`]: what HyperLogLogs of few elements count
+//! - [`open`]: transactions that are answered command by command
 //! - [`ask`], [`answer`]: what clients ask for, and what replies say
 
 mod act;
@@ -18,16 +21,21 @@ mod ask;
 mod cleared;
 mod judge;
 mod note;
+mod open;
 mod session;
+mod sketch;
 mod space;
+mod timed;
 
 pub use judge::Judged;
 pub use space::{Key, Kind, Space};
 
 use crate::client::State;
+use crate::clock::Clock;
 use crate::plan::Plan;
 use crate::random::Random;
 use act::Act;
+use open::Open;
 use rufous_resp::{Reply, ReplyParser};
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -48,6 +56,12 @@ pub enum Ask {
     Impossible,
     /// A change of the keyspaces, which may be refused.
     Table,
+    /// A transaction begins, writes, is committed as the act of this number, or
+    /// ends otherwise.
+    Begin,
+    Inside,
+    Commit(usize),
+    Rollback,
 }
 
 #[derive(Debug)]
@@ -70,6 +84,8 @@ pub struct LatticeClient {
     worker: usize,
     pub random: Random,
     session: Session,
+    /// The transaction that it has begun.
+    open: Option<Open>,
     parser: ReplyParser,
     received: Vec<u8>,
 }
@@ -85,6 +101,7 @@ impl LatticeClient {
             worker: 0,
             random: Random::new(seed, &format!("lattice client {number}")),
             session: Session::default(),
+            open: None,
             parser: ReplyParser::default(),
             received: Vec::new(),
         }
@@ -95,8 +112,14 @@ impl LatticeClient {
         self.state = State::Connected(link);
         self.ready = false;
         self.session = Session::new(life);
+        self.open = None;
         self.parser = ReplyParser::default();
         self.received.clear();
+    }
+
+    /// It does no more than it has begun.
+    pub fn is_done(&self) -> bool {
+        self.left == 0 && self.open.is_none()
     }
 
     fn ask(&mut self, ask: Ask, wanted: usize) {
@@ -168,24 +191,44 @@ pub struct Lattice {
     pub audit: BTreeSet<(usize, usize)>,
     seen: BTreeMap<(usize, usize), View>,
     pipeline: u64,
+    /// Whether clients begin transactions.
+    begins: bool,
+    /// What transactions write that are not committed, or never will be.
+    uncommitted: BTreeSet<Thing>,
+    /// Registers of HyperLogLogs that some element has.
+    registers: BTreeSet<usize>,
+    /// The wall clock, and whether it never jumps.
+    pub clock: Clock,
+    is_steady: bool,
+    /// When the reply came that is looked at.
+    now_us: u64,
 }
 
 impl Lattice {
     pub fn new(plan: &Plan) -> Self {
-        // Replicas take what others send, whatever the limit.
-        if !plan.lattice || plan.maxmemory.is_some() {
+        if !plan.lattice {
             return Self::default();
         }
         let mut r = Random::new(plan.seed, "lattice");
         let count = r.between(2, 5) as usize;
         let client = |n| LatticeClient::new(plan.seed, n, plan.lattice_commands / count as u64);
         let mut spaces = space::spaces(&mut r);
-        let (mut keys, groups) = space::keys(&mut r, &spaces);
+        if plan.evicts() {
+            // Of lattice keys nothing is evicted: so they are that all the time.
+            spaces.iter_mut().for_each(|space| space.is_fixed = true);
+        }
+        let (mut keys, groups) = space::keys(&mut r, &spaces, !plan.evicts());
         if let Some(space) = space::causal(&mut Random::new(plan.seed, "causal lattice")) {
             keys.extend(space::notes(spaces.len(), &space));
             spaces.push(space);
         }
+        let mut more = Random::new(plan.seed, "more lattice keys");
+        if more.chance(0.5) {
+            keys.extend(space::more(&mut more, &spaces));
+        }
         Self {
+            begins: more.chance(0.5),
+            is_steady: plan.jumps.is_empty(),
             clients: (0..count + AUDITORS).map(client).collect(),
             declared: r.chance(0.3),
             of_key: vec![Vec::new(); keys.len()],
@@ -203,7 +246,18 @@ impl Lattice {
     }
 
     pub fn rest(&self) -> bool {
-        self.clients.iter().all(|client| client.asked.is_empty())
+        let rests = |client: &LatticeClient| client.asked.is_empty() && client.open.is_none();
+        self.clients.iter().all(rests)
+    }
+
+    fn kind(&self, key: usize) -> Kind {
+        self.keys[key].kind
+    }
+
+    /// Whether collections may remember a time that is far away by a clock that
+    /// was put back.
+    pub fn remembers_long(&self) -> bool {
+        !self.is_steady && self.keys.iter().any(|key| key.kind.is_timed())
     }
 
     /// How many commands came to an end.

@@ -21,8 +21,17 @@ pub(super) struct Session {
     now: BTreeMap<usize, Thing>,
     past: BTreeMap<usize, BTreeSet<Thing>>,
     pub(super) notes: BTreeMap<usize, Noted>,
+    /// The last count of a HyperLogLog.
+    pub(super) counted: BTreeMap<usize, i64>,
     /// Of the node.
     pub(super) life: usize,
+}
+
+/// What a client is shown at a key.
+pub(super) struct Noticed<'a> {
+    pub(super) client: usize,
+    pub(super) key: usize,
+    pub(super) view: &'a View,
 }
 
 impl Session {
@@ -73,8 +82,22 @@ impl Lattice {
 
     /// A deed of this client was acknowledged.
     pub(super) fn learn(&mut self, client: usize, deed: &mut Deed, was_there: bool) {
+        if let Deed::Join { key, from, things } = deed {
+            *things = self.joined(client, *from);
+            let known = &mut self.clients[client].session.known;
+            return known.entry(*key).or_default().extend(things.iter());
+        }
+        let may_have_gone: BTreeSet<_> = match deed {
+            Deed::Remove {
+                key, thing: None, ..
+            } => self.known_and_gone(client, *key),
+            _ => BTreeSet::new(),
+        };
         let session = &mut self.clients[client].session;
         match deed {
+            Deed::Time { was_there: set, .. } | Deed::Empty { was_there: set, .. } => {
+                *set = was_there;
+            }
             Deed::Write {
                 key, value, over, ..
             } => {
@@ -97,12 +120,16 @@ impl Lattice {
                 *covered = match thing {
                     Some(thing) if was_there => vec![*thing],
                     Some(_) => Vec::new(),
-                    None => session.known(*key).collect(),
+                    None => {
+                        let all = session.known(*key);
+                        all.filter(|thing| !may_have_gone.contains(thing)).collect()
+                    }
                 };
                 session.gone.extend(covered.iter());
             }
             Deed::Replace { .. } => session.learn_note(deed),
             Deed::Nothing { .. }
+            | Deed::Join { .. }
             | Deed::Rewrite { .. }
             | Deed::Count { .. }
             | Deed::Clear { .. }
@@ -113,21 +140,24 @@ impl Lattice {
     /// A client was shown what is at a key.
     pub(super) fn look(&mut self, client: usize, key: usize, view: &View) -> Result<(), String> {
         let kind = self.keys[key].kind;
+        if self.look_inside(client, key, view)? {
+            return Ok(());
+        }
         for thing in &view.things {
             self.is_made(key, *thing)?;
         }
         if kind.is_register() {
             return self.look_at_register(client, key, view);
         }
-        let session = &self.clients[client].session;
-        let name = String::from_utf8_lossy(&self.keys[key].name);
-        if let Some(thing) = view.things.intersection(&session.gone).next() {
-            return Err(format!("{name} shows {thing} again"));
+        if kind == Kind::Sketch {
+            return self.look_at_sketch(client, key, view);
         }
-        let lost =
-            |thing: &Thing| !view.things.contains(thing) && !self.may_be_removed(key, *thing);
-        if let Some(thing) = session.known(key).find(lost) {
-            return Err(format!("{name} does not show {thing}, which it has to"));
+        self.is_lasting(Noticed { client, key, view }, |_| false)?;
+        if kind.is_timed() && self.writes_here(client, key) {
+            // Nobody can extend their time any more.
+            let mut gone = self.known_and_gone(client, key);
+            gone.retain(|thing| !view.things.contains(thing));
+            self.clients[client].session.gone.extend(gone);
         }
         if kind == Kind::Note {
             let session = &mut self.clients[client].session;
@@ -137,6 +167,49 @@ impl Lattice {
             self.know(client, key, *thing);
         }
         Ok(())
+    }
+
+    /// What a client has seen is there, and what it has removed is not.
+    pub(super) fn is_lasting(
+        &self,
+        at: Noticed<'_>,
+        is_removed: impl Fn(&Thing) -> bool,
+    ) -> Result<(), String> {
+        let Noticed { client, key, view } = at;
+        let session = &self.clients[client].session;
+        let name = String::from_utf8_lossy(&self.keys[key].name);
+        if let Some(thing) = view.things.intersection(&session.gone).next() {
+            return Err(format!("{name} shows {thing} again"));
+        }
+        let gone = self.known_and_gone(client, key);
+        let may_go = |thing: &Thing| {
+            is_removed(thing) || gone.contains(thing) || self.may_be_removed(key, *thing)
+        };
+        let lost = |thing: &Thing| !view.things.contains(thing) && !may_go(thing);
+        match session.known(key).find(lost) {
+            Some(thing) => Err(format!("{name} does not show {thing}, which it has to")),
+            None => Ok(()),
+        }
+    }
+
+    /// What a client has seen there and a deadline may have taken.
+    fn known_and_gone(&self, client: usize, key: usize) -> BTreeSet<Thing> {
+        if !self.kind(key).is_timed() {
+            return BTreeSet::new();
+        }
+        let known = self.clients[client].session.known(key);
+        let gone = |thing: &Thing| {
+            let made = self.made.get(thing).map(|act| &self.acts[*act]);
+            made.is_some_and(|made| self.may_have_gone(key, made, self.now_us))
+        };
+        known.filter(gone).collect()
+    }
+
+    /// Whether all writes to a key are done at the replica of this connection.
+    fn writes_here(&self, client: usize, key: usize) -> bool {
+        let me = &self.clients[client];
+        let at = Some(&(me.session.life, me.worker));
+        self.keys[key].alone && self.counts_alone(client, key) && self.written_at.get(&key) == at
     }
 
     fn know(&mut self, client: usize, key: usize, thing: Thing) {
@@ -169,7 +242,7 @@ impl Lattice {
         let session = &mut self.clients[client].session;
         // The deadline of any value, also of one that was replaced, can be
         // set: then it is written again.
-        if self.keys[key].kind == Kind::Fleeting {
+        if matches!(self.keys[key].kind, Kind::Fleeting | Kind::Pair) {
             return Ok(());
         }
         let past = session.past.get(&key);
@@ -184,6 +257,18 @@ impl Lattice {
     /// Somebody has asked for it to be there.
     pub(super) fn is_made(&self, key: usize, thing: Thing) -> Result<(), String> {
         let name = String::from_utf8_lossy(&self.keys[key].name);
+        if self.uncommitted.contains(&thing) {
+            return Err(format!("{name} shows {thing}, which was not committed"));
+        }
+        if self.kind(key) == Kind::Pair {
+            // Several acts write the same, each to its key.
+            let acts = self.of_key[key].iter().map(|act| &self.acts[*act]);
+            let mut deeds = acts.filter(|act| !act.refused).flat_map(|act| &act.deeds);
+            return match deeds.any(|deed| deed.makes() == Some(thing)) {
+                true => Ok(()),
+                false => Err(format!("{name} shows {thing}, which nobody wrote there")),
+            };
+        }
         let Some(act) = self.made.get(&thing).map(|act| &self.acts[*act]) else {
             return Err(format!("{name} shows {thing}, which nobody made"));
         };

@@ -129,7 +129,15 @@ pub enum Kind {
     Float,
     HashCount,
     ScoreCount,
-    /// Likewise, each counted by one client alone, and cleared now and then.
+    /// Collections that have a time to live now and then.
+    TimedSet,
+    TimedHash,
+    TimedSorted,
+    /// A HyperLogLog.
+    Sketch,
+    /// A string that transactions write together with another, also at once.
+    Pair,
+    /// Counted by one client alone, and cleared now and then.
     Cleared,
     ClearedHash,
     ClearedScore,
@@ -137,7 +145,17 @@ pub enum Kind {
 
 impl Kind {
     pub fn is_register(self) -> bool {
-        matches!(self, Kind::Register | Kind::Fleeting | Kind::Group)
+        matches!(
+            self,
+            Kind::Register | Kind::Fleeting | Kind::Group | Kind::Pair
+        )
+    }
+
+    /// Whether transactions that are begun write it.
+    pub fn fits_transactions(self) -> bool {
+        use Kind::{Fleeting, Grown, Hash, Register, Set, Sorted};
+        let is_plain = matches!(self, Register | Fleeting | Set | Hash | Sorted | Grown);
+        is_plain || self.counts() && !self.is_cleared()
     }
 
     pub fn counts(self) -> bool {
@@ -157,6 +175,8 @@ pub struct Key {
     pub db: usize,
     /// None: a strict key.
     pub space: Option<usize>,
+    /// One client alone writes it, and in a life of the node at one worker.
+    pub alone: bool,
 }
 
 /// One whose strings have causal order, in some runs.
@@ -188,10 +208,12 @@ pub(super) fn notes(number: usize, space: &Space) -> impl Iterator<Item = Key> {
         kind,
         db: space.db,
         space: Some(number),
+        alone: false,
     })
 }
 
-pub(super) fn keys(r: &mut Random, spaces: &[Space]) -> (Vec<Key>, Vec<Vec<usize>>) {
+/// Keys of these, and strict ones; and those that are written together, by database.
+pub(super) fn keys(r: &mut Random, spaces: &[Space], strict: bool) -> (Vec<Key>, Vec<Vec<usize>>) {
     use Kind::{
         Cleared, ClearedHash, ClearedScore, Count, Fleeting, Float, Group, Grown, Hash, HashCount,
         Register, ScoreCount, Set, Sorted,
@@ -222,15 +244,17 @@ pub(super) fn keys(r: &mut Random, spaces: &[Space]) -> (Vec<Key>, Vec<Vec<usize
                 kind,
                 db: at.db,
                 space: Some(space),
+                alone: kind.is_cleared(),
             });
         }
     }
-    for db in [4, 5] {
+    for db in [4, 5].into_iter().filter(|_| strict) {
         keys.push(Key {
             name: format!("strict:{db}").into_bytes(),
             kind: Grown,
             db,
             space: None,
+            alone: false,
         });
     }
     let groups = [4, 5].map(|db| {
@@ -238,4 +262,36 @@ pub(super) fn keys(r: &mut Random, spaces: &[Space]) -> (Vec<Key>, Vec<Vec<usize
         keys.iter().enumerate().filter(of).map(|(n, _)| n).collect()
     });
     (keys, groups.to_vec())
+}
+
+/// Those that some runs have besides.
+pub(super) fn more(r: &mut Random, spaces: &[Space]) -> Vec<Key> {
+    use Kind::{Pair, Sketch, TimedHash, TimedSet, TimedSorted};
+    let mut keys = Vec::new();
+    for (space, at) in spaces.iter().enumerate() {
+        let mut add = |kind: Kind, alone| {
+            let name = format!("{}:{kind:?}{}", at.name, keys.len()).to_lowercase();
+            keys.push(Key {
+                name: name.into_bytes(),
+                kind,
+                db: at.db,
+                space: Some(space),
+                alone,
+            });
+        };
+        for kind in [TimedSet, TimedHash, TimedSorted] {
+            for alone in [true, false] {
+                if r.chance(if alone { 0.6 } else { 0.3 }) {
+                    add(kind, alone);
+                }
+            }
+        }
+        if r.chance(0.5) {
+            (0..r.between(1, 3)).for_each(|_| add(Sketch, false));
+        }
+        if at.is_fixed && at.level != "causal" {
+            (0..4).for_each(|_| add(Pair, false));
+        }
+    }
+    keys
 }

@@ -12,10 +12,10 @@ use rufous_kernel::durable::effect::Effect;
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::placement::Placement;
-use rufous_kernel::replicate::replicas::Replicas;
+use rufous_kernel::replicate::replicas::{Replicas, To};
 use rufous_kernel::replicate::session::State;
 use rufous_kernel::replicate::transaction::Transaction;
-use rufous_kernel::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard};
+use rufous_kernel::shard::{ExpirySetting, Held, Keyed, Keying, NewValue, Shard, bring_back};
 use rufous_lattice::Stamp;
 use std::sync::Arc;
 
@@ -72,6 +72,8 @@ pub struct Node {
     saving: Option<(usize, Vec<u8>)>,
     unsynced: Vec<u8>,
     gate: Vec<Said>,
+    /// What its files said at a start, for when all have exchanged what they have.
+    held: Option<Box<Held>>,
     /// When it is polled next.
     pub wake_us: Option<u64>,
     pub sync_is_due: bool,
@@ -108,6 +110,7 @@ impl Node {
             saving: None,
             unsynced: Vec::new(),
             gate: Vec::new(),
+            held: None,
             wake_us: None,
             sync_is_due: false,
         };
@@ -151,6 +154,7 @@ impl Node {
         let now = self.now(us);
         self.observe(floor);
         let stamp = stamp.unwrap_or_else(|| self.replicas.stamp(now));
+        self.shard.tell_horizon();
         self.shard.begin_lattice(Writer { stamp });
         write(&mut self.shard, now);
         // invariant: it has begun
@@ -242,7 +246,9 @@ impl Node {
 
     pub fn receive(&mut self, us: u64, bytes: Arc<[u8]>) {
         let now = self.now(us);
-        let done = self.replicas.receive(now, &mut self.shard, bytes);
+        let done = self
+            .replicas
+            .receive(now, (&mut self.shard, &self.placement), bytes);
         assert!(done.is_ok(), "a message as it was sent");
     }
 
@@ -254,7 +260,9 @@ impl Node {
         self.replicas
             .poll(now, period, parts, &|_, _| false, &mut out);
         for (to, bytes) in out {
-            self.gate.push(Said::Message(to.index(), bytes));
+            if let To::Worker(to) = to {
+                self.gate.push(Said::Message(to.index(), bytes));
+            }
         }
     }
 
@@ -274,7 +282,9 @@ impl Node {
     pub fn begin_snapshot(&mut self) {
         assert!(self.unsynced.is_empty(), "the cut lies between two syncs");
         self.shard.begin_snapshot();
-        self.saving = Some((self.disk.logged.len(), Vec::new()));
+        let mut saved = Vec::new();
+        self.shard.horizon_effect(&mut saved);
+        self.saving = Some((self.disk.logged.len(), saved));
     }
 
     pub fn is_saving(&self) -> bool {
@@ -305,6 +315,8 @@ impl Node {
         let nodes = self.placement.workers();
         self.shard = Shard::new(self.number as u64 + life * 100);
         self.replicas = Replicas::new(WorkerId(self.number as u16), nodes);
+        self.replicas.keep_all(true);
+        self.shard.hold_counts(nodes);
         for bytes in [&self.disk.saved, &self.disk.logged] {
             let mut rest = &bytes[..];
             while !rest.is_empty() {
@@ -314,6 +326,7 @@ impl Node {
             }
         }
         (self.saving, self.wake_us, self.sync_is_due) = (None, None, false);
+        self.held = self.shard.take_held();
         self.unsynced.clear();
         self.gate.clear();
         self.equip();
@@ -333,6 +346,30 @@ impl Node {
             }
         }
         self.replicas.start();
+    }
+
+    /// Whether it has all that the others have, and they were sent all of it.
+    pub fn has_exchanged(&mut self) -> bool {
+        self.replicas.has_heard_all() && self.replicas.has_sent_all(self.shard.changeset())
+    }
+
+    pub fn take_held(&mut self) -> Option<Box<Held>> {
+        self.held.take()
+    }
+
+    /// All have exchanged what they have: does what all files said is to be done
+    /// then.
+    pub fn bring_back(&mut self, us: u64, files: &[Box<Held>]) {
+        let now = self.now(us);
+        let (own, placement) = (WorkerId(self.number as u16), &self.placement);
+        let is_here = |key: &[u8]| placement.owners(key).any(|owner| owner == own);
+        bring_back(&mut self.shard, files, is_here, now);
+        let time = files.iter().map(|held| held.horizon()).max().unwrap_or(0);
+        self.shard.set_forgotten(time);
+        self.observe(time);
+        self.replicas.keep_all(false);
+        self.shard.tell_horizon();
+        self.unsynced.append(self.shard.journal());
     }
 
     /// Keys of which anything is known.

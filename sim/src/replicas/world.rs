@@ -188,6 +188,7 @@ impl World {
             }
             self.us = us;
             self.on_event(event)?;
+            self.end_start();
         }
         Ok(())
     }
@@ -327,6 +328,10 @@ impl World {
     /// All nodes make snapshots as of one instant, and these count together.
     /// What one has forgotten must not be in the snapshot of another.
     fn on_save(&mut self) {
+        // No node has all that counts before it serves.
+        if !self.serving {
+            return self.after(self.plan.save_us, Event::Save);
+        }
         let is_new = !self.nodes.iter().any(Node::is_saving);
         for at in 0..self.nodes.len() {
             if is_new {
@@ -345,8 +350,19 @@ impl World {
         }
     }
 
-    fn is_serving(&mut self) -> bool {
-        self.serving |= self.nodes.iter().all(|n| n.replicas.has_heard_all());
-        self.serving
+    /// After a crash nobody is served before all have what the others have, and
+    /// have done what all files said together.
+    fn end_start(&mut self) {
+        if self.serving || !self.nodes.iter_mut().all(Node::has_exchanged) {
+            return;
+        }
+        self.serving = true;
+        let files: Vec<_> = self.nodes.iter_mut().filter_map(Node::take_held).collect();
+        for node in &mut self.nodes {
+            node.bring_back(self.us, &files);
+        }
+        for at in 0..self.nodes.len() {
+            self.end_turn(at);
+        }
     }
 }

@@ -41,7 +41,10 @@ impl World {
         if !me.asked.is_empty() || !self.links[link].open || self.links[link].ended {
             return;
         }
-        if audits.is_none() && (self.calm || me.left == 0) {
+        if audits.is_none() && self.calm {
+            self.lattice.clients[number].left = 0;
+        }
+        if audits.is_none() && self.lattice.clients[number].is_done() {
             return;
         }
         let mut bytes = Vec::new();
@@ -179,6 +182,9 @@ impl World {
         });
         if let Err(problem) = judged {
             return self.fail(problem);
+        }
+        if self.lattice.remembers_long() {
+            return;
         }
         self.until("nobody remembers what is gone", limit, |w| {
             let shards = w.seats.iter().map(|seat| &seat.front.kernel.shard);

@@ -4,14 +4,17 @@ use super::super::SLOTS;
 use super::super::node::Node;
 use super::World;
 use rufous_mapping::planner::{self, Limits, Seen};
-use rufous_mapping::{Chain, Mapping, Member, NodeId, NodeNo};
+use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Who was not heard of for so long is taken for gone.
 const DETECTION_US: u64 = 2_000_000;
 
 pub(super) struct Coordinator {
-    pub(super) mapping: Mapping,
+    pub(super) mapping: Arc<Mapping>,
+    /// What nodes are told of it: nobody has the slots that are not looked at.
+    told: Arc<Mapping>,
     pub(super) seen: Seen,
     /// When it last heard of each.
     heard: BTreeMap<NodeNo, u64>,
@@ -31,7 +34,26 @@ fn member(node: &Node) -> Member {
         cluster: String::new(),
         zone: String::new(),
         weight: 100,
+        workers: node.count(),
         drains: false,
+    }
+}
+
+/// The mapping, with the chains of the slots that are looked at.
+fn looked_at(mapping: &Mapping) -> Mapping {
+    let mut start = 0;
+    let mut ranges = Vec::new();
+    for slot in SLOTS {
+        ranges.push((start..slot, Chain::default()));
+        ranges.push((slot..slot + 1, *mapping.chains.of(slot)));
+        start = slot + 1;
+    }
+    ranges.push((start..16384, Chain::default()));
+    ranges.retain(|(slots, _)| !slots.is_empty());
+    let chains = Chains::of_ranges(ranges).expect("all slots");
+    Mapping {
+        chains,
+        ..mapping.clone()
     }
 }
 
@@ -40,7 +62,8 @@ impl Coordinator {
         let announced = nodes.values().filter(|node| node.announced);
         let alive = announced.map(|node| (id_of(node.no), member(node)));
         Self {
-            mapping: Mapping::new(copies),
+            mapping: Arc::new(Mapping::new(copies)),
+            told: Arc::new(Mapping::new(copies)),
             seen: Seen {
                 alive: alive.collect(),
                 ..Seen::default()
@@ -63,7 +86,8 @@ impl Coordinator {
         if node.announced {
             self.seen.alive.insert(id_of(node.no), member(node));
         }
-        for (slot, no, since) in node.replica.synced() {
+        let workers = node.workers.iter();
+        for (slot, no, since) in workers.flat_map(|worker| worker.replica.synced()) {
             self.seen.learned.add(slot..slot + 1, no, since);
         }
     }
@@ -95,32 +119,41 @@ impl World {
         if self.rng.below(20) == 0 {
             self.plan();
         }
-        let mapping = &self.coordinator.mapping;
+        let mapping = &self.coordinator.told;
         for node in self.nodes.values_mut() {
-            let tells = node.runs(self.now) && node.coordinated && self.rng.below(6) == 0;
-            let known = mapping.members.get(&node.no);
-            let current = known.is_none_or(|known| known.incarnation == node.incarnation);
-            if tells && current && node.replica.epoch() < mapping.epoch {
-                let local = node.clock(self.now);
-                let chains = SLOTS.iter().map(|slot| (*slot, mapping.chains.of(*slot)));
-                node.replica
-                    .set_chains(mapping.epoch, chains, &mut node.store, local);
+            let local = node.clock(self.now);
+            if !node.coordinated || !node.runs(self.now) {
+                continue;
+            }
+            for worker in &mut node.workers {
+                let hears = worker.runs(self.now) && self.now >= worker.deaf_until;
+                let tells = hears && self.rng.below(6) == 0;
+                if tells && worker.replica.epoch() < mapping.epoch {
+                    let taken = worker.replica.take_up(mapping, &mut worker.store, local);
+                    if let Err(wrong) = taken {
+                        panic!("{} refuses what was planned: {wrong}", node.no);
+                    }
+                }
             }
         }
     }
 
     pub(super) fn plan(&mut self) {
-        let Coordinator { mapping, seen, .. } = &mut self.coordinator;
-        // Nobody tells of the other slots: they are learned at once.
+        let Coordinator {
+            mapping,
+            told,
+            seen,
+            ..
+        } = &mut self.coordinator;
+        // Nobody tells of the other slots: they are learned, and left, at once.
         for (slots, chain) in mapping.chains.ranges() {
-            let Some(learner) = chain.learner else {
-                continue;
-            };
-            let mut start = slots.start;
-            let looked_at = SLOTS.into_iter().filter(|slot| slots.contains(slot));
-            for end in looked_at.chain([slots.end]) {
-                seen.learned.add(start..end, learner, chain.since);
-                start = end + 1;
+            for no in chain.learner.iter().chain(chain.members.last()) {
+                let mut start = slots.start;
+                let looked_at = SLOTS.into_iter().filter(|slot| slots.contains(slot));
+                for end in looked_at.chain([slots.end]) {
+                    seen.learned.add(start..end, *no, chain.since);
+                    start = end + 1;
+                }
             }
         }
         let limits = Limits {
@@ -134,7 +167,8 @@ impl World {
             panic!("the planner says what may not be: {wrong}");
         }
         seen.learned.clear();
-        let before = std::mem::replace(mapping, next);
+        *told = Arc::new(looked_at(&next));
+        let before = std::mem::replace(mapping, Arc::new(next));
         self.look_at_changes(&before);
     }
 
@@ -143,9 +177,16 @@ impl World {
         let chains = SLOTS.map(|slot| (*before.chains.of(slot), *mapping.chains.of(slot)));
         let drained = before.members.len() > mapping.members.len();
         let there = |no: NodeNo| self.coordinator.seen.alive.contains_key(&id_of(no));
-        let replaced =
-            |(was, is): &(Chain, Chain)| was.head() != is.head() && was.head().is_some_and(there);
-        let replaced = chains.iter().any(replaced);
+        let replaced = |(was, is): &(Chain, Chain)| {
+            let head = was.head().filter(|head| there(*head));
+            head.filter(|head| is.head() != Some(*head))
+        };
+        let left = |(slot, (was, is)): (u16, &(Chain, Chain))| {
+            let mut there = was.members.iter().copied().filter(|no| there(*no));
+            Some((slot, there.find(|no| !is.names(*no))?))
+        };
+        let left: Vec<_> = SLOTS.into_iter().zip(&chains).filter_map(left).collect();
+        let replaced = chains.iter().any(|chains| replaced(chains).is_some());
         let joined =
             |(was, is): &(Chain, Chain)| was.learner.is_some_and(|no| is.members.contains(&no));
         if chains.iter().any(joined) {
@@ -157,6 +198,7 @@ impl World {
         if drained {
             self.reach("a node has drained");
         }
+        self.deafen_one(&left);
         self.note(|world| {
             let mapping = &world.coordinator.mapping;
             let show = |slot: u16| {

@@ -16,6 +16,9 @@ impl World {
         if self.rng.below(2_000) == 0 {
             self.lose_coordinator();
         }
+        if self.rng.below(300) == 0 {
+            self.break_copies();
+        }
         let back = self.coordinator.away_until;
         if back != 0 && self.now >= back {
             self.coordinator.away_until = 0;
@@ -32,7 +35,7 @@ impl World {
     fn fault(&mut self) {
         let (a, b) = (self.random_node(), self.random_node());
         let until = self.now + 100_000 + self.rng.below(6_000_000);
-        let what = self.rng.below(10);
+        let what = self.rng.below(11);
         self.note(|_| format!("fault {what} of {a}, {b} until {until}"));
         match what {
             0 => self.node(a, |node| node.pause(until)),
@@ -56,7 +59,47 @@ impl World {
                 }
             }
             9 => self.start(b),
+            10 => {
+                let n = self.rng.below(6) as usize;
+                let deaf = self.rng.below(2) == 0;
+                self.node(a, |node| {
+                    let at = n % node.workers.len();
+                    let worker = &mut node.workers[at];
+                    match deaf {
+                        true => worker.deaf_until = until,
+                        false => worker.paused_until = until,
+                    }
+                });
+            }
             _ => (),
+        }
+    }
+
+    /// The worst moment for leases: nodes leave chains. One worker of theirs does
+    /// not hear of it, while those beside it do.
+    pub(super) fn deafen_one(&mut self, left: &[(u16, NodeNo)]) {
+        let at = self.rng.below(left.len().max(1) as u64) as usize;
+        if let Some((slot, no)) = left.get(at).filter(|_| self.faults) {
+            let until = self.now + self.rng.below(3_000_000);
+            self.note(|_| format!("{no} does not hear of slot {slot} until {until}"));
+            self.node(*no, |node| node.worker_mut(*slot).deaf_until = until);
+        }
+    }
+
+    /// Sessions break in the middle of copies, and new ones come up: parts that
+    /// were on their way are lost, and those behind them come.
+    fn break_copies(&mut self) {
+        for slot in SLOTS {
+            let chain = self.coordinator.mapping.chains.of(slot);
+            let (Some(tail), Some(learner)) = (chain.tail(), chain.learner) else {
+                continue;
+            };
+            let copies = self.nodes.get(&tail).filter(|node| node.is_up);
+            if copies.is_some_and(|node| node.worker(slot).store.copies(slot)) {
+                self.note(|_| format!("{tail} loses {learner} while it copies {slot}"));
+                self.reach("a copy was broken off");
+                self.network.begin(tail, learner, self.now);
+            }
         }
     }
 
@@ -77,7 +120,13 @@ impl World {
         let Some(node) = self.nodes.get_mut(&no).filter(|node| !node.is_up) else {
             return;
         };
-        node.start(now);
+        let before = node.count();
+        node.start(now, &mut self.rng);
+        let count = node.count();
+        self.network.has_workers(no, count);
+        if count != before {
+            self.reach("a node has started with other workers");
+        }
         for other in self.nodes.keys().filter(|other| **other != no) {
             self.network.begin(no, *other, now);
         }
@@ -136,6 +185,9 @@ impl World {
         for node in self.nodes.values_mut() {
             node.coordinated = true;
             node.pause(0);
+            for worker in &mut node.workers {
+                (worker.paused_until, worker.deaf_until) = (0, 0);
+            }
         }
         self.clients.stop = true;
     }

@@ -14,7 +14,7 @@ impl World {
         if self.clients[client].left == 0 || self.clients[client].waits {
             return Ok(());
         }
-        if !self.is_serving() {
+        if !self.serving {
             self.after(1_000, Event::Client(client));
             return Ok(());
         }

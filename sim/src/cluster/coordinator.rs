@@ -1,0 +1,266 @@
+//! The coordinator: whom it hears of, what is planned next, and who is told.
+
+use super::node::Power;
+use super::plan::KEYS;
+use super::world::{What, World};
+use crate::random::Random;
+use rufous_base::limits::SLOTS;
+use rufous_base::slot::slot_of;
+use rufous_mapping::planner::{self, Limits, Seen};
+use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Who was not heard of for so long is taken for gone.
+const DETECTION_US: u64 = 2_000_000;
+
+/// How often it is looked at.
+const PERIOD_US: u64 = 100_000;
+
+/// Nothing changes any more if nothing has changed for so long.
+const REST_US: u64 = 4_000_000;
+
+pub(super) struct Coordinator {
+    pub(super) mapping: Arc<Mapping>,
+    learned: planner::Learned,
+    /// Who is there, and when that was last heard.
+    heard: BTreeMap<NodeId, (Member, u64)>,
+    away_since: BTreeMap<NodeNo, u64>,
+    pub(super) away_until_us: u64,
+    /// Who lost everything with its start, and is another node now: the operator
+    /// has them forgotten.
+    pub(super) dead: BTreeSet<NodeId>,
+    /// When it was last planned to change something.
+    pub(super) changed_us: u64,
+    pub(super) random: Random,
+}
+
+impl Coordinator {
+    pub(super) fn new(copies: usize, seed: u64) -> Self {
+        Self {
+            mapping: Arc::new(Mapping::new(copies)),
+            learned: planner::Learned::default(),
+            heard: BTreeMap::new(),
+            away_since: BTreeMap::new(),
+            away_until_us: 0,
+            dead: BTreeSet::new(),
+            changed_us: 0,
+            random: Random::new(seed, "coordinator"),
+        }
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.mapping.epoch
+    }
+
+    pub(super) fn number_of(&self, id: NodeId) -> Option<NodeNo> {
+        self.mapping.number_of(id)
+    }
+
+    /// It is no member.
+    pub(super) fn has_left(&self, id: NodeId) -> bool {
+        self.number_of(id).is_none()
+    }
+
+    fn seen(&mut self, now: u64) -> Seen {
+        let mapping = &self.mapping;
+        self.heard.retain(|_, (_, at)| now - *at < DETECTION_US);
+        let heard = &self.heard;
+        let is_away = |no: &NodeNo| {
+            let member = mapping.members.get(no);
+            member.is_some_and(|member| !heard.contains_key(&member.id))
+        };
+        self.away_since.retain(|no, _| is_away(no));
+        for no in mapping.members.keys().filter(|no| is_away(no)) {
+            self.away_since.entry(*no).or_insert(now);
+        }
+        let away = self.away_since.iter();
+        let members = mapping.members.iter();
+        let draining = members.filter(|(_, member)| {
+            let known = heard.get(&member.id);
+            self.dead.contains(&member.id) || known.is_some_and(|(member, _)| member.drains)
+        });
+        Seen {
+            alive: heard.iter().map(|(id, (m, _))| (*id, m.clone())).collect(),
+            away_ms: away.map(|(no, at)| (*no, (now - at) / 1_000)).collect(),
+            learned: self.learned.clone(),
+            draining: draining.map(|(no, _)| *no).collect(),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let mut text = format!("  epoch {}, ", self.mapping.epoch);
+        text.push_str(&format!("away since {:?}\n", self.away_since));
+        for (slots, chain) in self.mapping.chains.ranges().take(40) {
+            text.push_str(&format!("    {slots:?}: {chain:?}\n"));
+        }
+        text
+    }
+}
+
+/// The chains of these slots; the others are nobody's, so that it all goes faster.
+fn only(slots: &[u16], chains: &Chains) -> Chains {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    for slot in slots {
+        if start < *slot {
+            ranges.push((start..*slot, Chain::default()));
+        }
+        ranges.push((*slot..slot + 1, *chains.of(*slot)));
+        start = slot + 1;
+    }
+    if usize::from(start) < SLOTS {
+        ranges.push((start..SLOTS as u16, Chain::default()));
+    }
+    // invariant: the slots are in order, and what is between is filled.
+    Chains::of_ranges(ranges).expect("ranges of all slots")
+}
+
+impl World {
+    pub(super) fn on_coordinate(&mut self) {
+        self.push(self.now_us + PERIOD_US, None, What::Coordinate);
+        self.leave_drained();
+        if self.now_us < self.coordinator.away_until_us {
+            return;
+        }
+        for node in 0..self.nodes.len() {
+            if self.reaches_coordinator(node) {
+                self.hear(node);
+            }
+        }
+        // Not before the first nodes are there.
+        let is_first = self.coordinator.epoch() == 0;
+        let waits = is_first && self.coordinator.heard.len() < self.plan.first;
+        if !waits && self.coordinator.random.chance(0.6) {
+            self.plan_next();
+        }
+        for node in 0..self.nodes.len() {
+            if self.reaches_coordinator(node) {
+                self.tell(node);
+            }
+        }
+    }
+
+    fn reaches_coordinator(&self, node: usize) -> bool {
+        let node = &self.nodes[node];
+        let now = self.now_us;
+        node.power == Power::Up && node.alone_until_us <= now && node.paused_until_us <= now
+    }
+
+    fn hear(&mut self, node: usize) {
+        let found = &self.nodes[node];
+        let coordinator = &mut self.coordinator;
+        if found.drains && coordinator.has_left(found.id) {
+            return;
+        }
+        let heard = (found.member(), self.now_us);
+        coordinator.heard.insert(found.id, heard);
+        for seat in &found.seats {
+            for (slot, no, since) in seat.front.kernel.learned() {
+                coordinator.learned.add(slot..slot + 1, no, since);
+            }
+        }
+    }
+
+    fn plan_next(&mut self) {
+        let coordinator = &mut self.coordinator;
+        let seen = coordinator.seen(self.now_us);
+        let limits = Limits {
+            learning: 16384,
+            ..Limits::default()
+        };
+        let Some(mut next) = planner::next(&coordinator.mapping, &seen, &limits) else {
+            return;
+        };
+        if !self.plan.slots.is_empty() {
+            next.chains = only(&self.plan.slots, &next.chains);
+            let before = &coordinator.mapping;
+            let same = (&next.members, &next.ring, &next.chains);
+            if same == (&before.members, &before.ring, &before.chains) {
+                return;
+            }
+        }
+        if let Err(wrong) = next.check().and(next.follows(&coordinator.mapping)) {
+            return self.fail(format!("the planner says what may not be: {wrong}"));
+        }
+        coordinator.learned.clear();
+        coordinator.changed_us = self.now_us;
+        let before = std::mem::replace(&mut coordinator.mapping, Arc::new(next));
+        self.look_at_changes(&before, &seen);
+    }
+
+    fn look_at_changes(&mut self, before: &Mapping, seen: &Seen) {
+        let mapping = Arc::clone(&self.coordinator.mapping);
+        let there = |no: NodeNo| {
+            let member = before.members.get(&no);
+            member.is_some_and(|member| seen.alive.contains_key(&member.id))
+        };
+        let mut slots = mapping.chains.ranges().map(|(slots, _)| slots.start);
+        let replaced = slots.any(|slot| {
+            let (was, is) = (before.chains.of(slot), mapping.chains.of(slot));
+            was.head() != is.head() && was.head().is_some_and(there)
+        });
+        if replaced {
+            self.reach("a head was replaced while it was there");
+        }
+        if mapping.next > before.next && before.epoch > 0 {
+            self.reach("a node has joined");
+        }
+        let slots: BTreeSet<u16> = KEYS.iter().map(|key| slot_of(key.as_bytes())).collect();
+        let show = |slot: u16| {
+            let c = mapping.chains.of(slot);
+            let numbers: Vec<u16> = c.members.iter().map(|no| no.0).collect();
+            let learner = c.learner.map(|no| no.0);
+            format!("{slot}: {numbers:?}+{learner:?} since {}", c.since)
+        };
+        let text = slots.into_iter().map(show).collect::<Vec<_>>().join(", ");
+        self.note("coord", format_args!("epoch {}: {text}", mapping.epoch));
+    }
+
+    fn tell(&mut self, node: usize) {
+        let mapping = Arc::clone(&self.coordinator.mapping);
+        if mapping.epoch == 0 {
+            return;
+        }
+        for worker in 0..self.nodes[node].workers {
+            let chance = self.coordinator.random.chance(0.4);
+            if self.nodes[node].told[worker] < mapping.epoch && chance {
+                self.nodes[node].told[worker] = mapping.epoch;
+                let at = self.now_us + self.coordinator.random.skewed(10, 50_000);
+                let mapping = Arc::clone(&mapping);
+                self.push_of(node, at, What::Tell { worker, mapping });
+            }
+        }
+    }
+
+    /// Nodes stop that have given all away.
+    fn leave_drained(&mut self) {
+        for node in 0..self.nodes.len() {
+            let found = &self.nodes[node];
+            let is_done = found.drains && self.coordinator.has_left(found.id);
+            if is_done && found.power == Power::Up {
+                self.reach("a node has drained");
+                self.stop(node);
+            }
+        }
+    }
+
+    /// Nothing is left to be planned, and all know.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let coordinator = &self.coordinator;
+        let knows = |worker: &u64| *worker == coordinator.epoch();
+        let mut nodes = self.nodes.iter();
+        self.now_us >= coordinator.changed_us + REST_US
+            && nodes.all(|node| match node.power {
+                Power::Up => !node.drains && node.told.iter().all(knows),
+                Power::Gone | Power::New => true,
+                Power::Down | Power::Stopping(_) => false,
+            })
+            && coordinator.mapping.chains.ranges().all(|(slots, chain)| {
+                let is_nobodys = chain.members.is_empty() && !self.plan.slots.is_empty();
+                let settled = chain.learner.is_none()
+                    && *chain.members == *coordinator.mapping.ring.owners(slots.start);
+                is_nobodys || settled
+            })
+    }
+}

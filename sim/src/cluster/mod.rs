@@ -1,0 +1,86 @@
+//! The fourth world: a cluster of whole nodes. Every worker is a real front with real
+//! sessions, chains and logs; between nodes there are virtual connections, and a
+//! virtual coordinator has the real planner say who has what.
+//!
+//! Connections delay, cut what they carry into pieces, and break; the network parts
+//! nodes one way or both; workers and nodes pause, clocks drift; nodes join, are killed,
+//! lose power, stop in order, start again and drain; the coordinator is away. Clients
+//! follow redirections and are judged per key: one order of commands must explain all
+//! replies. After quiet all members of a chain have the same.
+//!
+//! - [`plan`]: what a seed stands for
+//! - `world`: time and what happens in it; `turns` workers and their disks
+//! - `node`: one node, from its start to its end
+//! - `wires`: connections and the network under them
+//! - `coordinator`: who is there, and what is agreed on
+//! - `trouble`: what goes wrong, and the end of it
+//! - `clients`: who asks, and what came back
+//! - `judge`: whether all that was right
+//! - [`faults`]: what is made wrong on purpose
+
+mod clients;
+mod coordinator;
+pub mod faults;
+mod judge;
+mod node;
+pub mod plan;
+mod trouble;
+mod turns;
+mod wires;
+mod world;
+
+use crate::runs::panic_text;
+use faults::Fault;
+use plan::Plan;
+use std::collections::BTreeMap;
+
+/// What came of a seed.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub failure: Option<String>,
+    pub epochs: u64,
+    pub events: u64,
+    pub operations: u64,
+    /// Keys whose histories were too wide to be judged.
+    pub unsure: u64,
+    /// How often rare states were reached.
+    pub probes: BTreeMap<&'static str, u64>,
+    pub hash: u64,
+    pub lines: Vec<String>,
+}
+
+/// States that many seeds have to reach.
+pub const PROBES: [&str; 16] = [
+    "a node has joined",
+    "a node has drained",
+    "a node was killed",
+    "a node lost power",
+    "a node has stopped in order",
+    "all nodes were killed",
+    "a connection was cut",
+    "the network was parted",
+    "a node was silent one way",
+    "a node paused",
+    "a worker paused",
+    "the coordinator was away",
+    "a client was sent elsewhere",
+    "a client was told to try again",
+    "an outcome is unknown",
+    "a head was replaced while it was there",
+];
+
+/// Runs a seed.
+pub fn run(seed: u64, fault: Fault, verbose: bool) -> Report {
+    fault.plant();
+    let mut world = world::World::new(Plan::of(seed), verbose);
+    let run = std::panic::AssertUnwindSafe(|| world.run_all());
+    let outcome = std::panic::catch_unwind(run);
+    Fault::None.plant();
+    let mut report = world.report();
+    report.failure = match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(failure)) => Some(failure),
+        Err(panic) => Some(panic_text(&*panic)),
+    };
+    report
+}

@@ -1,0 +1,196 @@
+//! One node: its workers, its disk and its clock, over all its lives.
+
+use super::plan::Plan;
+use crate::disk::Disk;
+use crate::plan::Mode;
+use crate::random::Random;
+use crate::seat::Seat;
+use rufous_base::disk::DiskOp;
+use rufous_base::{Now, WorkerId};
+use rufous_mapping::{Member, NodeId};
+use rufous_server::cluster::{Cluster, Settings};
+use rufous_server::config::{AppendFsync, Config};
+use rufous_server::front::Front;
+use rufous_server::front::shared::Shared;
+use rufous_wire::session::{NEWEST, OLDEST};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the wall clock shows at time zero.
+const START_US: u64 = 1_700_000_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Power {
+    /// It has not started yet.
+    New,
+    Up,
+    /// So many workers have still to say that they stopped.
+    Stopping(usize),
+    Down,
+    /// It has drained, and does not come back.
+    Gone,
+}
+
+pub(super) struct Node {
+    pub(super) index: usize,
+    pub(super) id: NodeId,
+    pub(super) incarnation: u64,
+    pub(super) workers: usize,
+    /// Counts starts; what is of an earlier one does not happen any more.
+    pub(super) life: u32,
+    pub(super) power: Power,
+    pub(super) drains: bool,
+    pub(super) seats: Vec<Seat>,
+    pub(super) shared: Option<Arc<Shared>>,
+    pub(super) disk: Disk,
+    pub(super) paused_until_us: u64,
+    /// Whether the coordinator and the node reach each other from then on.
+    pub(super) alone_until_us: u64,
+    /// The newest epoch that each worker was sent.
+    pub(super) told: Vec<u64>,
+    /// When the last message between two workers arrives.
+    pub(super) last_message_us: BTreeMap<(usize, usize), u64>,
+    offset_us: u64,
+    drift: i64,
+}
+
+impl Node {
+    pub(super) fn new(index: usize, plan: &Plan, random: &mut Random) -> Self {
+        let drift = random.between(0, 2 * plan.drift) as i64 - plan.drift as i64;
+        Self {
+            index,
+            id: NodeId([index as u8; 20]),
+            incarnation: 0,
+            workers: plan.workers[index],
+            life: 0,
+            power: Power::New,
+            drains: false,
+            seats: Vec::new(),
+            shared: None,
+            disk: Disk::new(plan.seed ^ index as u64, plan.disk.clone()),
+            paused_until_us: 0,
+            alone_until_us: 0,
+            told: Vec::new(),
+            last_message_us: BTreeMap::new(),
+            offset_us: 1_000_000 + random.below(1_000_000_000),
+            drift,
+        }
+    }
+
+    /// Its own clock.
+    pub(super) fn clock(&self, us: u64) -> u64 {
+        let drifted = us as i64 * self.drift / 1_000;
+        (self.offset_us as i64 + us as i64 + drifted) as u64
+    }
+
+    pub(super) fn now(&self, us: u64) -> Now {
+        Now {
+            mono_us: self.clock(us),
+            unix_us: START_US + self.clock(us),
+        }
+    }
+
+    /// When its clock shows at least this.
+    pub(super) fn when(&self, local_us: u64) -> u64 {
+        let passed = local_us.saturating_sub(self.offset_us) as i64;
+        let mut at = (passed * 1_000 / (1_000 + self.drift)).max(0) as u64;
+        while self.clock(at) < local_us {
+            at += 1;
+        }
+        at
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.power, Power::Up | Power::Stopping(_))
+    }
+
+    pub(super) fn member(&self) -> Member {
+        Member {
+            id: self.id,
+            incarnation: self.incarnation,
+            peer: format!("node-{}:7379", self.index),
+            plain: String::new(),
+            cluster: format!("node-{}:6379", self.index),
+            zone: String::new(),
+            weight: 100,
+            workers: self.workers as u16,
+            drains: self.drains,
+        }
+    }
+
+    pub(super) fn start(&mut self, plan: &Plan, us: u64, start: u64) {
+        self.life += 1;
+        self.power = Power::Up;
+        self.paused_until_us = 0;
+        self.disk.new_life();
+        if plan.mode == Mode::Off {
+            // Nothing is left of it: it is another node now.
+            self.incarnation = 1;
+            let mut id = [self.index as u8; 20];
+            id[1] = self.life as u8;
+            self.id = NodeId(id);
+        } else {
+            self.incarnation += 1;
+        }
+        let local = rufous_wire::Local {
+            cluster: "world".into(),
+            id: self.id.0,
+            incarnation: self.incarnation,
+            start,
+            oldest: OLDEST,
+            newest: NEWEST,
+        };
+        let cluster = Arc::new(Cluster::new(Settings::new("world"), local));
+        let config = Arc::new(config(plan, self.workers));
+        let mut shared = Shared::new(
+            self.workers,
+            plan.seed ^ u64::from(self.life) ^ (self.index as u64) << 32,
+            "0123456789".repeat(4),
+            self.now(us).unix_us,
+            config.port,
+        );
+        shared.cluster = Some(cluster);
+        let shared = Arc::new(shared);
+        let front = |w| Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
+        self.seats = (0..self.workers).map(|w| Seat::new(front(w))).collect();
+        self.shared = Some(shared);
+        self.told = vec![0; self.workers];
+        self.last_message_us.clear();
+    }
+
+    /// Ends at once. What was written stays, but for what the power takes.
+    pub(super) fn end(&mut self, power_lost: bool) {
+        let mut probes = crate::probes::Probes::default();
+        for seat in &self.seats {
+            for queue in &seat.lanes {
+                if let (Some(_), Some(request)) = (queue.begun, queue.requests.front()) {
+                    let op: &DiskOp = &request.op;
+                    self.disk.interrupt(op);
+                }
+            }
+        }
+        if power_lost {
+            self.disk.lose_power(&mut probes);
+        }
+        self.seats.clear();
+        self.life += 1;
+        self.power = Power::Down;
+    }
+}
+
+fn config(plan: &Plan, workers: usize) -> Config {
+    let appendfsync = match plan.mode {
+        Mode::Off | Mode::No => AppendFsync::No,
+        Mode::Everysec => AppendFsync::Everysec,
+        Mode::Always => AppendFsync::Always,
+    };
+    Config {
+        workers,
+        folder: plan.mode != Mode::Off,
+        appendonly: plan.mode != Mode::Off,
+        appendfsync,
+        log_segment_size: 64 << 10,
+        protected_mode: false,
+        ..Config::in_memory()
+    }
+}

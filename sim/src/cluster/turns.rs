@@ -1,0 +1,204 @@
+//! Workers take turns, and their disks carry out what they ask for.
+
+use super::node::Power;
+use super::wires::Piece;
+use super::world::{What, World};
+use crate::probes::Probes;
+use crate::seat::{Arrival, Left};
+use rufous_base::disk::{DiskDone, DiskRequest};
+use rufous_base::{ConnInfo, NodeEffect, Origin};
+use rufous_mapping::Mapping;
+use rufous_server::cluster::PeerMessage;
+use rufous_server::front::Message;
+use std::sync::Arc;
+
+impl World {
+    /// A node starts, and each worker as it really does: with a connection from
+    /// inside that goes away at once.
+    pub(super) fn start(&mut self, node: usize) {
+        if !matches!(self.nodes[node].power, Power::New | Power::Down) {
+            return;
+        }
+        let start = self.chance.word();
+        self.places.retain(|(at, ..), _| *at != node);
+        self.nodes[node].start(&self.plan, self.now_us, start);
+        let (life, workers) = (self.nodes[node].life, self.nodes[node].workers);
+        let who = format!("n{node}");
+        self.note(&who, format_args!("starts, life {life}, {workers} workers"));
+        for worker in 0..workers {
+            let info = ConnInfo {
+                is_local: true,
+                ..super::wires::info("inside".into(), Origin::Internal)
+            };
+            let conn = self.nodes[node].seats[worker].new_connection();
+            self.arrive(node, worker, Arrival::Opened(conn, info));
+            self.arrive(node, worker, Arrival::Closed(conn));
+        }
+    }
+
+    pub(super) fn arrive(&mut self, node: usize, worker: usize, arrival: Arrival) {
+        if !self.nodes[node].is_up() {
+            return;
+        }
+        self.nodes[node].seats[worker].arrive(arrival);
+        self.schedule(node, worker);
+    }
+
+    fn schedule(&mut self, node: usize, worker: usize) {
+        let found = &mut self.nodes[node];
+        let local = found.clock(self.now_us);
+        let Some(wanted) = found.seats[worker].wants_turn_at(local) else {
+            return;
+        };
+        let at = found
+            .when(wanted)
+            .max(self.now_us)
+            .max(found.paused_until_us);
+        let seat = &mut found.seats[worker];
+        if seat.turn_at_us.is_none_or(|known| at < known) {
+            seat.turn_at_us = Some(at);
+            self.push_of(node, at, What::Turn(worker));
+        }
+    }
+
+    pub(super) fn on_turn(&mut self, node: usize, worker: usize) {
+        let found = &mut self.nodes[node];
+        if found.seats.get(worker).and_then(|seat| seat.turn_at_us) != Some(self.now_us) {
+            return;
+        }
+        found.seats[worker].turn_at_us = None;
+        if found.paused_until_us > self.now_us {
+            return self.schedule(node, worker);
+        }
+        let now = found.now(self.now_us);
+        let seat = &mut found.seats[worker];
+        let left = seat.turn(now, &mut self.turns);
+        let (low, high) = self.plan.turn_us;
+        seat.busy_until_us = seat
+            .busy_until_us
+            .max(now.mono_us + self.turns.skewed(low, high));
+        let inputs = left.inputs.join("; ");
+        let who = format!("n{node}w{worker}");
+        self.note(&who, format_args!("turn: {inputs}"));
+        self.carry_out(node, worker, left);
+        if self.nodes[node].is_up() {
+            self.schedule(node, worker);
+        }
+    }
+
+    fn carry_out(&mut self, node: usize, worker: usize, left: Left) {
+        for (to, message) in left.messages {
+            self.send_message(node, worker, to.index(), message);
+        }
+        for request in left.disk {
+            let lane = request.lane.index();
+            self.request(node, worker, lane, request);
+        }
+        for (conn, bytes) in left.sends.into_iter().chain(left.replies) {
+            if let Some((wire, side)) = self.wire_of(node, worker, conn) {
+                self.send_bytes(wire, side, bytes);
+            }
+        }
+        for conn in left.drains {
+            if let Some((wire, side)) = self.wire_of(node, worker, conn) {
+                self.send(wire, side, Piece::Drain);
+            }
+        }
+        for (conn, close) in left.closes {
+            match self.wire_of(node, worker, conn) {
+                Some((wire, side)) => self.close(wire, side, close),
+                None => self.arrive(node, worker, Arrival::Closed(conn)),
+            }
+        }
+        for dial in left.dials {
+            self.on_dial(node, worker, dial);
+        }
+        for effect in left.node {
+            self.on_node_effect(node, worker, effect);
+        }
+    }
+
+    fn on_node_effect(&mut self, node: usize, worker: usize, effect: NodeEffect) {
+        match effect {
+            NodeEffect::Stopped => {
+                if let Power::Stopping(left) = &mut self.nodes[node].power {
+                    *left -= 1;
+                    if *left == 0 {
+                        self.reach("a node has stopped in order");
+                        self.end(node, false);
+                        let down_us = self.chance.skewed(10_000, 6_000_000);
+                        self.push(self.now_us + down_us, None, What::Start(node));
+                    }
+                }
+            }
+            NodeEffect::Stall(us) => self.nodes[node].seats[worker].busy_until_us += us,
+            NodeEffect::Shutdown => {
+                let shared = self.nodes[node].shared.as_ref();
+                let why = shared.and_then(|shared| shared.start_error());
+                self.fail(format!("node {node} stopped by itself: {why:?}"));
+            }
+            NodeEffect::MaxClients(_) => {}
+        }
+    }
+
+    fn send_message(&mut self, node: usize, from: usize, to: usize, message: Message) {
+        let (low, high) = self.plan.message_us;
+        let wanted = self.now_us + self.network.skewed(low, high);
+        let last = &mut self.nodes[node].last_message_us;
+        let last = last.entry((from, to)).or_default();
+        let at = wanted.max(*last);
+        *last = at;
+        self.push_of(node, at, What::Message { from, to, message });
+    }
+
+    pub(super) fn on_tell(&mut self, node: usize, worker: usize, mapping: Arc<Mapping>) {
+        let who = format!("n{node}w{worker}");
+        self.note(&who, format_args!("is told of epoch {}", mapping.epoch));
+        let message = Message::Peer(PeerMessage::Mapping(mapping));
+        self.arrive(node, worker, Arrival::Told(message));
+    }
+
+    /// A request to the disk: it waits for those before it in its lane.
+    fn request(&mut self, node: usize, worker: usize, lane: usize, request: DiskRequest) {
+        let queue = &mut self.nodes[node].seats[worker].lanes[lane];
+        queue.requests.push_back(request);
+        self.begin(node, worker, lane);
+    }
+
+    fn begin(&mut self, node: usize, worker: usize, lane: usize) {
+        let found = &mut self.nodes[node];
+        let queue = &mut found.seats[worker].lanes[lane];
+        let Some(request) = queue.requests.front().filter(|_| queue.begun.is_none()) else {
+            return;
+        };
+        queue.begun = Some(found.disk.begin(&request.op, self.now_us));
+        let at = self.now_us + found.disk.takes_us(&request.op);
+        self.push_of(node, at, What::DiskDone { worker, lane });
+    }
+
+    pub(super) fn on_disk_done(&mut self, node: usize, worker: usize, lane: usize) {
+        let found = &mut self.nodes[node];
+        let queue = &mut found.seats[worker].lanes[lane];
+        let (Some(request), Some(begun)) = (queue.requests.pop_front(), queue.begun.take()) else {
+            return;
+        };
+        let id = request.id;
+        let mut probes = Probes::default();
+        let result = found
+            .disk
+            .finish(request.op, begun, self.now_us, &mut probes);
+        self.arrive(node, worker, Arrival::Disk(DiskDone { id, result }));
+        self.begin(node, worker, lane);
+    }
+
+    /// The node is gone at once.
+    pub(super) fn end(&mut self, node: usize, power_lost: bool) {
+        let who = format!("n{node}");
+        self.note(&who, format_args!("ends, power lost: {power_lost}"));
+        self.lose_wires(node, power_lost);
+        self.nodes[node].end(power_lost);
+        if self.nodes[node].drains && self.coordinator.has_left(self.nodes[node].id) {
+            self.nodes[node].power = Power::Gone;
+        }
+    }
+}

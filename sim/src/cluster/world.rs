@@ -1,0 +1,298 @@
+//! Time, and what happens in it.
+
+use super::clients::Client;
+use super::coordinator::Coordinator;
+use super::node::Node;
+use super::plan::{KEYS, Plan};
+use super::wires::Wire;
+use super::{PROBES, Report};
+use crate::history::{History, Kind, Unit};
+use crate::random::Random;
+use crate::seat::Arrival;
+use crate::trace::Trace;
+use rufous_mapping::Mapping;
+use rufous_server::front::Message;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+/// What can happen.
+pub(super) enum What {
+    /// A worker takes a turn.
+    Turn(usize),
+    Message {
+        from: usize,
+        to: usize,
+        message: Message,
+    },
+    DiskDone {
+        worker: usize,
+        lane: usize,
+    },
+    Deliver {
+        wire: usize,
+        to: usize,
+    },
+    /// A wish for a connection comes to the other node.
+    Dialled {
+        node: usize,
+        worker: usize,
+        life: u32,
+        to: usize,
+        token: u64,
+        until: u64,
+    },
+    Undialled {
+        worker: usize,
+        token: u64,
+    },
+    GivenUp {
+        wire: usize,
+        token: u64,
+    },
+    Tell {
+        worker: usize,
+        mapping: Arc<Mapping>,
+    },
+    Act(usize),
+    Coordinate,
+    Trouble,
+    Start(usize),
+}
+
+struct Event {
+    at_us: u64,
+    number: u64,
+    /// The node and its life that it belongs to.
+    of: Option<(usize, u32)>,
+    what: What,
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    /// The earliest is the greatest, as the heap wants it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at_us, other.number).cmp(&(self.at_us, self.number))
+    }
+}
+
+pub(super) struct World {
+    pub(super) plan: Plan,
+    pub(super) now_us: u64,
+    heap: BinaryHeap<Event>,
+    events: u64,
+    pub(super) nodes: Vec<Node>,
+    pub(super) wires: Vec<Wire>,
+    /// Wires and their ends, by node, worker, slot and generation.
+    pub(super) places: BTreeMap<(usize, usize, u32, u32), (usize, usize)>,
+    /// Until when nothing gets from a node to another.
+    pub(super) parted: BTreeMap<(usize, usize), u64>,
+    pub(super) coordinator: Coordinator,
+    pub(super) clients: Vec<Client>,
+    pub(super) history: History,
+    /// Operations that are over, and a number for each value.
+    pub(super) operations: u64,
+    pub(super) values: u64,
+    /// Faults are over.
+    pub(super) calm: bool,
+    pub(super) network: Random,
+    pub(super) turns: Random,
+    pub(super) chance: Random,
+    pub(super) failure: Option<String>,
+    trace: Trace,
+    probes: BTreeMap<&'static str, u64>,
+}
+
+/// Within so much virtual time everything must come to rest.
+const CALM_LIMIT_US: u64 = 120_000_000;
+
+impl World {
+    pub(super) fn new(plan: Plan, verbose: bool) -> Self {
+        let seed = plan.seed;
+        let mut random = Random::new(seed, "nodes");
+        let units = KEYS.iter().map(|key| Unit {
+            kind: Kind::Text,
+            db: 0,
+            keys: vec![key.as_bytes().to_vec()],
+        });
+        let nodes = (0..plan.workers.len()).map(|n| Node::new(n, &plan, &mut random));
+        // The last one reads everything at the end.
+        let clients = (0..=plan.clients).map(|n| Client::new(seed, n));
+        Self {
+            nodes: nodes.collect(),
+            clients: clients.collect(),
+            history: History::new(units.collect()),
+            coordinator: Coordinator::new(plan.copies, seed),
+            now_us: 0,
+            heap: BinaryHeap::new(),
+            events: 0,
+            wires: Vec::new(),
+            places: BTreeMap::new(),
+            parted: BTreeMap::new(),
+            operations: 0,
+            values: 0,
+            calm: false,
+            network: Random::new(seed, "network"),
+            turns: Random::new(seed, "turns"),
+            chance: Random::new(seed, "chance"),
+            failure: None,
+            trace: Trace::new(verbose),
+            probes: BTreeMap::new(),
+            plan,
+        }
+    }
+
+    /// Trouble, quiet, and the judgement of both.
+    pub(super) fn run_all(&mut self) -> Result<(), String> {
+        let plan = format!("{:?}", self.plan);
+        self.note("world", format_args!("{plan}"));
+        for node in 0..self.plan.first {
+            let at = self.chance.below(100_000);
+            self.push(at, None, What::Start(node));
+        }
+        self.push(0, None, What::Coordinate);
+        self.push(3_000_000, None, What::Trouble);
+        for client in 0..self.plan.clients {
+            let at = self.chance.below(1_000_000);
+            self.push(at, None, What::Act(client));
+        }
+        let until = 3_000_000 + self.plan.trouble_us;
+        self.run("trouble is over", u64::MAX, |world| world.now_us >= until)?;
+        self.quieten();
+        let limit = self.now_us + CALM_LIMIT_US;
+        self.run("all are at rest", limit, World::is_at_rest)?;
+        self.read_everything();
+        let limit = self.now_us + CALM_LIMIT_US;
+        self.run("all is read", limit, |world| world.auditor().is_done())?;
+        let settled = self.now_us + 2_000_000;
+        self.run("nothing waits", u64::MAX, |world| world.now_us >= settled)?;
+        self.judge()
+    }
+
+    fn run(&mut self, what: &str, limit: u64, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
+        while !holds(self) {
+            let Some(event) = self.heap.pop() else {
+                return Err(format!("nothing happens any more before {what}"));
+            };
+            if event.at_us > limit {
+                return Err(format!(
+                    "it takes too long until {what}\n{}",
+                    self.describe()
+                ));
+            }
+            self.now_us = event.at_us;
+            let happens = |(node, life): (usize, u32)| self.nodes[node].life == life;
+            if event.of.is_none_or(happens) {
+                self.happen(event.of.map_or(0, |(node, _)| node), event.what);
+            }
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, node: usize, what: What) {
+        match what {
+            What::Turn(worker) => self.on_turn(node, worker),
+            What::Message { from, to, message } => {
+                let from = rufous_base::WorkerId(from as u16);
+                self.arrive(node, to, Arrival::Message(from, message));
+            }
+            What::DiskDone { worker, lane } => self.on_disk_done(node, worker, lane),
+            What::Deliver { wire, to } => self.on_deliver(wire, to),
+            What::Dialled {
+                node,
+                worker,
+                life,
+                to,
+                token,
+                until,
+            } => self.on_dialled((node, worker, life), to, token, until),
+            What::Undialled { worker, token } => {
+                let why = "nobody there".to_owned();
+                self.arrive(node, worker, Arrival::Undialled(token, why));
+            }
+            What::GivenUp { wire, token } => self.on_given_up(node, wire, token),
+            What::Tell { worker, mapping } => self.on_tell(node, worker, mapping),
+            What::Act(client) => self.on_act(client),
+            What::Coordinate => self.on_coordinate(),
+            What::Trouble => self.on_trouble(),
+            What::Start(node) => self.start(node),
+        }
+    }
+
+    pub(super) fn push(&mut self, at_us: u64, of: Option<(usize, u32)>, what: What) {
+        self.events += 1;
+        self.heap.push(Event {
+            at_us: at_us.max(self.now_us),
+            number: self.events,
+            of,
+            what,
+        });
+    }
+
+    /// Likewise, of a node in its present life.
+    pub(super) fn push_of(&mut self, node: usize, at_us: u64, what: What) {
+        let life = self.nodes[node].life;
+        self.push(at_us, Some((node, life)), what);
+    }
+
+    pub(super) fn fail(&mut self, what: String) {
+        self.note("world", format_args!("FAILED: {what}"));
+        self.failure.get_or_insert(what);
+    }
+
+    pub(super) fn note(&mut self, who: &str, what: std::fmt::Arguments<'_>) {
+        self.trace.note(self.now_us, who, what);
+    }
+
+    pub(super) fn reach(&mut self, probe: &'static str) {
+        debug_assert!(PROBES.contains(&probe), "{probe}");
+        *self.probes.entry(probe).or_default() += 1;
+    }
+
+    /// Who waits for what.
+    pub(super) fn describe(&self) -> String {
+        let mut text = self.coordinator.describe();
+        for node in &self.nodes {
+            text.push_str(&format!("  node {}: {:?}\n", node.index, node.power));
+            for (worker, seat) in node.seats.iter().enumerate() {
+                let figures = seat.front.kernel.chain_figures();
+                let what = seat.describe();
+                text.push_str(&format!("    w{worker}: {what}\n      {figures:?}\n"));
+            }
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            text.push_str(&format!("  client {number}: {}\n", client.describe()));
+        }
+        text
+    }
+
+    pub(super) fn report(&mut self) -> Report {
+        let trace = std::mem::take(&mut self.trace);
+        Report {
+            failure: None,
+            epochs: self.coordinator.epoch(),
+            events: trace.len(),
+            operations: self.operations,
+            unsure: self.history.unsure,
+            probes: std::mem::take(&mut self.probes),
+            hash: trace.hash(),
+            lines: trace.into_lines(),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! What clients do at nodes, and whether what becomes of it is right.
+//!
+//! Every member is added once and every value written once. Whoever removes
+//! something has seen it, and so it is gone for good. What was done at a node that
+//! was dropped may be lost, done and undone alike.
+
+use super::seat::Seat;
+use crate::random::Random;
+use rufous_base::Now;
+use rufous_datatype::algebra::Algebra;
+use rufous_datatype::set::{self, Set};
+use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
+use std::collections::BTreeSet;
+
+const SETS: [&str; 3] = ["ks1", "ks2", "ks3"];
+const REGISTERS: [&str; 2] = ["kr1", "kr2"];
+/// Nobody removes the first.
+const COUNTERS: [&str; 2] = ["kc", "kd"];
+
+type Things = BTreeSet<u64>;
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Make(u64),
+    Remove(Things),
+    Count(u64),
+    /// Removes a counter.
+    Uncount,
+    See(Things),
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    /// Which life of which member it was done in, and by which worker.
+    life: usize,
+    member: usize,
+    worker: usize,
+    key: &'static str,
+    deed: Deed,
+    replied: bool,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Deeds {
+    events: Vec<Event>,
+    made: u64,
+    /// Members that were dropped.
+    dropped: BTreeSet<usize>,
+    /// Where the round began, and what the removable counter was then.
+    round: (usize, u64),
+}
+
+/// Where something is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub member: usize,
+    pub life: usize,
+    pub worker: usize,
+    pub us: u64,
+}
+
+impl Deeds {
+    /// Of what a client of this worker wants next, which key.
+    pub fn key(random: &mut Random) -> &'static str {
+        let all = SETS.into_iter().chain(REGISTERS).chain(COUNTERS);
+        let all: Vec<_> = all.collect();
+        all[random.index(all.len())]
+    }
+
+    /// Does something with a key, and answers the event's number.
+    pub fn act(
+        &mut self,
+        seat: &mut Seat,
+        place: Place,
+        key: &'static str,
+        random: &mut Random,
+    ) -> usize {
+        let us = place.us;
+        let seen = see(seat, key, us);
+        let is_counter = COUNTERS.contains(&key);
+        let deed = match random.below(6) {
+            0 | 1 => Deed::See(seen),
+            2 if !is_counter => Deed::Remove(remove(seat, key, seen, us, random)),
+            2 if key == COUNTERS[1] && random.chance(0.2) => {
+                seat.write(us, |shard, now| {
+                    let name = shard.key(key.as_bytes());
+                    shard.remove(0, name, now);
+                });
+                Deed::Uncount
+            }
+            _ => self.make(seat, key, us, random),
+        };
+        self.events.push(Event {
+            life: place.life,
+            member: place.member,
+            worker: place.worker,
+            key,
+            deed,
+            replied: false,
+        });
+        self.events.len() - 1
+    }
+
+    fn make(&mut self, seat: &mut Seat, key: &str, us: u64, random: &mut Random) -> Deed {
+        self.made += 1;
+        let (made, by) = (self.made, random.between(1, 9));
+        let long = random.chance(0.02);
+        seat.write(us, |shard, now| {
+            let name = shard.key(key.as_bytes());
+            if COUNTERS.contains(&key) {
+                let sum = shard.increment(0, name, by as i64, now);
+                assert!(matches!(sum, Some(Ok(_))), "it is a counter");
+            } else if SETS.contains(&key) {
+                update(shard, key, now, &made.to_string(), true);
+            } else {
+                let mut text = made.to_string().into_bytes();
+                if long {
+                    // More than a piece.
+                    text.push(b' ');
+                    text.resize(300_000, b'x');
+                }
+                let value = NewValue::Copy(&text);
+                shard.set(0, name, value, ExpirySetting::Clear, now);
+            }
+        });
+        match COUNTERS.contains(&key) {
+            true => Deed::Count(by),
+            false => Deed::Make(made),
+        }
+    }
+
+    pub fn tell(&self, event: usize) -> String {
+        let Event { key, deed, .. } = &self.events[event];
+        format!("{deed:?} at {key}")
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    pub fn reply(&mut self, event: usize) {
+        self.events[event].replied = true;
+    }
+
+    /// What was done there may be lost from now on.
+    pub fn drop_member(&mut self, member: usize) {
+        self.dropped.insert(member);
+    }
+
+    /// When all is quiet, of the workers of all nodes.
+    pub fn judge(&mut self, seats: &mut [&mut Seat], us: u64) -> Result<(), String> {
+        self.nothing_came_back()?;
+        for key in SETS.into_iter().chain(REGISTERS) {
+            let shown = same(seats, key, |seat| see(seat, key, us))?;
+            self.judge_things(key, &shown)?;
+        }
+        for (at, key) in COUNTERS.into_iter().enumerate() {
+            let text = same(seats, key, |seat| text(seat, key, us))?;
+            let text = text.unwrap_or_else(|| b"0".to_vec());
+            let sum = String::from_utf8_lossy(&text).parse().unwrap_or(u64::MAX);
+            self.judge_count((key, at == 1), sum)?;
+        }
+        Ok(())
+    }
+
+    /// One that is removed is judged where it was not, since the last quiet.
+    fn judge_count(&mut self, (key, is_removed): (&str, bool), sum: u64) -> Result<(), String> {
+        let (from, before) = match is_removed {
+            true => self.round,
+            false => (0, 0),
+        };
+        let since = &self.events[from..];
+        let of_key = || since.iter().filter(|event| event.key == key);
+        let by = |event: &Event| match event.deed {
+            Deed::Count(by) => by,
+            _ => 0,
+        };
+        let most = before + of_key().map(by).sum::<u64>();
+        let stays = |event: &&Event| event.replied && !self.dropped.contains(&event.member);
+        let uncounted = of_key().any(|event| matches!(event.deed, Deed::Uncount));
+        let least = match uncounted {
+            true => 0,
+            false => before + of_key().filter(stays).map(by).sum::<u64>(),
+        };
+        if is_removed {
+            self.round = (self.events.len(), sum);
+        }
+        match (least..=most).contains(&sum) {
+            true => Ok(()),
+            false => Err(format!("{key} is {sum}, not from {least} to {most}")),
+        }
+    }
+
+    fn judge_things(&self, key: &str, shown: &Things) -> Result<(), String> {
+        let (mut made, mut kept, mut touched, mut gone) =
+            (Things::new(), Things::new(), Things::new(), Things::new());
+        for event in self.events.iter().filter(|event| event.key == key) {
+            let stays = event.replied && !self.dropped.contains(&event.member);
+            match &event.deed {
+                Deed::Make(thing) => {
+                    made.insert(*thing);
+                    kept.extend(stays.then_some(*thing));
+                }
+                Deed::Remove(things) => {
+                    touched.extend(things);
+                    gone.extend(things.iter().filter(|_| stays));
+                }
+                Deed::Count(_) | Deed::Uncount | Deed::See(_) => {}
+            }
+        }
+        if let Some(thing) = shown.iter().find(|thing| !made.contains(thing)) {
+            return Err(format!("{key} has {thing}, which nobody made"));
+        }
+        if let Some(thing) = shown.intersection(&gone).next() {
+            return Err(format!("{key} has {thing} again, which was removed"));
+        }
+        let lost = kept.difference(&touched).find(|t| !shown.contains(t));
+        match lost {
+            Some(thing) if SETS.contains(&key) => {
+                Err(format!("{key} has lost {thing}, which nobody removed"))
+            }
+            Some(_) if touched.is_empty() && shown.is_empty() => {
+                Err(format!("{key} has nothing, and nobody removed anything"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was removed at a worker is not seen there any more.
+    fn nothing_came_back(&self) -> Result<(), String> {
+        let from = self.round.0.saturating_sub(200);
+        for (number, event) in self.events.iter().enumerate().skip(from) {
+            let Deed::See(seen) = &event.deed else {
+                continue;
+            };
+            let here = |earlier: &&Event| {
+                let stays = earlier.replied || earlier.life == event.life;
+                let place = |of: &Event| (of.key, of.member, of.worker);
+                place(earlier) == place(event) && stays
+            };
+            for earlier in self.events[..number].iter().filter(here) {
+                if let Deed::Remove(gone) = &earlier.deed
+                    && let Some(thing) = gone.intersection(seen).next()
+                {
+                    let Event { key, member, .. } = event;
+                    return Err(format!("member {member} shows {thing} in {key} again"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes one member of those seen, or the key with all of them.
+fn remove(seat: &mut Seat, key: &str, mut seen: Things, us: u64, random: &mut Random) -> Things {
+    let whole = !SETS.contains(&key) || random.chance(0.2);
+    if !whole && !seen.is_empty() {
+        let one = seen.iter().nth(random.index(seen.len())).copied();
+        seen = one.into_iter().collect();
+    }
+    seat.write(us, |shard, now| {
+        if whole {
+            let name = shard.key(key.as_bytes());
+            shard.remove(0, name, now);
+            return;
+        }
+        for member in &seen {
+            update(shard, key, now, &member.to_string(), false);
+        }
+    });
+    seen
+}
+
+/// What all workers that have a replica say.
+fn same<T: PartialEq + std::fmt::Debug>(
+    seats: &mut [&mut Seat],
+    key: &str,
+    mut ask: impl FnMut(&mut Seat) -> T,
+) -> Result<T, String> {
+    let mut first = None;
+    for seat in seats {
+        if !seat.has_replica(key.as_bytes()) {
+            continue;
+        }
+        let said = ask(seat);
+        match &first {
+            None => first = Some((seat.replicas.replica(), said)),
+            Some((_, expected)) if *expected == said => {}
+            Some((at, expected)) => {
+                let other = seat.replicas.replica();
+                return Err(format!(
+                    "after quiet {key} is {expected:?} at {at} and {said:?} at {other}"
+                ));
+            }
+        }
+    }
+    first
+        .map(|(_, said)| said)
+        .ok_or_else(|| format!("nobody has {key}"))
+}
+
+fn update(shard: &mut Shard, key: &str, now: Now, member: &str, add: bool) {
+    let member = member.as_bytes();
+    let op = match add {
+        true => set::Op::Add { member },
+        false => set::Op::Remove { member },
+    };
+    let name = shard.key(key.as_bytes());
+    let done = shard.update::<Set, _>(0, name, now, |editor| editor.apply(&op));
+    assert!(done.is_ok(), "it is a set");
+}
+
+fn text(seat: &mut Seat, key: &str, us: u64) -> Option<Vec<u8>> {
+    let (now, key) = (seat.now(us), seat.shard.key(key.as_bytes()));
+    let value = seat.shard.get(0, key, now).ok().flatten();
+    value.map(|value| value.bytes().to_vec())
+}
+
+/// What is there.
+fn see(seat: &mut Seat, key: &str, us: u64) -> Things {
+    let number = |bytes: &[u8]| {
+        let digits = bytes.split(|byte| *byte == b' ').next();
+        String::from_utf8_lossy(digits.unwrap_or_default())
+            .parse::<u64>()
+            .ok()
+    };
+    if COUNTERS.contains(&key) || REGISTERS.contains(&key) {
+        let text = text(seat, key, us);
+        return text.iter().filter_map(|text| number(text)).collect();
+    }
+    let now = seat.now(us);
+    let name = seat.shard.key(key.as_bytes());
+    let view = seat.shard.collection::<Set>(0, name, now);
+    let reply = view.map(|view| view.map(|view| Set::execute(view, &set::Op::Members)));
+    match reply {
+        Ok(Some(set::Reply::Members(members))) => {
+            members.iter().filter_map(|member| number(member)).collect()
+        }
+        _ => Things::new(),
+    }
+}

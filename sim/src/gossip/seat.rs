@@ -1,0 +1,271 @@
+//! A worker of a node: a shard, its part in replication, its streams to other
+//! nodes, and a log. What it says waits until all that it may tell of is in the
+//! log.
+
+use super::plan::Plan;
+use rufous_base::{Now, WorkerId};
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::Writer;
+use rufous_kernel::durable::effect::Effect;
+use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
+use rufous_kernel::placement::Placement;
+use rufous_kernel::replicate::gossip::{Gossip, Sent};
+use rufous_kernel::replicate::replicas::{Replicas, To};
+use rufous_kernel::shard::{Held, Keyed, Keying, Shard, bring_back};
+use rufous_lattice::Stamp;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const START_US: u64 = 1_700_000_000_000_000;
+
+/// What waits for the log.
+#[derive(Debug)]
+pub enum Said {
+    /// To a worker of the node.
+    Here(usize, Arc<[u8]>),
+    /// To all other nodes.
+    Told {
+        bytes: Arc<[u8]>,
+        is_report: bool,
+    },
+    Sent(Sent),
+    Reply(usize),
+}
+
+#[derive(Debug)]
+struct Table(Arc<Keyspaces>);
+
+impl Keying for Table {
+    fn of(&self, key: &[u8]) -> Option<Keyed> {
+        self.0.lattice(key)?;
+        Some(Keyed {
+            strings: Tag::Register,
+            is_shared: true,
+        })
+    }
+}
+
+/// The mapping that a worker acts by.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    pub epoch: u64,
+    pub nodes: BTreeSet<u16>,
+    pub next: u16,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Seat {
+    pub shard: Shard,
+    pub replicas: Replicas,
+    pub gossip: Gossip,
+    pub placement: Placement,
+    worker: WorkerId,
+    clock: i64,
+    pub log: Vec<u8>,
+    unsynced: Vec<u8>,
+    gate: Vec<Said>,
+    held: Option<Box<Held>>,
+    pub wake_us: Option<u64>,
+    pub sync_is_due: bool,
+    /// There is more to do at once.
+    more: bool,
+    pub epoch: u64,
+}
+
+fn table(plan: &Plan) -> Arc<Keyspaces> {
+    let keyspace = Keyspace {
+        regime: Regime::Lattice,
+        threads: plan.threads,
+        cut: plan.cut,
+        gossip_ms: plan.gossip_ms,
+        ..Keyspace::new("all", b"k")
+    };
+    // invariant: one keyspace overlaps with none
+    Arc::new(Keyspaces::default().with(keyspace).expect("a table"))
+}
+
+impl Seat {
+    /// A worker of a node with this number, that starts with what the log has.
+    pub fn new(plan: &Plan, (at, number, worker): (usize, u16, usize), log: Vec<u8>) -> Self {
+        let (own, workers) = (WorkerId(worker as u16), plan.workers[at]);
+        let table = table(plan);
+        let mut placement = Placement::new(workers).seen_by(own);
+        placement.set_keyspaces(&table);
+        let mut seat = Self {
+            shard: Shard::new(u64::from(number) * 10 + worker as u64),
+            // invariant: plans are small
+            replicas: Replicas::of_node(own, workers, number).expect("a small number"),
+            gossip: Gossip::new(number, own, plan.limits),
+            placement,
+            worker: own,
+            clock: plan.clocks[at],
+            log,
+            unsynced: Vec::new(),
+            gate: Vec::new(),
+            held: None,
+            wake_us: None,
+            sync_is_due: false,
+            more: false,
+            epoch: 0,
+        };
+        seat.replay(workers);
+        seat.shard.set_keying(Some(Arc::new(Table(table))));
+        seat.shard.set_journaling(true);
+        seat.tell_all();
+        seat
+    }
+
+    fn replay(&mut self, workers: usize) {
+        self.replicas.keep_all(true);
+        self.shard.hold_counts(workers);
+        let log = std::mem::take(&mut self.log);
+        let mut rest = &log[..];
+        while !rest.is_empty() {
+            // invariant: the disk keeps what it is given
+            let effect = Effect::decode(&mut rest).expect("an effect");
+            self.shard.apply(&effect).expect("it can be done again");
+        }
+        self.log = log;
+        self.held = self.shard.take_held();
+        self.shard.check();
+    }
+
+    /// The clock is above all that is here, and the other workers are sent it.
+    fn tell_all(&mut self) {
+        let never = Now::default();
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut take = |item: rufous_kernel::shard::Item<'_>| names.push(item.key.to_vec());
+        let rest = self.shard.scan(0, 0, 1 << 20, never, &mut take);
+        assert_eq!(rest, None, "there are few keys");
+        let graves = self.shard.graves(0, b"", 1 << 20).0;
+        names.extend(graves.iter().map(|key| key.to_vec()));
+        for name in names {
+            let key = self.shard.key(&name);
+            let shown = self.shard.show_replica(0, key, never, &mut |_, _| {});
+            if let Some(replica) = shown {
+                self.replicas.observe(replica.newest);
+                self.shard.changeset().touch(0, key);
+            }
+        }
+        self.replicas.start();
+    }
+
+    pub fn now(&self, us: u64) -> Now {
+        Now {
+            mono_us: us,
+            unix_us: START_US.saturating_add_signed(self.clock) + us,
+        }
+    }
+
+    pub fn has_replica(&self, key: &[u8]) -> bool {
+        self.placement.owners(key).any(|owner| owner == self.worker)
+    }
+
+    pub fn act_by(&mut self, view: &View) {
+        if view.epoch > self.epoch {
+            self.epoch = view.epoch;
+            self.replicas.act_by(view.epoch, &view.nodes, view.next);
+            self.gossip.act_by(&view.nodes, view.next);
+        }
+    }
+
+    /// Whether the workers of the node have told each other what they have.
+    pub fn has_exchanged(&mut self) -> bool {
+        self.replicas.has_heard_all() && self.replicas.has_sent_all(self.shard.changeset())
+    }
+
+    pub fn take_held(&mut self) -> Option<Box<Held>> {
+        self.held.take()
+    }
+
+    /// Does what all files of the node said is to be done then.
+    pub fn bring_back(&mut self, us: u64, files: &[Box<Held>]) {
+        let now = self.now(us);
+        let (own, placement) = (self.worker, &self.placement);
+        let is_here = |key: &[u8]| placement.owners(key).any(|owner| owner == own);
+        bring_back(&mut self.shard, files, is_here, now);
+        let time = files.iter().map(|held| held.horizon()).max().unwrap_or(0);
+        self.shard.set_forgotten(time);
+        self.replicas.observe(Stamp {
+            time,
+            ..Stamp::ZERO
+        });
+        self.replicas.keep_all(false);
+        self.shard.tell_horizon();
+    }
+
+    /// Lets `write` change keys.
+    pub fn write(&mut self, us: u64, write: impl FnOnce(&mut Shard, Now)) {
+        let now = self.now(us);
+        let stamp = self.replicas.stamp(now);
+        self.shard.tell_horizon();
+        self.shard.begin_lattice(Writer { stamp });
+        write(&mut self.shard, now);
+        // invariant: it has begun
+        let ended = self.shard.end_lattice().expect("a command");
+        assert_eq!(ended.refused, None, "all of this can be done alone");
+        self.replicas.observe(ended.next);
+        self.replicas.wrote(now, self.shard.changeset());
+    }
+
+    /// Something of a worker of this node, or of another that has come here.
+    pub fn receive(&mut self, us: u64, bytes: Arc<[u8]>) {
+        let now = self.now(us);
+        let done = self
+            .replicas
+            .receive(now, (&mut self.shard, &self.placement), bytes);
+        assert!(done.is_ok(), "a message as it was sent");
+        self.shard.tell_horizon();
+    }
+
+    pub fn say(&mut self, said: Said) {
+        self.gate.push(said);
+    }
+
+    /// Takes replication further.
+    pub fn poll(&mut self, us: u64) {
+        let (now, mut out) = (self.now(us), Vec::new());
+        let parts = (&mut self.shard, &self.placement);
+        self.more = self.gossip.poll(now, parts, &mut self.replicas);
+        let parts = (&mut self.shard, &self.placement);
+        let period = self.placement.gossip_us();
+        let none = |_: u8, _: &[u8]| false;
+        self.more |= self.replicas.poll(now, period, parts, &none, &mut out);
+        self.shard.tell_horizon();
+        for (to, bytes) in out {
+            self.gate.push(match to {
+                To::Worker(to) => Said::Here(to.index(), bytes),
+                To::Nodes { is_report } => Said::Told { bytes, is_report },
+            });
+        }
+        let sent = self.gossip.take_sent();
+        self.gate.extend(sent.into_iter().map(Said::Sent));
+        self.unsynced.append(self.shard.journal());
+    }
+
+    pub fn has_to_sync(&self) -> bool {
+        !self.gate.is_empty() || !self.unsynced.is_empty()
+    }
+
+    /// When it has something to do, at the earliest now.
+    pub fn wants(&self, us: u64) -> Option<u64> {
+        let wake = self.replicas.wake_us(self.placement.gossip_us());
+        let more = self.more.then_some(0);
+        let wake = wake.into_iter().chain(more).min();
+        wake.map(|at| at.max(us + 1))
+    }
+
+    /// What was done is in the log: what waited for that can go. What is for other
+    /// nodes goes into the streams to them.
+    pub fn sync(&mut self) -> Vec<Said> {
+        self.log.append(&mut self.unsynced);
+        std::mem::take(&mut self.gate)
+    }
+
+    /// Sessions are told apart: what was said in one does not go out in the next.
+    pub fn drop_sent(&mut self, node: u16) {
+        let is_for = |said: &Said| matches!(said, Said::Sent(sent) if sent.node == node);
+        self.gate.retain(|said| !is_for(said));
+    }
+}

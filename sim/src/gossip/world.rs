@@ -1,0 +1,466 @@
+//! Nodes, sessions between them, and events in their order.
+
+mod members;
+mod quiet;
+mod sessions;
+
+use super::deeds::{Deeds, Place};
+use super::faults::Fault;
+use super::plan::Plan;
+use super::seat::{Said, Seat, View};
+use crate::random::Random;
+use crate::trace::Trace;
+use rufous_kernel::replicate::gossip::{Figures, Peer, Sent};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const MOST_EVENTS: u64 = 400_000;
+
+#[derive(Debug)]
+enum Event {
+    /// Of a worker of a node in one of its lives.
+    Poll((usize, usize), usize),
+    Sync((usize, usize), usize),
+    Adopt((usize, usize), usize, View),
+    Here((usize, usize), usize, Arc<[u8]>),
+    Net {
+        session: u64,
+        from: (u16, u16),
+        to: (usize, u16),
+        peer: Peer,
+    },
+    Client,
+    Break(usize, usize),
+    Connect(usize, usize),
+    Crash(usize),
+    Start(usize),
+    Drop(usize),
+    Rejoin(usize),
+}
+
+#[derive(Debug)]
+struct Node {
+    number: u16,
+    /// Of all members that ever were.
+    member: usize,
+    /// Rises with every start.
+    life: usize,
+    seats: Vec<Seat>,
+    logs: Vec<Vec<u8>>,
+    is_running: bool,
+    has_exchanged: bool,
+    serves: bool,
+}
+
+/// One between two nodes, of which the worker has the connection.
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    number: u64,
+    workers: (usize, usize),
+}
+
+#[derive(Debug)]
+pub struct World {
+    pub trace: Trace,
+    plan: Plan,
+    fault: Fault,
+    random: Random,
+    nodes: Vec<Node>,
+    sessions: BTreeMap<(usize, usize), Session>,
+    view: View,
+    deeds: Deeds,
+    events: BTreeMap<(u64, u64), Event>,
+    /// When the last message on a way arrives.
+    ways: BTreeMap<(usize, usize, usize, usize), u64>,
+    us: u64,
+    serial: u64,
+    left: u64,
+    numbers: u64,
+    members: usize,
+    lives: usize,
+    probes: BTreeMap<&'static str, u64>,
+    /// Of streams of workers that are gone.
+    past: Figures,
+}
+
+fn pair(a: usize, b: usize) -> (usize, usize) {
+    (a.min(b), a.max(b))
+}
+
+impl World {
+    pub fn new(plan: Plan, fault: Fault, trace: Trace) -> Self {
+        let count = plan.workers.len();
+        let node = |at: usize| Node {
+            number: at as u16,
+            member: at,
+            life: at,
+            seats: Vec::new(),
+            logs: vec![Vec::new(); plan.workers[at]],
+            is_running: false,
+            has_exchanged: false,
+            serves: false,
+        };
+        Self {
+            trace,
+            fault,
+            random: Random::new(plan.seed, "gossip's world"),
+            nodes: (0..count).map(node).collect(),
+            sessions: BTreeMap::new(),
+            view: View {
+                epoch: 1,
+                nodes: (0..count as u16).collect(),
+                next: count as u16,
+            },
+            deeds: Deeds::default(),
+            events: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            us: 1_000_000,
+            serial: 0,
+            left: 0,
+            numbers: 0,
+            members: count,
+            lives: count,
+            probes: BTreeMap::new(),
+            past: Figures::default(),
+            plan,
+        }
+    }
+
+    pub fn run(&mut self) -> Result<(), String> {
+        for at in 0..self.nodes.len() {
+            self.after(1, Event::Start(at));
+        }
+        for _ in 0..self.plan.rounds {
+            self.left = self.plan.operations;
+            self.after(1, Event::Client);
+            self.go_on()?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    pub fn operations(&self) -> u64 {
+        self.deeds.len() as u64
+    }
+
+    /// Rare states that were reached.
+    pub fn probes(&self) -> BTreeMap<&'static str, u64> {
+        let mut all = self.probes.clone();
+        let mut figures = self.past;
+        let seats = self.nodes.iter().flat_map(|node| &node.seats);
+        seats.for_each(|seat| figures.add(&seat.gossip.figures()));
+        for (name, count) in [
+            ("resent", figures.resent_pieces),
+            ("overflow", figures.overflows),
+            ("repaired", figures.repaired_slots),
+        ] {
+            *all.entry(name).or_default() += count;
+        }
+        all.retain(|_, count| *count > 0);
+        all
+    }
+
+    fn probe(&mut self, name: &'static str) {
+        *self.probes.entry(name).or_default() += 1;
+    }
+
+    fn after(&mut self, us: u64, event: Event) {
+        self.serial += 1;
+        self.events.insert((self.us + us, self.serial), event);
+    }
+
+    fn go_on(&mut self) -> Result<(), String> {
+        let before = self.serial;
+        while let Some(((us, _), event)) = self.events.pop_first() {
+            if self.serial - before > MOST_EVENTS {
+                return Err(format!("it does not become quiet: {event:?}"));
+            }
+            self.us = us;
+            self.on_event(event);
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Poll((at, worker), life) => {
+                if self.is_in(at, life) && self.nodes[at].seats[worker].wake_us == Some(self.us) {
+                    self.nodes[at].seats[worker].wake_us = None;
+                    self.end_turn(at, worker);
+                }
+            }
+            Event::Sync((at, worker), life) => {
+                if self.is_in(at, life) {
+                    self.on_sync(at, worker);
+                }
+            }
+            Event::Adopt((at, worker), life, view) => {
+                if self.is_in(at, life) {
+                    self.on_adopt(at, worker, &view);
+                }
+            }
+            Event::Here((at, worker), life, bytes) => {
+                if self.is_in(at, life) {
+                    self.nodes[at].seats[worker].receive(self.us, bytes);
+                    self.end_turn(at, worker);
+                }
+            }
+            Event::Net {
+                session,
+                from,
+                to,
+                peer,
+            } => self.on_net(session, from, to, peer),
+            Event::Client => self.on_client(),
+            Event::Break(a, b) => self.disconnect(a, b),
+            Event::Connect(a, b) => self.on_connect(a, b),
+            Event::Crash(at) => self.on_crash(at),
+            Event::Start(at) => self.on_start(at),
+            Event::Drop(at) => self.on_drop(at),
+            Event::Rejoin(at) => self.on_rejoin(at),
+        }
+    }
+
+    fn is_in(&self, at: usize, life: usize) -> bool {
+        self.nodes[at].is_running && self.nodes[at].life == life
+    }
+
+    /// Takes a worker's replication further; has it polled when it wants to be,
+    /// and its log written.
+    fn end_turn(&mut self, at: usize, worker: usize) {
+        let (us, life) = (self.us, self.nodes[at].life);
+        let sync_after = self.random.between(1, self.plan.sync_us);
+        let seat = &mut self.nodes[at].seats[worker];
+        seat.poll(us);
+        let wanted = seat.wants(us);
+        let wake = wanted.filter(|&wake| seat.wake_us.is_none_or(|known| known > wake));
+        if let Some(wake) = wake {
+            seat.wake_us = Some(wake);
+        }
+        let syncs = seat.has_to_sync() && !seat.sync_is_due;
+        seat.sync_is_due |= syncs;
+        if let Some(wake) = wake {
+            self.after(wake - us, Event::Poll((at, worker), life));
+        }
+        if syncs {
+            self.after(sync_after, Event::Sync((at, worker), life));
+        }
+        self.end_start(at);
+    }
+
+    fn on_sync(&mut self, at: usize, worker: usize) {
+        let seat = &mut self.nodes[at].seats[worker];
+        seat.sync_is_due = false;
+        let mut told = false;
+        for said in seat.sync() {
+            match said {
+                Said::Here(to, bytes) => self.hand_on(at, (worker, to), bytes),
+                Said::Told { bytes, is_report } => {
+                    told = true;
+                    self.nodes[at].seats[worker].gossip.tell(&bytes, is_report);
+                }
+                Said::Sent(sent) => self.send(at, worker, sent),
+                Said::Reply(event) => self.deeds.reply(event),
+            }
+        }
+        if told {
+            self.end_turn(at, worker);
+        }
+    }
+
+    /// To another worker of the node, in order.
+    fn hand_on(&mut self, at: usize, (from, to): (usize, usize), bytes: Arc<[u8]>) {
+        let life = self.nodes[at].life;
+        let after = self.in_order((at, from, at, to), self.plan.ring_us);
+        self.after(after, Event::Here((at, to), life, bytes));
+    }
+
+    fn in_order(&mut self, way: (usize, usize, usize, usize), most_us: u64) -> u64 {
+        let arrives = self.us + self.random.between(1, most_us);
+        let last = self.ways.entry(way).or_default();
+        *last = arrives.max(*last + 1);
+        *last - self.us
+    }
+
+    /// To another node, in order, if there is a session.
+    fn send(&mut self, at: usize, worker: usize, sent: Sent) {
+        let Some(to) = self.nodes.iter().position(|node| node.number == sent.node) else {
+            return;
+        };
+        let Some(session) = self.sessions.get(&pair(at, to)) else {
+            return;
+        };
+        let session = session.number;
+        if matches!(sent.peer, Peer::Piece { more: true, .. }) {
+            self.probe("pieces");
+        }
+        let after = self.in_order((at, usize::MAX, to, usize::MAX), self.plan.delay_us);
+        let event = Event::Net {
+            session,
+            from: (self.nodes[at].number, worker as u16),
+            to: (to, sent.to),
+            peer: sent.peer,
+        };
+        self.after(after, event);
+    }
+
+    fn on_net(&mut self, session: u64, from: (u16, u16), (at, to): (usize, u16), peer: Peer) {
+        if !self.sessions.values().any(|known| known.number == session) {
+            return;
+        }
+        let workers = self.nodes[at].seats.len();
+        let worker = usize::from(to) % workers;
+        let seat = &mut self.nodes[at].seats[worker];
+        // invariant: nodes of this world send what they mean
+        let all = seat
+            .gossip
+            .take(from, peer)
+            .expect("a message as it was sent");
+        for bytes in all {
+            self.nodes[at].seats[worker].receive(self.us, Arc::clone(&bytes));
+            for other in (0..workers).filter(|&other| other != worker) {
+                self.hand_on(at, (worker, other), Arc::clone(&bytes));
+            }
+        }
+        self.end_turn(at, worker);
+    }
+
+    fn on_client(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        let think = self.random.between(1, self.plan.think_us);
+        let serving = self.nodes.iter().enumerate();
+        let serving: Vec<usize> = serving
+            .filter(|(_, n)| n.serves)
+            .map(|(at, _)| at)
+            .collect();
+        if serving.is_empty() {
+            return self.after(1_000, Event::Client);
+        }
+        self.left -= 1;
+        self.after(think, Event::Client);
+        self.misfortune();
+        let at = *self.random.pick(&serving);
+        if !self.nodes[at].serves {
+            return;
+        }
+        let key = Deeds::key(&mut self.random);
+        let home = self.random.index(self.nodes[at].seats.len());
+        let owner = self.nodes[at].seats[home].placement.owner(key.as_bytes());
+        let worker = owner.index();
+        let place = Place {
+            member: self.nodes[at].member,
+            life: self.nodes[at].life,
+            worker,
+            us: self.us,
+        };
+        let seat = &mut self.nodes[at].seats[worker];
+        let event = self.deeds.act(seat, place, key, &mut self.random);
+        seat.say(Said::Reply(event));
+        let who = format!("{}.{worker}", self.nodes[at].number);
+        let text = format_args!("{}", self.deeds.tell(event));
+        self.trace.note(self.us, who, text);
+        self.end_turn(at, worker);
+    }
+
+    /// Something breaks now and then.
+    fn misfortune(&mut self) {
+        let count = self.nodes.len();
+        if self.random.chance(self.plan.breaks) {
+            let a = self.random.index(count);
+            let b = (a + 1 + self.random.index(count - 1)) % count;
+            self.after(1, Event::Break(a, b));
+        }
+        if self.random.chance(self.plan.crashes) {
+            let at = self.random.index(count);
+            self.after(1, Event::Crash(at));
+        }
+        if self.random.chance(self.plan.drops) {
+            let at = self.random.index(count);
+            self.after(1, Event::Drop(at));
+        }
+    }
+
+    fn note(&mut self, at: usize, what: std::fmt::Arguments<'_>) {
+        let who = format!("n{}", self.nodes[at].number);
+        self.trace.note(self.us, who, what);
+    }
+
+    fn stop(&mut self, at: usize) {
+        for other in (0..self.nodes.len()).filter(|&other| other != at) {
+            self.disconnect(at, other);
+        }
+        let node = &mut self.nodes[at];
+        (node.is_running, node.serves, node.has_exchanged) = (false, false, false);
+        for seat in node.seats.drain(..) {
+            self.past.add(&Figures {
+                kept_bytes: 0,
+                behind: 0,
+                ..seat.gossip.figures()
+            });
+            node.logs.push(seat.log);
+        }
+    }
+
+    fn is_member(&self, node: &Node) -> bool {
+        self.view.nodes.contains(&node.number)
+    }
+
+    fn on_crash(&mut self, at: usize) {
+        if !self.nodes[at].is_running || !self.is_member(&self.nodes[at]) {
+            return;
+        }
+        self.probe("crash");
+        self.note(at, format_args!("crash"));
+        self.stop(at);
+        let after = self.random.between(1, self.plan.away_us);
+        self.after(after, Event::Start(at));
+    }
+
+    fn on_start(&mut self, at: usize) {
+        if self.nodes[at].is_running || !self.is_member(&self.nodes[at]) {
+            return;
+        }
+        self.note(at, format_args!("start"));
+        self.lives += 1;
+        let (plan, node) = (&self.plan, &mut self.nodes[at]);
+        node.life = self.lives;
+        let number = node.number;
+        let logs = std::mem::take(&mut node.logs).into_iter().enumerate();
+        let seats = logs.map(|(worker, log)| Seat::new(plan, (at, number, worker), log));
+        node.seats = seats.collect();
+        node.is_running = true;
+        for worker in 0..self.nodes[at].seats.len() {
+            let view = self.view.clone();
+            self.nodes[at].seats[worker].act_by(&view);
+            self.end_turn(at, worker);
+        }
+    }
+
+    /// When all workers of a node have what the others have, it speaks to nodes;
+    /// when those have told it what they have, it serves.
+    fn end_start(&mut self, at: usize) {
+        let (us, node) = (self.us, &mut self.nodes[at]);
+        if !node.is_running || node.serves {
+            return;
+        }
+        if !node.has_exchanged {
+            if !node.seats.iter_mut().all(Seat::has_exchanged) {
+                return;
+            }
+            node.has_exchanged = true;
+            let files: Vec<_> = node.seats.iter_mut().filter_map(Seat::take_held).collect();
+            for seat in &mut node.seats {
+                seat.bring_back(us, &files);
+            }
+            self.connect_all(at);
+        }
+        let node = &mut self.nodes[at];
+        let has_heard = |seat: &Seat| seat.replicas.has_heard_nodes();
+        if self.fault == Fault::ServesAtOnce || node.seats.iter().all(has_heard) {
+            node.serves = true;
+            self.note(at, format_args!("serves"));
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The end of a round: all nodes serve, all show the same, and nobody remembers
+//! or keeps anything.
+
+use super::World;
+use crate::gossip::seat::Seat;
+
+impl World {
+    /// When nothing is under way.
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        self.trace.note(self.us, "all", format_args!("quiet"));
+        if let Some(node) = self.nodes.iter().find(|node| !node.serves) {
+            return Err(format!("node {} does not serve", node.number));
+        }
+        let us = self.us;
+        let seats = self.nodes.iter_mut().flat_map(|node| &mut node.seats);
+        let mut seats: Vec<&mut Seat> = seats.collect();
+        self.deeds.judge(&mut seats, us)?;
+        let mut forgotten = 0;
+        for seat in seats {
+            seat.shard.check();
+            forgotten += u64::from(seat.shard.forgotten() > 0);
+            let (left, to_do) = (seat.shard.graves_len(), seat.shard.has_to_forget());
+            if left > 0 || to_do {
+                let at = seat.replicas.replica();
+                return Err(format!(
+                    "replica {at} remembers what is gone: {left} keys, more to forget: {to_do}"
+                ));
+            }
+            let kept = seat.gossip.figures();
+            if kept.kept_bytes > 0 || kept.behind > 0 {
+                return Err(format!("something is kept for nodes: {kept:?}"));
+            }
+        }
+        if forgotten > 0 {
+            self.probe("forgotten");
+        }
+        Ok(())
+    }
+}
