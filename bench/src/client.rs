@@ -72,10 +72,15 @@ pub struct Client {
 
 impl Client {
     pub fn connect(addr: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&addr, TIMEOUT)
+        Self::connect_within(addr, TIMEOUT)
+    }
+
+    /// One that waits no longer than that for a connection, or for more of a reply.
+    pub fn connect_within(addr: SocketAddr, timeout: Duration) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&addr, timeout)
             .with_context(|| format!("connecting to {addr}"))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_read_timeout(Some(timeout))?;
         Ok(Self {
             reader: BufReader::new(stream),
         })

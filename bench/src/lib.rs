@@ -14,6 +14,7 @@
 //! | [`callgrind`] | instructions per command |
 //! | [`figures`] | the papers' figures |
 //! | [`adhoc`] | one load against a running server |
+//! | [`nodes`], [`elastic`] | clusters of processes; one under clients that remember, while nodes come and go |
 //! | [`report`], [`table`], [`plot`], [`progress`], [`date`] | pages, charts, the terminal |
 #![forbid(unsafe_code)]
 
@@ -21,9 +22,11 @@ pub mod adhoc;
 pub mod callgrind;
 pub mod client;
 pub mod date;
+pub mod elastic;
 pub mod figures;
 pub mod loadgen;
 pub mod measure;
+pub mod nodes;
 pub mod options;
 pub mod plot;
 pub mod procfs;

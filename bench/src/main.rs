@@ -3,7 +3,8 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use rufous_bench::{adhoc, callgrind, figures, options, sections, ycsb};
+use rufous_bench::{adhoc, callgrind, elastic, figures, options, sections, ycsb};
+use std::process::ExitCode;
 
 /// Stores that allocate are measured with the allocator that the server has.
 #[global_allocator]
@@ -29,14 +30,21 @@ enum Command {
     Figures(figures::Options),
     /// One load against a running server
     Load(adhoc::Options),
+    /// A cluster whose nodes join, drain and are killed under clients that remember
+    Elastic(elastic::Options),
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::BenchPeers(options) => sections::run(*options),
         Command::Ycsb(options) => ycsb::run::run(&options),
         Command::Callgrind(options) => callgrind::run(&options),
         Command::Figures(options) => figures::run(&options),
         Command::Load(options) => adhoc::run(&options),
-    }
+        Command::Elastic(options) => match elastic::run(&options)? {
+            true => Ok(()),
+            false => return Ok(ExitCode::FAILURE),
+        },
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,10 @@
 //! | [`anna10`], [`anna10_pages`] | Anna's Figure 10: levels beside eventual consistency |
 //! | [`served`], [`rmw`], [`sixes`] | servers as clients see them, and what clients ask |
 //! | [`sessions`] | clients of the levels in process |
+//! | [`converting`] | how long changes of keyspaces stop a node |
+//! | [`forwarding`] | what it costs that a node passes a request on |
+//! | [`node_added`], [`node_killed`] | a node joins, or is killed, under load |
+//! | [`driven`], [`over_time`] | clusters under clients that remember; charts over time |
 //! | [`code_lines`] | how much code a level is |
 //! | [`requests`] | keys by popularity, values |
 //! | [`drive`] | threads bound to processors, windows, CPU time |
@@ -22,9 +26,15 @@ pub mod anna8;
 pub mod anna8_pages;
 pub mod code_lines;
 pub mod constants;
+pub mod converting;
 pub mod drive;
+pub mod driven;
+pub mod forwarding;
 pub mod lines;
 pub mod model;
+pub mod node_added;
+pub mod node_killed;
+pub mod over_time;
 pub mod peers;
 pub mod requests;
 pub mod rmw;
@@ -52,6 +62,14 @@ enum Figure {
     Anna8(anna8::Options),
     /// Every consistency level beside eventual consistency, and causal cuts (Figures 10 and 3)
     Anna10(anna10::Options),
+    /// How long changes of keyspaces stop a node that has keys to convert
+    Converting(converting::Options),
+    /// What it costs that a node of a cluster passes a request on to the one that has the key
+    Forwarding(forwarding::Options),
+    /// A node joins under load: throughput, time, bytes moved (Anna 2018, Figure 7)
+    NodeAdded(node_added::Options),
+    /// A node is killed under load, beside Redis Cluster with the same fault
+    NodeKilled(node_killed::Options),
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -59,5 +77,9 @@ pub fn run(options: &Options) -> Result<()> {
         Figure::Anna4(options) => anna4::run(options),
         Figure::Anna8(options) => anna8::run(options),
         Figure::Anna10(options) => anna10::run(options),
+        Figure::Converting(options) => converting::run(options),
+        Figure::Forwarding(options) => forwarding::run(options),
+        Figure::NodeAdded(options) => node_added::run(options),
+        Figure::NodeKilled(options) => node_killed::run(options),
     }
 }

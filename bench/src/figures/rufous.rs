@@ -14,7 +14,7 @@ use rufous_base::{Now, WorkerId};
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::replicate::level::Level;
-use rufous_kernel::replicate::replicas::{Outbox, Replicas};
+use rufous_kernel::replicate::replicas::{Outbox, Replicas, To};
 use rufous_kernel::shard::Shard;
 use rufous_lattice::Stamp;
 
@@ -206,7 +206,9 @@ impl Worker {
         for ring in &mut self.from {
             for _ in 0..TAKEN {
                 let Ok(bytes) = ring.pop() else { break };
-                let done = self.replicas.receive(now, &mut self.shard, bytes);
+                let done = self
+                    .replicas
+                    .receive(now, (&mut self.shard, &self.placement), bytes);
                 assert!(done.is_ok(), "a batch of our own");
             }
         }
@@ -226,7 +228,9 @@ impl Worker {
         self.replicas
             .poll(now, period, state, &|_, _| false, &mut self.outbox);
         for (to, message) in self.outbox.drain(..) {
-            if let Some(out) = &mut self.to[to.index()] {
+            if let To::Worker(to) = to
+                && let Some(out) = &mut self.to[to.index()]
+            {
                 out.overflow.push_back(message);
             }
         }
