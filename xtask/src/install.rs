@@ -253,3 +253,24 @@ pub(crate) fn has_nightly() -> bool {
     let list = Command::new("rustup").args(["toolchain", "list"]).output();
     list.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("nightly"))
 }
+
+/// Helm's release that charts are tried with.
+const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
+
+/// Where programs of Go are put that nothing else brings.
+pub(crate) fn go_tools() -> PathBuf {
+    third_party().join("go")
+}
+
+/// Builds Helm with Go, as no Debian package has it: minutes of work, so only on request.
+pub(crate) fn helm() -> Result<()> {
+    ensure!(
+        which("go").is_some(),
+        "Helm is built with Go: apt-get install golang, or see helm.sh"
+    );
+    let mut command = Command::new("go");
+    run(command
+        .args(["install", HELM])
+        .env("GOBIN", go_tools())
+        .env_remove("GOFLAGS"))
+}

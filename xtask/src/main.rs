@@ -4,13 +4,14 @@
 //! (the Redis client tools, Tcl, a Python environment) they install themselves.
 //!
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
-//! that others wrote, `node` starts servers and passes arguments on to the load generator, `fuzz`
+//! that others wrote, `chart` tries the Helm chart, `node` starts servers and passes arguments on to the load generator, `fuzz`
 //! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
 //! with redis-server, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
 mod algebra;
+mod chart;
 mod check;
 mod diff;
 mod durable;
@@ -46,10 +47,13 @@ use std::process::ExitCode;
         cargo xtask demo types              a leaderboard, sessions, jobs and an auction\n  \
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
         cargo xtask demo merge              replicas that take writes at once, and merge\n  \
+        cargo xtask demo elastic            nodes join, drain and are killed, every write audited\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey\n  \
         cargo xtask figures anna4           updates in process beside concurrent maps\n  \
         cargo xtask figures anna8           replicas over TCP beside Redis and Redis Cluster\n  \
-        cargo xtask figures anna10          every consistency level beside eventual consistency"
+        cargo xtask figures anna10          every consistency level beside eventual consistency\n  \
+        cargo xtask figures converting      how long changes of keyspaces stop a node\n  \
+        cargo xtask figures node-killed     a node is killed under load, beside Redis Cluster"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -72,6 +76,8 @@ enum Task {
     Algebra(algebra::Args),
     /// Send the same random commands to redis-server and Rufous, and compare
     Diff(diff::Args),
+    /// Lint and render the Helm chart, and check what it tells the program
+    Chart,
     /// Compare with Redis and Valkey; arguments go to `rufous-bench bench-peers`
     BenchPeers(node::PassThrough),
     /// Measure what the papers' figures show; arguments go to `rufous-bench figures`
@@ -91,6 +97,7 @@ fn main() -> ExitCode {
         Task::Sim(args) => sim::run(&args),
         Task::Algebra(args) => algebra::run(&args),
         Task::Diff(args) => diff::run(&args),
+        Task::Chart => chart::run(),
         Task::BenchPeers(args) => node::bench("bench-peers", &args),
         Task::Figures(args) => node::bench("figures", &args),
         Task::Ycsb(args) => node::bench("ycsb", &args),

@@ -30,6 +30,9 @@ pub(crate) struct DemoArgs {
     /// durable: about how many keys there are
     #[arg(long, default_value_t = 40_000)]
     keys: usize,
+    /// elastic: arguments for `rufous-bench elastic`; `--help` after `--` shows them
+    #[arg(last = true)]
+    arguments: Vec<String>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -42,6 +45,8 @@ enum Demo {
     Durable,
     /// Lattice keyspaces: a cart, comments and a counter, each changed at two replicas at once
     Merge,
+    /// A cluster: nodes join, drain and are killed under clients that remember everything
+    Elastic,
 }
 
 /// Builds the release binaries and passes the arguments on.
@@ -82,7 +87,15 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
             keys: args.keys,
         }),
         Demo::Merge => merge::run(),
+        Demo::Elastic => elastic(&args.arguments),
     }
+}
+
+fn elastic(arguments: &[String]) -> Result<bool> {
+    build()?;
+    let mut bench = bench_command();
+    let status = bench.arg("elastic").args(arguments).status();
+    Ok(status.context("cannot run rufous-bench")?.success())
 }
 
 fn demo_node(records: u64) -> Result<bool> {

@@ -19,10 +19,17 @@ pub(crate) fn which(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Cargo, as the one that runs us.
+/// Cargo, as the one that runs us. What that has told us of our own package is not passed on: some
+/// dependencies would be built anew for it, and all that need them.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(crate::project::root());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 

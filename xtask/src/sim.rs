@@ -4,7 +4,7 @@ use crate::{process, project};
 use anyhow::{Context, Result};
 
 /// How many seeds the whole test run takes.
-const CI_SEEDS: u64 = 1_000;
+const CI_SEEDS: u64 = 500;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,6 +20,12 @@ pub(crate) struct Args {
     /// The world of chains
     #[arg(long, conflicts_with = "replicas")]
     pub(crate) chains: bool,
+    /// The world of whole nodes of a cluster
+    #[arg(long, conflicts_with_all = ["replicas", "chains"])]
+    pub(crate) cluster: bool,
+    /// The world of nodes that share lattice keyspaces
+    #[arg(long, conflicts_with_all = ["replicas", "chains", "cluster"])]
+    pub(crate) gossip: bool,
     /// Further arguments of rufous-sim, such as --verbose, --trace FILE or --from N
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
@@ -33,6 +39,8 @@ impl Args {
             seed: None,
             replicas: false,
             chains: false,
+            cluster: false,
+            gossip: false,
             arguments: vec!["--twice".into()],
         }
     }
@@ -63,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         Some(seed) => {
             sim.args(["--seed", &seed.to_string()]);
         }
-        None if args.replicas || args.chains => {}
+        None if args.replicas || args.chains || args.cluster || args.gossip => {}
         None => {
             sim.args(["--replay", "sim/seeds.txt"]);
         }
@@ -73,6 +81,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if args.chains {
         sim.arg("--chains");
+    }
+    if args.cluster {
+        sim.arg("--cluster");
+    }
+    if args.gossip {
+        sim.arg("--gossip");
     }
     if let Some(seeds) = args.seeds {
         sim.args(["--seeds", &seeds.to_string()]);
