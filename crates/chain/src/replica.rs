@@ -291,6 +291,8 @@ impl Replica {
         self.leases.on_epoch(from, envelope.epoch);
         let mut out = Out::new();
         if envelope.epoch > before {
+            // It may be the last one that had to hear of an epoch.
+            self.activate_at = self.activate_at.map(|_| mono_us);
             // What it was told in these epochs it could not take then.
             for (number, slot) in &self.slots {
                 let news = (before + 1..=envelope.epoch).contains(&slot.chain.since);
@@ -370,6 +372,8 @@ impl Replica {
         }
         // It may have started again, and know nothing yet.
         self.heard.retain(|known, _| known.node != peer);
+        // Whose leases are lacking is asked now: its slots wait for them.
+        self.ask_at = 0;
         let mut out = Out::new();
         for slot in self.slots.values() {
             slot.tell(Some(peer), &mut out);

@@ -13,7 +13,7 @@
 //!    members that are too many leave; its head becomes the last member before
 //!    it does, and the last member leaves when it has said that it waits for nothing.
 //! 4. Whom the ring wants and the chain has not is its learner, if that one
-//!    does not learn too much already.
+//!    does not learn too much already, and was a member in the epoch before.
 //!
 //! Slots are looked at in ranges in which nothing differs.
 
@@ -72,7 +72,12 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
                     planned.born = next.epoch;
                 }
                 let begins = planned.learner.filter(|_| planned.learner != chain.learner);
-                let room = begins.map_or(slots.len(), |no| learning.take(no, slots.len()));
+                let room = match begins {
+                    // Who is new gets to know the others first: heads wait for its leases.
+                    Some(no) if !mapping.members.contains_key(&no) => 0,
+                    Some(no) => learning.take(no, slots.len()),
+                    None => slots.len(),
+                };
                 if room > 0 {
                     changed = true;
                     next.chains.push(slots.start, planned);
