@@ -111,7 +111,9 @@ impl World {
                 node: no,
                 worker: n,
             };
-            worker.replica.tick(local);
+            if worker.replica.wake_at() <= local {
+                worker.replica.tick(local);
+            }
             if self.rng.below(8) == 0 {
                 // Slowly: much can happen to a copy.
                 let network = &self.network;

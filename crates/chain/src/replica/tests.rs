@@ -148,7 +148,9 @@ impl World {
             self.now += 1_000;
             let mut said = Vec::new();
             for (from, (replica, store)) in &mut self.replicas {
-                replica.tick(self.now);
+                if replica.wake_at() <= self.now {
+                    replica.tick(self.now);
+                }
                 replica.work(store, 8, |_| true);
                 for (to, envelope) in replica.take_messages() {
                     said.push((*from, to, envelope));
@@ -399,6 +401,40 @@ fn a_head_that_cannot_take_over_is_no_head() {
     world.run(2_000);
     assert!(world.serves(0, 9000));
     assert_eq!(world.at(0, 9000).1.of(9000), [[1]]);
+}
+
+/// The last one that had to hear of an epoch says so long before its lease ends, and
+/// before anybody asks for the next one.
+#[test]
+fn slots_are_served_as_soon_as_all_have_heard_of_the_epoch() {
+    let mut world = World::new(&[1, 1, 1]);
+    world.agree(&[0, 1], Some(2));
+    world.all_take_up();
+    world.run(20);
+    world.agree(&[0, 1, 2], None);
+    world.take_up(peer(0, 0));
+    world.take_up(peer(2, 0));
+    world.run(20);
+    assert!(!world.serves(0, 9000), "one may answer by the epoch before");
+    world.take_up(peer(1, 0));
+    world.run(5);
+    assert!(world.serves(0, 9000));
+}
+
+/// Who has just come to be there was asked before it could hear it.
+#[test]
+fn leases_are_asked_for_as_soon_as_a_session_begins() {
+    let mut world = World::new(&[1, 1]);
+    world.agree(&[0, 1], None);
+    world.deaf = Some(1);
+    world.all_take_up();
+    world.run(20);
+    world.deaf = None;
+    for node in 0..2 {
+        world.at(node, 0).0.peer_up(NodeNo(1 - node));
+    }
+    world.run(5);
+    assert!(world.serves(0, 0));
 }
 
 /// Nothing was ever written, so that a learner lacks nothing, but for the word that
