@@ -44,7 +44,7 @@ pub use nodes::NodeFigures;
 pub use notes::DurableFigures;
 pub use rufous_lattice::Stamp;
 pub use saving::SaveRefused;
-pub use serving::NOT_HERE;
+pub use serving::NOT_HERE_REPLY;
 pub use several::SEVERAL;
 pub use spanning::{Hold, Release};
 pub use waiting::{Arrival, WaitEnd};
@@ -143,6 +143,13 @@ pub trait Completions {
     /// Nobody knows what becomes of `header`'s request: it has run, and the
     /// log that should hold it cannot be written.
     fn lose(&mut self, header: &Header);
+
+    /// The keys of `header`'s request have moved to another node before it ran. True where
+    /// it is asked for there: then nothing is said of it here.
+    fn elsewhere(&mut self, header: &Header, args: &Args<'_>) -> bool {
+        let _ = (header, args);
+        false
+    }
 
     /// `header`'s client waits for data. False where nobody is there to wait:
     /// then it gets no reply.

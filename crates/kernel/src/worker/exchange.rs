@@ -1,7 +1,8 @@
 //! Requests and replies between workers, many in one message.
 
+use super::serving::NOT_HERE_REPLY;
 use super::{Completions, Message, Work, Worker};
-use crate::batch::{Batch, Header, ReplyRange};
+use crate::batch::{Batch, Door, Header, ReplyRange, Request};
 use crate::lock::Scope;
 use crate::program::Program;
 use rufous_base::{Args, Now, WorkerId};
@@ -107,9 +108,14 @@ impl<P: Program> Worker<P> {
         batch
     }
 
-    pub(super) fn on_replies(&mut self, batch: Box<Batch>, completions: &mut impl Completions) {
-        for request in &batch.requests {
+    pub(super) fn on_replies(&mut self, mut batch: Box<Batch>, completions: &mut impl Completions) {
+        let may_move = self.chains.is_some();
+        for index in 0..batch.requests.len() {
+            let request = batch.requests[index];
             if !request.reply.later {
+                if may_move && Self::goes_elsewhere(&mut batch, index, completions) {
+                    continue;
+                }
                 if !self.waits.clients.is_empty() {
                     self.waited_enough(&request.header);
                 }
@@ -117,6 +123,17 @@ impl<P: Program> Worker<P> {
             }
         }
         self.recycle(batch);
+    }
+
+    /// Whether the request's keys have moved, and it is asked for there.
+    fn goes_elsewhere(batch: &mut Batch, index: usize, completions: &mut impl Completions) -> bool {
+        let Request { header, reply, .. } = batch.requests[index];
+        let said = batch.replies.bytes.get(reply.start.0..reply.end.0);
+        if header.door != Door::Plain || said != Some(NOT_HERE_REPLY) {
+            return false;
+        }
+        let (_, args, _) = batch.parts(index);
+        completions.elsewhere(&header, &args)
     }
 
     pub(super) fn answer(

@@ -87,7 +87,7 @@ impl<P: Program> Worker<P> {
         self.remove_waiter(id);
         if won {
             let why = match refused {
-                Refused::Elsewhere(_) => self.elsewhere(slot, &header),
+                Refused::Elsewhere(_) => self.elsewhere(slot, &header, false),
                 Refused::NotYet => NOBODY.to_owned(),
             };
             let (mut batch, mut reply) = (Box::<Batch>::default(), Output::default());

@@ -26,9 +26,10 @@ pub(super) const NOBODY: &str = "CLUSTERDOWN Hash slot not served: its nodes do 
                       or have yet to say what they have; send it again";
 const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
 
-/// What is said of a request that another node has passed on, for keys that are not
-/// here: nothing was done, and that node asks where they are by now.
-pub const NOT_HERE: &str = "NOTHERE";
+/// What is said of a request for keys that are not here any more, to who has its words: nothing
+/// was done, and it may ask where they are by now.
+const NOT_HERE: &str = "NOTHERE";
+pub const NOT_HERE_REPLY: &[u8] = b"-NOTHERE\r\n";
 
 /// A request that waits for its slot.
 #[derive(Debug)]
@@ -122,12 +123,13 @@ impl<P: Program> Worker<P> {
             let batch = self.batch_of(header, args.reborrow());
             return Some(self.park_for_slot(now, (slot, keys), batch, origin, out));
         }
-        P::refuse_slot(&self.elsewhere(slot, header), header.resp3, out);
+        let is_kept = origin != self.id;
+        P::refuse_slot(&self.elsewhere(slot, header, is_kept), header.resp3, out);
         Some(false)
     }
 
-    /// Where the client is to go.
-    pub(super) fn elsewhere(&self, slot: u16, header: &Header) -> String {
+    /// Where the client is to go. `is_kept`: the request comes back with its reply.
+    pub(super) fn elsewhere(&self, slot: u16, header: &Header, is_kept: bool) -> String {
         let chains = self.chains.as_ref();
         let replica = chains.and_then(|chains| chains.replica.as_ref());
         let mapping = replica.and_then(|replica| replica.mapping());
@@ -141,6 +143,7 @@ impl<P: Program> Worker<P> {
                 format!("MOVED {slot} {host}:{port}")
             }
             (_, Door::Forwarded) => NOT_HERE.to_owned(),
+            (_, Door::Plain) if is_kept => NOT_HERE.to_owned(),
             _ => MOVED.to_owned(),
         }
     }
@@ -214,7 +217,7 @@ impl<P: Program> Worker<P> {
                     continue;
                 }
                 Err(Refused::NotYet) => NOBODY.to_owned(),
-                Err(Refused::Elsewhere(_)) => self.elsewhere(slot, &header),
+                Err(Refused::Elsewhere(_)) => self.elsewhere(slot, &header, true),
             };
             let mut reply = Output::default();
             P::refuse_slot(&why, header.resp3, &mut reply);
@@ -269,7 +272,11 @@ impl<P: Program> Worker<P> {
                 return None;
             }
         } else {
-            P::refuse_slot(&self.elsewhere(slot, &header), header.resp3, &mut reply);
+            P::refuse_slot(
+                &self.elsewhere(slot, &header, true),
+                header.resp3,
+                &mut reply,
+            );
         }
         batch.set_reply(reply);
         self.answer(now, origin, batch, completions);
@@ -306,7 +313,7 @@ impl<P: Program> Worker<P> {
         let mut reply = Output::default();
         let why = match header.map(|header| header.door) {
             _ if spread => SEVERAL,
-            Some(Door::Forwarded) => NOT_HERE,
+            Some(Door::Forwarded | Door::Plain) => NOT_HERE,
             _ => NOBODY,
         };
         P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);

@@ -295,9 +295,14 @@ fn a_node_learns_some_slots_at_a_time() {
     world.settle();
     world.start(1, 1);
     assert!(world.step());
-    let learning =
-        (0..SLOTS as u16).filter(|slot| world.mapping.chains.of(*slot).learner.is_some());
-    assert_eq!(learning.count(), 100);
+    let learning = |world: &World| {
+        let chains = (0..SLOTS as u16).map(|slot| world.mapping.chains.of(slot));
+        chains.filter(|chain| chain.learner.is_some()).count()
+    };
+    // First it gets to know the others.
+    assert_eq!((world.mapping.members.len(), learning(&world)), (2, 0));
+    assert!(world.step());
+    assert_eq!(learning(&world), 100);
     world.settle();
     world.check_rest();
 }

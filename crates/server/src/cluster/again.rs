@@ -2,7 +2,8 @@
 //! and reads whose session ended before they were answered.
 //!
 //! They wait for a mapping, a session or some milliseconds, in their order, and
-//! are given up when that takes too long. By then their keys may be here.
+//! are given up when that takes too long. By then their keys may be here, and gone
+//! again before they run ([`super::returned`]).
 
 use super::forward::Asked;
 use super::way::{NoWay, Way};
@@ -149,6 +150,7 @@ impl Front {
     #[cold]
     fn send_again_now(&mut self, now: Now, fx: &mut Effects<Message>) {
         let own = self.links().map_or(0, |links| links.epoch());
+        self.forward.returned.forget_late(now);
         let mut stuck = BTreeSet::new();
         for (order, waiting) in std::mem::take(&mut self.forward.again.waiting) {
             let conn = waiting.asked.header.conn;
@@ -202,6 +204,7 @@ impl Front {
         let Some(spans) = words::read(words) else {
             return;
         };
+        self.forward.returned.note_tried(asked);
         self.run_words(now, &asked.header, Args::new(words, &spans, &mut []), fx);
     }
 }

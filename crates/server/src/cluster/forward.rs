@@ -25,7 +25,7 @@ use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::{self, Replies, Requests};
-use rufous_wire::{Body, Class};
+use rufous_wire::{Body, Bytes, Class};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -99,6 +99,7 @@ pub(crate) struct Forward {
     nodes: BTreeMap<NodeNo, Toward>,
     under_way: BTreeMap<(NodeNo, u64), Asked>,
     pub(super) again: super::again::Again,
+    pub(crate) returned: super::returned::Returned,
     /// Rises with what may open a way: a mapping, a session.
     pub(crate) news: u64,
     ordered: u64,
@@ -252,30 +253,35 @@ impl Front {
     pub(crate) fn forward(&mut self, no: NodeNo, header: &Header, args: &Args<'_>) -> Submitted {
         let spec = self.table.spec(header.command);
         let has_one_key = spec.keys.single().is_some();
-        let request = message::Request {
-            db: header.db.into(),
-            resp3: header.resp3,
-            quiet: header.quiet,
-            no_touch: header.no_touch,
-            words: words::write(args),
-        };
-        self.forward.ordered += 1;
-        let asked = Asked {
-            header: *header,
-            request,
-            writes: spec.flags.has(Flags::WRITE),
-            node: is_wide(spec).then_some(no),
-            order: self.forward.ordered,
-            round: 0,
-            tries: 0,
-            until_us: 0,
-            part: Vec::new(),
-        };
+        let mut asked = self.asked(header, words::write(args));
+        asked.node = is_wide(spec).then_some(no);
         self.forward.push(no, asked);
         match has_one_key {
             true => Submitted::Pending,
             // What comes behind it could overtake it there.
             false => Submitted::Barrier,
+        }
+    }
+
+    /// A request that another node is to be asked for.
+    pub(super) fn asked(&mut self, header: &Header, words: Bytes) -> Asked {
+        self.forward.ordered += 1;
+        Asked {
+            header: *header,
+            request: message::Request {
+                db: header.db.into(),
+                resp3: header.resp3,
+                quiet: header.quiet,
+                no_touch: header.no_touch,
+                words,
+            },
+            writes: self.table.spec(header.command).flags.has(Flags::WRITE),
+            node: None,
+            order: self.forward.ordered,
+            round: 0,
+            tries: 0,
+            until_us: 0,
+            part: Vec::new(),
         }
     }
 

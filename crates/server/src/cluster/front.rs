@@ -123,6 +123,7 @@ impl Front {
                 self.act_by(now, &mapping, fx);
                 self.news_of_ways();
                 self.hold_up_misdirected(fx);
+                self.hold_up_under_way(fx);
             }
             Heard::Up(no) => {
                 self.kernel.on_peer_up(now, no);
@@ -165,6 +166,7 @@ impl Front {
             self.forward.tick(now);
             self.hear_peers(now, fx);
             self.step_chains(now, fx);
+            self.take_back(now, fx);
             self.send_again(now, fx);
             self.serve_held(now, fx);
         }

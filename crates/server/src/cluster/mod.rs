@@ -36,7 +36,7 @@
 //! | [`tls`] | certificates between nodes |
 //! | `redirect` | what clients are told who go to other nodes by themselves |
 //! | `way` | where the keys of a request are, for all other clients |
-//! | [`forward`] | requests for other nodes; `again` those that have to be sent again, `split` those that several have a part of, `wide` those about all keys |
+//! | [`forward`] | requests for other nodes; `again` those that have to be sent again, `returned` those whose keys left before they ran here, `split` those that several have a part of, `wide` those about all keys |
 //! | `serve` | requests of other nodes; `jobs` on whose behalf a request runs; `words` requests on their way |
 //! | `gossip` | lattice keyspaces that other nodes have, too |
 //! | `front` | where the front of a worker meets all this |
@@ -58,6 +58,7 @@ mod passing;
 pub mod preview;
 pub(crate) mod redirect;
 pub mod reports;
+pub(crate) mod returned;
 pub mod rooms;
 mod routes;
 pub(crate) mod serve;

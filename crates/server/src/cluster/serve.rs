@@ -25,6 +25,7 @@ use crate::front::{Front, Message, parse};
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
+use rufous_kernel::worker::NOT_HERE_REPLY;
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::{self, MAX_CHUNK, MAX_REQUESTS, Replies, Requests};
@@ -37,9 +38,6 @@ const MAX_OF_WORKER: usize = 4 * MAX_UNDER_WAY;
 
 /// Bytes of replies in one message, about.
 const FULL: usize = 256 << 10;
-
-/// What the kernel says of requests whose keys are not here any more.
-const NOT_HERE_REPLY: &[u8] = b"-NOTHERE\r\n";
 
 /// Numbers of clients that stand for other nodes' requests: beyond those of clients.
 const CLIENTS: u64 = 1 << 62;

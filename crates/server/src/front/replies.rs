@@ -4,7 +4,8 @@
 use super::connection::Connection;
 use super::{Front, Message, blocked, closing, find, keyspaces, shared};
 use crate::cluster::jobs::{Jobs, is_job};
-use rufous_base::{Close, ConnId, Effects, Output};
+use crate::cluster::returned::Returned;
+use rufous_base::{Args, Close, ConnId, Effects, Output};
 use rufous_command::DataCommands;
 use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::{Completions, Header, Worker};
@@ -20,6 +21,7 @@ impl Front {
             counters: &mut self.counters,
             jobs: &mut self.jobs,
             to_itself: &mut self.declared.reply,
+            returned: &mut self.forward.returned,
             fx,
         };
         (&mut self.kernel, replies)
@@ -51,6 +53,8 @@ pub(super) struct Replies<'a> {
     pub(super) jobs: &'a mut Jobs,
     /// The reply to what no client has asked for.
     pub(super) to_itself: &'a mut Option<Vec<u8>>,
+    /// Requests whose keys are another node's by now.
+    pub(super) returned: &'a mut Returned,
     pub(super) fx: &'a mut Effects<Message>,
 }
 
@@ -65,6 +69,10 @@ impl Completions for Replies<'_> {
         if find(self.connections, header.conn).is_some() {
             self.fx.closes.push((header.conn, Close::Now));
         }
+    }
+
+    fn elsewhere(&mut self, header: &Header, args: &Args<'_>) -> bool {
+        header.conn != keyspaces::ITSELF && self.returned.take(header, args)
     }
 
     fn wait(&mut self, header: &Header) -> bool {

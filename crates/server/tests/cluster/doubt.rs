@@ -4,6 +4,7 @@
 use crate::fake::{Fake, with_fake};
 use crate::node::{Node, number};
 use crate::plain::{connect, exchange, resp};
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -164,6 +165,39 @@ fn who_has_not_the_keys_is_asked_again_in_order_and_not_for_ever() {
     assert_eq!(line(&mut client), "+PONG");
     assert!((3..=9).contains(&times), "{times}");
     fake.is_asked_nothing(Duration::from_millis(300));
+}
+
+#[test]
+fn what_waits_here_for_keys_that_move_away_is_done_there() {
+    for workers in [1, 2] {
+        let (mut node, mut fake) = with_fake(workers);
+        is_reached(&mut node, &mut fake);
+        let keys = fake.keys(false, 3);
+        let mut client = client(&node);
+        fake.share_silently();
+        node.until("it shares", |info| info["cluster_epoch"] == "3");
+        let requests: [&[&str]; 3] = [
+            &["SET", &keys[0], "1"],
+            &["SET", &keys[0], "2"],
+            &["GET", &keys[1]],
+        ];
+        send(&mut client, &requests);
+        while number(&node.info(), "cluster_requests_waiting") == 0 {
+            fake.is_asked_nothing(Duration::from_millis(1));
+        }
+        fake.take_over();
+        // Together, or one after the other.
+        let mut asked = VecDeque::new();
+        for (request, reply) in requests.iter().zip(["+OK", "+OK", "$-1"]) {
+            if asked.is_empty() {
+                asked.extend(fake.asked_for_some());
+            }
+            let first = asked.pop_front().expect("one");
+            assert_eq!(first.words, request.join(" "), "{workers}");
+            fake.answer(&first, &format!("{reply}\r\n"));
+            assert_eq!(line(&mut client), reply);
+        }
+    }
 }
 
 #[test]

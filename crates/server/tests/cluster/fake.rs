@@ -152,6 +152,38 @@ impl Fake {
         }
     }
 
+    /// Takes part in the chains of the node's slots, of which it never says anything: the node
+    /// is their head, and may not answer for them.
+    pub(crate) fn share_silently(&mut self) {
+        let (node, own) = (NodeNo(0), self.number());
+        self.rearrange(&[node], Some(own));
+        self.rearrange(&[node, own], None);
+    }
+
+    /// Is the head of these slots' chains now.
+    pub(crate) fn take_over(&mut self) {
+        let (node, own) = (NodeNo(0), self.number());
+        self.rearrange(&[own, node], None);
+    }
+
+    /// Gives the node's slots another chain.
+    fn rearrange(&mut self, members: &[NodeNo], learner: Option<NodeNo>) {
+        let mut next = self.mapping.clone();
+        next.epoch += 1;
+        let ranges = self.mapping.chains.ranges().map(|(slots, chain)| {
+            let moved = Chain {
+                members: Members::of(members).expect("a chain"),
+                learner,
+                since: next.epoch,
+                ..*chain
+            };
+            let is_its = chain.members.contains(&NodeNo(0));
+            (slots, if is_its { moved } else { *chain })
+        });
+        next.chains = Chains::of_ranges(ranges).expect("chains");
+        self.propose(next);
+    }
+
     fn own_slots(&self) -> usize {
         let ranges = self.mapping.chains.ranges();
         let own = ranges.filter(|(_, chain)| chain.members.contains(&self.number()));

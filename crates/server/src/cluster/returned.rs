@@ -1,0 +1,84 @@
+//! Requests that this node's own workers were given, and whose keys moved to another node
+//! before they ran: they waited for a slot, or for a worker that had heard of the next epoch
+//! already. They were not done, and are asked for there.
+//!
+//! So that none overtakes them, connections that have requests under way run nothing new
+//! after a mapping came before these were answered.
+
+use super::forward::Asked;
+use super::redirect::Door;
+use super::words;
+use crate::front::{Front, Message};
+use rufous_base::{Args, ConnId, Effects, Now};
+use rufous_kernel::Header;
+use rufous_wire::Bytes;
+use std::collections::BTreeMap;
+
+/// A connection, and the place of a request on it.
+type Place = (u32, u32, u32);
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct Returned {
+    all: Vec<(Header, Bytes)>,
+    /// How often those were tried that run here after they were another node's, and until when
+    /// they have time.
+    tried: BTreeMap<Place, (u32, u64)>,
+}
+
+impl Returned {
+    /// False for what is too large to be passed on.
+    pub(crate) fn take(&mut self, header: &Header, args: &Args<'_>) -> bool {
+        let fits = words::size_of(args) <= words::MAX_WORDS;
+        if fits {
+            self.all.push((*header, words::write(args)));
+        }
+        fits
+    }
+
+    pub(super) fn note_tried(&mut self, asked: &Asked) {
+        let tries = (asked.tries + 1, asked.until_us);
+        self.tried.insert(place(&asked.header), tries);
+    }
+
+    /// Those that have been answered are not told apart from others.
+    pub(super) fn forget_late(&mut self, now: Now) {
+        self.tried
+            .retain(|_, (_, until_us)| now.mono_us < *until_us);
+    }
+}
+
+fn place(header: &Header) -> Place {
+    (header.conn.slot, header.conn.generation, header.seq)
+}
+
+impl Front {
+    /// Has them sent to where their keys are.
+    #[inline]
+    pub(super) fn take_back(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if !self.forward.returned.all.is_empty() {
+            self.take_all_back(now, fx);
+        }
+    }
+
+    #[cold]
+    fn take_all_back(&mut self, now: Now, fx: &mut Effects<Message>) {
+        for (header, words) in std::mem::take(&mut self.forward.returned.all) {
+            let mut asked = self.asked(&header, words);
+            let tried = self.forward.returned.tried.remove(&place(&header));
+            (asked.tries, asked.until_us) = tried.unwrap_or_default();
+            self.send_later(now, asked, 0, fx);
+        }
+    }
+
+    /// Slots may be others' now: what is under way to this node's workers may come back.
+    pub(super) fn hold_up_under_way(&mut self, fx: &mut Effects<Message>) {
+        let all = self.connections.iter().flatten();
+        let waits = all
+            .filter(|connection| connection.door() == Door::Plain && !connection.slots.is_empty());
+        let waits: Vec<ConnId> = waits.map(|connection| connection.id).collect();
+        for conn in waits {
+            self.hold_up(conn, fx);
+        }
+    }
+}
