@@ -53,10 +53,16 @@ fn the_same_seed_is_the_same_run() {
 /// - 6, 53: workers kept what they have no replica of, and told it again;
 /// - 17, 91: what others had counted took the place of what was counted here;
 /// - 58: a start's exchange went to other nodes, as if it had changed;
-/// - 436: what was forgotten before a crash was remembered after it.
+/// - 436: what was forgotten before a crash was remembered after it;
+/// - 238, 1337: a stream had the number of one before its sender's crash, and its
+///   first pieces were taken for that one's;
+/// - 1541: a worker heard of a dropped node what another had taken before, after it
+///   had told all that it has, and nobody passed it on.
 #[test]
 fn seeds_that_failed_pass() {
-    for seed in [6, 17, 32, 53, 58, 91, 137, 201, 299, 436, 877, 1042] {
+    for seed in [
+        6, 17, 32, 53, 58, 91, 137, 201, 238, 299, 436, 877, 1042, 1337, 1541,
+    ] {
         let report = run(seed, Fault::None, false);
         assert_eq!(report.failure, None, "seed {seed}");
     }
@@ -80,6 +86,11 @@ fn forgetting_without_waiting_for_other_nodes() {
 #[test]
 fn logs_that_do_not_have_what_was_said_to_be_known() {
     caught("told-not-logged", 0..100);
+}
+
+#[test]
+fn what_was_heard_of_a_dropped_node_and_not_passed_on() {
+    caught("late-not-passed-on", 1541..1542);
 }
 
 #[test]

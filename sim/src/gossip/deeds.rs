@@ -182,10 +182,18 @@ impl Deeds {
         };
         let most = before + of_key().map(by).sum::<u64>();
         let stays = |event: &&Event| event.replied && !self.dropped.contains(&event.member);
-        let uncounted = of_key().any(|event| matches!(event.deed, Deed::Uncount));
-        let least = match uncounted {
-            true => 0,
-            false => before + of_key().filter(stays).map(by).sum::<u64>(),
+        let is_removal = |(_, event): &(_, &Event)| matches!(event.deed, Deed::Uncount);
+        let mut removals = of_key().enumerate().filter(is_removal);
+        let least = match (removals.next(), removals.next()) {
+            (None, _) => before + of_key().filter(stays).map(by).sum::<u64>(),
+            // What was counted where the only removal was made has seen it.
+            (Some((at, removal)), None) => {
+                let place = |event: &Event| (event.member, event.worker);
+                let later = of_key().skip(at).filter(stays);
+                let later = later.filter(|event| place(event) == place(removal));
+                later.map(by).sum::<u64>()
+            }
+            _ => 0,
         };
         if is_removed {
             self.round = (self.events.len(), sum);

@@ -15,7 +15,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 7] = [
+    pub const ALL: [(Fault, &'static str); 8] = [
         (Fault::KeepsOldData, "keeps-old-data"),
         (Fault::ServesAtOnce, "serves-at-once"),
         (Fault::Kernel(Planted::NotSentAgain), "not-sent-again"),
@@ -25,6 +25,10 @@ impl Fault {
         (
             Fault::Kernel(Planted::ToldWhatIsForgotten),
             "told-what-is-forgotten",
+        ),
+        (
+            Fault::Kernel(Planted::LateNotPassedOn),
+            "late-not-passed-on",
         ),
     ];
 

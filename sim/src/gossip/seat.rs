@@ -185,10 +185,11 @@ impl Seat {
         let (own, placement) = (self.worker, &self.placement);
         let is_here = |key: &[u8]| placement.owners(key).any(|owner| owner == own);
         bring_back(&mut self.shard, files, is_here, now);
-        let time = files.iter().map(|held| held.horizon()).max().unwrap_or(0);
-        self.shard.set_forgotten(time);
+        let horizons = files.iter().map(|held| held.horizon());
+        self.shard.set_forgotten(horizons.max().unwrap_or(0));
+        let latest = files.iter().map(|held| held.latest());
         self.replicas.observe(Stamp {
-            time,
+            time: latest.max().unwrap_or(0),
             ..Stamp::ZERO
         });
         self.replicas.keep_all(false);

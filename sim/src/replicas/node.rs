@@ -364,9 +364,10 @@ impl Node {
         let (own, placement) = (WorkerId(self.number as u16), &self.placement);
         let is_here = |key: &[u8]| placement.owners(key).any(|owner| owner == own);
         bring_back(&mut self.shard, files, is_here, now);
-        let time = files.iter().map(|held| held.horizon()).max().unwrap_or(0);
-        self.shard.set_forgotten(time);
-        self.observe(time);
+        let horizons = files.iter().map(|held| held.horizon());
+        self.shard.set_forgotten(horizons.max().unwrap_or(0));
+        let latest = files.iter().map(|held| held.latest());
+        self.observe(latest.max().unwrap_or(0));
         self.replicas.keep_all(false);
         self.shard.tell_horizon();
         self.unsynced.append(self.shard.journal());

@@ -67,6 +67,16 @@ pub(super) fn is_over(object: &Object, horizon: u64) -> bool {
     object.tag() != Tag::Register && object.until() <= horizon
 }
 
+impl Held {
+    /// The time of the last stamp in it: later ones are to be above it, as of all
+    /// that was replayed.
+    pub fn latest(&self) -> u64 {
+        let others = self.others.values().map(|object| object.newest().time);
+        let gone = self.gone.values().map(|(_, cut)| cut.time);
+        others.chain(gone).fold(self.horizon(), u64::max)
+    }
+}
+
 impl Any<'_> {
     /// See [`rufous_datatype::object::Object::gone`].
     pub(super) fn gone(self, horizon: u64) -> Stamp {

@@ -58,7 +58,7 @@ pub struct Held {
     /// Of keys of a type, below which stamp everything has gone: see `gone`.
     pub(super) gone: BTreeMap<At, (Tag, Stamp)>,
     /// What such keys had later, as values of any type.
-    others: BTreeMap<At, Object>,
+    pub(super) others: BTreeMap<At, Object>,
     /// What all that takes on the heap, about.
     bytes: usize,
 }

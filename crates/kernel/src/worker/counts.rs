@@ -69,10 +69,10 @@ impl<P: Program> Worker<P> {
         // From here on this worker knows what any had forgotten, or that it is
         // not there any more; later stamps are above that.
         let horizons = files.iter().map(|held| held.horizon());
-        let time = horizons.max().unwrap_or(0);
-        self.shard.set_forgotten(time);
+        self.shard.set_forgotten(horizons.max().unwrap_or(0));
+        let latest = files.iter().map(|held| held.latest());
         self.lattice.replicas.observe(Stamp {
-            time,
+            time: latest.max().unwrap_or(0),
             ..Stamp::ZERO
         });
         self.lattice.replicas.keep_all(false);

@@ -179,8 +179,10 @@ impl Outgoing {
         if stream != self.stream || stream == 0 {
             return;
         }
-        if is_new && (self.first > 0 || self.repair.is_none()) {
-            // The other side has started, and may have lost what it had.
+        let is_lost = is_new && (self.first > 0 || self.repair.is_none());
+        if is_lost || next > self.sent {
+            // The other side has started, and may have lost what it had; or what it
+            // has is of a stream of the same number, of before this side's start.
             return self.begin_anew();
         }
         while self.first < next

@@ -8,6 +8,7 @@ use crate::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard};
 use rufous_base::{Now, WorkerId};
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -168,6 +169,31 @@ fn what_was_there_before_and_what_comes_after_is_told() {
         let figures = node.gossip.figures();
         assert_eq!((figures.behind, figures.resent_pieces), (0, 0));
     }
+}
+
+/// Its clock need not be behind what it was before: others' may have driven that ahead.
+#[test]
+fn who_starts_again_may_give_a_stream_the_number_of_one_before() {
+    let names = RefCell::new(Vec::new());
+    let note = |peer: &Peer| {
+        if let Peer::Hello { stream, .. } = peer {
+            names.borrow_mut().push(*stream);
+        }
+        false
+    };
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    exchange(&mut nodes, 1..20, note);
+    let first = names.take()[0];
+    nodes[0] = node(0);
+    session(&mut nodes, true);
+    exchange(&mut nodes, 1..20, note);
+    let names = names.take();
+    assert!(names[0] == first && names.iter().any(|&name| name > first));
+    nodes[0].set(at(20), b"k", b"one");
+    exchange(&mut nodes, 20..60, |_| false);
+    assert_eq!(nodes[1].get(at(60), b"k").as_deref(), Some(&b"one"[..]));
+    assert_eq!(nodes[0].gossip.figures().kept_bytes, 0);
 }
 
 #[test]

@@ -173,6 +173,9 @@ impl Replicas {
             (Body::ToldAgain(_), false) => Shard::merge_again,
             (_, false) => Shard::merge_told,
         };
+        // Who heard it before has told all others when that node was dropped. This
+        // worker may have done so already, without it.
+        let is_late = !planted::is(Planted::LateNotPassedOn) && self.heard.is_dropped(batch.from);
         let flushed_at = match is_here {
             true => self.flushed_at,
             false => [0; DATABASES],
@@ -196,8 +199,13 @@ impl Replicas {
                     continue;
                 }
                 self.figures.merged_items += 1;
-                merge(shard, db, key, tag, chunk, now)?;
+                if merge(shard, db, key, tag, chunk, now)? && is_late {
+                    shard.changeset().touch(db as u8, key);
+                }
             }
+        }
+        if is_late {
+            self.wrote(now, shard.changeset());
         }
         Ok(())
     }

@@ -158,8 +158,21 @@ impl Pair {
         self.restart_with([0, 1]);
     }
 
-    /// Each with the file of this worker.
-    pub(super) fn restart_with(&mut self, files_of: [usize; 2]) {
+    /// The time of the last stamp that is shown.
+    fn newest(&mut self) -> u64 {
+        let mut newest = 0;
+        for shard in &mut self.shards {
+            for name in [b"k", b"l"] {
+                let key = shard.key(name);
+                let shown = shard.show_replica(0, key, Now::default(), &mut |_, _| {});
+                newest = newest.max(shown.map_or(0, |replica| replica.newest.time));
+            }
+        }
+        newest
+    }
+
+    /// Each with the file of this worker. Answers above which time a start's clock is.
+    pub(super) fn restart_with(&mut self, files_of: [usize; 2]) -> u64 {
         let logs = std::mem::take(&mut self.logs);
         self.logs = files_of.map(|of| logs[of].clone());
         let mut files = Vec::new();
@@ -175,6 +188,8 @@ impl Pair {
             shard.set_keying(Some(Arc::new(All)));
             shard.set_journaling(true);
         }
+        let latest = files.iter().map(|held| held.latest());
+        let latest = latest.fold(self.newest(), u64::max);
         for name in [b"k", b"l"] {
             self.tell(0, name);
             self.tell(1, name);
@@ -187,6 +202,7 @@ impl Pair {
         }
         // Before what runs next.
         self.log();
+        latest
     }
 
     fn text(&mut self, at: usize) -> Option<Vec<u8>> {
@@ -223,6 +239,17 @@ fn a_string_where_a_set_was_is_there_after_a_start() {
         pair.restart();
         pair.check(None);
     }
+}
+
+#[test]
+fn stamps_go_on_above_what_a_start_keeps_apart() {
+    let mut pair = Pair::new();
+    pair.add(0, b"k", b"x");
+    pair.remove(1, b"k");
+    pair.forget(&[0, 1]);
+    pair.add(0, b"k", b"y");
+    let newest = pair.newest();
+    assert!(newest > 0 && pair.restart_with([0, 1]) >= newest);
 }
 
 /// What is a set again has nothing of before.
