@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that tests start, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("redis-server", "redis-server"),
@@ -20,6 +20,8 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("etcd", "etcd-server"),
     ("protoc", "protobuf-compiler"),
     ("openssl", "openssl"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
 ];
 
 /// The release of Debian whose source package holds the suite, whatever this machine runs: the list

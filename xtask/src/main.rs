@@ -6,7 +6,7 @@
 //! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `chart` tries the Helm chart, `node` starts servers and passes arguments on to the load generator, `fuzz`
 //! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
-//! with redis-server, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
+//! with redis-server, `network` breaks the network of clusters, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod durable;
 mod fuzz;
 mod install;
 mod merge;
+mod network;
 mod node;
 mod process;
 mod project;
@@ -43,6 +44,7 @@ use std::process::ExitCode;
         cargo xtask sim                     simulate nodes until stopped (--seeds N, --seed X)\n  \
         cargo xtask algebra                 try what data types state (--rounds N, --seed X)\n  \
         cargo xtask diff --family list      random commands, side by side with redis-server\n  \
+        cargo xtask network                 clusters in network namespaces, their network broken\n  \
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
         cargo xtask demo types              a leaderboard, sessions, jobs and an auction\n  \
         cargo xtask demo durable            kill -9 again and again, every key audited\n  \
@@ -72,6 +74,8 @@ enum Task {
     Fuzz(fuzz::Args),
     /// Run the simulator: seeds in a row until stopped, or one
     Sim(sim::Args),
+    /// Run clusters in network namespaces, break their network, and judge what clients saw
+    Network(network::Args),
     /// Try what data types state, and show how much of what is independent they recognise
     Algebra(algebra::Args),
     /// Send the same random commands to redis-server and Rufous, and compare
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Task::Suite(args) => suite::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Sim(args) => sim::run(&args),
+        Task::Network(args) => network::run(&args),
         Task::Algebra(args) => algebra::run(&args),
         Task::Diff(args) => diff::run(&args),
         Task::Chart => chart::run(),

@@ -14,7 +14,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Finds `name` on the search path.
 pub(crate) fn which(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
+    // Not everybody has the administrator's programs in the path.
     std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
         .map(|directory| directory.join(name))
         .find(|candidate| candidate.is_file())
 }

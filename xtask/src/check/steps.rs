@@ -2,7 +2,7 @@
 //! what fails fastest.
 
 use crate::process::{self, Finished, line, watch};
-use crate::{chart, diff, fuzz, install, merge, project, sim, suite, tidy};
+use crate::{chart, diff, fuzz, install, merge, network, project, sim, suite, tidy};
 use anyhow::Result;
 use std::process::Command;
 use std::time::Duration;
@@ -105,6 +105,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "programs on two replicas of lattice keyspaces",
         quick: false,
         run: merging,
+    },
+    Step {
+        name: "network",
+        about: "a cluster in network namespaces, each kind of fault",
+        quick: false,
+        run: network_broken,
     },
     Step {
         name: "diff",
@@ -242,6 +248,14 @@ fn chart_of_helm(full: bool) -> Result<Verdict> {
 
 fn merging(_full: bool) -> Result<Verdict> {
     Ok(Verdict::from(merge::show()?, "cargo xtask demo merge"))
+}
+
+fn network_broken(full: bool) -> Result<Verdict> {
+    if let Some(obstacle) = network::obstacle()? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    let fine = network::run(&network::Args::of_check(full))?;
+    Ok(Verdict::from(fine, "cargo xtask network"))
 }
 
 fn side_by_side(_full: bool) -> Result<Verdict> {

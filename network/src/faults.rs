@@ -1,0 +1,277 @@
+//! What goes wrong, by a seed: kinds in turn, in an order and with numbers of the seed.
+//!
+//! Clients reach a node that is cut off from other nodes: what it answers then is what
+//! matters. One node at a time is in trouble, as each slot has two copies.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::Result;
+use rufous_sim::random::Random;
+
+use crate::filters::{self, Cut, Tool};
+use crate::nodes::Nodes;
+use crate::space::Place;
+
+/// All kinds, with the node that they happen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It reaches neither nodes nor etcd, and they do not reach it.
+    Isolated,
+    /// Nothing of other nodes comes to it; what it says goes out.
+    Deaf,
+    /// What it says goes nowhere; what others say comes.
+    Mute,
+    /// One other node and it do not reach each other. Both reach all else.
+    Parted,
+    /// The same in one direction only.
+    HalfParted,
+    /// It does not reach etcd.
+    WithoutEtcd,
+    /// No node reaches etcd.
+    EtcdAway,
+    /// Its cable is pulled: clients do not reach it either.
+    Unplugged,
+    /// It loses so many of a hundred packets that come.
+    Lossy(u32),
+    /// What other nodes and it say to each other takes so many milliseconds.
+    Slow(u64),
+    /// `kill -9`; it starts again from its folder when the time is over.
+    Killed,
+    /// It stands still.
+    Paused,
+    /// Isolated again and again, for so many milliseconds.
+    Flapping(u64),
+}
+
+/// A fault, whom it befalls, with which tool, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    pub fault: Fault,
+    pub node: usize,
+    /// The other one, where there is one.
+    pub other: usize,
+    pub tool: Tool,
+    pub time: Duration,
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (node, other, tool) = (self.node, self.other, self.tool);
+        match self.fault {
+            Fault::Isolated => write!(f, "node {node} is cut off from nodes and etcd ({tool})"),
+            Fault::Deaf => write!(f, "node {node} hears no other node ({tool})"),
+            Fault::Mute => write!(f, "node {node} is not heard by other nodes ({tool})"),
+            Fault::Parted => write!(f, "nodes {node} and {other} are parted ({tool})"),
+            Fault::HalfParted => write!(f, "node {other} does not hear node {node} ({tool})"),
+            Fault::WithoutEtcd => write!(f, "node {node} is cut off from etcd ({tool})"),
+            Fault::EtcdAway => write!(f, "all nodes are cut off from etcd ({tool})"),
+            Fault::Unplugged => write!(f, "node {node} is unplugged"),
+            Fault::Lossy(percent) => write!(f, "node {node} loses {percent} % of packets"),
+            Fault::Slow(ms) => write!(f, "{ms} ms between node {node} and others"),
+            Fault::Killed => write!(f, "node {node} is killed, and starts again"),
+            Fault::Paused => write!(f, "node {node} stands still"),
+            Fault::Flapping(ms) => {
+                write!(
+                    f,
+                    "node {node} is cut off every {ms} ms for as long ({tool})"
+                )
+            }
+        }?;
+        write!(f, ", {:.1} s", self.time.as_secs_f64())
+    }
+}
+
+/// The rounds of a seed: each kind once before any comes again.
+pub fn plan(seed: u64, rounds: usize, nodes: usize, tools: &[Tool]) -> Vec<Round> {
+    let mut random = Random::new(seed, "faults");
+    let mut plan = Vec::new();
+    while plan.len() < rounds {
+        let mut kinds = kinds(&mut random, tools);
+        while let (false, true) = (kinds.is_empty(), plan.len() < rounds) {
+            let fault = kinds.swap_remove(random.index(kinds.len()));
+            let node = 1 + random.index(nodes);
+            let other = 1 + (node + random.index(nodes - 1)) % nodes;
+            plan.push(Round {
+                fault,
+                node,
+                other,
+                tool: *random.pick(tools),
+                // Shorter and longer than what it takes to be given up by others.
+                time: Duration::from_millis(random.between(500, 6_000)),
+            });
+        }
+    }
+    plan
+}
+
+fn kinds(random: &mut Random, tools: &[Tool]) -> Vec<Fault> {
+    let mut kinds = vec![
+        Fault::Isolated,
+        Fault::Deaf,
+        Fault::Mute,
+        Fault::Parted,
+        Fault::HalfParted,
+        Fault::WithoutEtcd,
+        Fault::EtcdAway,
+        Fault::Unplugged,
+        Fault::Slow(random.between(5, 250)),
+        Fault::Killed,
+        Fault::Paused,
+        Fault::Flapping(random.between(50, 900)),
+    ];
+    if tools.contains(&Tool::Iptables) {
+        kinds.push(Fault::Lossy(random.between(2, 30) as u32));
+    }
+    kinds
+}
+
+impl Round {
+    /// Has it happen, waits for its time, and heals.
+    pub fn happen(&self, nodes: &mut Nodes) -> Result<()> {
+        let wait = || std::thread::sleep(self.time);
+        match self.fault {
+            Fault::Unplugged => {
+                let place = Place::of_node(self.node);
+                place.plug(false)?;
+                wait();
+                place.plug(true)
+            }
+            Fault::Lossy(percent) => {
+                let place = Place::of_node(self.node);
+                filters::lose(&place, percent)?;
+                wait();
+                filters::stop_losing(&place, percent)
+            }
+            Fault::Slow(ms) => {
+                nodes.delay(self.node, Duration::from_millis(ms))?;
+                wait();
+                nodes.delay(self.node, Duration::ZERO)
+            }
+            Fault::Killed => {
+                nodes.kill(self.node)?;
+                wait();
+                nodes.start_again(self.node)
+            }
+            Fault::Paused => {
+                nodes.pause(self.node, true)?;
+                wait();
+                nodes.pause(self.node, false)
+            }
+            Fault::Flapping(ms) => {
+                let half = Duration::from_millis(ms);
+                let times = self.time.as_millis() / (2 * half.as_millis()).max(1) + 1;
+                (0..times).try_for_each(|_| {
+                    self.closed(nodes.all().len(), half)?;
+                    std::thread::sleep(half);
+                    Ok(())
+                })
+            }
+            _ => self.closed(nodes.all().len(), self.time),
+        }
+    }
+
+    /// Closes all directions that it is about, and opens them again.
+    fn closed(&self, nodes: usize, time: Duration) -> Result<()> {
+        let cuts = self.cuts(nodes);
+        cuts.iter().try_for_each(Cut::close)?;
+        std::thread::sleep(time);
+        cuts.iter().try_for_each(Cut::open)
+    }
+
+    /// The directions that are closed.
+    pub fn cuts(&self, nodes: usize) -> Vec<Cut> {
+        let (it, etcd) = (Place::of_node(self.node), Place::of_etcd());
+        let others = (1..=nodes).filter(|no| *no != self.node);
+        let others: Vec<Place> = others.map(Place::of_node).collect();
+        let cut = |from: &Place, to: &Place| Cut {
+            from: from.clone(),
+            to: to.clone(),
+            tool: self.tool,
+        };
+        let both = |one: &Place, two: &Place| [cut(one, two), cut(two, one)];
+        let other = Place::of_node(self.other);
+        match self.fault {
+            Fault::Isolated | Fault::Flapping(_) => {
+                let all = others.iter().chain([&etcd]);
+                all.flat_map(|other| both(&it, other)).collect()
+            }
+            Fault::Deaf => others.iter().map(|other| cut(other, &it)).collect(),
+            Fault::Mute => others.iter().map(|other| cut(&it, other)).collect(),
+            Fault::Parted => both(&it, &other).into(),
+            Fault::HalfParted => vec![cut(&it, &other)],
+            Fault::WithoutEtcd => both(&it, &etcd).into(),
+            Fault::EtcdAway => {
+                let all = others.iter().chain([&it]);
+                all.flat_map(|node| both(node, &etcd)).collect()
+            }
+            Fault::Unplugged | Fault::Lossy(_) | Fault::Slow(_) | Fault::Killed | Fault::Paused => {
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const TOOLS: [Tool; 2] = [Tool::Routes, Tool::Iptables];
+
+    #[test]
+    fn a_seed_is_a_plan_and_another_one_another() {
+        let of = |seed| plan(seed, 40, 3, &TOOLS);
+        assert_eq!(of(7), of(7));
+        assert_ne!(of(7), of(8));
+    }
+
+    #[test]
+    fn each_kind_comes_before_any_comes_again() {
+        for seed in 0..50 {
+            let kind = |round: &Round| std::mem::discriminant(&round.fault);
+            let rounds = plan(seed, 26, 4, &TOOLS);
+            for turn in rounds.chunks(13) {
+                let kinds: std::collections::HashSet<_> = turn.iter().map(kind).collect();
+                assert_eq!(kinds.len(), 13, "{turn:?}");
+            }
+            assert!(rounds.iter().all(|round| round.node != round.other
+                && (1..=4).contains(&round.node)
+                && (1..=4).contains(&round.other)));
+            let without = plan(seed, 12, 3, &TOOLS[..1]);
+            assert!(without.iter().all(|round| round.tool == Tool::Routes));
+            assert!(!without.iter().any(|r| matches!(r.fault, Fault::Lossy(_))));
+        }
+    }
+
+    #[test]
+    fn directions_are_those_that_the_name_says() {
+        let of = |fault| {
+            let round = Round {
+                fault,
+                node: 2,
+                other: 3,
+                tool: Tool::Routes,
+                time: Duration::ZERO,
+            };
+            let cuts = round.cuts(3).into_iter();
+            let cuts: BTreeSet<_> = cuts
+                .map(|cut| format!("{} {}", cut.from.name, cut.to.name))
+                .collect();
+            cuts.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(of(Fault::Deaf), "node1 node2, node3 node2");
+        assert_eq!(of(Fault::Mute), "node2 node1, node2 node3");
+        assert_eq!(of(Fault::HalfParted), "node2 node3");
+        assert_eq!(of(Fault::Parted), "node2 node3, node3 node2");
+        assert_eq!(of(Fault::WithoutEtcd), "etcd node2, node2 etcd");
+        assert_eq!(
+            of(Fault::Isolated),
+            "etcd node2, node1 node2, node2 etcd, node2 node1, node2 node3, node3 node2"
+        );
+        assert_eq!(
+            of(Fault::EtcdAway),
+            "etcd node1, etcd node2, etcd node3, node1 etcd, node2 etcd, node3 etcd"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! `rufous-network`, as `cargo xtask network` starts it.
+
+#![forbid(unsafe_code)]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use rufous_network::run::Run;
+use rufous_network::{delay, history, space, verdict};
+
+#[derive(Parser)]
+#[command(
+    name = "rufous-network",
+    about = "Runs clusters in network namespaces, breaks their network, and judges what clients saw"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Args)]
+struct Options {
+    /// What goes wrong, and when [default: by the time of day]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Faults, one after the other
+    #[arg(long, default_value_t = 13)]
+    rounds: usize,
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(3..=9))]
+    nodes: u8,
+    /// Workers of each node
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Rufous's binary [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    rufous: Option<PathBuf>,
+    /// Folder for histories of runs that fail
+    #[arg(long, value_name = "PATH", default_value = "target/network")]
+    keep: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say what keeps this machine from it; nothing where it can
+    Obstacle,
+    /// Judge a history that was kept
+    Judge { file: PathBuf },
+    /// Pass on connections with a delay; `run` starts it
+    #[command(hide = true)]
+    Delay { listen: SocketAddr, to: SocketAddr },
+    /// The run itself, in namespaces that are made already
+    #[command(hide = true)]
+    Inside {
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        None => start(&cli.options),
+        Some(Command::Obstacle) => {
+            if let Some(obstacle) = space::obstacle() {
+                println!("{obstacle}");
+            }
+            Ok(true)
+        }
+        Some(Command::Judge { file }) => judge(&file),
+        Some(Command::Delay { listen, to }) => delay::serve(listen, to).map(|()| true),
+        Some(Command::Inside { options }) => inside(options),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// In namespaces of its own, or not at all.
+fn start(options: &Options) -> Result<bool> {
+    if let Some(obstacle) = space::obstacle() {
+        println!("skipped: {obstacle}");
+        return Ok(true);
+    }
+    let seed = options.seed.unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| now.as_secs())
+    });
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    words.insert(0, "inside".to_owned());
+    if options.seed.is_none() {
+        words.extend(["--seed".to_owned(), seed.to_string()]);
+    }
+    let status = space::again(&std::env::current_exe()?, &words)?;
+    if !status.success() {
+        println!("again: cargo xtask network --seed {seed}");
+    }
+    Ok(status.success())
+}
+
+fn inside(options: Options) -> Result<bool> {
+    let beside = std::env::current_exe()?.with_file_name("rufous");
+    let rufous = options.rufous.unwrap_or(beside);
+    let rufous = { rufous.canonicalize() }
+        .with_context(|| format!("no server at {}: build it first", rufous.display()))?;
+    let run = Run {
+        seed: options.seed.context("a seed")?,
+        rounds: options.rounds,
+        nodes: usize::from(options.nodes),
+        workers: options.workers,
+        rufous,
+        keep: options.keep,
+    };
+    run.run()
+}
+
+fn judge(file: &std::path::Path) -> Result<bool> {
+    let verdict = verdict::judge(&history::read(file)?);
+    for wrong in &verdict.wrong {
+        println!("WRONG {wrong}");
+    }
+    println!(
+        "{} registers, {} wrong, {} could not be judged",
+        verdict.registers,
+        verdict.wrong.len(),
+        verdict.unsure
+    );
+    Ok(verdict.wrong.is_empty() && verdict.unsure == 0)
+}

@@ -1,0 +1,87 @@
+//! `cargo xtask network`: builds the server and the harness of `network/`, and runs clusters in
+//! network namespaces under faults.
+
+use crate::{process, project};
+use anyhow::{Context, Result};
+use std::process::Command;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What goes wrong, and when (default: by the time of day)
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Faults, one after the other; the first 13 are one of each kind
+    #[arg(long)]
+    rounds: Option<u64>,
+    /// Nodes, from 3 on
+    #[arg(long)]
+    nodes: Option<u64>,
+    /// Further arguments of rufous-network
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+impl Args {
+    /// What the test run does: each kind of fault once, or several times.
+    pub(crate) fn of_check(full: bool) -> Self {
+        Self {
+            seed: None,
+            rounds: Some(if full { 130 } else { 13 }),
+            nodes: None,
+            arguments: Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    build()?;
+    let mut network = program();
+    for (name, value) in [
+        ("--seed", args.seed),
+        ("--rounds", args.rounds),
+        ("--nodes", args.nodes),
+    ] {
+        if let Some(value) = value {
+            network.args([name, &value.to_string()]);
+        }
+    }
+    network.arg("--keep").arg(project::target().join("network"));
+    let status = network.args(&args.arguments).status();
+    Ok(status.context("cannot run rufous-network")?.success())
+}
+
+/// What keeps this machine from it.
+pub(crate) fn obstacle() -> Result<Option<String>> {
+    if process::which("protoc").is_none() {
+        let why = "no protoc, which the client of etcd is built with: \
+            apt-get install protobuf-compiler";
+        return Ok(Some(why.to_owned()));
+    }
+    build_harness()?;
+    let said = process::output(program().arg("obstacle"))?;
+    let said = said.trim();
+    Ok((!said.is_empty()).then(|| said.to_owned()))
+}
+
+/// The profile of tests: assertions of the node are on. One after the other, so that the
+/// server is built without what the harness brings.
+fn build() -> Result<()> {
+    build_harness()?;
+    process::run(process::cargo().args([
+        "build",
+        "--package",
+        "rufous-server",
+        "--features",
+        "rufous-server/etcd",
+    ]))
+}
+
+fn build_harness() -> Result<()> {
+    process::run(process::cargo().args(["build", "--package", "rufous-network"]))
+}
+
+fn program() -> Command {
+    let mut network = Command::new(project::target().join("debug/rufous-network"));
+    network.current_dir(project::root());
+    network
+}
