@@ -196,6 +196,10 @@ impl Writer {
         operation.ended_us = self.now_us();
         let (outcome, kind) = came;
         if let Some(kind) = kind {
+            let kind = match kind.starts_with("LOADING ") {
+                true => "LOADING".to_owned(),
+                false => kind,
+            };
             *self.seen.errors.entry(kind).or_default() += 1;
         }
         operation.came = match (operation.what, outcome) {
@@ -209,6 +213,10 @@ impl Writer {
                 None => self.odd(&operation, &format!("{:?}", String::from_utf8_lossy(&text))),
             },
             (_, Outcome::NotDone) => Came::NotDone,
+            // A node that has just started.
+            (_, Outcome::Answered(Answer::Other(text))) if text.starts_with("LOADING ") => {
+                Came::NotDone
+            }
             (_, Outcome::Doubt) => Came::Unknown,
             (_, Outcome::Answered(other)) => self.odd(&operation, &format!("{other:?}")),
         };

@@ -32,6 +32,9 @@ struct Options {
     /// Faults, one after the other
     #[arg(long, default_value_t = 13)]
     rounds: usize,
+    /// Leave out so many of them at the beginning
+    #[arg(long, default_value_t = 0)]
+    skip: usize,
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(3..=9))]
     nodes: u8,
     /// Workers of each node
@@ -116,6 +119,7 @@ fn inside(options: Options) -> Result<bool> {
     let run = Run {
         seed: options.seed.context("a seed")?,
         rounds: options.rounds,
+        skip: options.skip,
         nodes: usize::from(options.nodes),
         workers: options.workers,
         rufous,

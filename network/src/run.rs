@@ -1,6 +1,7 @@
 //! One run: nodes are started, faults happen one after the other under clients, everything
 //! heals after each, and in the end all that clients saw is judged.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Run {
     pub seed: u64,
     pub rounds: usize,
+    /// Faults at the beginning that do not happen.
+    pub skip: usize,
     pub nodes: usize,
     pub workers: usize,
     /// The server.
@@ -78,8 +81,10 @@ impl Run {
         let doors = nodes.all().iter().map(Node::door).collect();
         let clients = Clients::start(plain, doors, self.seed);
         let rounds = faults::plan(self.seed, self.rounds, self.nodes, &tools);
-        let happened = rounds.iter().enumerate().try_for_each(|(at, round)| {
+        let rounds = rounds.iter().enumerate().skip(self.skip);
+        let happened = { rounds }.try_for_each(|(at, round)| {
             print!("  {:3}. {round}", at + 1);
+            std::io::stdout().flush()?;
             happen(round, &mut nodes, &clients).with_context(|| round.to_string())
         });
         let seen = clients.finish()?;

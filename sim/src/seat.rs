@@ -318,6 +318,7 @@ impl Seat {
             left.sends.push((write.conn, part.to_vec()));
         }
         fx.at_once.output.clear();
+        left.closes.append(&mut fx.at_once.closes);
         left.node.append(&mut fx.node);
         left.messages.append(&mut fx.messages);
         left.disk.append(&mut fx.disk);

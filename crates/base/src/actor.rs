@@ -22,7 +22,7 @@
 //!    sets [`Effects::abandon`], what waits at the end of the turn (its own
 //!    replies too, where their gate is not passed) is dropped, and every
 //!    connection that it was for is closed at once. What is in
-//!    [`Effects::at_once`] waits for nothing; what other nodes send is read
+//!    [`Effects::at_once`] waits for nothing, closes included; what other nodes send is read
 //!    also while nothing else is.
 //! 8. Nothing is read any more after `Stop`; what comes all the same is lost.
 //! 9. Each request in [`Effects::disk`] is answered by one `Disk` input.
@@ -274,7 +274,7 @@ impl<M> Effects<M> {
     }
 }
 
-/// Bytes that wait for no gate: who sends them has waited for what they tell of.
+/// Bytes and closes that wait for no gate: who sends them has waited for what they tell of.
 #[derive(Debug, Default)]
 pub struct Sends {
     pub output: Output,
@@ -282,6 +282,9 @@ pub struct Sends {
     pub writes: Vec<Write>,
     /// As [`Effects::drains`].
     pub drains: Vec<ConnId>,
+    /// As [`Effects::closes`], after the bytes. What a gate waits for may need another
+    /// connection in this one's place.
+    pub closes: Vec<(ConnId, Close)>,
 }
 
 impl Sends {

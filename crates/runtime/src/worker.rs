@@ -429,6 +429,9 @@ fn send_at_once(sends: &mut Sends, sockets: &mut Sockets) {
     for conn in sends.drains.drain(..) {
         sockets.tell_when_drained(conn);
     }
+    for (conn, close) in sends.closes.drain(..) {
+        sockets.close(conn, close);
+    }
 }
 
 /// The worker's only timer. It is set again only to fire earlier: an actor

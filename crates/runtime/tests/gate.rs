@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Does what its clients say, a word at a time:
-/// `+` answers behind a new gate, `.` without one, `q` likewise and closes,
+/// `+` answers behind a new gate, `.` without one, `q` likewise and closes, `x` closes at once,
 /// `d` asks for a `Drained`, a digit passes gates up to it, `!` abandons and
 /// answers, `?` abandons what it answers as well. A `Drained` answers `D`.
 #[derive(Default)]
@@ -35,6 +35,7 @@ impl Words {
             b'0'..=b'9' => return fx.passed = u64::from(word - b'0'),
             b'd' => return fx.drains.push(conn),
             b'q' => fx.closes.push((conn, Close::AfterReplies)),
+            b'x' => return fx.at_once.closes.push((conn, Close::Now)),
             b'!' => fx.abandon = true,
             _ => {}
         }
@@ -118,6 +119,19 @@ fn replies_wait_for_their_gate_and_later_ones_behind_them() {
     // Passed in the turn that waits for it.
     b.write_all(b"9").expect("sent");
     assert_eq!(ask(&mut b, b"+"), b"+");
+}
+
+#[test]
+fn what_closes_at_once_does_not_wait_for_replies() {
+    let node = words();
+    let [mut a, mut b, mut control] = [(); 3].map(|()| client(&node));
+    a.write_all(b"+").expect("sent");
+    held(&node, 1);
+    b.write_all(b"x").expect("sent");
+    assert_eq!(read_to_end(&mut b), b"");
+    has_nothing(&a);
+    control.write_all(b"1").expect("sent");
+    gets(&mut a, b"+");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Front {
     ) {
         match &mut self.links {
             Some(links) => links.on_opened(now, conn, info, fx),
-            None => fx.closes.push((conn, Close::Now)),
+            None => fx.at_once.closes.push((conn, Close::Now)),
         }
     }
 

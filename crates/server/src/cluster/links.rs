@@ -154,12 +154,12 @@ impl Links {
         let dialled = match info.origin {
             Origin::Dialled { token } => match self.on_dialled(token) {
                 Some(no) => Some(no),
-                None => return fx.closes.push((conn, Close::Now)),
+                None => return fx.at_once.closes.push((conn, Close::Now)),
             },
             _ => None,
         };
         if self.stopping {
-            return fx.closes.push((conn, Close::Now));
+            return fx.at_once.closes.push((conn, Close::Now));
         }
         let members = self.mapping.as_ref().map(|mapping| &mapping.members);
         let expected = dialled.and_then(|no| members?.get(&no));
@@ -405,7 +405,10 @@ impl Links {
                 continue;
             };
             match (link.refused_us, link.up) {
-                (Some(at), _) if late(at, FAREWELL_US) => fx.closes.push((link.conn, Close::Now)),
+                (Some(at), _) if late(at, FAREWELL_US) => {
+                    // Not behind replies: they may wait for the next session with this node.
+                    fx.at_once.closes.push((link.conn, Close::Now));
+                }
                 (Some(_), _) => {}
                 (None, None) if late(link.opened_us, NAMELESS_US) => {
                     self.refuse(now, slot, &Refused::Silent, fx);

@@ -162,7 +162,7 @@ impl Links {
                     Ok(sent) => link.traffic.messages_out += sent,
                     Err(error) => {
                         tracing::error!(?error, "a message that no node would take");
-                        fx.closes.push((link.conn, Close::Now));
+                        fx.at_once.closes.push((link.conn, Close::Now));
                         break;
                     }
                 }
@@ -186,8 +186,8 @@ impl Links {
         }
         if link.refused_us.is_some() {
             let close = (link.conn, Close::AfterReplies);
-            if !fx.closes.contains(&close) {
-                fx.closes.push(close);
+            if !fx.at_once.closes.contains(&close) {
+                fx.at_once.closes.push(close);
             }
         }
         self.tell_rooms(slot);

@@ -458,7 +458,7 @@ impl Actor for Front {
                 None => self.on_drained(conn),
             },
             Input::Ended { conn } => match self.links_of(conn) {
-                Some(_) => fx.closes.push((conn, Close::AfterReplies)),
+                Some(_) => fx.at_once.closes.push((conn, Close::AfterReplies)),
                 None => self.on_ended(conn),
             },
             Input::Closed { conn } => match self.links_of(conn) {

@@ -169,7 +169,8 @@ impl World {
                 self.with(side, worker, |links, _, fx| links.on_drained(conn, fx));
             }
         }
-        for (conn, _) in fx.closes {
+        assert!(fx.closes.is_empty(), "a gate may wait for the next session");
+        for (conn, _) in fx.at_once.closes {
             self.close(side, worker, conn);
         }
     }
