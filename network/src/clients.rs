@@ -117,9 +117,8 @@ impl Clients {
         for door in self.plain {
             let mut writer = Writer::new(client, &self.shared);
             let mut asks = Plain { door, open: None };
-            for register in 0..used {
-                writer.read_in_the_end(register, |words| asks.ask(words));
-            }
+            let mut registers = 0..used;
+            registers.all(|register| writer.read_in_the_end(register, |words| asks.ask(words)));
             all.extend(writer.seen);
             client += 1;
         }
@@ -232,33 +231,27 @@ impl Writer {
         Came::Unknown
     }
 
-    /// Until it is answered, within reason: what is not is odd by then.
+    /// Until it is answered, within reason: what is not is odd by then. False for that.
     fn read_in_the_end(
         &mut self,
         register: u64,
         mut ask: impl FnMut(&Words) -> (Outcome, Option<String>),
-    ) {
+    ) -> bool {
         let since = Instant::now();
         loop {
             let (operation, words) = self.begin_with(register, What::Read);
             let pause = self.end(operation, ask(&words));
-            if !self.is_unread(register, since) {
-                return;
+            let last = self.seen.history.last();
+            if last.is_some_and(|last| matches!(last.came, Came::Value(_))) {
+                return true;
+            }
+            if since.elapsed() > PATIENCE * 2 {
+                let odd = format!("nobody answers for {}", key(register));
+                self.seen.odd.push(odd);
+                return false;
             }
             thread::sleep(pause);
         }
-    }
-
-    /// Whether the last read brought nothing and is to be done again.
-    fn is_unread(&mut self, register: u64, since: Instant) -> bool {
-        let last = self.seen.history.last().copied();
-        let is_unread = last.is_none_or(|last| !matches!(last.came, Came::Value(_)));
-        if is_unread && since.elapsed() > PATIENCE * 2 {
-            let odd = format!("nobody answers for {}", key(register));
-            self.seen.odd.push(odd);
-            return false;
-        }
-        is_unread
     }
 }
 
@@ -350,8 +343,7 @@ fn knowing(doors: &[SocketAddr], writers: Vec<Writer>) -> Result<Seen> {
 fn knowing_in_the_end(doors: &[SocketAddr], mut writer: Writer, used: u64) -> Result<Seen> {
     let runtime = runtime()?;
     let client = runtime.block_on(connect(doors))?;
-    for register in 0..used {
-        writer.read_in_the_end(register, |words| runtime.block_on(ask(&client, words)));
-    }
+    let mut ask = |words: &Words| runtime.block_on(ask(&client, words));
+    (0..used).all(|register| writer.read_in_the_end(register, &mut ask));
     Ok(writer.seen)
 }

@@ -88,39 +88,43 @@ impl Run {
             happen(round, &mut nodes, &clients).with_context(|| round.to_string())
         });
         let seen = clients.finish()?;
-        let fine = self.judge(&seen)?;
-        happened?;
-        Ok(fine)
+        let fine = judge(&seen);
+        if happened.is_err() || !fine {
+            self.keep(&seen)?;
+        }
+        happened.map(|()| fine)
     }
 
-    fn judge(&self, seen: &Seen) -> Result<bool> {
-        let verdict = verdict::judge(&seen.history);
-        let acknowledged = seen.history.iter();
-        let acknowledged = acknowledged.filter(|one| one.came == history::Came::Done);
-        println!(
-            "  {} operations on {} registers, {} writes acknowledged",
-            seen.history.len(),
-            verdict.registers,
-            acknowledged.count()
-        );
-        for (kind, count) in &seen.errors {
-            println!("  {count} × {kind}");
-        }
-        if verdict.unsure > 0 {
-            println!("  {} registers could not be judged", verdict.unsure);
-        }
-        for wrong in seen.odd.iter().chain(&verdict.wrong).take(SHOWN) {
-            println!("  WRONG {wrong}");
-        }
-        let fine = seen.odd.is_empty() && verdict.wrong.is_empty() && verdict.unsure == 0;
-        if !fine {
-            std::fs::create_dir_all(&self.keep)?;
-            let path = self.keep.join(format!("seed-{}.history", self.seed));
-            history::write(&path, &seen.history)?;
-            println!("  the history is in {}", path.display());
-        }
-        Ok(fine)
+    fn keep(&self, seen: &Seen) -> Result<()> {
+        std::fs::create_dir_all(&self.keep)?;
+        let path = self.keep.join(format!("seed-{}.history", self.seed));
+        history::write(&path, &seen.history)?;
+        println!("  the history is in {}", path.display());
+        Ok(())
     }
+}
+
+/// Says what clients saw; true where nothing of it is wrong.
+fn judge(seen: &Seen) -> bool {
+    let verdict = verdict::judge(&seen.history);
+    let acknowledged = seen.history.iter();
+    let acknowledged = acknowledged.filter(|one| one.came == history::Came::Done);
+    println!(
+        "  {} operations on {} registers, {} writes acknowledged",
+        seen.history.len(),
+        verdict.registers,
+        acknowledged.count()
+    );
+    for (kind, count) in &seen.errors {
+        println!("  {count} × {kind}");
+    }
+    if verdict.unsure > 0 {
+        println!("  {} registers could not be judged", verdict.unsure);
+    }
+    for wrong in seen.odd.iter().chain(&verdict.wrong).take(SHOWN) {
+        println!("  WRONG {wrong}");
+    }
+    seen.odd.is_empty() && verdict.wrong.is_empty() && verdict.unsure == 0
 }
 
 /// One fault, until nothing is left of it.
