@@ -96,6 +96,7 @@ pub fn obstacle() -> Option<String> {
     for (program, package) in [
         ("ip", "iproute2"),
         ("unshare", "util-linux"),
+        ("setpriv", "util-linux"),
         ("etcd", "etcd-server"),
     ] {
         if !is_there(program) {
@@ -134,7 +135,9 @@ fn path() -> OsString {
 /// A program in namespaces of its own, in which it may do what root may. It ends with
 /// who started it.
 fn apart(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new("unshare");
+    // It must not outlive this process, nor its child it, however they end.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare"]);
     if !rustix::process::geteuid().is_root() {
         command.arg("--map-root-user");
     }
