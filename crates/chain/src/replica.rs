@@ -219,13 +219,6 @@ impl Replica {
         }
     }
 
-    /// Whether what any member has here is what is acknowledged, so that it may
-    /// be read.
-    pub fn may_read(&self, slot: u16, mono_us: u64) -> bool {
-        let known = self.slots.get(&slot);
-        known.is_some_and(|known| known.is_clean() && self.is_granted(slot, known, mono_us))
-    }
-
     /// Whether those who have the slot at the other nodes have granted a lease.
     fn is_granted(&self, number: u16, slot: &Slot, mono_us: u64) -> bool {
         let others = slot.chain.named().filter(|no| *no != self.me);

@@ -10,10 +10,8 @@ pub enum Door {
     /// Nothing: it knows one node.
     #[default]
     Plain,
-    /// Where they are.
+    /// Where they are; reads may be answered by any member of a chain.
     Redirected,
-    /// Likewise; and it takes what copies have.
-    Copies,
     /// Another node asks on its behalf: that they are not here.
     Forwarded,
 }

@@ -136,6 +136,12 @@ pub(super) const STEPS: &[Step] = &[
         quick: false,
         run: suites,
     },
+    Step {
+        name: "cluster-clients",
+        about: "cluster clients of five libraries, while nodes come and go",
+        quick: false,
+        run: cluster_clients,
+    },
 ];
 
 fn install_tools(_full: bool) -> Result<Verdict> {
@@ -294,6 +300,14 @@ fn deny(full: bool) -> Result<Verdict> {
 fn suites(_full: bool) -> Result<Verdict> {
     let fine = suite::run(&suite::Args::all())?;
     Ok(Verdict::from(fine, "cargo xtask suite all"))
+}
+
+fn cluster_clients(_full: bool) -> Result<Verdict> {
+    let (fine, skipped) = suite::cluster_clients(&suite::Args::cluster_clients())?;
+    Ok(match skipped.is_empty() {
+        false if fine => Verdict::Skipped(format!("in part: {}", skipped.join("; "))),
+        _ => Verdict::from(fine, "cargo xtask suite cluster-clients"),
+    })
 }
 
 /// Runs a command, shows its output, and keeps it.

@@ -6,9 +6,13 @@
 //! downloaded below the target directory and never committed.
 //!
 //! `server` starts what is tested, `skips` reads the lists of left-out tests, `tcl`, `redis_py`,
-//! `redis_benchmark` and `apps` run one suite each, `record` keeps results and writes the table.
+//! `redis_benchmark` and `apps` run one suite each, `clients` tries cluster clients (`libraries`) on a
+//! `cluster`, `record` keeps results and writes the table.
 
 mod apps;
+mod clients;
+mod cluster;
+mod libraries;
 mod record;
 mod redis_benchmark;
 mod redis_py;
@@ -18,7 +22,7 @@ mod tcl;
 
 use crate::process::{cargo, run as run_command};
 use crate::project;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use record::Row;
 use server::Target;
 pub(crate) use skips::glob;
@@ -36,6 +40,8 @@ pub(crate) enum Which {
     Apps,
     /// All of these
     All,
+    /// Cluster clients of five libraries while nodes join, drain and are killed (not among `all`)
+    ClusterClients,
 }
 
 #[derive(clap::Args)]
@@ -44,6 +50,8 @@ pub(crate) enum Which {
     cargo xtask suite tcl --unit unit/expire --unit unit/scan\n  \
     cargo xtask suite redis-py --reference        how a Redis with the same commands does\n  \
     cargo xtask suite tcl --server 'redis-server --port {port} --dir {dir}'\n  \
+    cargo xtask suite cluster-clients --seconds 30\n  \
+    cargo xtask suite cluster-clients --server target/debug/rufous\n  \
     cargo xtask suite all --record                keep the results in docs/compatibility")]
 pub(crate) struct Args {
     /// Which suite to run
@@ -57,6 +65,9 @@ pub(crate) struct Args {
     /// Test redis-server with all commands removed that Rufous does not have: the bar
     #[arg(long)]
     reference: bool,
+    /// cluster-clients: how long the clients go on after each thing that happens to nodes
+    #[arg(long, default_value_t = SECONDS)]
+    seconds: u64,
     /// Only these units of the Tcl suite, listed or not
     #[arg(long)]
     unit: Vec<String>,
@@ -71,7 +82,18 @@ pub(crate) struct Args {
     record: bool,
 }
 
+/// Where nothing else is said.
+const SECONDS: u64 = 4;
+
 impl Args {
+    /// The cluster clients, likewise.
+    pub(crate) fn cluster_clients() -> Self {
+        Self {
+            suite: Which::ClusterClients,
+            ..Self::all()
+        }
+    }
+
     /// All suites against the release build, which must be there already.
     pub(crate) fn all() -> Self {
         Self {
@@ -79,6 +101,7 @@ impl Args {
             addr: None,
             server: None,
             reference: false,
+            seconds: SECONDS,
             unit: Vec::new(),
             no_build: true,
             verbose: false,
@@ -103,22 +126,11 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    let target = target(args)?;
-    let is_ours = matches!(target, Target::Rufous);
-    ensure!(
-        is_ours || !args.record,
-        "only results of the release build are recorded"
-    );
-    if is_ours && !args.no_build {
-        run_command(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
+    if args.suite == Which::ClusterClients {
+        return Ok(cluster_clients(args)?.0);
     }
-    let logs = project::target().join("suite-logs");
-    std::fs::create_dir_all(&logs)?;
-    let context = Run {
-        target: &target,
-        verbose: args.verbose,
-        logs,
-    };
+    let target = target(args)?;
+    let (context, is_ours) = prepare(args, &target)?;
     let mut outcomes = Vec::new();
     for (which, name) in [
         (Which::Tcl, "tcl"),
@@ -133,11 +145,51 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             Which::Tcl => tcl::run(&context, &args.unit)?,
             Which::RedisPy => redis_py::run(&context)?,
             Which::RedisBenchmark => redis_benchmark::run(&context)?,
-            Which::Apps | Which::All => apps::run(&context)?,
+            Which::Apps | Which::All | Which::ClusterClients => apps::run(&context)?,
         };
         outcomes.push((name, outcome));
     }
     conclude(args, is_ours, outcomes)
+}
+
+/// Builds what is tested; whether that is the release build.
+fn prepare<'a>(args: &Args, target: &'a Target) -> Result<(Run<'a>, bool)> {
+    let is_ours = matches!(target, Target::Rufous);
+    ensure!(
+        is_ours || !args.record,
+        "only results of the release build are recorded"
+    );
+    if is_ours && !args.no_build {
+        run_command(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
+    }
+    let logs = project::target().join("suite-logs");
+    std::fs::create_dir_all(&logs)?;
+    let run = Run {
+        target,
+        verbose: args.verbose,
+        logs,
+    };
+    Ok((run, is_ours))
+}
+
+/// Runs the cluster clients: whether that went well, and the libraries that cannot be had here,
+/// with the reasons.
+pub(crate) fn cluster_clients(args: &Args) -> Result<(bool, Vec<String>)> {
+    let target = target(args)?;
+    let (context, is_ours) = prepare(args, &target)?;
+    let program = match &target {
+        Target::Rufous => project::server_binary(),
+        Target::Command(program) => PathBuf::from(program),
+        Target::Reference | Target::Running { .. } => {
+            bail!("cluster-clients starts a cluster of Rufous: --server takes its program")
+        }
+    };
+    let (outcome, skipped) = clients::run(&context, &program, args.seconds)?;
+    for skipped in &skipped {
+        println!("skipped: {skipped}");
+    }
+    let fine = conclude(args, is_ours, vec![("cluster-clients", outcome)])?;
+    Ok((fine, skipped))
 }
 
 fn target(args: &Args) -> Result<Target> {

@@ -19,6 +19,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// How long a request waits for somebody to answer for its slot.
 pub(super) const PATIENCE_US: u64 = 5_000_000;
 
+/// How long a read waits for a copy to have nothing but what is acknowledged: then
+/// the head is asked. Keys that are written all the time may never be so.
+const COPY_PATIENCE_US: u64 = 100_000;
+
 /// How many may wait.
 const MOST: usize = 4096;
 
@@ -70,9 +74,23 @@ impl Waiting {
 }
 
 impl<P: Program> Worker<P> {
-    /// Whether a request may read what copies have.
+    /// Whether any member of the slot's chain may answer: reads of clients that go
+    /// where they are told.
     fn takes_copies(header: &Header) -> bool {
-        header.door == Door::Copies && !P::is_write(header.command)
+        header.door == Door::Redirected && !P::is_write(header.command)
+    }
+
+    /// How long a request waits for this node to answer for its slot.
+    fn patience_us(&self, slot: u16, header: &Header) -> u64 {
+        match Self::takes_copies(header) && !self.is_head(slot) {
+            true => COPY_PATIENCE_US,
+            false => PATIENCE_US,
+        }
+    }
+
+    fn is_head(&self, slot: u16) -> bool {
+        let replica = self.chains.as_ref().and_then(|c| c.replica.as_ref());
+        replica.is_some_and(|replica| replica.is_head(slot))
     }
 
     /// Why this node does not answer for a key now, if it does not.
@@ -82,11 +100,10 @@ impl<P: Program> Worker<P> {
             return self.awaits_nodes().then_some(Refused::NotYet);
         }
         let slot = slot_of(key);
-        let replica = chains.replica.as_ref();
-        if copies && replica.is_some_and(|replica| replica.may_read(slot, now.mono_us)) {
-            return None;
+        match copies {
+            true => chains.reads(slot, now).err(),
+            false => chains.serves(slot, now).err(),
         }
-        chains.serves(slot, now).err()
     }
 
     /// Whether one of these is not this node's to answer for.
@@ -138,7 +155,7 @@ impl<P: Program> Worker<P> {
             mapping.members.get(&head)
         });
         match (member, header.door) {
-            (Some(member), Door::Redirected | Door::Copies) => {
+            (Some(member), Door::Redirected) => {
                 let (host, port) = member.for_clients();
                 format!("MOVED {slot} {host}:{port}")
             }
@@ -157,13 +174,15 @@ impl<P: Program> Worker<P> {
         origin: WorkerId,
         out: &mut Output,
     ) -> bool {
-        let resp3 = batch.requests[0].header.resp3;
+        let header = batch.requests[0].header;
+        let resp3 = header.resp3;
+        let patience_us = self.patience_us(slot, &header);
         let Some(chains) = self.chains.as_mut().filter(|c| c.waiting.len() < MOST) else {
             P::refuse_slot(NOBODY, resp3, out);
             return false;
         };
         let parked = Parked {
-            until_us: now.mono_us + PATIENCE_US,
+            until_us: now.mono_us + patience_us,
             slot,
             keys,
             batch,
@@ -185,6 +204,7 @@ impl<P: Program> Worker<P> {
         let parked = std::mem::take(&mut chains.waiting.parked);
         for parked in parked {
             let slot = parked.slot;
+            let copies = Self::takes_copies(&parked.batch.requests[0].header);
             let is_lattice = |key: &[u8]| self.placement.lattice(key).is_some();
             let lattice = parked.keys.iter().any(|(_, key)| is_lattice(key));
             let awaits = lattice && self.awaits_nodes();
@@ -196,6 +216,7 @@ impl<P: Program> Worker<P> {
                 (true, _) => Err(Refused::NotYet),
                 // No chain has anything of these.
                 (false, true) => Ok(()),
+                (false, false) if copies => chains.reads(slot, now),
                 (false, false) => chains.serves(slot, now),
             };
             if serves == Err(Refused::NotYet) && now.mono_us < parked.until_us {
@@ -216,8 +237,8 @@ impl<P: Program> Worker<P> {
                     self.locks.acquire(Scope::keys(keys), work);
                     continue;
                 }
-                Err(Refused::NotYet) => NOBODY.to_owned(),
-                Err(Refused::Elsewhere(_)) => self.elsewhere(slot, &header, true),
+                Err(Refused::NotYet) if !copies || self.is_head(slot) => NOBODY.to_owned(),
+                Err(_) => self.elsewhere(slot, &header, true),
             };
             let mut reply = Output::default();
             P::refuse_slot(&why, header.resp3, &mut reply);
@@ -229,7 +250,8 @@ impl<P: Program> Worker<P> {
     /// When the first of them is given up.
     pub(super) fn parked_until_us(&self) -> Option<u64> {
         let chains = self.chains.as_ref()?;
-        chains.waiting.parked.front().map(|parked| parked.until_us)
+        let parked = chains.waiting.parked.iter();
+        parked.map(|parked| parked.until_us).min()
     }
 
     /// A request has its keys: gives it back where it may run.

@@ -4,6 +4,11 @@
 //! There is no `ASK`: a slot passes from one node to another in one epoch, when
 //! that one has all of it. Until then the one answers for it, afterwards the
 //! other, and `MOVED` says so.
+//!
+//! Reads are answered by every node that has a copy, also without `READONLY`: they
+//! see nothing but what is acknowledged, and all of that. Clients that ask for
+//! replicas know a node as either a master or a replica, and send `READONLY` to
+//! the latter; here a node is the first of some slots and has copies of others.
 
 use super::links::Links;
 use super::way::Way;
@@ -22,10 +27,7 @@ pub(crate) enum Door {
     /// By the node itself.
     Plain,
     /// By telling the client where to go.
-    Redirecting {
-        /// `READONLY`: it takes reads of copies.
-        reads_copies: bool,
-    },
+    Redirecting,
 }
 
 impl Door {
@@ -34,10 +36,7 @@ impl Door {
     pub(crate) fn of_requests(self) -> batch::Door {
         match self {
             Self::Plain => batch::Door::Plain,
-            Self::Redirecting {
-                reads_copies: false,
-            } => batch::Door::Redirected,
-            Self::Redirecting { reads_copies: true } => batch::Door::Copies,
+            Self::Redirecting => batch::Door::Redirected,
         }
     }
 
@@ -45,7 +44,7 @@ impl Door {
     pub(crate) fn mode(self) -> &'static str {
         match self {
             Self::Plain => "standalone",
-            Self::Redirecting { .. } => "cluster",
+            Self::Redirecting => "cluster",
         }
     }
 }
@@ -54,9 +53,7 @@ impl Connection {
     #[inline]
     pub(crate) fn door(&self) -> Door {
         match self.info.origin {
-            Origin::Redirected => Door::Redirecting {
-                reads_copies: self.reads_copies,
-            },
+            Origin::Redirected => Door::Redirecting,
             _ => Door::Plain,
         }
     }
@@ -93,37 +90,35 @@ impl Front {
     ) -> Option<Failure> {
         let refused = self.refused_on_way(way, within, spec, args);
         self.forward.note_refused(refused.is_some());
-        refused.or_else(|| self.elsewhere(request.conn, request.keys, spec, args))
+        let reads = !within && spec.flags.has(Flags::READONLY);
+        refused.or_else(|| self.elsewhere(request.conn, reads, (request.keys, args)))
     }
 
     fn elsewhere(
         &mut self,
         conn: ConnId,
-        keys: &[ParsedKey],
-        spec: &Spec,
-        args: &Args<'_>,
+        reads: bool,
+        (keys, args): (&[ParsedKey], &Args<'_>),
     ) -> Option<Failure> {
-        let Door::Redirecting { reads_copies } = self.connection(conn)?.door() else {
+        if self.connection(conn)?.door() == Door::Plain {
             return None;
-        };
+        }
         // Every node has keys of lattice keyspaces.
         let placement = self.kernel.placement();
         let keys = keys.iter().map(|key| args.get(key.arg as usize));
         let strict = keys.filter(|key| placement.lattice(key).is_none());
         let slots: Vec<u16> = strict.map(slot_of).collect();
-        let reads_copies = reads_copies && !spec.flags.has(Flags::WRITE);
-        of_slots(self.links()?, slots, reads_copies)
+        of_slots(self.links()?, slots, reads)
     }
 
     /// Likewise of all that is queued: slots may have moved since, and all have
     /// to be one.
     pub(crate) fn refused_queue(&self, door: Door, queued: &mut Batch) -> Option<Failure> {
         let links = self.links()?;
-        let (mut all, mut writes) = (Vec::new(), false);
+        let mut all = Vec::new();
         for at in 0..queued.requests.len() {
             let (header, args, _) = queued.parts(at);
             let spec = self.table.spec(header.command);
-            writes |= spec.flags.has(Flags::WRITE);
             let mut found = Vec::new();
             spec.keys.find(&args, header.db, &mut found);
             let keys = found.iter().map(|(_, arg)| args.get(*arg as usize));
@@ -133,7 +128,7 @@ impl Front {
         }
         let refused = match door {
             Door::Plain => self.refused_queue_on_way(all.into_iter().map(Some)),
-            Door::Redirecting { reads_copies } => of_slots(links, all, reads_copies && !writes),
+            Door::Redirecting => of_slots(links, all, false),
         };
         refused.or_else(|| self.refused_spread(queued))
     }
@@ -157,12 +152,9 @@ impl Front {
     }
 }
 
-/// What is said of keys of these slots, unless this node answers for them.
-fn of_slots(
-    links: &Links,
-    slots: impl IntoIterator<Item = u16>,
-    reads_copies: bool,
-) -> Option<Failure> {
+/// What is said of keys of these slots, unless this node answers for them: `reads`, if
+/// any node with a copy does.
+fn of_slots(links: &Links, slots: impl IntoIterator<Item = u16>, reads: bool) -> Option<Failure> {
     let mut slots = slots.into_iter();
     let slot = slots.next()?;
     if slots.any(|other| other != slot) {
@@ -176,7 +168,7 @@ fn of_slots(
     let Some(head) = chain.head() else {
         return down();
     };
-    let is_here = |own| own == head || reads_copies && chain.members.contains(&own);
+    let is_here = |own| own == head || reads && chain.members.contains(&own);
     if links.own().is_some_and(is_here) {
         return None;
     }

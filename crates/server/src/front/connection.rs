@@ -85,8 +85,6 @@ pub struct Connection {
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
     pub no_touch: bool,
-    /// `READONLY` was given.
-    pub reads_copies: bool,
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
@@ -145,7 +143,6 @@ impl Connection {
             reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,
-            reads_copies: false,
             monitor: false,
             closing: false,
             unsent: 0,

@@ -180,6 +180,14 @@ impl Chains {
         }
     }
 
+    /// Whether a read is answered, also where another node is the head.
+    pub(in crate::worker) fn reads(&self, slot: u16, now: Now) -> Result<(), Refused> {
+        match &self.replica {
+            Some(replica) => replica.reads(slot, now.mono_us),
+            None => Err(Refused::NotYet),
+        }
+    }
+
     pub(in crate::worker) fn mark_of(&self, slot: u16) -> Option<SlotMark> {
         let replica = self.replica.as_ref()?;
         match replica.complete_seq(slot) {

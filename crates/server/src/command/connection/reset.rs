@@ -31,7 +31,6 @@ pub static RESET: SessionCommand = SessionCommand {
         connection.reply_mode = ReplyMode::On;
         connection.no_evict = false;
         connection.no_touch = false;
-        connection.reads_copies = false;
         if monitored {
             session.front.shared.monitors_changed(-1);
             // Lines that wait would come after the reply, when nobody expects them.

@@ -1,22 +1,24 @@
-//! READONLY and READWRITE: whether a client takes reads of copies, where it is
-//! told which node has its keys.
+//! READONLY and READWRITE, by which clients say whether they take what replicas have.
+//! It changes nothing: copies answer reads with what is acknowledged, and with nothing
+//! else.
 
 use super::known;
 use crate::command::SessionCommand;
 use crate::front::session::Session;
+use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
 pub(super) static READONLY: SessionCommand = SessionCommand {
     spec: spec(
         "readonly",
-        "Has a node of a cluster answer reads also where it is not the first of the nodes that have the key.",
+        "Says that the client takes reads of replicas: here every node with a copy answers them anyway.",
     ),
-    run: |session, _, reply| set(session, true, reply),
+    run: accept,
 };
 
 pub(super) static READWRITE: SessionCommand = SessionCommand {
     spec: spec("readwrite", "Takes READONLY back."),
-    run: |session, _, reply| set(session, false, reply),
+    run: accept,
 };
 
 const fn spec(name: &'static str, summary: &'static str) -> Spec {
@@ -33,9 +35,8 @@ const fn spec(name: &'static str, summary: &'static str) -> Spec {
     }
 }
 
-fn set(session: &mut Session<'_>, reads: bool, reply: &mut Reply<'_>) -> Result<(), Failure> {
+fn accept(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     known(session)?;
-    session.connection()?.reads_copies = reads;
     reply.simple("OK");
     Ok(())
 }
