@@ -40,6 +40,11 @@ impl About {
         true
     }
 
+    /// What the node says of itself, once it has come.
+    pub fn member(&self) -> Option<Member> {
+        self.lock().member.clone()
+    }
+
     /// What is to be said, if anything is. [`About::was_said`] ends it.
     pub fn news(&self) -> Option<Member> {
         let inner = self.lock();

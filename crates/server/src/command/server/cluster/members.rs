@@ -30,7 +30,8 @@ fn address(member: &Member) -> (&str, i64) {
     (host, port.into())
 }
 
-/// A line for each node, in the form of Redis:
+/// A line for each node, and for this one also where it is no member: clients look for
+/// the line of the node that they ask. In the form of Redis:
 /// `<id> <host:port@port> <flags> <master> <ping> <pong> <epoch> <link> <slots…>`.
 pub(super) fn nodes(known: &Known) -> String {
     let mut slots: BTreeMap<NodeNo, String> = BTreeMap::new();
@@ -64,6 +65,14 @@ pub(super) fn nodes(known: &Known) -> String {
             text,
             "{} {host}:{port}@{peer} {flags} - 0 0 {epoch} {link}{all}",
             member.id
+        );
+    }
+    if let Some(member) = &known.apart {
+        let ((host, port), (_, peer)) = (address(member), host_and_port(&member.peer));
+        let (id, epoch) = (member.id, known.mapping.epoch);
+        let _ = writeln!(
+            text,
+            "{id} {host}:{port}@{peer} myself,master - 0 0 {epoch} connected"
         );
     }
     text

@@ -17,7 +17,7 @@ use crate::command::{SessionCommand, help};
 use crate::front::session::Session;
 use rufous_base::slot::slot_of;
 use rufous_command::{Failure, Flags, Group, Keys, Spec};
-use rufous_mapping::{Mapping, NodeNo};
+use rufous_mapping::{Mapping, Member, NodeNo};
 use std::sync::Arc;
 
 mod copies;
@@ -193,6 +193,8 @@ struct Known {
     /// Without a mapping nobody has any slot.
     mapping: Arc<Mapping>,
     own: Option<NodeNo>,
+    /// The node itself, while it is no member: one that has drained, or comes only.
+    apart: Option<Member>,
     /// Nodes with a session.
     connected: Vec<NodeNo>,
 }
@@ -213,10 +215,16 @@ fn known(session: &Session<'_>) -> Result<Known, Failure> {
         id: cluster.local.id,
         mapping: mapping.unwrap_or_else(|| Arc::new(Mapping::new(1))),
         own: links.own(),
+        apart: match links.own() {
+            None => cluster.about.member(),
+            Some(_) => None,
+        },
         connected: links.connected().collect(),
     })
 }
 
+#[cfg(test)]
+mod copies_tests;
 #[cfg(test)]
 mod operate_tests;
 #[cfg(test)]

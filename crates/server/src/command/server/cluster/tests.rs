@@ -169,7 +169,7 @@ fn several_nodes_have_all_slots_together_with_copies_elsewhere() {
 }
 
 /// A client that goes where it is told to.
-fn redirected(rig: &mut Rig) -> Client {
+pub(super) fn redirected(rig: &mut Rig) -> Client {
     let info = ConnInfo {
         peer: "10.0.0.9:50000".into(),
         local: "10.0.0.1:7001".into(),
@@ -249,7 +249,7 @@ fn transactions_are_of_one_slot_that_is_here() {
 }
 
 /// The mapping in which a member that drains is none any more.
-fn without(no: NodeNo, mut mapping: Mapping) -> Mapping {
+pub(super) fn without(no: NodeNo, mut mapping: Mapping) -> Mapping {
     let members = mapping.members.values();
     let mut seen = Seen {
         alive: members.map(|member| (member.id, member.clone())).collect(),
@@ -289,7 +289,7 @@ fn a_node_that_is_no_member_any_more_answers_for_nothing() {
 }
 
 /// The other node's workers grant those of this one their leases.
-fn lease(rig: &mut Rig, from: NodeNo) {
+pub(super) fn lease(rig: &mut Rig, from: NodeNo) {
     let (now, mut fx) = (rig.now, Effects::default());
     for front in &mut rig.fronts {
         let worker = front.kernel.id().0;
@@ -351,7 +351,7 @@ fn who_waits_for_a_slot_that_nobody_has_is_told_so_after_a_while() {
 }
 
 /// The other member says that it has nothing of a slot.
-fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
+pub(super) fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
     let (now, mut fx) = (rig.now, Effects::default());
     for front in &mut rig.fronts {
         let worker = front.kernel.id().0;

@@ -13,6 +13,7 @@ import redis.clients.jedis.BuilderFactory;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisMetaInfo;
 import redis.clients.jedis.Protocol;
 import redis.clients.jedis.RedisClusterClient;
 import redis.clients.jedis.Response;
@@ -41,7 +42,7 @@ final class OfJedis implements Library {
 
     @Override
     public String name() {
-        return "Jedis " + RedisClusterClient.class.getPackage().getImplementationVersion();
+        return "Jedis " + JedisMetaInfo.getVersion();
     }
 
     @Override
@@ -110,7 +111,7 @@ final class OfJedis implements Library {
     public boolean passes(Exception error) {
         return error instanceof JedisConnectionException
                 || error instanceof JedisClusterOperationException
-                || error instanceof IllegalStateException && String.valueOf(error.getMessage()).contains("close your pipeline")
+                || error instanceof IllegalStateException && String.valueOf(error.getMessage()).startsWith("Please close pipeline")
                 || String.valueOf(error.getMessage()).startsWith("EXECABORT")
                 || Library.isOfChange(error);
     }

@@ -4,7 +4,6 @@ import io.lettuce.core.KeyValue;
 import io.lettuce.core.LettuceVersion;
 import io.lettuce.core.ReadFrom;
 import io.lettuce.core.RedisCommandExecutionException;
-import io.lettuce.core.RedisCommandTimeoutException;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisURI;
@@ -16,6 +15,7 @@ import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -130,8 +130,8 @@ final class OfLettuce implements Library {
         if (error instanceof RedisCommandExecutionException) {
             return Library.isOfChange(error) || String.valueOf(error.getMessage()).startsWith("EXECABORT");
         }
-        // Connections that end are a RedisException without a class of its own.
-        return error instanceof RedisException || error instanceof RedisCommandTimeoutException || error instanceof TimeoutException;
+        // Connections that end are a RedisException without a class of its own, and futures have its cause.
+        return error instanceof RedisException || error instanceof IOException || error instanceof TimeoutException;
     }
 
     @Override
