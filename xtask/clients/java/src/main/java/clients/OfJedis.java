@@ -13,7 +13,6 @@ import redis.clients.jedis.BuilderFactory;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
-import redis.clients.jedis.JedisMetaInfo;
 import redis.clients.jedis.Protocol;
 import redis.clients.jedis.RedisClusterClient;
 import redis.clients.jedis.Response;
@@ -42,7 +41,9 @@ final class OfJedis implements Library {
 
     @Override
     public String name() {
-        return "Jedis " + JedisMetaInfo.getVersion();
+        // It tells its version to servers only; the jar has it in its name.
+        String jar = RedisClusterClient.class.getProtectionDomain().getCodeSource().getLocation().getPath();
+        return "Jedis " + jar.replaceAll("^.*/jedis-|\\.jar$", "");
     }
 
     @Override
