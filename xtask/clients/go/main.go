@@ -89,6 +89,9 @@ func (r *report) begin(name string) {
 func (r *report) success(kind string, silence time.Duration, writes int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	if len(r.Counts) == 0 {
+		fmt.Println("ready")
+	}
 	now := r.Phases[len(r.Phases)-1]
 	now.Operations++
 	now.SilenceMs = max(now.SilenceMs, silence.Milliseconds())

@@ -48,6 +48,7 @@ class Report {
   }
 
   success(kind, silence, writes) {
+    if (Object.values(this.counts).every((count) => count === 0)) console.log("ready");
     const phase = this.phases.at(-1);
     phase.operations += 1;
     phase.silence_ms = Math.max(phase.silence_ms, Math.round(silence));

@@ -83,6 +83,8 @@ class Report:
 
     def success(self, kind, silence, writes=0):
         with self.lock:
+            if not any(self.counts.values()):
+                print("ready", flush=True)
             phase = self.phases[-1]
             phase["operations"] += 1
             phase["silence_ms"] = max(phase["silence_ms"], int(silence * 1000))

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+/// Programs have so long to start.
+const STARTING: Duration = Duration::from_secs(60);
 /// Programs have so long to read everything again at the end.
 const ENDING: Duration = Duration::from_secs(180);
 /// Before it nothing is counted as missing: programs start at their own pace.
@@ -94,6 +96,9 @@ pub(super) fn run(run: &Run, program: &Path, seconds: u64) -> Result<(Outcome, V
             .with_context(|| format!("cannot start the program of {name}"))?;
         clients.push(Client { name, child, log });
     }
+    for client in &clients {
+        client.until_ready();
+    }
     let happened = happen(&cluster, &mut clients, Duration::from_secs(seconds));
     for mut client in clients {
         let ended = client.end();
@@ -140,6 +145,16 @@ fn happen(cluster: &Cluster, clients: &mut [Client], pause: Duration) -> Result<
 }
 
 impl Client {
+    /// Waits for its first success, which needs a while where a language starts slowly; one that
+    /// has none is found at the end.
+    fn until_ready(&self) {
+        let until = Instant::now() + STARTING;
+        let is_ready = || fs::read_to_string(&self.log).is_ok_and(|text| text.contains("ready"));
+        while !is_ready() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     fn tell(&mut self, phase: &str) {
         if let Some(input) = &mut self.child.stdin {
             // One that is gone is found at the end.

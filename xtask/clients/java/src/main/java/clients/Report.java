@@ -32,6 +32,9 @@ final class Report {
     }
 
     synchronized void success(String kind, long silenceMs, int writes) {
+        if (counts.isEmpty()) {
+            System.out.println("ready");
+        }
         Phase phase = phases.get(phases.size() - 1);
         phase.operations++;
         phase.silenceMs = Math.max(phase.silenceMs, silenceMs);
