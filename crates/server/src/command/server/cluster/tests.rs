@@ -351,7 +351,7 @@ fn who_waits_for_a_slot_that_nobody_has_is_told_so_after_a_while() {
 }
 
 /// The other member says that it has nothing of a slot.
-pub(super) fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
+fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
     let (now, mut fx) = (rig.now, Effects::default());
     for front in &mut rig.fronts {
         let worker = front.kernel.id().0;
@@ -455,31 +455,6 @@ fn damage_is_shown() {
     let state = text(&rig.run("CLUSTER INFO")).to_owned();
     assert!(state.contains("cluster_state:fail\r\n"), "{state}");
     assert!(state.contains("cluster_slots_fail:1\r\n"), "{state}");
-}
-
-#[test]
-fn copies_are_read_by_those_who_ask_for_it() {
-    let mut rig = rig(&[1, 2], 2);
-    let client = redirected(&mut rig);
-    let mapping = mapping(&[1, 2], 2);
-    let head = |key: &String| mapping.chains.of(slot_of(key.as_bytes())).head();
-    let there = mapping.number_of(NodeId([2; 20]));
-    let mut keys = (0..).map(|n| format!("k{n}"));
-    let key = keys.find(|key| head(key) == there).expect("a key");
-    let moved = format!("-MOVED {} 10.0.0.2:6379\r\n", slot_of(key.as_bytes()));
-    let get = format!("GET {key}");
-    assert_eq!(rig.run_on(client, &get), moved);
-    assert_eq!(rig.run_on(client, "READONLY"), "+OK\r\n");
-    // Not without the head's word that nobody goes on without this copy.
-    assert_eq!(rig.run_on(client, &get), moved);
-    lease(&mut rig, there.expect("a member"));
-    assert_eq!(rig.run_on(client, &get), "$-1\r\n");
-    assert_eq!(rig.run_on(client, &format!("SET {key} 1")), moved);
-    for takes_back in ["READWRITE", "RESET"] {
-        assert_eq!(rig.run_on(client, "READONLY"), "+OK\r\n");
-        rig.run_on(client, takes_back);
-        assert_eq!(rig.run_on(client, &get), moved);
-    }
 }
 
 #[test]
