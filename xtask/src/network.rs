@@ -57,27 +57,23 @@ pub(crate) fn obstacle() -> Result<Option<String>> {
             apt-get install protobuf-compiler";
         return Ok(Some(why.to_owned()));
     }
-    build_harness()?;
+    build()?;
     let said = process::output(program().arg("obstacle"))?;
     let said = said.trim();
     Ok((!said.is_empty()).then(|| said.to_owned()))
 }
 
-/// The profile of tests: assertions of the node are on. One after the other, so that the
-/// server is built without what the harness brings.
+/// The profile of tests: assertions of the node are on. With the features that all tests of the
+/// workspace are built with, so that nothing is built a second time.
 fn build() -> Result<()> {
-    build_harness()?;
     process::run(process::cargo().args([
         "build",
-        "--package",
-        "rufous-server",
+        "--workspace",
+        "--tests",
+        "--bins",
         "--features",
-        "rufous-server/etcd",
+        "rufous-coordinator/etcd,rufous-server/etcd",
     ]))
-}
-
-fn build_harness() -> Result<()> {
-    process::run(process::cargo().args(["build", "--package", "rufous-network"]))
 }
 
 fn program() -> Command {

@@ -22,6 +22,9 @@ use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// Slots that are dropped at a time: they share the walk over all keys.
+const DROPPED_TOGETHER: usize = 1024;
+
 /// What slots hold.
 pub trait Store {
     /// Does what another member has done.
@@ -280,7 +283,9 @@ impl Replica {
         store: &mut impl Store,
         mono_us: u64,
     ) {
-        let before = self.heard.insert(from, envelope.epoch).unwrap_or(0);
+        // Messages of several classes need not come in the order in which they were sent.
+        let heard = self.heard.entry(from).or_default();
+        let before = std::mem::replace(heard, envelope.epoch.max(*heard));
         self.leases.on_epoch(from, envelope.epoch);
         let mut out = Out::new();
         if envelope.epoch > before {
@@ -379,16 +384,20 @@ impl Replica {
             .map_or(self.ask_at, |at| at.min(self.ask_at))
     }
 
-    pub fn tick(&mut self, mono_us: u64) {
+    /// What is due by the clock. True where slots came to be active.
+    pub fn tick(&mut self, mono_us: u64) -> bool {
         if mono_us >= self.ask_at {
             self.ask(mono_us);
         }
-        let mut out = Out::new();
+        let (mut out, mut activated) = (Out::new(), false);
         self.activate_at = None;
         for slot in self.slots.values_mut().filter(|slot| !slot.is_active()) {
             let until = self.leases.outwait(slot.chain.since, mono_us);
             match until.filter(|_| !planted::is(Planted::NotOutwaited)) {
-                None => slot.activate(&mut out),
+                None => {
+                    slot.activate(&mut out);
+                    activated = true;
+                }
                 Some(until) => {
                     let at = self.activate_at.get_or_insert(until);
                     *at = until.min(*at);
@@ -397,11 +406,11 @@ impl Replica {
         }
         self.send(out);
         self.settle();
+        activated
     }
 
-    /// Goes on with what takes long, for so many slots at most: drops what has
-    /// to go, and sends the next part of copies for nodes that there is room to
-    /// send to. Returns whether anything is left to do.
+    /// Goes on with what takes long: drops what has to go, and sends the next part of
+    /// copies, of so many slots at most, for nodes that there is room to send to. Returns whether anything is left to do.
     pub fn work(
         &mut self,
         store: &mut impl Store,
@@ -409,7 +418,7 @@ impl Replica {
         has_room: impl Fn(NodeNo) -> bool,
     ) -> bool {
         let mut out = Out::new();
-        for number in some_from(&self.cleared, self.next_worked, most) {
+        for number in some_from(&self.cleared, 0, DROPPED_TOGETHER) {
             if !store.clear(number) {
                 continue;
             }

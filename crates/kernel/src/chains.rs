@@ -20,6 +20,8 @@ pub struct Slots<'a> {
     pub looks: usize,
     /// Something came that cannot be done to a slot: who sent it has another one.
     pub refused: bool,
+    /// Nothing is left of these.
+    pub cleared: Vec<u16>,
 }
 
 impl<'a> Slots<'a> {
@@ -29,6 +31,7 @@ impl<'a> Slots<'a> {
             now,
             looks,
             refused: false,
+            cleared: Vec::new(),
         }
     }
 }
@@ -39,7 +42,11 @@ impl Store for Slots<'_> {
     }
 
     fn clear(&mut self, slot: u16) -> bool {
-        self.shard.clear_slot(slot, &mut self.looks)
+        let is_clear = self.shard.clear_slot(slot, &mut self.looks);
+        if is_clear {
+            self.cleared.push(slot);
+        }
+        is_clear
     }
 
     fn begin_copy(&mut self, slot: u16) {

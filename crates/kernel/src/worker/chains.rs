@@ -36,11 +36,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Records that are looked at in a step of what takes long.
-const LOOKS: usize = 4096;
-/// Slots that are copied or dropped in a step.
+const LOOKS: usize = 2048;
+/// Slots that are copied in a step.
 const MOST_SLOTS: usize = 16;
-/// How soon after a step the next one follows.
-const STEP_US: u64 = 1_000;
+/// How soon after a step the next one follows: most of a worker's time is for requests.
+const STEP_US: u64 = 2_000;
 
 impl<P: Program> Worker<P> {
     /// The node is one of several: no slot of strict keys is served before a
@@ -266,23 +266,21 @@ impl<P: Program> Worker<P> {
             replica.is_some_and(|replica| replica.wake_at() <= now.mono_us)
         };
         if self.chains.as_deref().is_some_and(is_due) {
-            let outwaited = self.with_replica(now, |replica, _| {
-                let outwaited = replica.outwaits();
-                replica.tick(now.mono_us);
-                outwaited
-            });
-            // Else it has asked for leases, and no slot is what it was not.
-            if outwaited == Some(true) {
+            let activated = self.with_replica(now, |replica, _| replica.tick(now.mono_us));
+            // Else no slot is what it was not.
+            if activated == Some(true) {
                 self.note_slots(None);
             }
         }
         let works = |chains: &Chains| chains.more && now.mono_us >= chains.stepped_us + STEP_US;
         if self.chains.as_deref().is_some_and(works) {
-            let more = self.with_replica(now, |replica, store| {
-                replica.work(store, MOST_SLOTS, has_room)
+            let worked = self.with_replica(now, |replica, store| {
+                let more = replica.work(store, MOST_SLOTS, has_room);
+                (more, std::mem::take(&mut store.cleared))
             });
-            self.note_cleared();
-            if let (Some(chains), Some(more)) = (&mut self.chains, more) {
+            let (more, cleared) = worked.unwrap_or_default();
+            self.note_cleared(&cleared);
+            if let Some(chains) = &mut self.chains {
                 (chains.more, chains.stepped_us) = (more, now.mono_us);
             }
         }
@@ -290,17 +288,12 @@ impl<P: Program> Worker<P> {
     }
 
     /// What was dropped leaves no mark.
-    fn note_cleared(&mut self) {
+    fn note_cleared(&mut self, slots: &[u16]) {
         let Some(chains) = &self.chains else {
             return;
         };
-        let marks = self.shard.slot_marks().iter();
-        let parts = marks.filter(|(slot, mark)| {
-            **mark == SlotMark::Part && chains.mark_of(**slot) != Some(SlotMark::Part)
-        });
-        let parts: Vec<u16> = parts.map(|(slot, _)| *slot).collect();
-        for slot in parts {
-            self.shard.mark_slot(slot, chains.mark_of(slot));
+        for slot in slots {
+            self.shard.mark_slot(*slot, chains.mark_of(*slot));
         }
         self.note_taken();
     }

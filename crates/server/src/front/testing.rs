@@ -304,7 +304,7 @@ impl Rig {
         self.carry_out(worker, fx);
     }
 
-    fn carry_out(&mut self, worker: usize, fx: Effects<Message>) {
+    pub(crate) fn carry_out(&mut self, worker: usize, fx: Effects<Message>) {
         for write in &fx.writes {
             let mut part = Output::default();
             part.append_range(&fx.output, write.start, write.end);

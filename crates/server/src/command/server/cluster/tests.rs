@@ -290,8 +290,9 @@ fn a_node_that_is_no_member_any_more_answers_for_nothing() {
 
 /// The other node's workers grant those of this one their leases.
 pub(super) fn lease(rig: &mut Rig, from: NodeNo) {
-    let (now, mut fx) = (rig.now, Effects::default());
-    for front in &mut rig.fronts {
+    let now = rig.now;
+    for at in 0..rig.fronts.len() {
+        let (front, mut fx) = (&mut rig.fronts[at], Effects::default());
         let worker = front.kernel.id().0;
         let granted = rufous_chain::Message::Grant {
             asked_us: now.mono_us,
@@ -303,6 +304,7 @@ pub(super) fn lease(rig: &mut Rig, from: NodeNo) {
             body: Some(granted.into()),
         };
         front.hear_of_chains(now, from, envelope, &mut fx);
+        rig.carry_out(at, fx);
     }
 }
 
