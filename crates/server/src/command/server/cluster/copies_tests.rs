@@ -44,7 +44,11 @@ fn copies_answer_reads_with_and_without_readonly() {
     // The head's word that nobody goes on without this copy comes while it waits.
     rig.check_on(client, &format!("GET {key}"), "");
     lease(&mut rig, other);
-    rig.advance_ms(1);
+    // A turn of each worker.
+    for worker in 0..rig.fronts.len() {
+        let neighbour = rig.connect(worker);
+        rig.check_on(neighbour, "PING", "+PONG\r\n");
+    }
     assert_eq!(rig.take(client), "$-1\r\n");
     for mode in ["READONLY", "READWRITE"] {
         rig.check_on(client, mode, "+OK\r\n");
