@@ -144,10 +144,8 @@ pub trait Completions {
     /// log that should hold it cannot be written.
     fn lose(&mut self, header: &Header);
 
-    /// The keys of `header`'s request have moved to another node before it ran. True where
-    /// it is asked for there: then nothing is said of it here.
-    fn elsewhere(&mut self, header: &Header, args: &Args<'_>) -> bool {
-        let _ = (header, args);
+    /// The keys of this request moved to another node before it ran: whether it is asked there.
+    fn elsewhere(&mut self, _header: &Header, _args: &Args<'_>) -> bool {
         false
     }
 
