@@ -2,7 +2,7 @@
 //! is registered.
 
 use crate::algebra::{Algebra, Corrupt, DataType, Tuning};
-use crate::replicated::{Forgotten, Refused, Writer};
+use crate::replicated::{Forgotten, Known, Refused, Writer};
 use rufous_lattice::Stamp;
 
 /// A [`DataType`] that is registered here.
@@ -411,19 +411,17 @@ macro_rules! register {
                 }
             }
 
-            /// Before what another replica has sent is merged: of removals up to
-            /// the horizon, which every state that is still to come has seen,
-            /// those go of which it says less, as who sends it has forgotten them.
+            /// Before what another replica has sent is merged: of removals that who
+            /// sends it had seen, those go of which it says less, as they are forgotten
+            /// there. Answers the time of the last of them, or 0.
             /// What is counted on one of them adds up with what is counted on nothing.
-            pub fn make_way(&mut self, sent: &Object, horizon: u64, tuning: &Tuning) {
+            pub fn make_way(&mut self, sent: &Object, known: Known, tuning: &Tuning) -> u64 {
                 match (self, sent) {
                     $((Object::$name(state), Object::$name(sent)) => {
                         let way = <$ty>::REPLICAS.and_then(|replicas| replicas.make_way);
-                        if let Some(way) = way {
-                            (way.run)(state, <$ty>::view(sent), horizon, tuning);
-                        }
+                        way.map_or(0, |way| (way.run)(state, <$ty>::view(sent), known, tuning))
                     })+
-                    _ => {}
+                    _ => 0,
                 }
             }
 

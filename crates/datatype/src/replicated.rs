@@ -116,7 +116,16 @@ pub struct MakeWay<T: Algebra + ?Sized> {
     pub is_due: fn(&T::State, u64) -> bool,
     /// Whether something may be counted on a removal, or on nothing.
     pub is_counted: fn(&T::State) -> bool,
-    pub run: for<'s> fn(&mut T::State, T::View<'s>, u64, &Tuning),
+    /// Answers the time of the last stamp of what has made way; 0 where nothing has.
+    pub run: for<'s> fn(&mut T::State, T::View<'s>, Known, &Tuning) -> u64,
+}
+
+/// Up to which time of stamps all writes are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub here: u64,
+    /// To who has sent something, when that was made; no more than here.
+    pub there: u64,
 }
 
 /// What has gone with a deadline.

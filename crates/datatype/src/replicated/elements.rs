@@ -367,14 +367,15 @@ impl<E: Element> DataType for Elements<E> {
                 State::Large(inner) => inner.may_make_way::<E>(horizon),
             },
             is_counted: |state| E::COUNTS && !Parts::<E>::of(state.view()).aside.is_empty(),
-            run: |state, sent, horizon, tuning| {
+            run: |state, sent, known, tuning| {
                 let sent = Parts::<E>::of(sent);
                 state.change::<E, _>(|inner| {
-                    inner.make_way::<E>(sent, horizon);
+                    let last = inner.make_way::<E>(sent, known.there);
                     if E::COUNTS {
-                        inner.meet::<E>(sent, horizon, tuning);
+                        inner.meet::<E>(sent, known.here, tuning);
                     }
-                });
+                    last
+                })
             },
         }),
         past: Some(Past {

@@ -222,7 +222,10 @@ impl DataType for Register {
         make_way: Some(MakeWay {
             is_due: |_, _| false,
             is_counted: State::is_counted,
-            run: |state, sent, horizon, _| state.meet(sent, horizon),
+            run: |state, sent, known, _| {
+                state.meet(sent, known.here);
+                0
+            },
         }),
         past: None,
         adds_to_nothing: |Op::Merge { delta }| {

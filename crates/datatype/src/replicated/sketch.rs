@@ -214,16 +214,19 @@ impl DataType for Sketch {
                 view.text().is_none() && view.newest().time <= horizon
             },
             is_counted: |state| state.view().text().is_some(),
-            run: |state, sent, horizon, tuning| {
+            run: |state, sent, known, tuning| {
                 let mine = state.view();
+                let newest = mine.newest().time;
                 if mine.text().is_some() {
-                    state.meet(sent, horizon, tuning);
+                    state.meet(sent, known.here, tuning);
                 } else if sent.text().is_some()
                     && sent.stamp() < mine.stamp()
-                    && mine.newest().time <= horizon
+                    && newest <= known.there
                 {
                     *state = State::default();
+                    return newest;
                 }
+                0
             },
         }),
         past: Some(Past {

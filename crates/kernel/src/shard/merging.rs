@@ -16,7 +16,7 @@ use rufous_base::Now;
 use rufous_datatype::algebra::{Corrupt, DataType, Tuning};
 use rufous_datatype::object::{Object, Tag};
 use rufous_datatype::replicated::register::Register;
-use rufous_datatype::replicated::{chunk_gone, chunk_since};
+use rufous_datatype::replicated::{Known, chunk_gone, chunk_since};
 use rufous_lattice::Stamp;
 use std::borrow::Cow;
 
@@ -31,6 +31,15 @@ pub struct Replica {
     pub newest: Stamp,
     /// There is something to read.
     pub is_shown: bool,
+}
+
+impl Env {
+    fn known(&self) -> Known {
+        Known {
+            here: self.horizon,
+            there: self.horizon.min(self.sender_knows),
+        }
+    }
 }
 
 impl Shard {
@@ -116,18 +125,20 @@ impl Shard {
             // What is small is compared, what is large is taken for changed.
             let before = object.packed().map(<[u8]>::to_vec);
             let mut gone = Stamp::ZERO;
-            let forgets = object.may_make_way(env.horizon);
+            let known = env.known();
+            let forgets = object.may_make_way(known.there);
             if forgets {
-                gone = object.gone(env.horizon);
-                env.forgotten = env.forgotten.max(env.horizon);
+                gone = object.gone(known.there);
             }
             if forgets || object.may_be_counted() {
                 let mut sent = tag.empty();
                 change(&mut sent, &env.tuning).map_err(|_| NotAnEffect)?;
-                object.make_way(&sent, env.horizon, &env.tuning);
+                let last = object.make_way(&sent, known, &env.tuning);
+                // No more than that: others go by it as by what is settled.
+                env.forgotten = env.forgotten.max(last);
             }
             change(object, &env.tuning).map_err(|_| NotAnEffect)?;
-            if object.gone(env.horizon) < gone {
+            if object.gone(known.there) < gone {
                 env.tell_gone((db as u8, key), tag, gone);
             }
             Ok(before.is_none() || before.as_deref() != object.packed())
@@ -160,7 +171,8 @@ impl Shard {
         let Some(grave) = at.graves.get(key.bytes) else {
             return Ok(());
         };
-        if grave.until() > self.env.horizon {
+        let horizon = self.env.known().there;
+        if grave.until() > horizon {
             return Ok(());
         }
         let mut object = tag.empty();
@@ -170,8 +182,8 @@ impl Shard {
         // Or sends another type, which it could not have written before.
         if is_whole && object.newest() < grave.newest() || grave.tag() != tag {
             let env = &mut self.env;
-            env.forgotten = env.forgotten.max(env.horizon);
-            let end = end_of(&grave, env.horizon);
+            env.forgotten = env.forgotten.max(grave.until());
+            let end = end_of(&grave, horizon);
             env.tell_gone((db as u8, key), grave.tag(), end);
             at.drop_replica(key, env);
         }
@@ -182,6 +194,18 @@ impl Shard {
     /// of everything up to this time of a stamp.
     pub fn set_horizon(&mut self, horizon: u64) {
         self.env.horizon = self.env.horizon.max(horizon);
+    }
+
+    /// What is merged from here on was made by who knew of everything up to this. A
+    /// horizon that was taken over of one sender says nothing of what another has
+    /// told before it knew as much.
+    pub fn merge_from(&mut self, knows: u64) {
+        self.env.sender_knows = knows;
+    }
+
+    /// What is merged next knows all that this worker does.
+    pub fn merge_own(&mut self) {
+        self.env.sender_knows = u64::MAX;
     }
 
     /// Shows all that is known of a key here, in parts of about 64 KiB that

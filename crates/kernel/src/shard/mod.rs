@@ -174,6 +174,8 @@ struct Env {
     changes: Changeset,
     /// See `Shard::set_horizon`.
     horizon: u64,
+    /// See `Shard::merge_from`.
+    sender_knows: u64,
     /// See `Shard::set_forgotten`; and what of it the journal was told.
     forgotten: u64,
     forgotten_told: u64,
@@ -271,6 +273,7 @@ impl Shard {
                 session: None,
                 changes: Changeset::default(),
                 horizon: 0,
+                sender_knows: u64::MAX,
                 forgotten: 0,
                 forgotten_told: 0,
                 guests: None,

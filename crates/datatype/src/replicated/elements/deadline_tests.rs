@@ -5,8 +5,8 @@ use super::tests::Replica;
 use super::*;
 use crate::hash::{self, Hash};
 use crate::object::{Registered, Tag};
-use crate::replicated::Forgotten;
 use crate::replicated::shared_set::SharedSet;
+use crate::replicated::{Forgotten, Known};
 use crate::set::{self, Set};
 use rufous_lattice::stamp::COUNTER_BITS;
 
@@ -52,7 +52,11 @@ impl Replica {
     fn deliver(&mut self, ops: &[u8], horizon: u64) {
         let mut sent = self.object.tag().empty();
         sent.commit_encoded(ops, &Tuning::default()).unwrap();
-        self.object.make_way(&sent, horizon, &Tuning::default());
+        let known = Known {
+            here: horizon,
+            there: horizon,
+        };
+        self.object.make_way(&sent, known, &Tuning::default());
         self.hear(ops);
     }
 }

@@ -179,21 +179,24 @@ impl<S: Cells> Inner<S> {
 
     /// See [`crate::object::Object::make_way`]. Only what is counted can say
     /// less than a removal that it comes after: it has no stamp of its own.
-    pub(super) fn make_way<E>(&mut self, sent: Parts<'_, E>, horizon: u64)
+    pub(super) fn make_way<E>(&mut self, sent: Parts<'_, E>, horizon: u64) -> u64
     where
         E: Element<Plain: DataType<State = S>>,
     {
-        let gone = self.deadline.settled(horizon);
+        let (gone, mut last) = (self.deadline.settled(horizon), 0);
         // A deadline that takes the place of this one, and of its cuts.
         if sent.deadline > self.deadline && sent.deadline.gone(horizon) < gone {
             self.drop_gone::<E>(gone);
+            last = gone.time;
         }
         sent.each(|name, theirs| {
             let theirs = E::newest(&theirs);
             let knows = sent.deadline != Deadlines::default() || self.deadline.at() > 0;
             if !knows && theirs < self.deadline.cut() && self.has_passed(horizon) {
-                self.drop_gone::<E>(self.deadline.cut());
+                let cut = self.deadline.cut();
+                self.drop_gone::<E>(cut);
                 self.deadline = Deadlines::default();
+                last = last.max(cut.time);
             }
             let mine = self.aside.view().get(name);
             let Some(mine) = mine.and_then(|mine| E::Value::decode(mine).ok()) else {
@@ -203,8 +206,10 @@ impl<S: Cells> Inner<S> {
             let is_tomb = !E::is_there(&mine, Stamp::ZERO);
             if is_tomb && theirs < newest && newest.time <= horizon {
                 self.take_back::<E>(name, Some(&mine));
+                last = last.max(newest.time);
             }
         });
+        last
     }
 
     /// See [`rufous_lattice::Register::meet`]. Where a deadline that came is forgotten

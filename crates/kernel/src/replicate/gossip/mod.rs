@@ -324,7 +324,10 @@ impl Gossip {
         if outgoing.wants_stream() {
             let stream = replicas.stamp(now).time;
             let first = replicas.first_message(shard, placement.workers());
-            outgoing.begin(stream, &first, now);
+            outgoing.begin(stream, (&first, replicas.taken_over()), now);
+        } else if outgoing.has_to_say(replicas.taken_over()) {
+            let first = replicas.first_message(shard, placement.workers());
+            outgoing.say_forgotten(&first, replicas.taken_over());
         }
         let more = outgoing.repair(now, (shard, placement), replicas, &limits);
         let push = |peer| self.sent.push(Sent { node, to, peer });

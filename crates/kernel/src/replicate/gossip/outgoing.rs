@@ -64,6 +64,8 @@ pub(super) struct Outgoing {
     repair: Option<Repair>,
     /// It is not said how far this worker is.
     is_late: bool,
+    /// What had been forgotten anywhere, as it is said.
+    forgotten: u64,
     compared_us: u64,
 }
 
@@ -81,6 +83,7 @@ impl Outgoing {
             flying: 0,
             repair: None,
             is_late: true,
+            forgotten: 0,
             compared_us: 0,
         }
     }
@@ -112,11 +115,22 @@ impl Outgoing {
         self.is_up && self.stream == 0
     }
 
-    pub(super) fn begin(&mut self, stream: u64, first: &Arc<[u8]>, now: Now) {
+    pub(super) fn begin(&mut self, stream: u64, (first, forgotten): (&Arc<[u8]>, u64), now: Now) {
         self.stream = stream;
-        self.push(first, false);
+        self.say_forgotten(first, forgotten);
         self.repair = Some(Repair::Asks);
         self.compared_us = now.mono_us;
+    }
+
+    /// Whether more is forgotten than the other side was told. What is counted on that
+    /// comes behind, and no report has said that this worker knew what was removed.
+    pub(super) fn has_to_say(&self, forgotten: u64) -> bool {
+        self.stream != 0 && self.is_late && self.forgotten < forgotten
+    }
+
+    pub(super) fn say_forgotten(&mut self, message: &Arc<[u8]>, forgotten: u64) {
+        self.forgotten = forgotten;
+        self.push(message, false);
     }
 
     pub(super) fn tell(

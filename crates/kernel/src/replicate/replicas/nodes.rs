@@ -74,6 +74,11 @@ impl Replicas {
         begin.encode(self.replica, self.clock.last())
     }
 
+    /// Up to where other nodes had forgotten, and this one before it started.
+    pub(crate) fn taken_over(&self) -> u64 {
+        self.heard.forgotten()
+    }
+
     /// For what a node is told again.
     pub(crate) fn again(&self) -> Writer {
         Writer::again(self.replica, self.clock.last())
@@ -82,7 +87,8 @@ impl Replicas {
     /// A worker of another node begins. What it has forgotten all who were there
     /// had said to know; this worker is told all that is left of it before it
     /// hears of anything that was made after.
-    pub(super) fn on_begin(&mut self, shard: &mut Shard, begin: &Begin) {
+    pub(super) fn on_begin(&mut self, shard: &mut Shard, from: u16, begin: &Begin) {
+        self.heard.begin(from, begin.forgotten);
         self.heard.forget(begin.forgotten);
         shard.set_horizon(begin.forgotten);
         self.observe(Stamp {

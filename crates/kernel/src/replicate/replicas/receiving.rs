@@ -154,7 +154,7 @@ impl Replicas {
             }
             Body::Begin(begin) => {
                 self.loose.insert(batch.from);
-                self.on_begin(shard, begin);
+                self.on_begin(shard, batch.from, begin);
                 Ok(())
             }
         }
@@ -167,15 +167,31 @@ impl Replicas {
         batch: &Batch<'_>,
         items: Items<'_>,
     ) -> Result<(), NotAnEffect> {
+        // Who heard it before has told all others when that node was dropped. This
+        // worker may have done so already, without it.
+        let is_late = !planted::is(Planted::LateNotPassedOn) && self.heard.is_dropped(batch.from);
+        shard.merge_from(self.heard.known_to(batch.from));
+        let done = self.merge_all(now, (&mut *shard, placement), (batch, items), is_late);
+        shard.merge_own();
+        if is_late {
+            self.wrote(now, shard.changeset());
+        }
+        done
+    }
+
+    fn merge_all(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        (batch, items): (&Batch<'_>, Items<'_>),
+        is_late: bool,
+    ) -> Result<(), NotAnEffect> {
         let is_here = self.heard.is_here(batch.from);
         let merge = match (&batch.body, is_here) {
             (_, true) => Shard::merge,
             (Body::ToldAgain(_), false) => Shard::merge_again,
             (_, false) => Shard::merge_told,
         };
-        // Who heard it before has told all others when that node was dropped. This
-        // worker may have done so already, without it.
-        let is_late = !planted::is(Planted::LateNotPassedOn) && self.heard.is_dropped(batch.from);
         let flushed_at = match is_here {
             true => self.flushed_at,
             false => [0; DATABASES],
@@ -203,9 +219,6 @@ impl Replicas {
                     shard.changeset().touch(db as u8, key);
                 }
             }
-        }
-        if is_late {
-            self.wrote(now, shard.changeset());
         }
         Ok(())
     }
