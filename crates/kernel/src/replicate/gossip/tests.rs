@@ -140,9 +140,9 @@ fn session(nodes: &mut [Node; 2], is_up: bool) {
 }
 
 /// Both speak; what `lost` is true of does not come.
-fn exchange(nodes: &mut [Node; 2], ms: std::ops::Range<u64>, lost: impl Fn(&Peer) -> bool) {
+fn exchange(nodes: &mut [Node], ms: std::ops::Range<u64>, lost: impl Fn(&Peer) -> bool) {
     for ms in ms {
-        for from in [0, 1] {
+        for from in 0..nodes.len() {
             for sent in nodes[from].say(at(ms)) {
                 let number = nodes[from].number;
                 if !lost(&sent.peer) {
@@ -275,6 +275,45 @@ fn who_hears_a_stream_goes_by_what_its_sender_has_forgotten() {
     assert_eq!(nodes[1].replicas.horizon(), early);
     // It tells that on, also to whom it came from.
     assert_eq!(nodes[0].replicas.horizon(), early);
+}
+
+/// What it was told first is from before the removal, and it was not among those whom
+/// the removal waited for.
+#[test]
+fn who_joins_does_not_bring_back_what_others_have_removed() {
+    let mut nodes = [node(0), node(1), node(2)];
+    let meet = |nodes: &mut [Node; 3], a: usize, b: usize| {
+        nodes[a].gossip.up(b as u16);
+        nodes[b].gossip.up(a as u16);
+    };
+    let act = |node: &mut Node| {
+        let all: BTreeSet<u16> = [0, 1, 2].into();
+        node.replicas.act_by(2, &all, 3);
+        node.gossip.act_by(&all, 3);
+    };
+    nodes[1].set(at(1), b"k", b"one");
+    meet(&mut nodes, 0, 1);
+    exchange(&mut nodes, 1..30, |_| false);
+    act(&mut nodes[0]);
+    act(&mut nodes[2]);
+    meet(&mut nodes, 0, 2);
+    exchange(&mut nodes, 30..60, |_| false);
+    nodes[1].remove(at(60), b"k");
+    let removed = nodes[1].replicas.latest();
+    exchange(&mut nodes, 60..120, |_| false);
+    assert!(
+        nodes[1].replicas.horizon() >= removed,
+        "it knows of no other"
+    );
+    assert_eq!(nodes[1].shard.graves_len(), 1);
+    assert_eq!(nodes[2].get(at(120), b"k").as_deref(), Some(&b"one"[..]));
+    act(&mut nodes[1]);
+    meet(&mut nodes, 1, 2);
+    exchange(&mut nodes, 120..240, |_| false);
+    for node in &mut nodes {
+        assert_eq!(node.get(at(240), b"k"), None, "at {}", node.number);
+        assert_eq!(node.shard.graves_len(), 0, "at {}", node.number);
+    }
 }
 
 #[test]
