@@ -42,9 +42,17 @@ impl Replicas {
     }
 
     /// Whether every other worker of every node has said what it has, and what they
-    /// had forgotten is forgotten here: before that nobody is to be served.
+    /// had forgotten is forgotten here: before that nobody is to be served. This
+    /// worker has said so by then, with a later date than any before it started: what
+    /// it writes from then on is told behind that, and may depend on what waits for it.
     pub fn has_heard_nodes(&self) -> bool {
-        self.heard.least() > 0 && self.forgotten >= self.heard.forgotten()
+        let has_said = self.heard.least() > 0 && self.said.least > 0;
+        has_said && self.forgotten >= self.heard.forgotten()
+    }
+
+    /// Whether it is to be said that all others have been heard.
+    pub(super) fn has_to_say_so(&self) -> bool {
+        self.said.least == 0 && self.heard.least() > 0 && !self.heard.nodes().is_empty()
     }
 
     /// How far each other node is known to be: a time of stamps.

@@ -226,6 +226,9 @@ impl Replicas {
     fn on_report(&mut self, now: Now, from: u16, report: &Report) {
         self.heard.hear(from, report);
         self.wanted = self.wanted.max(report.wanted);
+        if self.has_to_say_so() {
+            self.start();
+        }
         if report.since_us > 0 {
             let stale = now.unix_us.saturating_sub(report.since_us);
             self.figures.stale_max_us = self.figures.stale_max_us.max(stale);
