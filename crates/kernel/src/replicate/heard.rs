@@ -11,7 +11,9 @@
 //!
 //! A horizon that another has found is not taken over: its sender may know of
 //! messages that are still on their way here. A worker goes by its own hearing
-//! only, which comes after these.
+//! only, which comes after these. Where nodes tell what they had forgotten, that is
+//! taken over, as they begin with it; but what others have sent goes by what each of
+//! them has said to know ([`Heard::known_to`]).
 //!
 //! Nor is a worker's own horizon enough to forget. Who has forgotten a key may
 //! begin anew with it, from nothing, and must not meet others who take that for
@@ -220,8 +222,8 @@ impl Heard {
         }
     }
 
-    /// `from` begins to speak, and has forgotten up to this: what was told it was
-    /// told by those who knew all up to there, or it knew that itself.
+    /// `from` begins to speak, and has forgotten up to this: it knew of all up to
+    /// there, or so did all who have told it anything.
     pub fn begin(&mut self, from: u16, forgotten: u64) {
         if let Some(other) = self.other(from) {
             other.begun = other.begun.max(forgotten);
