@@ -165,6 +165,12 @@ impl<M: Model> Replica<M> {
         self.shard.tell_horizon();
         assert!(!self.shard.journal_tells(), "nobody waits for it");
         self.log();
+        self.drop_forgotten(horizon, now);
+        more
+    }
+
+    /// What the shard knows no more, the model forgets.
+    fn drop_forgotten(&mut self, horizon: u64, now: Now) {
         for (name, model) in &mut self.model {
             let key = self.shard.key(name);
             if self
@@ -175,7 +181,6 @@ impl<M: Model> Replica<M> {
                 model.forget(horizon);
             }
         }
-        more
     }
 
     fn shown(&self) -> Vec<String> {
@@ -195,6 +200,8 @@ impl<M: Model> Replica<M> {
 pub(super) struct World<M> {
     replicas: Vec<Replica<M>>,
     under_way: Vec<Sent<M>>,
+    /// Up to where anybody has forgotten.
+    forgotten: u64,
     us: u64,
     rng: Rng,
 }
@@ -204,6 +211,7 @@ impl<M: Model> World<M> {
         Self {
             replicas: (0..REPLICAS).map(Replica::new).collect(),
             under_way: Vec::new(),
+            forgotten: 0,
             us: 1_000_000,
             rng: Rng::new(seed),
         }
@@ -362,6 +370,8 @@ impl<M: Model> World<M> {
             replica.shard.tell_horizon();
             replica.log();
             replica.model = model.clone();
+            // Who had forgotten a key has noted that for all.
+            replica.drop_forgotten(self.forgotten, now);
         }
     }
 
@@ -389,10 +399,12 @@ impl<M: Model> World<M> {
                 let (horizon, at) = (self.horizon(), self.below(REPLICAS as u64) as usize);
                 let (budget, now) = (1 + self.below(4) as usize, self.now());
                 let settled = self.replicas.iter().map(|r| r.horizon).min();
+                let settled = settled.unwrap_or(0);
+                self.forgotten = self.forgotten.max(settled);
                 let replica = &mut self.replicas[at];
                 replica.shard.set_horizon(horizon);
                 replica.horizon = replica.horizon.max(horizon);
-                replica.forget(settled.unwrap_or(0), budget, now);
+                replica.forget(settled, budget, now);
             }
         }
         self.check();
