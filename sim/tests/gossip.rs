@@ -93,11 +93,6 @@ fn logs_that_do_not_have_what_was_said_to_be_known() {
 }
 
 #[test]
-fn what_was_heard_of_a_dropped_node_and_not_passed_on() {
-    caught("late-not-passed-on", 1541..1542);
-}
-
-#[test]
 fn members_that_come_back_with_what_they_had() {
     caught("keeps-old-data", 0..20);
 }

@@ -52,10 +52,6 @@ pub enum Planted {
     NotCompared,
     /// A log does not say what other nodes have told.
     ToldNotLogged,
-    /// What a node that was away tells again is taken as it is.
-    ToldWhatIsForgotten,
-    /// What was heard of a node after it was dropped is not passed on.
-    LateNotPassedOn,
     /// Now and then other replicas are not told of a change.
     ChangeNotSent,
     /// Now and then what another replica has sent is not merged.

@@ -15,21 +15,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 8] = [
+    pub const ALL: [(Fault, &'static str); 6] = [
         (Fault::KeepsOldData, "keeps-old-data"),
         (Fault::ServesAtOnce, "serves-at-once"),
         (Fault::Kernel(Planted::NotSentAgain), "not-sent-again"),
         (Fault::Kernel(Planted::NotCompared), "not-compared"),
         (Fault::Kernel(Planted::NodeNotAwaited), "node-not-awaited"),
         (Fault::Kernel(Planted::ToldNotLogged), "told-not-logged"),
-        (
-            Fault::Kernel(Planted::ToldWhatIsForgotten),
-            "told-what-is-forgotten",
-        ),
-        (
-            Fault::Kernel(Planted::LateNotPassedOn),
-            "late-not-passed-on",
-        ),
     ];
 
     pub fn named(name: &str) -> Option<Fault> {

@@ -53,7 +53,7 @@ impl Shard {
         now: Now,
     ) -> Result<bool, NotAnEffect> {
         let forgotten = self.env.forgotten;
-        if forgotten == 0 || planted::is(Planted::ToldWhatIsForgotten) {
+        if forgotten == 0 {
             return self.merge_told(db, key, tag, chunk, now);
         }
         if !tag.is_replicated() {

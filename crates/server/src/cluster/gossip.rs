@@ -45,9 +45,6 @@ impl Front {
     /// Why a table of keyspaces is not changed here: other nodes would go on by theirs.
     /// `is_lattice`: some keys are replicated by one of the two.
     pub(crate) fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
-        if let Some(failure) = self.refused_lattice_keyspace().filter(|_| is_lattice) {
-            return Some(failure);
-        }
         (is_lattice && self.kernel.shares_lattices()).then(|| {
             "ERR keyspaces are not changed where nodes share some of regime lattice: in a \
              cluster they are those of the configuration files, the same at each node"

@@ -43,7 +43,6 @@
 
 pub mod about;
 mod again;
-mod apart;
 pub mod control;
 mod damage;
 pub mod figures;

@@ -32,9 +32,6 @@ pub struct Settings {
     pub weight: u16,
     /// Copies of a slot are in different zones where there are enough.
     pub zone: String,
-    /// Nodes have replicas of each other's lattice keyspaces; else several nodes
-    /// refuse their keys. For tests, see `apart`.
-    pub shares_lattices: bool,
 }
 
 /// Where mappings are agreed on.
@@ -97,7 +94,6 @@ impl Settings {
             copies: 1,
             weight: 100,
             zone: String::new(),
-            shares_lattices: false,
         }
     }
 

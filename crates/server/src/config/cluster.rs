@@ -90,7 +90,6 @@ impl Clustering {
             copies: self.copies.unwrap_or(copies),
             weight: self.weight,
             zone: self.zone.clone(),
-            shares_lattices: false,
         };
         self.check(&settings)?;
         Ok(Some(settings))

@@ -26,12 +26,8 @@ impl Front {
     /// that every replica takes writes.
     #[inline]
     pub(crate) fn refused_on_lattice(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
-        if !self.kernel.placement().has_lattice() {
+        if !spec.flags.has(Flags::WRITE) || !self.kernel.placement().has_lattice() {
             return None;
-        }
-        let failure = self.refused_lattice_keys(spec, args);
-        if failure.is_some() || !spec.flags.has(Flags::WRITE) {
-            return failure;
         }
         self.look_for_refusal(spec, args)
     }

@@ -24,7 +24,6 @@ fn likes() -> Keyspace {
 fn configured(meeting: &Meeting, workers: usize, keyspaces: Vec<Keyspace>) -> Config {
     let cluster = Settings {
         clients: Some(([127, 0, 0, 1], 0).into()),
-        shares_lattices: true,
         ..settings(meeting)
     };
     Config {
@@ -44,43 +43,6 @@ fn start_in(meeting: &Meeting, workers: usize, folder: &Path) -> Node {
         dir: folder.display().to_string(),
         ..configured(meeting, workers, vec![likes()])
     })
-}
-
-/// What one node took would be at that one alone, and nobody would know.
-#[test]
-fn several_nodes_do_not_serve_what_they_do_not_share() {
-    let meeting = Meeting::default();
-    let apart = |workers| Config {
-        keyspaces: vec![likes()],
-        ..config(workers, settings(&meeting))
-    };
-    let mut nodes = vec![Node::of(&apart(2))];
-    nodes[0].until("it has all slots", |info| info["cluster_epoch"] == "1");
-    // Its workers take up the table one after the other.
-    agree(
-        &mut nodes,
-        &["SET", "likes:1", "1"],
-        &Reply::Simple("OK".into()),
-    );
-    assert_eq!(text(nodes[0].call(&["INCR", "likes:1"])), "Integer(2)");
-
-    nodes.push(Node::of(&apart(1)));
-    connect_all(&mut nodes);
-    for words in [&["INCR", "likes:1"][..], &["GET", "likes:1"]] {
-        let reply = text(nodes[0].call(words));
-        assert!(reply.starts_with("ERR keyspace 'likes' is of regime lattice"));
-    }
-    nodes[0].call(&["MULTI"]);
-    let queued = text(nodes[0].call(&["GET", "likes:1"]));
-    assert!(queued.starts_with("ERR keyspace 'likes'"), "{queued}");
-    nodes[0].call(&["DISCARD"]);
-    let make = [
-        "KEYSPACE", "CREATE", "x", "PREFIX", "x:", "REGIME", "LATTICE",
-    ];
-    for node in &mut nodes {
-        let reply = text(node.call(&make));
-        assert!(reply.starts_with("ERR keyspaces of regime lattice"));
-    }
 }
 
 /// Waits until each serves lattice keys at all of its workers.

@@ -326,6 +326,70 @@ fn who_joins_does_not_bring_back_what_others_have_removed() {
     }
 }
 
+/// Another worker of a node may take what a dropped one had told, when this one has
+/// told all others already what it had of it.
+#[test]
+fn what_comes_late_of_a_dropped_node_is_passed_on() {
+    let mut nodes = [node(0), node(1), node(2)];
+    nodes[0].gossip.up(1);
+    nodes[1].gossip.up(0);
+    exchange(&mut nodes[..2], 1..20, |_| false);
+    nodes[1].set(at(20), b"k", b"one");
+    let mut taken = Vec::new();
+    for ms in 20..30 {
+        for sent in nodes[1].say(at(ms)) {
+            taken.extend(nodes[0].gossip.take((1, 0), sent.peer).expect("a piece"));
+        }
+    }
+    let rest: BTreeSet<u16> = [0, 2].into();
+    for at in [0, 2] {
+        nodes[at].replicas.act_by(2, &rest, 3);
+        nodes[at].gossip.act_by(&rest, 3);
+    }
+    nodes[0].gossip.up(2);
+    nodes[2].gossip.up(0);
+    exchange(&mut nodes, 30..60, |_| false);
+    assert_eq!(nodes[0].get(at(60), b"k"), None, "it comes only now");
+    for bytes in taken {
+        let node = &mut nodes[0];
+        let parts = (&mut node.shard, &node.placement);
+        let done = node.replicas.receive(at(60), parts, bytes);
+        assert!(done.is_ok());
+    }
+    exchange(&mut nodes, 60..90, |_| false);
+    for number in [0, 2] {
+        let text = nodes[number].get(at(90), b"k");
+        assert_eq!(text.as_deref(), Some(&b"one"[..]), "at {number}");
+    }
+}
+
+/// Who tells it again has not forgotten it yet.
+#[test]
+fn a_removal_that_was_forgotten_here_does_not_come_back() {
+    let mut nodes = [node(0), node(1)];
+    session(&mut nodes, true);
+    nodes[0].set(at(1), b"k", b"one");
+    exchange(&mut nodes, 1..30, |_| false);
+    nodes[0].remove(at(30), b"k");
+    let name = nodes[0].shard.key(b"k").bytes.to_vec();
+    let mut told = Vec::new();
+    let node = &mut nodes[0];
+    let key = node.shard.key(&name);
+    let shown = node.shard.show_replica(0, key, at(30), &mut |tag, chunk| {
+        told.push((tag, chunk.to_vec()));
+    });
+    assert!(shown.is_some_and(|replica| !replica.is_shown));
+    exchange(&mut nodes, 30..120, |_| false);
+    let shard = &mut nodes[1].shard;
+    assert_eq!(shard.graves_len(), 0, "both have forgotten it");
+    for (tag, chunk) in told {
+        let key = shard.key(b"k");
+        let changed = shard.merge_again(0, key, tag, &chunk, at(120));
+        assert!(matches!(changed, Ok(false)));
+    }
+    assert_eq!(shard.graves_len(), 0);
+}
+
 #[test]
 fn a_large_message_goes_in_pieces() {
     let mut nodes = [node(0), node(1)];

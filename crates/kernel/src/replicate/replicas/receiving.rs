@@ -169,7 +169,7 @@ impl Replicas {
     ) -> Result<(), NotAnEffect> {
         // Who heard it before has told all others when that node was dropped. This
         // worker may have done so already, without it.
-        let is_late = !planted::is(Planted::LateNotPassedOn) && self.heard.is_dropped(batch.from);
+        let is_late = self.heard.is_dropped(batch.from);
         shard.merge_from(self.heard.known_to(batch.from));
         let done = self.merge_all(now, (&mut *shard, placement), (batch, items), is_late);
         shard.merge_own();

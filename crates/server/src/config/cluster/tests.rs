@@ -58,7 +58,6 @@ fn all_that_is_given_is_told() {
         copies: 3,
         weight: 50,
         zone: "west".into(),
-        shares_lattices: false,
     };
     assert_eq!(all, expected);
 }
