@@ -36,6 +36,9 @@ pub struct Options {
     /// Keys with values of 1000 bytes, beside those that are written [default: 200000, quick 2000]
     #[arg(long)]
     pub keys: Option<usize>,
+    /// Bytes a second that each node sends of what moves, as `cluster-move-rate` has it [default: 2mb]
+    #[arg(long, default_value = "2mb")]
+    pub move_rate: String,
     #[command(flatten)]
     pub program: Program,
     /// Where the page goes [default: docs/benchmarks; quick: nowhere]
@@ -63,7 +66,14 @@ pub fn run(options: &Options) -> Result<()> {
         .keys
         .unwrap_or(if options.quick { 2_000 } else { 200_000 });
     let plan = options.program.plan(1, COPIES)?;
-    let mut nodes = Nodes::new(plan.with(&["--appendonly", "yes", "--appendfsync", "everysec"]))?;
+    let mut nodes = Nodes::new(plan.with(&[
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "everysec",
+        "--cluster-move-rate",
+        &options.move_rate,
+    ]))?;
     for _ in 0..NODES {
         nodes.start()?;
     }

@@ -72,6 +72,12 @@ pub struct Replica {
     /// Those of which something is here that has to go: some of them may not be
     /// among `slots` any more.
     cleared: BTreeSet<u16>,
+    /// Those whose chains have a learner.
+    taught: Vec<u16>,
+    /// Those that wait for this node to be taken out of their chains.
+    broken: BTreeSet<u16>,
+    /// Those whose chain is another, or active, since that was asked for last.
+    changed: BTreeSet<u16>,
     leases: Leases,
     /// Who shares a slot's chain with this worker.
     peers: BTreeSet<Peer>,
@@ -116,6 +122,9 @@ impl Replica {
             slots: BTreeMap::new(),
             copied: BTreeSet::new(),
             cleared: BTreeSet::new(),
+            taught: Vec::new(),
+            broken: BTreeSet::new(),
+            changed: BTreeSet::new(),
             leases: Leases::new(lease_us, started_us),
             peers: BTreeSet::new(),
             heard: BTreeMap::new(),
@@ -166,17 +175,11 @@ impl Replica {
         self.out
             .retain(|(_, envelope)| about(envelope) != Some(slot));
         let can = known.learn_anew_or_break();
-        if can {
-            self.cleared.insert(slot);
-        }
+        match can {
+            true => self.cleared.insert(slot),
+            false => self.broken.insert(slot),
+        };
         can
-    }
-
-    /// Slots that wait for this node to be taken out of their chains: see
-    /// [`Replica::learn_anew`].
-    pub fn broken(&self) -> impl Iterator<Item = u16> {
-        let broken = self.slots.iter().filter(|(_, slot)| slot.is_broken());
-        broken.map(|(number, _)| *number)
     }
 
     fn entry(&mut self, slot: u16) -> &mut Slot {
@@ -240,28 +243,6 @@ impl Replica {
     /// Whether a slot waits for leases that were granted in earlier epochs.
     pub fn outwaits(&self) -> bool {
         self.activate_at.is_some()
-    }
-
-    /// Slots whose learners have all, and those that this node may leave as it waits for no
-    /// write in them any more; with the epochs of their chains.
-    pub fn synced(&self) -> impl Iterator<Item = (u16, NodeNo, u64)> {
-        let slots = self.slots.iter();
-        let synced =
-            slots.filter_map(|(number, slot)| Some((*number, slot.synced()?, slot.chain.since)));
-        let leaving = self.leaving.iter().filter_map(|number| {
-            let slot = self.slots.get(number)?;
-            // One that is broken waits for nothing but that.
-            let may_leave = slot.is_broken() || !self.waits_in(*number);
-            may_leave.then_some((*number, self.me, slot.chain.since))
-        });
-        synced.chain(leaving)
-    }
-
-    /// Whether a write that this node did as a slot's head is not acknowledged yet.
-    fn waits_in(&self, number: u16) -> bool {
-        let acked = self.slots.get(&number).map_or(0, |slot| slot.acked);
-        let mut waiting = self.waiting.iter();
-        waiting.any(|(_, slot, seq)| *slot == number && *seq > acked)
     }
 
     /// The last write of a slot that is here with all before it.
@@ -384,19 +365,19 @@ impl Replica {
             .map_or(self.ask_at, |at| at.min(self.ask_at))
     }
 
-    /// What is due by the clock. True where slots came to be active.
-    pub fn tick(&mut self, mono_us: u64) -> bool {
+    /// What is due by the clock.
+    pub fn tick(&mut self, mono_us: u64) {
         if mono_us >= self.ask_at {
             self.ask(mono_us);
         }
-        let (mut out, mut activated) = (Out::new(), false);
+        let mut out = Out::new();
         self.activate_at = None;
-        for slot in self.slots.values_mut().filter(|slot| !slot.is_active()) {
+        for (number, slot) in self.slots.iter_mut().filter(|(_, slot)| !slot.is_active()) {
             let until = self.leases.outwait(slot.chain.since, mono_us);
             match until.filter(|_| !planted::is(Planted::NotOutwaited)) {
                 None => {
                     slot.activate(&mut out);
-                    activated = true;
+                    self.changed.insert(*number);
                 }
                 Some(until) => {
                     let at = self.activate_at.get_or_insert(until);
@@ -406,7 +387,6 @@ impl Replica {
         }
         self.send(out);
         self.settle();
-        activated
     }
 
     /// Goes on with what takes long: drops what has to go, and sends the next part of

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// A write of a chain has no more bytes of effects than this, but for one effect.
 const ITEM_BYTES: usize = 1 << 20;
 
+/// Copies are given out until so many bytes are.
+const STEP_BYTES: usize = 64 << 10;
+
 /// A shard while a replica of chains is given it, and what that may cost: it
 /// looks for keys of slots at so many records, and goes on another time.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub struct Slots<'a> {
     pub shard: &'a mut Shard,
     pub now: Now,
     pub looks: usize,
+    /// Bytes of copies that have been taken.
+    pub copied: usize,
     /// Something came that cannot be done to a slot: who sent it has another one.
     pub refused: bool,
     /// Nothing is left of these.
@@ -30,6 +35,7 @@ impl<'a> Slots<'a> {
             shard,
             now,
             looks,
+            copied: 0,
             refused: false,
             cleared: Vec::new(),
         }
@@ -62,7 +68,13 @@ impl Store for Slots<'_> {
     }
 
     fn copy(&mut self, slot: u16) -> Option<Vec<u8>> {
-        self.shard.copy_slot(slot, &mut self.looks)
+        // What is read goes out: the rest is for another time.
+        if self.copied >= STEP_BYTES {
+            return Some(Vec::new());
+        }
+        let part = self.shard.copy_slot(slot, &mut self.looks)?;
+        self.copied += part.len();
+        Some(part)
     }
 
     fn load(&mut self, slot: u16, part: &[u8]) {
@@ -133,4 +145,41 @@ pub fn items_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         let item = &from[..from.len() - left.len()];
         (!item.is_empty()).then_some(item)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::{ExpirySetting, NewValue};
+    use rufous_base::slot::slot_of;
+
+    /// Who reads its copies step by step gets all of them, each step a little.
+    #[test]
+    fn a_step_gives_out_few_bytes_of_copies() {
+        const VALUE: usize = 40 << 10;
+        let now = Now::default();
+        let mut shard = Shard::new(1);
+        let names: Vec<_> = (0..40).map(|n| format!("k{n}").into_bytes()).collect();
+        for name in &names {
+            let key = shard.key(name);
+            let value = NewValue::Own(vec![7; VALUE]);
+            shard.set(0, key, value, ExpirySetting::Clear, now);
+        }
+        let slots: Vec<u16> = names.iter().map(|name| slot_of(name)).collect();
+        let mut left = slots.clone();
+        slots.iter().for_each(|slot| shard.begin_slot_copy(*slot));
+        let (mut all, mut steps) = (0, 0);
+        while !left.is_empty() {
+            let mut store = Slots::new(&mut shard, now, usize::MAX);
+            left.retain(|slot| store.copy(*slot).is_some());
+            assert!(store.copied < STEP_BYTES + LONGEST, "{}", store.copied);
+            all += store.copied;
+            steps += 1;
+        }
+        assert!(all >= names.len() * VALUE && all < names.len() * (VALUE + 100));
+        assert!(steps >= all / (STEP_BYTES + LONGEST), "{steps} steps");
+    }
+
+    /// No part is longer here.
+    const LONGEST: usize = 128 << 10;
 }

@@ -62,6 +62,7 @@ impl Replica {
             true => self.cleared.remove(&number),
             false => self.cleared.insert(number),
         };
+        self.changed.insert(number);
     }
 
     /// It is in none of these slots' chain.
@@ -73,6 +74,7 @@ impl Replica {
             if let Some(mut slot) = self.slots.remove(&number) {
                 slot.end_copy(store);
                 self.cleared.insert(number);
+                self.changed.insert(number);
             }
         }
     }
@@ -109,6 +111,12 @@ impl Replica {
             slot.is_some_and(|slot| slot.learns().is_some())
         };
         self.copied.retain(copies);
+        let is_broken = |number: &u16| slots.get(number).is_some_and(|slot| slot.is_broken());
+        self.broken.retain(is_broken);
+        let taught = slots
+            .iter()
+            .filter(|(_, slot)| slot.chain.learner.is_some());
+        self.taught = taught.map(|(number, _)| *number).collect();
         let peers = self.slots.iter().flat_map(|(number, slot)| {
             let others = slot.chain.named().filter(|no| *no != self.me);
             others.map(|no| self.peer_at(no, *number))

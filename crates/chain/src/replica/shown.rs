@@ -2,8 +2,28 @@
 
 use super::{Refused, Replica};
 use rufous_mapping::NodeNo;
+use std::collections::BTreeSet;
+
+/// How many slots this node answers for, as far as leases go; is a member of the chains
+/// of; has all data of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub open: u64,
+    pub member: u64,
+    pub whole: u64,
+}
 
 impl Replica {
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for slot in self.slots.values() {
+            counts.open += u64::from(slot.is_open());
+            counts.member += u64::from(slot.is_member());
+            counts.whole += u64::from(slot.is_complete());
+        }
+        counts
+    }
+
     pub fn me(&self) -> NodeNo {
         self.me
     }
@@ -56,5 +76,39 @@ impl Replica {
     /// Whether [`Replica::work`] has something to do.
     pub fn has_work(&self) -> bool {
         !self.copied.is_empty() || !self.cleared.is_empty()
+    }
+
+    /// Slots that wait for this node to be taken out of their chains: see
+    /// [`Replica::learn_anew`].
+    pub fn broken(&self) -> impl Iterator<Item = u16> {
+        self.broken.iter().copied()
+    }
+
+    /// Slots whose chain is another, or has become active, since this was asked last.
+    pub fn take_changed(&mut self) -> BTreeSet<u16> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Slots whose learners have all, and those that this node may leave as it waits for no
+    /// write in them any more; with the epochs of their chains.
+    pub fn synced(&self) -> impl Iterator<Item = (u16, NodeNo, u64)> {
+        let synced = self.taught.iter().filter_map(|number| {
+            let slot = self.slots.get(number)?;
+            Some((*number, slot.synced()?, slot.chain.since))
+        });
+        let leaving = self.leaving.iter().filter_map(|number| {
+            let slot = self.slots.get(number)?;
+            // One that is broken waits for nothing but that.
+            let may_leave = slot.is_broken() || !self.waits_in(*number);
+            may_leave.then_some((*number, self.me, slot.chain.since))
+        });
+        synced.chain(leaving)
+    }
+
+    /// Whether a write that this node did as a slot's head is not acknowledged yet.
+    fn waits_in(&self, number: u16) -> bool {
+        let acked = self.slots.get(&number).map_or(0, |slot| slot.acked);
+        let mut waiting = self.waiting.iter();
+        waiting.any(|(_, slot, seq)| *slot == number && *seq > acked)
     }
 }

@@ -33,6 +33,7 @@ use rufous_base::slot::{slots_of_worker, worker_of_slot};
 use rufous_chain::{Envelope, Peer, Replica};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Records that are looked at in a step of what takes long.
@@ -40,19 +41,18 @@ const LOOKS: usize = 2048;
 /// Slots that are copied in a step.
 const MOST_SLOTS: usize = 16;
 /// How soon after a step the next one follows: most of a worker's time is for requests.
-const STEP_US: u64 = 2_000;
+const STEP_US: u64 = 4_000;
+const SECOND_US: u64 = 1_000_000;
 
 impl<P: Program> Worker<P> {
     /// The node is one of several: no slot of strict keys is served before a
     /// mapping says so. To be called before anything is loaded.
     pub fn join_chains(&mut self, settings: ChainSettings) {
-        let workers = self.placement.workers();
-        let slots = slots_of_worker(self.id.index(), workers);
         self.shard.invite_all();
         self.lattice.nodes = Some(Box::default());
         self.chains = Some(Box::new(Chains {
             settings,
-            slots,
+            slots: self.own_slots(),
             replica: None,
             mapping: None,
             is_alone: true,
@@ -65,7 +65,7 @@ impl<P: Program> Worker<P> {
             waiting: Waiting::default(),
             leaving: Leaving::default(),
             more: false,
-            stepped_us: 0,
+            step_at: 0,
             figures: ChainFigures::default(),
         }));
     }
@@ -97,11 +97,9 @@ impl<P: Program> Worker<P> {
         let Some((mapping, own)) = chains.mapping.take() else {
             return;
         };
-        if chains
-            .replica
-            .as_ref()
-            .is_none_or(|known| known.me() != own)
-        {
+        let known = chains.replica.as_ref();
+        let is_new = known.is_none_or(|known| known.me() != own);
+        if is_new {
             let (settings, is_first) = (chains.settings, chains.replica.is_none());
             let replica = self.new_replica(now, own, settings, is_first);
             self.shard.set_journaling(true);
@@ -127,7 +125,10 @@ impl<P: Program> Worker<P> {
             // It may have this node as it was before it started: a later one will not.
             Some(Ok(false)) | None => {}
         }
-        self.note_slots(None);
+        match is_new {
+            true => self.note_slots(self.own_slots()),
+            false => self.note_changed(),
+        }
         self.end_waits_elsewhere(now);
         self.settle_chains(now, completions);
     }
@@ -185,14 +186,24 @@ impl<P: Program> Worker<P> {
         self.durable.base + log.map_or(0, |log| log.appended()) + u64::from(is_open)
     }
 
-    /// Notes what is here of a slot, or of all, in the log; and whose they are.
-    fn note_slots(&mut self, slot: Option<u16>) {
+    fn own_slots(&self) -> Range<u16> {
+        slots_of_worker(self.id.index(), self.placement.workers())
+    }
+
+    /// Of those whose chain is another, or is active now.
+    fn note_changed(&mut self) {
+        let chains = self.chains.as_mut();
+        let replica = chains.and_then(|chains| chains.replica.as_mut());
+        let changed = replica.map(Replica::take_changed).unwrap_or_default();
+        if !changed.is_empty() {
+            self.note_slots(changed);
+        }
+    }
+
+    /// Notes what is here of slots in the log; and whose they are.
+    fn note_slots(&mut self, slots: impl IntoIterator<Item = u16>) {
         let Some(chains) = &self.chains else {
             return;
-        };
-        let slots = match slot {
-            Some(slot) => slot..slot + 1,
-            None => chains.slots.clone(),
         };
         for slot in slots {
             self.shard.mark_slot(slot, chains.mark_of(slot));
@@ -266,22 +277,26 @@ impl<P: Program> Worker<P> {
             replica.is_some_and(|replica| replica.wake_at() <= now.mono_us)
         };
         if self.chains.as_deref().is_some_and(is_due) {
-            let activated = self.with_replica(now, |replica, _| replica.tick(now.mono_us));
-            // Else no slot is what it was not.
-            if activated == Some(true) {
-                self.note_slots(None);
-            }
+            self.with_replica(now, |replica, _| replica.tick(now.mono_us));
+            self.note_changed();
         }
-        let works = |chains: &Chains| chains.more && now.mono_us >= chains.stepped_us + STEP_US;
+        let works = |chains: &Chains| chains.more && now.mono_us >= chains.step_at;
         if self.chains.as_deref().is_some_and(works) {
             let worked = self.with_replica(now, |replica, store| {
                 let more = replica.work(store, MOST_SLOTS, has_room);
-                (more, std::mem::take(&mut store.cleared))
+                (
+                    more,
+                    store.copied as u64,
+                    std::mem::take(&mut store.cleared),
+                )
             });
-            let (more, cleared) = worked.unwrap_or_default();
+            let (more, copied, cleared) = worked.unwrap_or_default();
             self.note_cleared(&cleared);
+            let workers = self.placement.workers() as u64;
             if let Some(chains) = &mut self.chains {
-                (chains.more, chains.stepped_us) = (more, now.mono_us);
+                let per_byte = |rate| (copied * workers * SECOND_US).checked_div(rate);
+                let pause_us = per_byte(chains.settings.move_rate).unwrap_or(0);
+                (chains.more, chains.step_at) = (more, now.mono_us + pause_us.max(STEP_US));
             }
         }
         self.settle_chains(now, completions);
@@ -404,7 +419,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn chains_wake_us(&self) -> Option<u64> {
         let chains = self.chains.as_ref()?;
         let replica = chains.replica.as_ref()?;
-        let step = chains.more.then_some(chains.stepped_us + STEP_US);
+        let step = chains.more.then_some(chains.step_at);
         let parked = self.parked_until_us();
         let passed = self.has_passed().then_some(0);
         step.into_iter()
@@ -438,11 +453,9 @@ impl<P: Program> Worker<P> {
         figures.parked = chains.waiting.len() as u64;
         if let Some(replica) = &chains.replica {
             figures.broken = replica.broken().count() as u64;
-            for slot in chains.slots.clone() {
-                figures.served += u64::from(replica.is_open(slot));
-                figures.member += u64::from(replica.is_member(slot));
-                figures.whole += u64::from(replica.complete_seq(slot).is_some());
-            }
+            let counts = replica.counts();
+            (figures.served, figures.member, figures.whole) =
+                (counts.open, counts.member, counts.whole);
         }
         Some(figures)
     }

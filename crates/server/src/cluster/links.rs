@@ -84,6 +84,8 @@ pub struct Links {
     pub(super) stopping: bool,
     /// Slots of this worker whose data is not what it ought to be.
     pub(super) broken: u64,
+    /// When the control thread is told next what this worker knows of slots.
+    pub(super) report_at: u64,
 }
 
 impl Links {
@@ -103,6 +105,7 @@ impl Links {
             lines: (0, 0),
             stopping: false,
             broken: 0,
+            report_at: 0,
         }
     }
 

@@ -7,6 +7,9 @@ use rufous_wire::message::{ID, MAX_NAME};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+/// Bytes a second of data that moves, unless something else is said: clients come first.
+pub const MOVE_RATE: u64 = 16 << 20;
+
 /// See the module's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -30,6 +33,8 @@ pub struct Settings {
     /// Copies of a slot, where this node is the first of the cluster.
     pub copies: usize,
     pub weight: u16,
+    /// Bytes a second that the node sends of copies of slots; 0: no bound.
+    pub move_rate: u64,
     /// Copies of a slot are in different zones where there are enough.
     pub zone: String,
 }
@@ -93,6 +98,7 @@ impl Settings {
             tls: None,
             copies: 1,
             weight: 100,
+            move_rate: MOVE_RATE,
             zone: String::new(),
         }
     }

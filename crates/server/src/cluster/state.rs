@@ -81,6 +81,7 @@ impl Cluster {
             incarnation,
             lease_us: LEASE_US,
             has_run: incarnation > 1,
+            move_rate: self.settings.move_rate,
         }
     }
 }

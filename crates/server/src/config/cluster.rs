@@ -5,9 +5,9 @@
 
 use super::Config;
 use super::params::{Param, Set};
-use super::values::integer;
+use super::values::{integer, memory};
 use crate::cluster::Settings;
-use crate::cluster::settings::{self, PeerTls, Place};
+use crate::cluster::settings::{self, MOVE_RATE, PeerTls, Place};
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
@@ -34,6 +34,7 @@ pub struct Clustering {
     /// `None`: as many as fit the coordinator.
     pub copies: Option<usize>,
     pub weight: u16,
+    pub move_rate: u64,
     pub zone: String,
     pub tls: PeerTls,
 }
@@ -49,6 +50,7 @@ impl Default for Clustering {
             coordinator: "local".into(),
             copies: None,
             weight: 100,
+            move_rate: MOVE_RATE,
             zone: String::new(),
             tls: PeerTls::default(),
         }
@@ -89,6 +91,7 @@ impl Clustering {
             tls: self.tls()?,
             copies: self.copies.unwrap_or(copies),
             weight: self.weight,
+            move_rate: self.move_rate,
             zone: self.zone.clone(),
         };
         self.check(&settings)?;
@@ -127,6 +130,7 @@ impl Clustering {
             ("cluster-coordinator", self.coordinator != usual.coordinator),
             ("cluster-copies", self.copies != usual.copies),
             ("cluster-weight", self.weight != usual.weight),
+            ("cluster-move-rate", self.move_rate != usual.move_rate),
             ("cluster-zone", self.zone != usual.zone),
             ("cluster-tls-cert-file", self.tls != usual.tls),
         ];
@@ -341,6 +345,17 @@ setting!(
         Ok(())
     },
     "How much the node takes, against the weight of others."
+);
+setting!(
+    MOVE_RATE_OF_NODE,
+    SET_MOVE_RATE,
+    "cluster-move-rate",
+    |all| all.move_rate.to_string(),
+    |all, value| {
+        all.move_rate = memory(value, 0, u64::MAX)?;
+        Ok(())
+    },
+    "Bytes a second that the node sends to others of the data that moves to them; 0: as many as it can."
 );
 text!(
     ZONE,

@@ -151,6 +151,12 @@ pub static OPTIONS: &[StartOption] = &[
         "WEIGHT",
         cluster::SET_WEIGHT,
     ),
+    fixed(
+        Group::Cluster,
+        "cluster-move-rate",
+        "BYTES",
+        cluster::SET_MOVE_RATE,
+    ),
     fixed(Group::Cluster, "cluster-zone", "NAME", cluster::SET_ZONE),
     fixed(Group::Cluster, "cluster-id", "HEX", cluster::SET_ID),
     fixed(

@@ -67,6 +67,7 @@ pub static PARAMS: &[Param] = &[
     cluster::TLS_CERT_FILE,
     cluster::TLS_KEY_FILE,
     cluster::WEIGHT,
+    cluster::MOVE_RATE_OF_NODE,
     cluster::ZONE,
     Param {
         name: "daemonize",

@@ -21,6 +21,8 @@ pub struct ChainSettings {
     pub lease_us: u64,
     /// The node may have granted leases before this start.
     pub has_run: bool,
+    /// Bytes a second that all workers of the node send of copies of slots; 0: no bound.
+    pub move_rate: u64,
 }
 
 /// What a worker counts of chains.
@@ -110,7 +112,8 @@ pub(in crate::worker) struct Chains {
     pub(in crate::worker) leaving: Leaving,
     /// Something is left to be copied or dropped.
     pub(in crate::worker) more: bool,
-    pub(in crate::worker) stepped_us: u64,
+    /// When the next step of that is due.
+    pub(in crate::worker) step_at: u64,
     pub(in crate::worker) figures: ChainFigures,
 }
 

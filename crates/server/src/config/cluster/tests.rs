@@ -38,6 +38,7 @@ fn all_that_is_given_is_told() {
         ("cluster-advertise", "db-1.example.org"),
         ("cluster-copies", "3"),
         ("cluster-weight", "50"),
+        ("cluster-move-rate", "2mb"),
         ("cluster-zone", "west"),
         ("cluster-tls-cert-file", "a.pem"),
         ("cluster-tls-key-file", "b.pem"),
@@ -57,6 +58,7 @@ fn all_that_is_given_is_told() {
         }),
         copies: 3,
         weight: 50,
+        move_rate: 2 << 20,
         zone: "west".into(),
     };
     assert_eq!(all, expected);
