@@ -12,6 +12,7 @@
 //! | [`forwarding`] | what it costs that a node passes a request on |
 //! | [`node_added`], [`node_killed`] | a node joins, or is killed, under load |
 //! | [`driven`], [`over_time`] | clusters under clients that remember; charts over time |
+//! | [`scale`] | what a cluster says to itself, from 10 to 1,000 nodes |
 //! | [`code_lines`] | how much code a level is |
 //! | [`requests`] | keys by popularity, values |
 //! | [`drive`] | threads bound to processors, windows, CPU time |
@@ -39,6 +40,7 @@ pub mod peers;
 pub mod requests;
 pub mod rmw;
 pub mod rufous;
+pub mod scale;
 pub mod served;
 pub mod sessions;
 pub mod sixes;
@@ -70,6 +72,8 @@ enum Figure {
     NodeAdded(node_added::Options),
     /// A node is killed under load, beside Redis Cluster with the same fault
     NodeKilled(node_killed::Options),
+    /// What a cluster says to itself, from 10 to 1,000 nodes in one process
+    Scale(scale::Options),
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -81,5 +85,6 @@ pub fn run(options: &Options) -> Result<()> {
         Figure::Forwarding(options) => forwarding::run(options),
         Figure::NodeAdded(options) => node_added::run(options),
         Figure::NodeKilled(options) => node_killed::run(options),
+        Figure::Scale(options) => scale::run(options),
     }
 }

@@ -46,8 +46,8 @@ impl Replicas {
     /// worker has said so by then, with a later date than any before it started: what
     /// it writes from then on is told behind that, and may depend on what waits for it.
     pub fn has_heard_nodes(&self) -> bool {
-        let has_said = self.heard.least() > 0 && self.said.least > 0;
-        has_said && self.forgotten >= self.heard.forgotten()
+        let has_said = self.said.least > 0 || self.heard.nodes().is_empty();
+        has_said && self.heard.least() > 0 && self.forgotten >= self.heard.forgotten()
     }
 
     /// Whether it is to be said that all others have been heard.
