@@ -52,10 +52,13 @@ use std::process::ExitCode;
         cargo xtask demo elastic            nodes join, drain and are killed, every write audited\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey\n  \
         cargo xtask figures anna4           updates in process beside concurrent maps\n  \
+        cargo xtask figures anna6           one worker, two workers, two nodes\n  \
         cargo xtask figures anna8           replicas over TCP beside Redis and Redis Cluster\n  \
         cargo xtask figures anna10          every consistency level beside eventual consistency\n  \
         cargo xtask figures converting      how long changes of keyspaces stop a node\n  \
-        cargo xtask figures node-killed     a node is killed under load, beside Redis Cluster"
+        cargo xtask figures node-added      a node joins under load\n  \
+        cargo xtask figures node-killed     a node is killed under load, beside Redis Cluster\n  \
+        cargo xtask figures scale           what a cluster says to itself, to 1,000 nodes"
 )]
 struct Cli {
     #[command(subcommand)]

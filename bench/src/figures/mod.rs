@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`anna4`] | Anna's Figures 4 and 5: updates in process, by skew, threads and replicas |
 //! | [`anna4_pages`] | their pages |
+//! | [`anna6`] | Anna's Figure 6: one worker, two workers, two nodes |
 //! | [`anna8`], [`anna8_pages`] | Anna's Figure 8: over TCP beside Redis and Redis Cluster |
 //! | [`anna10`], [`anna10_pages`] | Anna's Figure 10: levels beside eventual consistency |
 //! | [`served`], [`rmw`], [`sixes`] | servers as clients see them, and what clients ask |
@@ -23,6 +24,7 @@ pub mod anna10;
 pub mod anna10_pages;
 pub mod anna4;
 pub mod anna4_pages;
+pub mod anna6;
 pub mod anna8;
 pub mod anna8_pages;
 pub mod code_lines;
@@ -60,6 +62,8 @@ enum Figure {
     /// Updates in process beside concurrent maps, where CPU time goes, and a model to 64 processors
     /// (Anna 2018, Figures 4 and 5)
     Anna4(anna4::Options),
+    /// One worker, two workers, two nodes, and a model to 64 nodes (Figure 6)
+    Anna6(anna6::Options),
     /// Replicas over TCP beside Redis and Redis Cluster, and a model to 64 processors (Figure 8)
     Anna8(anna8::Options),
     /// Every consistency level beside eventual consistency, and causal cuts (Figures 10 and 3)
@@ -79,6 +83,7 @@ enum Figure {
 pub fn run(options: &Options) -> Result<()> {
     match &options.figure {
         Figure::Anna4(options) => anna4::run(options),
+        Figure::Anna6(options) => anna6::run(options),
         Figure::Anna8(options) => anna8::run(options),
         Figure::Anna10(options) => anna10::run(options),
         Figure::Converting(options) => converting::run(options),

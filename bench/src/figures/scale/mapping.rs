@@ -177,8 +177,9 @@ mod tests {
     #[test]
     fn a_cluster_grows_and_one_more_comes() {
         let of = measure(5).expect("a cluster");
-        assert_eq!(of.peers, 4, "two copies of each slot, in all pairs");
-        assert!(of.asks_s > 4.0 && of.epochs_of_join > 2);
+        // One of the others is in its zone.
+        assert_eq!(of.peers, 3, "copies of a slot are in two zones");
+        assert!(of.asks_s > 3.0 && of.epochs_of_join > 2);
         assert!(of.bytes > 1_000 && of.bytes < 1 << 20);
     }
 }

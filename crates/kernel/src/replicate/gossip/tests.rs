@@ -391,6 +391,20 @@ fn a_removal_that_was_forgotten_here_does_not_come_back() {
 }
 
 #[test]
+fn who_is_alone_waits_for_nobody_and_others_are_waited_for() {
+    let mut alone = node(0);
+    alone.replicas.act_by(2, &[0].into(), 2);
+    assert!(alone.replicas.has_heard_nodes());
+    let mut nodes = [node(0), node(1)];
+    assert!(!nodes[0].replicas.has_heard_nodes());
+    session(&mut nodes, true);
+    exchange(&mut nodes, 1..30, |_| false);
+    for node in &nodes {
+        assert!(node.replicas.has_heard_nodes(), "{}", node.number);
+    }
+}
+
+#[test]
 fn a_large_message_goes_in_pieces() {
     let mut nodes = [node(0), node(1)];
     session(&mut nodes, true);
