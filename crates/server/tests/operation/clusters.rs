@@ -197,6 +197,29 @@ fn a_cluster_lives_through_a_start_a_join_a_drain_and_a_kill() {
     assert!(ended.success());
 }
 
+/// What each counts all have, without a word to a client of which node that is.
+#[test]
+fn nodes_share_the_keyspaces_of_their_clusters_folder() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let table = "[[keyspace]]\nname = \"likes\"\nprefix = \"likes:\"\nregime = \"lattice\"\n";
+    std::fs::write(dir.path().join("rufous.toml"), table).expect("written");
+    let mut running = Running::start_in(dir, free_ports(), 2);
+    running.says("ready:");
+    for node in [1, 2] {
+        // It waits until it has heard of the other one.
+        let counted = running.client(node).call("INCRBY likes:1 2");
+        assert!(matches!(counted, Reply::Integer(2 | 4)), "{counted:?}");
+    }
+    for node in [1, 2] {
+        eventually("both have both", || {
+            let has = running.client(node).call("GET likes:1");
+            (has == bulk("4")).then_some(())
+        });
+    }
+    let (ended, _) = running.stop();
+    assert!(ended.success());
+}
+
 /// Any client reaches every key by any node.
 fn looks_well(running: &Running) {
     check_keys(&mut running.client(3));

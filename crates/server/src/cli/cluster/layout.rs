@@ -134,6 +134,13 @@ impl Layout {
         self.folder.join(format!("node-{number}"))
     }
 
+    /// The configuration that a node reads: its own, or the one of all nodes.
+    pub(super) fn config_of(&self, number: u16) -> Option<PathBuf> {
+        let all = [self.node(number), self.folder.clone()].into_iter();
+        all.map(|folder| folder.join("rufous.toml"))
+            .find(|file| file.is_file())
+    }
+
     pub(super) fn agreed(&self) -> PathBuf {
         self.folder.join("agreed")
     }

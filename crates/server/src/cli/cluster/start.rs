@@ -220,9 +220,8 @@ impl Running {
             }
         }
         command.arg("server");
-        let own = folder.join("rufous.toml");
-        if own.is_file() {
-            command.arg("--config").arg(own);
+        if let Some(config) = self.layout.config_of(number) {
+            command.arg("--config").arg(config);
         }
         command
             .arg("--dir")
