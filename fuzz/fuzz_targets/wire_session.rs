@@ -1,33 +1,38 @@
 //! Any bytes as what a peer sends: before it has said who it is, and after that as they are and in
-//! frames with right checksums. In whatever pieces they come, the same is heard; what is heard can
-//! be said again.
+//! frames with right checksums, of each version. In whatever pieces they come, the same is heard;
+//! what is heard can be said again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use rufous_wire::frame::{self, Frames, MAX_FRAME};
+use rufous_wire::version::{NEWEST, OLDEST};
 use rufous_wire::{Event, Local, Peers, Session};
+
+/// Those that there are, and one that there is not.
+const CLASSES: u8 = 7;
 
 fuzz_target!(|data: &[u8]| {
     let Some(([class, piece], data)) = data.split_first_chunk::<2>() else {
         return;
     };
     let piece = usize::from(*piece).max(1);
-    check(data, piece);
+    let version = OLDEST + u16::from(class / CLASSES) % (NEWEST - OLDEST + 1);
+    check(version, data, piece);
     let mut sealed = Vec::new();
-    Session::new(local(2), None, 0).transmit(&mut sealed, 1000);
+    Session::new(local(2, version), None, 0).transmit(&mut sealed, 1000);
     let plain = [&sealed[..], data].concat();
-    check(&plain, piece);
+    check(version, &plain, piece);
     // Two messages, cut where the input says so.
     let (one, two) = data.split_at(data.len().min(piece));
     for body in [one, two] {
-        seal(*class, body, &mut sealed);
+        seal(version, class % CLASSES, body, &mut sealed);
     }
-    check(&sealed, piece);
+    check(version, &sealed, piece);
 });
 
-fn check(bytes: &[u8], piece: usize) {
-    let whole = heard(bytes, bytes.len().max(1));
-    assert_eq!(whole, heard(bytes, piece));
+fn check(version: u16, bytes: &[u8], piece: usize) {
+    let whole = heard(version, bytes, bytes.len().max(1));
+    assert_eq!(whole, heard(version, bytes, piece));
     for event in whole {
         let Event::Message { class, envelope, .. } = event else {
             continue;
@@ -41,8 +46,8 @@ fn check(bytes: &[u8], piece: usize) {
     }
 }
 
-fn heard(bytes: &[u8], piece: usize) -> Vec<Event> {
-    let mut session = Session::new(local(1), None, 0);
+fn heard(version: u16, bytes: &[u8], piece: usize) -> Vec<Event> {
+    let mut session = Session::new(local(1, version), None, 0);
     let (peers, mut events) = (Peers::default(), Vec::new());
     for piece in bytes.chunks(piece) {
         session.receive(piece, &peers, &mut events);
@@ -54,20 +59,20 @@ fn heard(bytes: &[u8], piece: usize) -> Vec<Event> {
     events
 }
 
-fn local(id: u8) -> Local {
+fn local(id: u8, newest: u16) -> Local {
     Local {
         cluster: "birds".to_owned(),
         id: [id; 20],
         incarnation: 1,
         start: 1,
-        oldest: 1,
-        newest: 1,
+        oldest: OLDEST,
+        newest,
     }
 }
 
-fn seal(class: u8, body: &[u8], out: &mut Vec<u8>) {
+fn seal(version: u16, class: u8, body: &[u8], out: &mut Vec<u8>) {
     let len = (body.len() as u32).to_le_bytes();
-    let rest = [&[1, 0, class % 7, 0], body].concat();
+    let rest = [&version.to_le_bytes()[..], &[class, 0], body].concat();
     let crc = crc32c::crc32c_append(crc32c::crc32c(&len), &rest);
     out.extend_from_slice(&[&len[..], &crc.to_le_bytes(), &rest].concat());
 }

@@ -19,7 +19,7 @@ const USUAL: [&str; 2] = [
 ];
 
 /// Everything that is off otherwise.
-const MORE: [&str; 8] = [
+const MORE: [&str; 9] = [
     "peerTls.existingSecret=peers",
     "settings.maxmemory=512mb",
     "settings.appendfsync=always",
@@ -28,6 +28,7 @@ const MORE: [&str; 8] = [
     "antiAffinity=soft",
     "replicas=5",
     "cluster.copies=3",
+    "cluster.wireVersion=1",
 ];
 
 /// Values beside [`USUAL`], and what is said of them.

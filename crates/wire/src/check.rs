@@ -43,7 +43,12 @@ impl Envelope {
             Body::Requests(requests) => requests.check(),
             Body::Replies(replies) => replies.check(),
             Body::Learned(learned) => learned.check(),
-            Body::Credit(_) | Body::Heartbeat(_) | Body::Ask(_) | Body::Grant(_) => Ok(()),
+            Body::Clock(clock) => ensure(clock.unix_us <= MAX_UNIX_US, "a time that cannot be"),
+            Body::Credit(_)
+            | Body::Heartbeat(_)
+            | Body::Ask(_)
+            | Body::Grant(_)
+            | Body::AskClock(_) => Ok(()),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::message::Body;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// Who is there, leases, mappings: never waits for credit.
+    /// Who is there, leases, mappings, clocks: never waits for credit.
     Control = 0,
     /// Writes of strict keys on their way along their chains.
     Chain = 1,
@@ -88,7 +88,9 @@ impl Class {
             | Body::Mapping(_)
             | Body::Ask(_)
             | Body::Grant(_)
-            | Body::Learned(_) => self == Self::Control,
+            | Body::Learned(_)
+            | Body::AskClock(_)
+            | Body::Clock(_) => self == Self::Control,
         }
     }
 }

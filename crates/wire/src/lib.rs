@@ -14,6 +14,7 @@
 //! 3. Nothing of a peer is heard before it has said who it is, and nothing after
 //!    it was refused.
 //! 4. Messages of one class come in order, each at most once.
+//! 5. Of a session's version there is nothing on it but what that version has.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -21,6 +22,7 @@
 //! | [`mapping`], [`chain`] | from and to what `crates/mapping` and `crates/chain` work with |
 //! | [`frame`] | messages to bytes and back; `pieces` those that are too long for one |
 //! | [`class`] | which messages do not wait for which |
+//! | [`version`] | which messages each version has, and which version is spoken |
 //! | [`session`] | one connection: who is there, what goes out when |
 //! | [`peers`] | who is connected, over all sessions |
 //! | [`refused`] | why a peer is heard no more |
@@ -35,6 +37,7 @@ pub mod message;
 pub mod peers;
 pub mod refused;
 pub mod session;
+pub mod version;
 
 mod flow;
 mod pieces;

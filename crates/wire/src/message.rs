@@ -18,6 +18,8 @@ pub const MAX_WHOLE: usize = 1024 * 1024 * 1024;
 pub const MAX_REQUESTS: usize = 4096;
 /// Writes in one message.
 pub const MAX_ITEMS: usize = 65_000;
+/// What a wall clock may show, so that it can be told from another.
+pub const MAX_UNIX_US: u64 = 1 << 62;
 
 /// One message.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -32,7 +34,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 50, 51"
     )]
     pub body: Option<Body>,
 }
@@ -79,6 +81,10 @@ pub enum Body {
     Requests(Requests),
     #[prost(message, tag = "41")]
     Replies(Replies),
+    #[prost(message, tag = "50")]
+    AskClock(AskClock),
+    #[prost(message, tag = "51")]
+    Clock(Clock),
 }
 
 /// The first message of both sides.
@@ -403,6 +409,22 @@ pub struct Reply {
     /// request does not answer for its keys, or one before it was not done.
     #[prost(bool, tag = "4")]
     pub not_here: bool,
+}
+
+/// Asks what the other node's wall clock shows; the time is the asker's.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AskClock {
+    #[prost(uint64, tag = "1")]
+    pub asked_us: u64,
+}
+
+/// What it shows, in microseconds since the Unix epoch.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Clock {
+    #[prost(uint64, tag = "1")]
+    pub asked_us: u64,
+    #[prost(uint64, tag = "2")]
+    pub unix_us: u64,
 }
 
 const _: () = assert!(MAX_ITEMS + 8 < scan::MAX_FIELDS, "who may send may be read");

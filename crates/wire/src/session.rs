@@ -3,8 +3,9 @@
 //!
 //! Both sides say who they are before they say anything else, and agree on the
 //! newest version that both know. Who belongs to another cluster, is another
-//! node than was expected, or breaks a rule is told why and heard no more. What
-//! is sent is lost with the session; layers above send it again.
+//! node than was expected, or breaks a rule is told why and heard no more. A message
+//! that the version lacks is neither sent nor taken ([`version`]). What is sent
+//! is lost with the session; layers above send it again.
 //!
 //! After every call there may be bytes to send: see [`Session::transmit`].
 
@@ -15,10 +16,7 @@ use crate::message::{Body, Credit, Envelope, Hello, Piece};
 use crate::peers::{Id, Peers};
 use crate::pieces::{self, Pieces};
 use crate::refused::Refused;
-
-/// The versions of the protocol that this program speaks.
-pub const OLDEST: u16 = 1;
-pub const NEWEST: u16 = 1;
+use crate::version;
 
 /// Who we are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +27,8 @@ pub struct Local {
     pub incarnation: u64,
     /// Random, new with every start.
     pub start: u64,
-    /// [`OLDEST`] and [`NEWEST`], but for tests of clusters in which versions
-    /// are mixed.
+    /// The versions that it speaks: [`version::OLDEST`], and [`version::NEWEST`] or
+    /// what operators allow.
     pub oldest: u16,
     pub newest: u16,
 }
@@ -67,6 +65,8 @@ pub enum NotSent {
     NotUp,
     /// Too much of its class waits already: come again later.
     Full,
+    /// The version that is spoken has no such message. Others go on.
+    TooNew,
     /// It breaks a rule that the peer would refuse us for.
     Wrong(&'static str),
     TooLarge,
@@ -178,6 +178,7 @@ impl Session {
             Some(body) if !class.takes(body) => {
                 return Err(NotSent::Wrong("not of this class"));
             }
+            Some(body) if version::since(body) > version => return Err(NotSent::TooNew),
             Some(_) => {}
         }
         let is_queued = if pieces::is_long(class, envelope) {
@@ -297,6 +298,7 @@ impl Session {
         if frame.version != spoken {
             return Err(Refused::Misplaced("a version that was not agreed on"));
         }
+        has(spoken, Some(body))?;
         match body {
             Body::Refuse(refuse) => Err(Refused::from_message(refuse)),
             Body::Hello(hello) => {
@@ -305,7 +307,7 @@ impl Session {
                 Ok(())
             }
             Body::Credit(credit) => self.flows.grant(credit.class, credit.bytes),
-            Body::Piece(piece) => self.on_piece(frame.class, frame.size, piece, events),
+            Body::Piece(piece) => self.on_piece(spoken, &frame, piece, events),
             _ if self.pieces.has_begun(frame.class) => {
                 Err(Refused::Misplaced("a message within another one"))
             }
@@ -324,20 +326,23 @@ impl Session {
     /// What is not whole is nobody else's, so that this has taken it.
     fn on_piece(
         &mut self,
-        class: Class,
-        size: usize,
+        spoken: u16,
+        frame: &Frame,
         piece: &Piece,
         events: &mut Vec<Event>,
     ) -> Result<(), Refused> {
+        let (class, size) = (frame.class, frame.size);
         self.flows.hold(class, size)?;
-        match self.pieces.take(class, piece)? {
-            Some(envelope) => events.push(Event::Message {
-                class,
-                size,
-                envelope,
-            }),
-            None => self.flows.take(class, size),
-        }
+        let Some(envelope) = self.pieces.take(class, piece)? else {
+            self.flows.take(class, size);
+            return Ok(());
+        };
+        has(spoken, envelope.body.as_ref())?;
+        events.push(Event::Message {
+            class,
+            size,
+            envelope,
+        });
         Ok(())
     }
 
@@ -370,14 +375,23 @@ impl Session {
 
     /// The newest version that both know.
     fn agree(&self, hello: &Hello) -> Result<u16, Refused> {
+        // Greater ones are not let through.
+        let number = |version: u32| u16::try_from(version).unwrap_or(u16::MAX);
         let ours = self.local.oldest..=self.local.newest;
-        let newest = hello.newest.min(u32::from(self.local.newest)) as u16;
-        if ours.contains(&newest) && hello.oldest <= u32::from(newest) {
-            return Ok(newest);
-        }
-        Err(Refused::Version {
+        let theirs = number(hello.oldest)..=number(hello.newest);
+        version::agree(ours, theirs).ok_or_else(|| Refused::Version {
             ours: format!("{} to {}", self.local.oldest, self.local.newest),
             theirs: format!("{} to {}", hello.oldest, hello.newest),
         })
+    }
+}
+
+/// Whether the version that is spoken has such a message.
+fn has(spoken: u16, body: Option<&Body>) -> Result<(), Refused> {
+    match body {
+        Some(body) if version::since(body) > spoken => {
+            Err(Refused::Misplaced("a message of a newer version"))
+        }
+        _ => Ok(()),
     }
 }

@@ -53,6 +53,11 @@ fn numbers_are_in_their_ranges() {
             body => panic!("{body:?}"),
         });
     }
+    check("clock", "a time that cannot be", |e| {
+        if let Some(Body::Clock(clock)) = &mut e.body {
+            clock.unix_us = MAX_UNIX_US + 1;
+        }
+    });
     check("digest", "hashes of too many slots", |e| {
         if let Some(Body::Digest(digest)) = &mut e.body {
             digest.hashes.push(4);

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use rufous_wire::frame::{self, Frames, MAX_FRAME};
 use rufous_wire::message::*;
+use rufous_wire::version::{NEWEST, OLDEST};
 use rufous_wire::{Body, Class, Envelope, Local, Peers, Session};
 
 fn data() -> impl Strategy<Value = Bytes> {
@@ -42,6 +43,9 @@ fn body() -> impl Strategy<Value = (Class, Body)> {
     let slot = || 0..16384_u32;
     prop_oneof![
         any::<u64>().prop_map(|asked_us| (Class::Control, Body::Ask(Ask { asked_us }))),
+        (any::<u64>(), 0..=MAX_UNIX_US).prop_map(|(asked_us, unix_us)| {
+            (Class::Control, Body::Clock(Clock { asked_us, unix_us }))
+        }),
         (slot(), any::<u64>(), any::<u64>(), items()).prop_map(|(slot, since, all, items)| {
             let items = Items {
                 slot,
@@ -145,11 +149,12 @@ proptest! {
         class in 0_u8..7,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
         known in any::<prop::sample::Index>(),
+        version in OLDEST..=NEWEST,
     ) {
         let all = common::all();
         let (_, right, envelope) = &all[known.index(all.len())];
         let mut body = Vec::new();
-        frame::encode(1, *right, envelope, &mut body).expect("small");
+        frame::encode(version, *right, envelope, &mut body).expect("small");
         let mut body = body.split_off(frame::HEADER);
         for (at, byte) in changes {
             let at = at.index(body.len());
@@ -160,8 +165,8 @@ proptest! {
             id: [id; ID],
             incarnation: 1,
             start: 1,
-            oldest: 1,
-            newest: 1,
+            oldest: OLDEST,
+            newest: version,
         };
         let peers = Peers::default();
         let mut events = Vec::new();
@@ -171,16 +176,16 @@ proptest! {
         session.receive(&hello, &peers, &mut events);
         prop_assert!(session.is_up());
         for body in bodies.iter().chain([&body]) {
-            session.receive(&sealed(class, body), &peers, &mut events);
+            session.receive(&sealed(version, class, body), &peers, &mut events);
         }
         session.close(&peers);
         prop_assert!(peers.is_empty());
     }
 }
 
-fn sealed(class: u8, body: &[u8]) -> Vec<u8> {
+fn sealed(version: u16, class: u8, body: &[u8]) -> Vec<u8> {
     let len = (body.len() as u32).to_le_bytes();
-    let rest = [&[1, 0, class, 0], body].concat();
+    let rest = [&version.to_le_bytes()[..], &[class, 0], body].concat();
     let crc = crc32c::crc32c_append(crc32c::crc32c(&len), &rest);
     [&len[..], &crc.to_le_bytes(), &rest].concat()
 }

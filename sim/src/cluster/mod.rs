@@ -4,7 +4,8 @@
 //!
 //! Connections delay, cut what they carry into pieces, and break; the network parts
 //! nodes one way or both; workers and nodes pause, clocks drift; nodes join, are killed,
-//! lose power, stop in order, start again and drain; the coordinator is away. Clients
+//! lose power, stop in order, start again and drain, each start with a wire version of its
+//! own; the coordinator is away. Clients
 //! follow redirections and are judged per key: one order of commands must explain all
 //! replies. After quiet all members of a chain have the same.
 //!
@@ -50,7 +51,7 @@ pub struct Report {
 }
 
 /// States that many seeds have to reach.
-pub const PROBES: [&str; 16] = [
+pub const PROBES: [&str; 17] = [
     "a node has joined",
     "a node has drained",
     "a node was killed",
@@ -67,6 +68,7 @@ pub const PROBES: [&str; 16] = [
     "a client was told to try again",
     "an outcome is unknown",
     "a head was replaced while it was there",
+    "two wire versions were spoken",
 ];
 
 /// Runs a seed.

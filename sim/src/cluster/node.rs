@@ -12,7 +12,7 @@ use rufous_server::cluster::{Cluster, Settings};
 use rufous_server::config::{AppendFsync, Config};
 use rufous_server::front::Front;
 use rufous_server::front::shared::Shared;
-use rufous_wire::session::{NEWEST, OLDEST};
+use rufous_wire::version::{NEWEST, OLDEST};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub(super) struct Node {
     pub(super) life: u32,
     pub(super) power: Power,
     pub(super) drains: bool,
+    /// The newest wire version that it speaks in this life.
+    pub(super) newest: u16,
     pub(super) seats: Vec<Seat>,
     pub(super) shared: Option<Arc<Shared>>,
     pub(super) disk: Disk,
@@ -65,6 +67,7 @@ impl Node {
             life: 0,
             power: Power::New,
             drains: false,
+            newest: NEWEST,
             seats: Vec::new(),
             shared: None,
             disk: Disk::new(plan.seed ^ index as u64, plan.disk.clone()),
@@ -132,13 +135,16 @@ impl Node {
         } else {
             self.incarnation += 1;
         }
+        // Upgraded by a start, and taken back by another.
+        let versions = u64::from(NEWEST - OLDEST + 1);
+        self.newest = OLDEST + (start % versions) as u16;
         let local = rufous_wire::Local {
             cluster: "world".into(),
             id: self.id.0,
             incarnation: self.incarnation,
             start,
             oldest: OLDEST,
-            newest: NEWEST,
+            newest: self.newest,
         };
         let cluster = Arc::new(Cluster::new(Settings::new("world"), local));
         let config = Arc::new(config(plan, self.workers));

@@ -22,9 +22,17 @@ impl World {
         let start = self.chance.word();
         self.places.retain(|(at, ..), _| *at != node);
         self.nodes[node].start(&self.plan, self.now_us, start);
-        let (life, workers) = (self.nodes[node].life, self.nodes[node].workers);
+        let started = &self.nodes[node];
+        let (life, workers, newest) = (started.life, started.workers, started.newest);
+        let mut others = self.nodes.iter().filter(|other| other.is_up());
+        if others.any(|other| other.newest != newest) {
+            self.reach("two wire versions were spoken");
+        }
         let who = format!("n{node}");
-        self.note(&who, format_args!("starts, life {life}, {workers} workers"));
+        self.note(
+            &who,
+            format_args!("starts, life {life}, {workers} workers, wire version {newest}"),
+        );
         for worker in 0..workers {
             let info = ConnInfo {
                 is_local: true,

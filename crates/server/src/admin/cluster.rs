@@ -177,6 +177,7 @@ fn of_sessions(out: &mut Exposition, all: &Peers) {
         "Times that another node refused this one.",
     )
     .value(all.refused_by_peers);
+    of_nodes(out, all);
     let traffic = all.traffic();
     out.counter("rufous_peer_bytes_in_total", "Bytes from nodes.")
         .value(traffic.bytes_in);
@@ -192,6 +193,36 @@ fn of_sessions(out: &mut Exposition, all: &Peers) {
     )
     .value(all.lost);
     forwarding(out, &all.forward);
+}
+
+/// Of each node with a session.
+fn of_nodes(out: &mut Exposition, all: &Peers) {
+    let nodes = all.by_node();
+    let mut versions = out.gauge(
+        "rufous_peer_wire_version",
+        "The version of the messages between this node and another one.",
+    );
+    for (no, peer) in &nodes {
+        versions.sample(&[("node", &no.0)], peer.version);
+    }
+    let clocks = nodes
+        .iter()
+        .filter_map(|(no, peer)| Some((no.0, peer.clock?)));
+    let clocks: Vec<_> = clocks.collect();
+    let mut offsets = out.gauge(
+        "rufous_peer_clock_offset_microseconds",
+        "How far another node's clock is ahead of this one's; none where it has not said.",
+    );
+    for (node, clock) in &clocks {
+        offsets.sample(&[("node", node)], clock.us);
+    }
+    let mut within = out.gauge(
+        "rufous_peer_clock_within_microseconds",
+        "How far that may be wrong: half the way to the node and back.",
+    );
+    for (node, clock) in &clocks {
+        within.sample(&[("node", node)], clock.within_us);
+    }
 }
 
 /// Requests for other nodes, and theirs.

@@ -1,5 +1,6 @@
 //! What a worker counts of its sessions with other nodes.
 
+use super::clocks::Offset;
 use super::forward;
 use rufous_kernel::worker::{ChainFigures, NodeFigures};
 use rufous_mapping::NodeNo;
@@ -43,11 +44,16 @@ pub struct Figures {
 pub struct PeerFigures {
     pub no: NodeNo,
     pub worker: u16,
+    /// The wire version that is spoken with it.
+    pub version: u16,
     /// The newest epoch that the node has named.
     pub epoch: u64,
     /// Bytes that were not passed to the connection yet, for want of credit or because it
     /// is slow, are not among those that went out.
     pub traffic: Traffic,
+    /// How far its clock is from this node's; nothing before it has said that, which
+    /// nodes of version 1 never do.
+    pub clock: Option<Offset>,
 }
 
 impl Traffic {
@@ -77,6 +83,11 @@ impl Figures {
         self.gossip.add(&other.gossip);
         self.peers.extend(other.peers);
         self.peers.sort_by_key(|peer| peer.no);
+    }
+
+    /// One session for each node: for a moment two workers may have one.
+    pub fn by_node(&self) -> BTreeMap<NodeNo, &PeerFigures> {
+        self.peers.iter().map(|peer| (peer.no, peer)).collect()
     }
 
     /// Of all sessions that ever were.

@@ -1,6 +1,7 @@
 //! Sessions of one worker with other nodes, without sockets: connections, bytes
 //! and the time come in, effects go out.
 
+use super::clocks;
 use super::figures::{Figures, PeerFigures, Traffic};
 use super::parked::Parked;
 use super::routes::{Attempt, Route};
@@ -53,6 +54,7 @@ pub(super) struct Link {
     /// What waits for room.
     pub(super) parked: Parked,
     pub(super) traffic: Traffic,
+    pub(super) clock: clocks::Known,
 }
 
 /// What is known of the node at the other end.
@@ -61,6 +63,8 @@ pub(super) struct Up {
     pub(super) no: NodeNo,
     pub(super) session: Session,
     pub(super) incarnation: u64,
+    /// The wire version that is spoken with it.
+    version: u16,
     /// The newest epoch that it has named.
     epoch: u64,
 }
@@ -183,6 +187,7 @@ impl Links {
             rest: (Vec::new(), 0),
             parked: Parked::default(),
             traffic: Traffic::default(),
+            clock: clocks::Known::default(),
         };
         self.links.insert(conn.slot, link);
         self.pump(conn.slot, fx);
@@ -226,7 +231,7 @@ impl Links {
                     class,
                     size,
                     envelope,
-                } => self.on_message(slot, class, size, envelope, fx),
+                } => self.on_message(now, slot, (class, size), envelope, fx),
                 Event::Closed(refused) => self.end(now, slot, &refused, fx),
             }
         }
@@ -280,24 +285,25 @@ impl Links {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
         };
-        let (epoch, incarnation) = (peer.epoch, peer.incarnation);
+        let (epoch, version) = (peer.epoch, peer.version);
         link.up = Some(Up {
             no,
             session,
-            incarnation,
+            incarnation: peer.incarnation,
+            version,
             epoch,
         });
         fx.backlogs.push((link.conn, Backlog::Node));
         self.figures.sessions += 1;
-        tracing::info!(node = %no, address = link.address, epoch, "connected to a node");
+        tracing::info!(node = %no, address = link.address, epoch, version, "connected to a node");
         self.tell_others(&PeerMessage::Up(no, session), fx);
     }
 
     fn on_message(
         &mut self,
+        now: Now,
         slot: u32,
-        class: Class,
-        size: usize,
+        (class, size): (Class, usize),
         envelope: Envelope,
         fx: &mut Effects<Message>,
     ) {
@@ -315,7 +321,8 @@ impl Links {
             class,
             size,
         };
-        if matches!(envelope.body, Some(Body::Heartbeat(_))) {
+        let is_beat = matches!(envelope.body, Some(Body::Heartbeat(_)));
+        if is_beat || self.hear_of_clocks(now, slot, envelope.body.as_ref(), fx) {
             return self.taken(credit, fx);
         }
         let envelope = Box::new(envelope);
@@ -428,6 +435,7 @@ impl Links {
                 (None, Some(_)) => {}
             }
         }
+        self.tick_clocks(now, fx);
         self.dial_due(now, fx);
     }
 
@@ -464,12 +472,14 @@ impl Links {
     pub fn figures(&self) -> Figures {
         let up = self.links.values().filter(|link| link.refused_us.is_none());
         let peers = up.filter_map(|link| {
-            let Up { no, epoch, .. } = link.up?;
+            let up = link.up?;
             Some(PeerFigures {
-                no,
+                no: up.no,
                 worker: self.worker.0,
-                epoch,
+                version: up.version,
+                epoch: up.epoch,
                 traffic: link.traffic,
+                clock: link.clock.offset,
             })
         });
         let mut figures = self.figures.clone();

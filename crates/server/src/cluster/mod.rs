@@ -30,6 +30,7 @@
 //! | [`links`] | sessions of one worker; `routes` who has which, and dialling; `passing` what goes over them |
 //! | [`reports`] | who has learned slots, on its way to who plans |
 //! | [`rooms`] | what waits to be sent to each node; `parked` what a session has no room for yet |
+//! | [`clocks`] | how far the clocks of other nodes are from this one's |
 //! | [`figures`] | what workers count of them; `damage` what has to be mended |
 //! | `unclaimed` | data that is of no cluster yet |
 //! | [`about`] | what the node says of itself, and whether it is ready; [`status`] how the cluster is, [`preview`] what other weights would move |
@@ -43,6 +44,7 @@
 
 pub mod about;
 mod again;
+pub mod clocks;
 pub mod control;
 mod damage;
 pub mod figures;

@@ -85,8 +85,9 @@ impl Parked {
                 match wire.send(class, envelope) {
                     Ok(()) => sent += 1,
                     Err(NotSent::Full) => break,
-                    // The session is over, and all that was said to it is lost.
-                    Err(NotSent::NotUp) => {}
+                    // The session is over, and all that was said to it is lost; or the
+                    // other node has no such message.
+                    Err(NotSent::NotUp | NotSent::TooNew) => {}
                     Err(error) => return Err(error),
                 }
                 queue.bytes -= size;

@@ -107,6 +107,8 @@ impl Links {
             // A message that is left out would be missed by those behind it.
             Err(NotSent::Full) => self.refuse(now, slot, &Refused::Slow, fx),
             Err(NotSent::NotUp) => self.figures.lost += 1,
+            // The other node has no such message, and does without.
+            Err(NotSent::TooNew) => {}
             Err(error @ (NotSent::Wrong(_) | NotSent::TooLarge)) => {
                 tracing::error!(?error, node = %to, "a message that no node would take");
                 self.refuse(now, slot, &Refused::Garbage("this node made no sense"), fx);

@@ -4,6 +4,7 @@ use crate::config::tls::{AuthClients, Tls};
 use rufous_coordinator::meeting::Meeting;
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
 use rufous_wire::message::{ID, MAX_NAME};
+use rufous_wire::version::{NEWEST, OLDEST};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub move_rate: u64,
     /// Copies of a slot are in different zones where there are enough.
     pub zone: String,
+    /// The newest version of the messages between nodes that is spoken.
+    pub wire_version: u16,
 }
 
 /// Where mappings are agreed on.
@@ -83,6 +86,8 @@ pub enum Wrong {
     Weight,
     #[error("a zone's name has at most {} bytes", rufous_mapping::member::MAX_NAME)]
     Zone,
+    #[error("this program speaks the wire versions {OLDEST} to {NEWEST}")]
+    WireVersion,
 }
 
 impl Settings {
@@ -100,6 +105,7 @@ impl Settings {
             weight: 100,
             move_rate: MOVE_RATE,
             zone: String::new(),
+            wire_version: NEWEST,
         }
     }
 
@@ -133,6 +139,9 @@ impl Settings {
         }
         if self.zone.len() > rufous_mapping::member::MAX_NAME {
             return Err(Wrong::Zone);
+        }
+        if !(OLDEST..=NEWEST).contains(&self.wire_version) {
+            return Err(Wrong::WireVersion);
         }
         Ok(())
     }
@@ -239,6 +248,9 @@ mod tests {
         check(Err(Wrong::Weight), |s| s.weight = 0);
         check(Err(Wrong::Weight), |s| s.weight = 1001);
         check(Err(Wrong::Zone), |s| s.zone = "z".repeat(257));
+        check(Err(Wrong::WireVersion), |s| s.wire_version = OLDEST - 1);
+        check(Err(Wrong::WireVersion), |s| s.wire_version = NEWEST + 1);
+        check(Ok(()), |s| s.wire_version = OLDEST);
         check(Err(Wrong::NoAddress), |s| {
             s.listen = ([0, 0, 0, 0], 1).into()
         });

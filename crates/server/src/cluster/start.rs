@@ -17,7 +17,7 @@ use rufous_coordinator::meeting::Meeting;
 use rufous_coordinator::{Coordinator, NodeId};
 use rufous_mapping::Member;
 use rufous_wire::message::ID;
-use rufous_wire::session::{NEWEST, OLDEST};
+use rufous_wire::version::OLDEST;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Joining {
             incarnation: identity.incarnation,
             start: u64::from_le_bytes(start),
             oldest: OLDEST,
-            newest: NEWEST,
+            newest: settings.wire_version,
         };
         let mut cluster = Cluster::new(settings.clone(), local);
         cluster.unclaimed = unclaimed;

@@ -1,6 +1,7 @@
 //! What all threads of a node know of its cluster.
 
 use super::about::About;
+use super::clocks::Far;
 use super::reports::Reports;
 use super::rooms::Rooms;
 use super::settings::Settings;
@@ -27,6 +28,8 @@ pub struct Cluster {
     /// Where the node has data that is of no cluster yet.
     pub unclaimed: Option<Unclaimed>,
     pub about: About,
+    /// Whose clocks are far from this node's.
+    pub far: Far,
     /// Why the node cannot be one of the cluster.
     pub may_not: OnceLock<String>,
 }
@@ -68,6 +71,7 @@ impl Cluster {
             reports: Reports::default(),
             unclaimed: None,
             about: About::default(),
+            far: Far::default(),
             may_not: OnceLock::new(),
         }
     }

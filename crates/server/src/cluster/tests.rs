@@ -275,6 +275,53 @@ fn who_is_silent_is_given_up_and_who_talks_is_not() {
     assert_eq!(world.reasons(B)[..1], [(13, 1)]);
 }
 
+/// The version that a side speaks, and how much it takes the other's clock to be ahead.
+fn peer(world: &World, side: usize) -> (u16, Option<i64>) {
+    let figures = world.figures(side);
+    let [peer] = &figures.peers[..] else {
+        panic!("{figures:?}");
+    };
+    assert_eq!(figures.by_node().len(), 1);
+    (peer.version, peer.clock.map(|offset| offset.us))
+}
+
+#[test]
+fn both_ends_know_how_far_their_clocks_are_apart() {
+    let mut world = World::new([2, 3], 1);
+    world.ahead_us[B] = 90_000_000;
+    assert_eq!(peer(&world, A), (2, None));
+    world.pass_ms(50);
+    assert_eq!(peer(&world, A), (2, Some(90_000_000)));
+    assert_eq!(peer(&world, B), (2, Some(-90_000_000)));
+    // One is set: the other is asked again, and the one knows at once.
+    world.ahead_us[B] = 0;
+    world.pass_ms(50);
+    assert_eq!(peer(&world, B), (2, Some(0)));
+    world.pass_ms(5_000);
+    assert_eq!(peer(&world, A), (2, Some(0)));
+    // Nobody else hears of it.
+    for worker in 0..2 {
+        assert_eq!(world.heard(A, worker), ["mapping 2", "up n1"]);
+    }
+    assert!(world.reasons(A).is_empty() && world.reasons(B).is_empty());
+}
+
+#[test]
+fn a_node_of_the_version_before_is_not_asked_what_it_does_not_know() {
+    for newest in [[1, 2], [2, 1], [1, 1]] {
+        let mut world = World::of_versions([2, 1], 0, newest);
+        world.pass_ms(20_000);
+        for side in [A, B] {
+            assert_eq!(peer(&world, side), (1, None), "{newest:?}");
+            assert!(world.reasons(side).is_empty());
+        }
+        world.ack(1, 0, 7);
+        world.settle();
+        assert_eq!(world.heard(B, 0), ["mapping 2", "up n0", "ack 7 from n0"]);
+        assert_eq!(world.pipes.len(), 1, "by the first session");
+    }
+}
+
 #[test]
 fn who_is_no_member_any_more_is_let_go() {
     let mut world = World::new([2, 2], 0);

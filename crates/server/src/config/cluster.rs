@@ -9,6 +9,7 @@ use super::values::{integer, memory};
 use crate::cluster::Settings;
 use crate::cluster::settings::{self, MOVE_RATE, PeerTls, Place};
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
+use rufous_wire::version::{NEWEST, OLDEST};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// So far from the port for clients is the one for nodes, where none is given.
@@ -36,6 +37,8 @@ pub struct Clustering {
     pub weight: u16,
     pub move_rate: u64,
     pub zone: String,
+    /// `None`: the newest.
+    pub wire_version: Option<u16>,
     pub tls: PeerTls,
 }
 
@@ -52,6 +55,7 @@ impl Default for Clustering {
             weight: 100,
             move_rate: MOVE_RATE,
             zone: String::new(),
+            wire_version: None,
             tls: PeerTls::default(),
         }
     }
@@ -93,6 +97,7 @@ impl Clustering {
             weight: self.weight,
             move_rate: self.move_rate,
             zone: self.zone.clone(),
+            wire_version: self.wire_version.unwrap_or(NEWEST),
         };
         self.check(&settings)?;
         Ok(Some(settings))
@@ -115,6 +120,7 @@ impl Clustering {
             settings::Wrong::Copies => "cluster-copies",
             settings::Wrong::Weight => "cluster-weight",
             settings::Wrong::Zone => "cluster-zone",
+            settings::Wrong::WireVersion => "cluster-wire-version",
         };
         Err((setting, at.to_string()))
     }
@@ -132,6 +138,10 @@ impl Clustering {
             ("cluster-weight", self.weight != usual.weight),
             ("cluster-move-rate", self.move_rate != usual.move_rate),
             ("cluster-zone", self.zone != usual.zone),
+            (
+                "cluster-wire-version",
+                self.wire_version != usual.wire_version,
+            ),
             ("cluster-tls-cert-file", self.tls != usual.tls),
         ];
         differs
@@ -363,6 +373,23 @@ text!(
     "cluster-zone",
     zone,
     "Where the machine is: copies of a key are in different zones where there are enough."
+);
+setting!(
+    WIRE_VERSION,
+    SET_WIRE_VERSION,
+    "cluster-wire-version",
+    |all| match all.wire_version {
+        Some(version) => version.to_string(),
+        None => "auto".into(),
+    },
+    |all, value| {
+        all.wire_version = match value {
+            "auto" => None,
+            _ => Some(integer(value, i64::from(OLDEST)..=i64::from(NEWEST))? as u16),
+        };
+        Ok(())
+    },
+    "The newest version of the messages between nodes that the node speaks; auto: the newest that it knows. An older one while nodes are upgraded."
 );
 text!(
     TLS_CERT_FILE,

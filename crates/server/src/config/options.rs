@@ -158,6 +158,12 @@ pub static OPTIONS: &[StartOption] = &[
         cluster::SET_MOVE_RATE,
     ),
     fixed(Group::Cluster, "cluster-zone", "NAME", cluster::SET_ZONE),
+    fixed(
+        Group::Cluster,
+        "cluster-wire-version",
+        "VERSION|auto",
+        cluster::SET_WIRE_VERSION,
+    ),
     fixed(Group::Cluster, "cluster-id", "HEX", cluster::SET_ID),
     fixed(
         Group::Cluster,

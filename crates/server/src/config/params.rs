@@ -68,6 +68,7 @@ pub static PARAMS: &[Param] = &[
     cluster::TLS_KEY_FILE,
     cluster::WEIGHT,
     cluster::MOVE_RATE_OF_NODE,
+    cluster::WIRE_VERSION,
     cluster::ZONE,
     Param {
         name: "daemonize",

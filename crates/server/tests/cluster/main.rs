@@ -17,4 +17,5 @@ mod redirected;
 mod secret;
 mod serving;
 mod several;
+mod versions;
 mod wide;

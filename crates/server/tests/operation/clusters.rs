@@ -231,10 +231,30 @@ fn looks_well(running: &Running) {
         let ready = http_get(running.port + 29_999 + node, "/readyz");
         assert_eq!(ready.expect("an answer"), (200, "ready\n".to_owned()));
     }
+    metrics_of_others(running.port + 30_000);
     let dir = running.dir.path().display().to_string();
     let second = run(&mut program(&["cluster", "start", "--dir", &dir]));
     let why = stderr(&second);
     assert!(why.contains("runs already"), "{why}");
+}
+
+/// Of both other nodes it is shown what is spoken with them, and what their clocks say.
+fn metrics_of_others(port: u16) {
+    let spoken = rufous_wire::version::NEWEST.to_string();
+    eventually("both are known", || {
+        let (_, text) = http_get(port, "/metrics").ok()?;
+        let of = |name: &str| -> Vec<String> {
+            let samples = text.lines().filter(|line| line.starts_with(name));
+            let values = samples.filter_map(|line| line.split_once("\"} "));
+            values.map(|(_, value)| value.to_owned()).collect()
+        };
+        let offsets = of("rufous_peer_clock_offset_microseconds{node=\"");
+        let bounds = of("rufous_peer_clock_within_microseconds{node=\"");
+        let numbers = offsets.iter().all(|us| us.parse::<i64>().is_ok());
+        let are_known = (offsets.len(), bounds.len(), numbers) == (2, 2, true);
+        let versions = of("rufous_peer_wire_version{node=\"");
+        (are_known && versions == [&*spoken; 2]).then_some(())
+    });
 }
 
 fn one_more(running: &Running) {

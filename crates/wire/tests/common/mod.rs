@@ -66,7 +66,7 @@ type Kind = (&'static str, Class, Body);
 /// All kinds, by name.
 pub(crate) fn all() -> Vec<(&'static str, Class, Envelope)> {
     let kinds = control().into_iter().chain(of_slots()).chain(gossip());
-    let kinds = kinds.chain(forwarded());
+    let kinds = kinds.chain(forwarded()).chain(clocks());
     kinds
         .map(|(name, class, body)| (name, class, envelope(body)))
         .collect()
@@ -113,6 +113,16 @@ fn learned() -> Learned {
     Learned {
         all: vec![slots(0, 1, 0), slots(8000, 16_384, 65_535)],
     }
+}
+
+fn clocks() -> Vec<Kind> {
+    let (asked_us, unix_us) = (1 << 40, 1_700_000_000_000_000);
+    let ask = AskClock { asked_us };
+    let clock = Clock { asked_us, unix_us };
+    vec![
+        ("ask-clock", Class::Control, Body::AskClock(ask)),
+        ("clock", Class::Control, Body::Clock(clock)),
+    ]
 }
 
 fn forwarded() -> Vec<Kind> {

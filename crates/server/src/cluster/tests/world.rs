@@ -8,6 +8,7 @@ use rufous_base::{ConnId, ConnInfo, Effects, Now, Origin, Output, Read, WorkerId
 use rufous_mapping::planner::{self, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use rufous_wire::message::Ack;
+use rufous_wire::version::{NEWEST, OLDEST};
 use rufous_wire::{Body, Class, Local};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(super) struct Pipe {
 
 pub(super) struct World {
     pub(super) now: Now,
+    /// How much each side's wall clock is ahead of `now`.
+    pub(super) ahead_us: [u64; 2],
     pub(super) mapping: Arc<Mapping>,
     pub(super) sides: [Side; 2],
     pub(super) pipes: Vec<Pipe>,
@@ -67,14 +70,14 @@ pub(super) fn mapping(ids: &[u8]) -> Mapping {
 }
 
 impl Side {
-    pub(super) fn new(id: u8, workers: usize) -> Self {
+    pub(super) fn new(id: u8, workers: usize, newest: u16) -> Self {
         let local = Local {
             cluster: "birds".into(),
             id: [id; 20],
             incarnation: 1,
             start: u64::from(id),
-            oldest: 1,
-            newest: 1,
+            oldest: OLDEST,
+            newest,
         };
         let cluster = Arc::new(Cluster::new(Settings::new("birds"), local));
         let links = |w| Links::new(Arc::clone(&cluster), WorkerId(w as u16), workers);
@@ -107,14 +110,23 @@ pub(super) fn info(origin: Origin) -> ConnInfo {
 impl World {
     /// Two nodes, the second of which takes connections at a certain worker.
     pub(super) fn new(workers: [usize; 2], accepts: usize) -> Self {
+        Self::of_versions(workers, accepts, [NEWEST, NEWEST])
+    }
+
+    /// The same with the newest wire version that each speaks.
+    pub(super) fn of_versions(workers: [usize; 2], accepts: usize, newest: [u16; 2]) -> Self {
         let now = Now {
             mono_us: 1_000_000,
-            unix_us: 1,
+            unix_us: 1_700_000_000_000_000,
         };
         let mut world = Self {
             now,
+            ahead_us: [0; 2],
             mapping: Arc::new(mapping(&[1, 2])),
-            sides: [Side::new(1, workers[0]), Side::new(2, workers[1])],
+            sides: [
+                Side::new(1, workers[0], newest[A]),
+                Side::new(2, workers[1], newest[B]),
+            ],
             pipes: Vec::new(),
             accepts,
             stalled: false,
@@ -144,7 +156,9 @@ impl World {
     fn act(&mut self, side: usize, worker: usize, act: Act<'_>) {
         let mut fx = Effects::default();
         let links = &mut self.sides[side].workers[worker];
-        act(links, self.now, &mut fx);
+        let mut now = self.now;
+        now.unix_us += self.ahead_us[side];
+        act(links, now, &mut fx);
         let heard = links.take_heard();
         self.sides[side].heard[worker].extend(heard);
         let messages = fx
@@ -278,6 +292,7 @@ impl World {
     pub(super) fn pass_ms(&mut self, ms: u64) {
         for _ in 0..ms / 50 {
             self.now.mono_us += 50_000;
+            self.now.unix_us += 50_000;
             for side in [A, B] {
                 for worker in 0..self.sides[side].workers.len() {
                     self.with(side, worker, |links, now, fx| links.tick(now, fx));
@@ -316,9 +331,13 @@ impl World {
     }
 
     pub(super) fn reasons(&self, side: usize) -> Vec<(u32, u64)> {
+        self.figures(side).refused.into_iter().collect()
+    }
+
+    pub(super) fn figures(&self, side: usize) -> Figures {
         let mut all = Figures::default();
         let workers = self.sides[side].workers.iter();
         workers.for_each(|links| all.merge(links.figures()));
-        all.refused.into_iter().collect()
+        all
     }
 }

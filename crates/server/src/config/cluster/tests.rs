@@ -40,6 +40,7 @@ fn all_that_is_given_is_told() {
         ("cluster-weight", "50"),
         ("cluster-move-rate", "2mb"),
         ("cluster-zone", "west"),
+        ("cluster-wire-version", "1"),
         ("cluster-tls-cert-file", "a.pem"),
         ("cluster-tls-key-file", "b.pem"),
         ("cluster-tls-ca-cert-file", "c.pem"),
@@ -60,6 +61,7 @@ fn all_that_is_given_is_told() {
         weight: 50,
         move_rate: 2 << 20,
         zone: "west".into(),
+        wire_version: 1,
     };
     assert_eq!(all, expected);
 }
@@ -134,6 +136,15 @@ fn what_does_not_go_together_says_what_to_do() {
     check(&[name, ("cluster-zone", &"z".repeat(300))], "zone");
     check(&[name, ("cluster-copies", "9")], "between 1 and 5");
     check(&[name, ("cluster-weight", "0")], "between 1 and 1000");
+    let newer = (NEWEST + 1).to_string();
+    check(
+        &[name, ("cluster-wire-version", &newer)],
+        &format!("between {OLDEST} and {NEWEST}"),
+    );
+    check(
+        &[("cluster-wire-version", "1")],
+        "cluster-wire-version: without cluster-name",
+    );
     #[cfg(not(feature = "etcd"))]
     check(
         &[name, ("cluster-coordinator", "etcd://a:1")],

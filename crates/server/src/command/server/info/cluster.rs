@@ -16,6 +16,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "cluster_name", &cluster.settings.name);
     field(out, "cluster_node_id", hex(&cluster.local.id));
     field(out, "cluster_incarnation", cluster.local.incarnation);
+    field(out, "cluster_wire_version", cluster.local.newest);
     if let Some(own) = links.and_then(|links| links.own()) {
         field(out, "cluster_node_number", own);
     }
@@ -39,6 +40,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
     chains(out, all);
     gossip(out, all);
     sessions(out, all);
+    clocks(out, all);
     forwarded(out, all);
     members(out, front, all);
 }
@@ -107,6 +109,18 @@ fn sessions(out: &mut String, all: &Figures) {
     );
 }
 
+/// A line for each node of how far its clock is ahead of this one's, and one of how far
+/// that may be wrong.
+fn clocks(out: &mut String, all: &Figures) {
+    for (no, peer) in all.peers.by_node() {
+        let shown = |us: Option<String>| us.unwrap_or_else(|| "unknown".into());
+        let offset = peer.clock.map(|clock| clock.us.to_string());
+        field(out, &format!("cluster_clock_offset_us_{no}"), shown(offset));
+        let within = peer.clock.map(|clock| clock.within_us.to_string());
+        field(out, &format!("cluster_clock_within_us_{no}"), shown(within));
+    }
+}
+
 /// Requests whose keys are other nodes', and those of other nodes.
 fn forwarded(out: &mut String, all: &Figures) {
     let forward = &all.peers.forward;
@@ -136,8 +150,9 @@ fn members(out: &mut String, front: &Front, all: &Figures) {
             _ if own == Some(*no) => line.push_str("myself"),
             None => line.push_str("unconnected"),
             Some(peer) => line.push_str(&format!(
-                "connected,worker={},epoch={},bytes_received={},bytes_sent={},messages_received={},messages_sent={}",
+                "connected,worker={},version={},epoch={},bytes_received={},bytes_sent={},messages_received={},messages_sent={}",
                 peer.worker,
+                peer.version,
                 peer.epoch,
                 peer.traffic.bytes_in,
                 peer.traffic.bytes_out,

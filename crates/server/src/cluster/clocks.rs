@@ -1,0 +1,348 @@
+//! How far the wall clocks of other nodes are from this one's. Deadlines of keys and
+//! the stamps of lattice keys go by them, so it is said when they are far apart.
+//!
+//! Each side of a session asks the other what its clock shows, at once and then now and
+//! then. When it showed that is known to within half the way there and back: of the
+//! last answers the fastest counts. A node of an earlier wire version is not asked, as
+//! the session sends it no such message, and nothing is known of it.
+
+use super::Session;
+use super::links::Links;
+use crate::front::Message;
+use rufous_base::{Effects, Now};
+use rufous_mapping::NodeNo;
+use rufous_wire::message::{AskClock, Clock};
+use rufous_wire::{Body, Class};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+/// How often a node is asked.
+const PERIOD_US: u64 = 5_000_000;
+
+/// Answers that are remembered.
+const KEPT: usize = 8;
+
+/// Whose clock is off by more is reported.
+const FAR_US: u64 = 1_000_000;
+
+/// And is all right again when it is off by no more than this: between the two nothing
+/// is said, so that a clock at the bound fills no log.
+const NEAR_US: u64 = FAR_US / 2;
+
+/// How much the wall clock of another node is ahead of this one's, and how far that may
+/// be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offset {
+    pub us: i64,
+    pub within_us: u64,
+}
+
+impl Offset {
+    /// Whether it is far, if that is to be said either way.
+    fn is_far(self) -> Option<bool> {
+        let off = self.us.unsigned_abs();
+        match off.saturating_sub(self.within_us) > FAR_US {
+            true => Some(true),
+            false => (off <= NEAR_US).then_some(false),
+        }
+    }
+}
+
+/// An answer: how much the other's wall clock was ahead of this node's clock that never
+/// jumps, and how long the way there and back was.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    ahead_us: i64,
+    way_us: u64,
+}
+
+impl Sample {
+    fn within_us(self) -> u64 {
+        self.way_us.div_ceil(2)
+    }
+
+    /// Whether both can be right.
+    fn agrees(self, other: Self) -> bool {
+        let apart = self.ahead_us.abs_diff(other.ahead_us);
+        apart <= self.within_us().saturating_add(other.within_us())
+    }
+}
+
+/// What is known of the clock at the other end of one session.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    due_us: u64,
+    /// When it was asked what it has not answered yet.
+    asked_us: Option<u64>,
+    /// The last one first.
+    samples: VecDeque<Sample>,
+    /// As of the last look.
+    pub(super) offset: Option<Offset>,
+    /// What was last said of it to [`Far`].
+    was_far: Option<bool>,
+}
+
+impl Known {
+    /// Whether it is to be asked now; then the answer to this is waited for.
+    fn ask(&mut self, now: Now) -> bool {
+        let is_due = now.mono_us >= self.due_us;
+        if is_due {
+            self.due_us = now.mono_us + PERIOD_US;
+            self.asked_us = Some(now.mono_us);
+        }
+        is_due
+    }
+
+    /// Takes an answer, if it is the one that is waited for.
+    fn take(&mut self, now: Now, clock: &Clock) {
+        let awaited = |asked: &mut u64| *asked == clock.asked_us;
+        let Some(asked_us) = self.asked_us.take_if(awaited) else {
+            return;
+        };
+        let way_us = now.mono_us.saturating_sub(asked_us);
+        let between_us = asked_us + way_us / 2;
+        let sample = Sample {
+            ahead_us: clock.unix_us as i64 - between_us as i64,
+            way_us,
+        };
+        // Of two that do not agree one is of before a clock was set.
+        self.samples.retain(|earlier| earlier.agrees(sample));
+        self.samples.push_front(sample);
+        self.samples.truncate(KEPT);
+        self.look(now);
+    }
+
+    /// What it is by now: this node's own clock may have been set meanwhile.
+    fn look(&mut self, now: Now) {
+        let best = self.samples.iter().min_by_key(|sample| sample.way_us);
+        let own_us = now.unix_us as i64 - now.mono_us as i64;
+        self.offset = best.map(|best| Offset {
+            us: best.ahead_us.saturating_sub(own_us),
+            within_us: best.within_us(),
+        });
+    }
+
+    /// Whether it is far, where that was not said yet.
+    fn news(&mut self) -> Option<bool> {
+        let is_far = self.offset?.is_far()?;
+        (self.was_far.replace(is_far) != Some(is_far)).then_some(is_far)
+    }
+}
+
+/// Nodes whose clocks are known to be far from this one's, whichever session told.
+#[derive(Debug, Default)]
+pub struct Far(Mutex<BTreeSet<NodeNo>>);
+
+impl Far {
+    /// Takes up how it is with a node. Answers whether that is new.
+    fn note(&self, no: NodeNo, is_far: bool) -> bool {
+        let mut far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_far {
+            true => far.insert(no),
+            false => far.remove(&no),
+        }
+    }
+}
+
+impl Links {
+    /// Asks whom it is time to ask, and says whose clock is far.
+    pub(super) fn tick_clocks(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let mut due = Vec::new();
+        for link in self.links.values_mut() {
+            let Some(up) = link.up.filter(|_| link.refused_us.is_none()) else {
+                continue;
+            };
+            link.clock.look(now);
+            if let (Some(is_far), Some(offset)) = (link.clock.news(), link.clock.offset) {
+                report(&self.cluster.far, up.no, is_far, offset);
+            }
+            if link.clock.ask(now) {
+                due.push((up.no, up.session));
+            }
+        }
+        let asked_us = now.mono_us;
+        for (no, session) in due {
+            self.say(now, no, session, Body::AskClock(AskClock { asked_us }), fx);
+        }
+    }
+
+    /// What a node says of clocks is for its session alone. False where it is about
+    /// something else.
+    pub(super) fn hear_of_clocks(
+        &mut self,
+        now: Now,
+        slot: u32,
+        body: Option<&Body>,
+        fx: &mut Effects<Message>,
+    ) -> bool {
+        let Some(link) = self.links.get_mut(&slot) else {
+            return false;
+        };
+        match (body, link.up) {
+            (Some(Body::AskClock(ask)), Some(up)) => {
+                let clock = Clock {
+                    asked_us: ask.asked_us,
+                    unix_us: now.unix_us,
+                };
+                self.say(now, up.no, up.session, Body::Clock(clock), fx);
+            }
+            (Some(Body::Clock(clock)), Some(_)) => link.clock.take(now, clock),
+            _ => return false,
+        }
+        true
+    }
+
+    fn say(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        session: Session,
+        body: Body,
+        fx: &mut Effects<Message>,
+    ) {
+        let envelope = self.envelope(body);
+        self.send_by(now, no, session, Class::Control, &envelope, fx);
+    }
+}
+
+fn report(far: &Far, node: NodeNo, is_far: bool, offset: Offset) {
+    let Offset { us, within_us } = offset;
+    match (far.note(node, is_far), is_far) {
+        (true, true) => tracing::warn!(
+            %node,
+            offset_us = us,
+            within_us,
+            "a node's clock is far from this one's: deadlines of keys and the order of writes of lattice keys go by them"
+        ),
+        (true, false) => {
+            tracing::info!(%node, offset_us = us, within_us, "a node's clock is right again");
+        }
+        (false, _) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIX_US: u64 = 1_700_000_000_000_000;
+
+    /// A clock that never jumps, and a wall clock, at some time.
+    fn at(mono_us: u64) -> Now {
+        Now {
+            mono_us,
+            unix_us: UNIX_US + mono_us,
+        }
+    }
+
+    /// Asks at a time, and is answered after the two ways by a clock that is so far ahead.
+    fn answered(known: &mut Known, mono_us: u64, ways_us: [u64; 2], ahead_us: i64) -> Offset {
+        assert!(known.ask(at(mono_us)));
+        let there = mono_us + ways_us[0];
+        let clock = Clock {
+            asked_us: mono_us,
+            unix_us: (at(there).unix_us as i64 + ahead_us) as u64,
+        };
+        known.take(at(there + ways_us[1]), &clock);
+        known.offset.expect("answered")
+    }
+
+    #[test]
+    fn the_offset_is_right_to_within_half_the_way() {
+        for (there, back) in [(0, 0), (5_000, 5_000), (1, 900_000), (900_000, 2)] {
+            for ahead in [-86_400_000_000, -1, 0, 1, 1_500_000] {
+                let mut known = Known::default();
+                let offset = answered(&mut known, 7_000_000, [there, back], ahead);
+                assert_eq!(offset.within_us, (there + back).div_ceil(2));
+                let wrong = offset.us.abs_diff(ahead);
+                assert!(wrong <= offset.within_us, "{offset:?} for {ahead}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_fastest_of_the_last_answers_counts() {
+        let mut known = Known::default();
+        let mut time = 1_000_000;
+        let mut ask = |ways_us| {
+            time += PERIOD_US;
+            answered(&mut known, time, ways_us, 40)
+        };
+        let slow = [100, 500];
+        assert_eq!(ask(slow).within_us, 300);
+        assert_eq!((ask([3, 5]).within_us, ask([3, 5]).us), (4, 39));
+        for _ in 0..KEPT - 1 {
+            assert_eq!(ask(slow).within_us, 4);
+        }
+        assert_eq!(ask(slow).within_us, 300, "it is forgotten in the end");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed_at_the_next_answer() {
+        let mut known = Known::default();
+        assert_eq!(answered(&mut known, 10_000_000, [5, 5], 0).us, 0);
+        // A slower answer, which cannot be right where the first one is.
+        let offset = answered(&mut known, 20_000_000, [50, 50], -3_000_000);
+        assert_eq!((offset.us, offset.within_us), (-3_000_000, 50));
+        // This node's own is known to have been set without any answer.
+        let mut now = at(21_000_000);
+        now.unix_us -= 3_000_000;
+        known.look(now);
+        assert_eq!(known.offset.map(|offset| offset.us), Some(0));
+    }
+
+    #[test]
+    fn answers_to_nothing_say_nothing() {
+        let mut known = Known::default();
+        let clock = |asked_us| Clock {
+            asked_us,
+            unix_us: UNIX_US,
+        };
+        known.take(at(9), &clock(9));
+        assert!(known.ask(at(10)) && !known.ask(at(11)));
+        known.take(at(12), &clock(11));
+        assert_eq!(known.offset, None);
+        known.take(at(12), &clock(10));
+        assert!(known.offset.is_some());
+        let before = known.offset;
+        known.take(at(4_000_000), &clock(10));
+        assert_eq!(known.offset, before, "it is answered once");
+        // No number that a session lets through is too much.
+        for unix_us in [0, rufous_wire::message::MAX_UNIX_US] {
+            let mut known = Known::default();
+            known.ask(at(10));
+            known.take(
+                at(12),
+                &Clock {
+                    asked_us: 10,
+                    unix_us,
+                },
+            );
+            assert_eq!(known.offset.and_then(Offset::is_far), Some(true));
+        }
+    }
+
+    #[test]
+    fn what_is_far_is_said_once_until_it_is_near_again() {
+        let mut known = Known::default();
+        let mut time = 1_000_000;
+        let mut ask = |ahead_us| {
+            time += PERIOD_US;
+            answered(&mut known, time, [10, 10], ahead_us);
+            known.news()
+        };
+        assert_eq!(ask(1_000_001), None, "it may be within a second");
+        assert_eq!(ask(-1_100_000), Some(true));
+        assert_eq!(ask(1_200_000), None);
+        assert_eq!(ask(700_000), None, "not near yet");
+        assert_eq!(ask(1_200_000), None);
+        assert_eq!(ask(500_000), Some(false));
+        assert_eq!(ask(900_000), None);
+        assert_eq!(ask(1_200_000), Some(true));
+        // Nor is it said again by another session with that node.
+        let far = Far::default();
+        let heard = [true, true, false, false, true].map(|is| far.note(NodeNo(1), is));
+        assert_eq!(heard, [true, false, true, false, true]);
+        assert!(far.note(NodeNo(2), true));
+    }
+}

@@ -1,0 +1,73 @@
+//! Versions of what nodes say to one another: which messages each has, and which one
+//! two nodes speak.
+//!
+//! | version | messages |
+//! |---|---|
+//! | 0 | those by which nodes agree on a version: the same in all of them |
+//! | 1 | leases, mappings, chains, learning, gossip, requests and their replies |
+//! | 2 | those, and what wall clocks show |
+//!
+//! Nobody has to ask what the node at the other end knows: a session sends no message
+//! that the version lacks which it speaks, and takes none.
+
+use crate::message::Body;
+use std::ops::RangeInclusive;
+
+/// The versions that this program speaks: the newest, and the one before it.
+pub const OLDEST: u16 = 1;
+pub const NEWEST: u16 = 2;
+
+const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
+
+/// The first version that has a message of this kind.
+pub fn since(body: &Body) -> u16 {
+    match body {
+        Body::Hello(_) | Body::Refuse(_) => 0,
+        Body::Credit(_)
+        | Body::Heartbeat(_)
+        | Body::Mapping(_)
+        | Body::Ask(_)
+        | Body::Grant(_)
+        | Body::Learned(_)
+        | Body::Piece(_)
+        | Body::Items(_)
+        | Body::Ack(_)
+        | Body::State(_)
+        | Body::Behind(_)
+        | Body::Learn(_)
+        | Body::Copy(_)
+        | Body::Copied(_)
+        | Body::Gossip(_)
+        | Body::Digest(_)
+        | Body::Requests(_)
+        | Body::Replies(_) => 1,
+        Body::AskClock(_) | Body::Clock(_) => 2,
+    }
+}
+
+/// The newest version that both know.
+pub fn agree(ours: RangeInclusive<u16>, theirs: RangeInclusive<u16>) -> Option<u16> {
+    let newest = *ours.end().min(theirs.end());
+    (ours.contains(&newest) && theirs.contains(&newest)).then_some(newest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges() -> impl Iterator<Item = RangeInclusive<u16>> {
+        (1..=6).flat_map(|oldest| (oldest..=6).map(move |newest| oldest..=newest))
+    }
+
+    #[test]
+    fn of_all_that_both_know_it_is_the_newest() {
+        for ours in ranges() {
+            for theirs in ranges() {
+                let both = ours.clone().filter(|version| theirs.contains(version));
+                let agreed = agree(ours.clone(), theirs.clone());
+                assert_eq!(agreed, both.max(), "{ours:?} {theirs:?}");
+                assert_eq!(agreed, agree(theirs.clone(), ours.clone()));
+            }
+        }
+    }
+}
