@@ -2,6 +2,7 @@
 
 use crate::Args;
 use rufous_sim::cluster::faults::Fault;
+use rufous_sim::cluster::plan::Size;
 use rufous_sim::cluster::{self, PROBES, Report};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -23,8 +24,12 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     }
 }
 
+fn size(args: &Args) -> Size {
+    args.nodes.map_or(Size::Any, Size::Of)
+}
+
 fn one(args: &Args, seed: u64, fault: Fault) -> Result<bool, String> {
-    let report = cluster::run(seed, fault, true);
+    let report = cluster::run_of(seed, size(args), fault, true);
     let text = report.lines.join("\n") + "\n";
     if args.verbose {
         print!("{text}");
@@ -46,17 +51,18 @@ fn many(args: &Args, fault: Fault) -> bool {
     let (mut seeds, mut epochs, mut operations, mut unsure) = (0, 0, 0, 0);
     let (mut failed, mut probes) = (Vec::new(), BTreeMap::<&str, u64>::new());
     for seed in args.from..last {
-        let report = cluster::run(seed, fault, false);
+        let report = cluster::run_of(seed, size(args), fault, false);
         seeds += 1;
         epochs += report.epochs;
         (operations, unsure) = (operations + report.operations, unsure + report.unsure);
         for (probe, count) in &report.probes {
             *probes.entry(probe).or_default() += count;
         }
-        let again = || cluster::run(seed, fault, false);
+        let again = || cluster::run_of(seed, size(args), fault, false);
         if let Some(failure) = failure(&report, args.twice.then(again)) {
             println!("seed {seed} FAILED: {failure}");
-            println!("replay with: cargo xtask sim --cluster --seed {seed} -- --verbose\n");
+            let nodes = args.nodes.map_or(String::new(), |n| format!("--nodes {n} "));
+            println!("replay with: cargo xtask sim --cluster --seed {seed} -- {nodes}--verbose\n");
             failed.push(seed);
             if !args.keep_going {
                 break;

@@ -55,6 +55,9 @@ struct Args {
     /// The world of whole nodes of a cluster instead
     #[arg(long, conflicts_with_all = ["replicas", "lattice", "chains"])]
     cluster: bool,
+    /// Of clusters: so many nodes, with one worker each, and little that goes on
+    #[arg(long, requires = "cluster")]
+    nodes: Option<usize>,
     /// The world of nodes that share lattice keyspaces instead
     #[arg(long, conflicts_with_all = ["replicas", "lattice", "chains", "cluster"])]
     gossip: bool,

@@ -2,7 +2,8 @@
 //! which has to be caught within so many seeds.
 
 use rufous_sim::cluster::faults::Fault;
-use rufous_sim::cluster::run;
+use rufous_sim::cluster::plan::Size;
+use rufous_sim::cluster::{run, run_of};
 use rufous_sim::runs;
 use std::ops::Range;
 
@@ -60,4 +61,41 @@ fn what_is_said_before_it_is_logged() {
 #[test]
 fn marks_that_are_not_written() {
     caught("marks-not-written", 0..50);
+}
+
+#[test]
+fn what_others_may_have_done_is_asked_for_again() {
+    caught("doubt-asked-again", 0..60);
+}
+
+#[test]
+fn who_leaves_keeps_what_it_had() {
+    caught("slot-kept", 0..20);
+}
+
+#[test]
+fn heads_that_need_no_lease() {
+    caught("no-lease", 0..60);
+}
+
+#[test]
+fn one_node_is_not_told_what_changes_in_lattice_keyspaces() {
+    caught("node-not-told", 0..20);
+}
+
+#[test]
+fn what_a_node_has_missed_is_not_compared() {
+    caught("not-compared", 0..40);
+}
+
+#[test]
+fn what_others_tell_is_now_and_then_not_merged() {
+    caught("merge-skipped", 0..20);
+}
+
+#[test]
+fn a_cluster_of_fifty_nodes() {
+    let report = run_of(0, Size::Of(50), Fault::None, false);
+    assert_eq!(report.failure, None);
+    assert!(report.operations > 100, "{}", report.operations);
 }

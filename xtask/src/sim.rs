@@ -3,8 +3,10 @@
 use crate::{process, project};
 use anyhow::{Context, Result};
 
-/// How many seeds the whole test run takes.
+/// How many seeds the whole test run takes: of each world about a minute.
 const CI_SEEDS: u64 = 500;
+const CI_SEEDS_OF_CLUSTERS: u64 = 30;
+const CI_SEEDS_OF_GOSSIP: u64 = 200;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,7 +22,7 @@ pub(crate) struct Args {
     /// The world of chains
     #[arg(long, conflicts_with = "replicas")]
     pub(crate) chains: bool,
-    /// The world of whole nodes of a cluster
+    /// The world of whole nodes of a cluster (-- --nodes N: of so many)
     #[arg(long, conflicts_with_all = ["replicas", "chains"])]
     pub(crate) cluster: bool,
     /// The world of nodes that share lattice keyspaces
@@ -57,6 +59,24 @@ impl Args {
     pub(crate) fn short_chains() -> Self {
         Self {
             chains: true,
+            ..Self::short()
+        }
+    }
+
+    /// Likewise in that of whole nodes of a cluster.
+    pub(crate) fn short_cluster() -> Self {
+        Self {
+            cluster: true,
+            seeds: Some(CI_SEEDS_OF_CLUSTERS),
+            ..Self::short()
+        }
+    }
+
+    /// Likewise in that of nodes that share lattice keyspaces.
+    pub(crate) fn short_gossip() -> Self {
+        Self {
+            gossip: true,
+            seeds: Some(CI_SEEDS_OF_GOSSIP),
             ..Self::short()
         }
     }

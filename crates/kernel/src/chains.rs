@@ -3,6 +3,7 @@
 
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::durable::entry::Entry;
+use crate::planted::{self, Planted};
 use crate::shard::{Shard, slot_of_effect};
 use rufous_base::Now;
 use rufous_chain::Store;
@@ -48,7 +49,8 @@ impl Store for Slots<'_> {
     }
 
     fn clear(&mut self, slot: u16) -> bool {
-        let is_clear = self.shard.clear_slot(slot, &mut self.looks);
+        let kept = planted::is(Planted::SlotKept);
+        let is_clear = kept || self.shard.clear_slot(slot, &mut self.looks);
         if is_clear {
             self.cleared.push(slot);
         }

@@ -46,6 +46,8 @@ pub enum Planted {
     ForgottenEarly,
     /// What was deleted is forgotten without waiting for other nodes.
     NodeNotAwaited,
+    /// One of the other nodes is not told of changes.
+    NodeNotTold,
     /// After a break, what the other node has not acknowledged is not sent again.
     NotSentAgain,
     /// What a node missed is not found by digests.
@@ -84,6 +86,10 @@ pub enum Planted {
     SaidBeforeLogged,
     /// The log is not told what is here of which slot.
     MarksNotWritten,
+    /// Who leaves a chain keeps what it has of the slot.
+    SlotKept,
+    /// A write that another node may have done is asked for again.
+    DoubtAskedAgain,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -102,8 +108,9 @@ mod on {
         TURN.with(|turn| turn.set(0));
     }
 
+    /// Whether this is done wrong.
     #[inline]
-    pub(crate) fn is(fault: Planted) -> bool {
+    pub fn is(fault: Planted) -> bool {
         PLANTED.with(|p| p.get() == Some(fault))
     }
 
@@ -114,14 +121,15 @@ mod on {
 }
 
 #[cfg(feature = "planted-faults")]
-pub use on::plant;
+pub use on::{is, plant};
 
 #[cfg(feature = "planted-faults")]
-pub(crate) use on::{is, now_and_then};
+pub(crate) use on::now_and_then;
 
+/// Nothing is done wrong.
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
-pub(crate) fn is(_fault: Planted) -> bool {
+pub fn is(_fault: Planted) -> bool {
     false
 }
 

@@ -1,45 +1,57 @@
-//! Clients: one request at a time, wherever the cluster says that it is to be done.
+//! Clients: those that go wherever the cluster says, one request at a time; and those
+//! that know of no cluster, ask one node for everything, and do so several requests
+//! at a time.
 
+use super::loose::Sight;
 use super::node::Power;
-use super::plan::KEYS;
 use super::wires::{Who, info, node_of};
+use super::wishes::{Aim, At, Wish};
 use super::world::{What, World};
 use crate::history::{Outcome, Record};
-use crate::model::{Op, Step};
 use crate::random::Random;
 use crate::seat::Arrival;
-use rufous_base::slot::slot_of;
 use rufous_base::{Close, Origin};
 use rufous_resp::{Reply, ReplyParser, encode};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A client without a reply for so long gives its connection up.
-const PATIENCE_US: u64 = 8_000_000;
+const PATIENCE_US: u64 = 12_000_000;
 
-/// What is to be done.
-#[derive(Clone, Debug)]
-struct Wish {
-    key: usize,
-    op: Op,
-    /// Read at this node, whoever is the head.
-    at: Option<usize>,
+/// How a node is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// It says who is to be asked instead.
+    Redirecting,
+    /// It asks that one itself.
+    Plain,
 }
 
 #[derive(Debug)]
-struct Connection {
-    wire: usize,
-    node: usize,
+pub(super) struct Connection {
+    pub(super) wire: usize,
+    pub(super) at: At,
+    pub(super) life: u32,
     parser: ReplyParser,
     received: Vec<u8>,
+    /// Requests that were answered on it.
+    answered: u64,
+    /// What it has been shown of the lattice keyspace.
+    pub(super) sight: Sight,
 }
 
 pub(super) struct Client {
-    number: usize,
-    connection: Option<Connection>,
-    wish: Option<Wish>,
-    /// When its request went out, if it waits for a reply.
+    door: Door,
+    pub(super) connection: Option<Connection>,
+    /// The first of them have been sent.
+    wishes: VecDeque<Wish>,
+    sent: usize,
+    /// Those that were refused, and are to be asked for again.
+    again: VecDeque<Wish>,
+    /// How long to wait before that.
+    pause_us: u64,
+    /// When its requests went out, if it waits for replies.
     asked_us: Option<u64>,
-    /// Replies to come before the one that counts.
+    /// Replies to come before those that count.
     before: usize,
     /// Where slots are, as far as it knows.
     known: BTreeMap<u16, usize>,
@@ -47,15 +59,18 @@ pub(super) struct Client {
     to_read: VecDeque<Wish>,
     /// It was woken for this time; other wake-ups are stale.
     act_at_us: u64,
-    random: Random,
+    pub(super) random: Random,
 }
 
 impl Client {
-    pub(super) fn new(seed: u64, number: usize) -> Self {
+    pub(super) fn new(seed: u64, number: usize, door: Door) -> Self {
         Self {
-            number,
+            door,
             connection: None,
-            wish: None,
+            wishes: VecDeque::new(),
+            sent: 0,
+            again: VecDeque::new(),
+            pause_us: 0,
             asked_us: None,
             before: 0,
             known: BTreeMap::new(),
@@ -66,35 +81,30 @@ impl Client {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.wish.is_none() && self.to_read.is_empty()
+        self.wishes.is_empty() && self.again.is_empty() && self.to_read.is_empty()
     }
 
     pub(super) fn describe(&self) -> String {
-        let at = self.connection.as_ref().map(|connection| connection.node);
-        let wish = &self.wish;
-        format!("wants {wish:?}, asked {:?}, is at {at:?}", self.asked_us)
+        let at = self.connection.as_ref().map(|connection| connection.at);
+        let (wishes, asked) = (&self.wishes, self.asked_us);
+        format!("wants {wishes:?}, asked {asked:?}, is at {at:?}")
+    }
+
+    /// All that was sent is over; what was refused is the next to be asked for.
+    fn begin_again(&mut self) {
+        (self.asked_us, self.sent) = (None, 0);
+        self.again.append(&mut self.wishes);
+        std::mem::swap(&mut self.again, &mut self.wishes);
     }
 }
 
 impl World {
+    /// The last client reads everything at the end.
     pub(super) fn auditor(&self) -> &Client {
         &self.clients[self.plan.clients]
     }
 
-    /// Everything is read at its head and at all other members of its chain.
-    pub(super) fn read_everything(&mut self) {
-        let mapping = &self.coordinator.mapping;
-        let mut wishes = VecDeque::new();
-        for (key, name) in KEYS.iter().enumerate() {
-            let op = Op::One(Step::Get(0));
-            let chain = mapping.chains.of(slot_of(name.as_bytes()));
-            let ids = chain.members.iter().map(|no| mapping.members[no].id);
-            let nodes = ids.filter_map(|id| self.nodes.iter().position(|node| node.id == id));
-            for at in std::iter::once(None).chain(nodes.map(Some)) {
-                let op = op.clone();
-                wishes.push_back(Wish { key, op, at });
-            }
-        }
+    pub(super) fn audit(&mut self, wishes: VecDeque<Wish>) {
         let auditor = self.plan.clients;
         self.clients[auditor].to_read = wishes;
         self.act_in(auditor, 1);
@@ -120,70 +130,93 @@ impl World {
             }
             return;
         }
-        if found.wish.is_none() {
+        if found.wishes.is_empty() {
             let next = match client == self.plan.clients {
-                true => found.to_read.pop_front(),
-                false if self.calm => None,
-                false => Some(self.next_wish(client)),
+                true => found.to_read.pop_front().into_iter().collect(),
+                false if self.calm => VecDeque::new(),
+                false => self.next_wishes(client),
             };
-            let Some(wish) = next else {
+            if next.is_empty() {
                 return;
-            };
-            self.clients[client].wish = Some(wish);
+            }
+            self.clients[client].wishes = next;
         }
         self.ask(client);
     }
 
-    fn next_wish(&mut self, client: usize) -> Wish {
-        let random = &mut self.clients[client].random;
-        let key = random.index(KEYS.len());
-        self.values += 1;
-        let text = format!("{}.{}", client, self.values).into_bytes();
-        let is_counter = key % 3 == 2;
-        let step = match (random.below(10), is_counter) {
-            (0..=3, _) => Step::Get(0),
-            (4, _) => Step::Del(vec![0]),
-            (_, true) => Step::IncrBy(0, 1 + random.below(100) as i64),
-            (5..=6, false) => Step::Set {
-                key: 0,
-                value: text,
-                px: None,
-            },
-            (_, false) => Step::Append(0, [&text[..], b","].concat()),
+    fn next_wishes(&mut self, client: usize) -> VecDeque<Wish> {
+        let found = &mut self.clients[client];
+        let count = match found.door {
+            Door::Plain => 1 + found.random.index(self.plan.pipeline),
+            Door::Redirecting => 1,
         };
-        let op = Op::One(step);
-        Wish { key, op, at: None }
+        (0..count).map(|_| self.next_wish(client)).collect()
     }
 
-    /// Sends its request to whom it takes for the head.
+    /// Where a client asks for something.
+    fn place_for(&mut self, client: usize, wish: &Wish) -> At {
+        if let Some(at) = wish.at {
+            return at;
+        }
+        let found = &mut self.clients[client];
+        // Whoever has a copy answers reads, too.
+        let is_anywhere = !wish.writes() && found.random.chance(0.2);
+        let slot = wish.slot().filter(|_| !is_anywhere);
+        let known = slot.and_then(|slot| found.known.get(&slot).copied());
+        let stays = match (found.door, wish.slot()) {
+            (Door::Redirecting, Some(_)) => false,
+            _ => found.random.chance(0.9),
+        };
+        let here = found.connection.as_ref().filter(|_| stays);
+        let here = here.map(|connection| connection.at.node);
+        let node = match here.or(known) {
+            Some(node) => node,
+            None => found.random.index(self.nodes.len()),
+        };
+        At {
+            node,
+            worker: None,
+            door: found.door,
+        }
+    }
+
+    /// Sends its requests to whom it takes for the one to be asked.
     fn ask(&mut self, client: usize) {
-        let Some(wish) = self.clients[client].wish.clone() else {
+        let Some(wish) = self.clients[client].wishes.front().cloned() else {
             return;
         };
-        let slot = slot_of(KEYS[wish.key].as_bytes());
-        let known = self.clients[client].known.get(&slot).copied();
-        let node = match wish.at.or(known) {
-            Some(node) => node,
-            None => self.clients[client].random.index(self.nodes.len()),
-        };
+        let at = self.place_for(client, &wish);
         let there = self.clients[client].connection.as_ref();
-        if there.is_none_or(|connection| connection.node != node) && !self.connect(client, node) {
-            self.clients[client].known.remove(&slot);
-            let wait = self.clients[client].random.skewed(1_000, 300_000);
+        let is_there = |connection: &Connection| {
+            let is = connection.at;
+            let worker = at.worker.is_none() || at.worker == is.worker;
+            is.node == at.node && is.door == at.door && worker
+        };
+        if !there.is_some_and(is_there) && !self.connect(client, at) {
+            let found = &mut self.clients[client];
+            if let Some(slot) = wish.slot() {
+                found.known.remove(&slot);
+            }
+            let wait = found.random.skewed(1_000, 300_000);
             return self.act_in(client, wait);
         }
         let mut bytes = Vec::new();
         let found = &mut self.clients[client];
         found.before = 0;
-        if wish.at.is_some() {
+        if wish.at.is_some() && at.door == Door::Redirecting {
             encode::request(&mut bytes, &["READONLY"]);
             found.before = 1;
         }
-        let keys = [KEYS[wish.key].as_bytes().to_vec()];
-        for request in wish.op.requests(&keys) {
-            encode::request(&mut bytes, &request);
+        found.sent = match at.door {
+            Door::Plain => found.wishes.len(),
+            Door::Redirecting => 1,
+        };
+        for wish in found.wishes.iter().take(found.sent) {
+            for request in wish.requests() {
+                encode::request(&mut bytes, &request);
+            }
         }
-        found.asked_us = Some(self.now_us);
+        (found.asked_us, found.pause_us) = (Some(self.now_us), 0);
         if let Some(connection) = &found.connection {
             let wire = connection.wire;
             self.send_bytes(wire, 0, bytes);
@@ -191,29 +224,46 @@ impl World {
         self.act_in(client, PATIENCE_US);
     }
 
-    fn connect(&mut self, client: usize, node: usize) -> bool {
+    fn connect(&mut self, client: usize, at: At) -> bool {
         if let Some(before) = self.clients[client].connection.take() {
             self.close(before.wire, 0, Close::AfterReplies);
         }
+        let node = at.node;
         if self.nodes[node].power != Power::Up {
             return false;
         }
-        let worker = self.network.index(self.nodes[node].workers);
-        let conn = self.nodes[node].seats[worker].new_connection();
+        let worker = match at.worker {
+            Some(worker) => worker,
+            None => self.network.index(self.nodes[node].workers),
+        };
+        let (life, conn) = (
+            self.nodes[node].life,
+            self.nodes[node].seats[worker].new_connection(),
+        );
         let there = Who::Worker {
             node,
             worker,
-            life: self.nodes[node].life,
+            life,
             conn: Some(conn),
         };
         let wire = self.new_wire([Who::Client(client), there]);
         self.clients[client].connection = Some(Connection {
             wire,
-            node,
+            at: At {
+                worker: Some(worker),
+                ..at
+            },
+            life,
             parser: ReplyParser::default(),
             received: Vec::new(),
+            answered: 0,
+            sight: Sight::default(),
         });
-        let info = info(format!("client-{client}:{wire}"), Origin::Redirected);
+        let origin = match at.door {
+            Door::Plain => Origin::Client,
+            Door::Redirecting => Origin::Redirected,
+        };
+        let info = info(format!("client-{client}:{wire}"), origin);
         self.arrive(node, worker, Arrival::Opened(conn, info));
         true
     }
@@ -238,40 +288,53 @@ impl World {
                 found.before -= 1;
                 continue;
             }
-            if found.asked_us.is_none() {
+            let wish = match found.sent {
+                0 => None,
+                _ => found.wishes.pop_front(),
+            };
+            let Some(wish) = wish else {
                 return self.fail(format!(
                     "client {client} is told what it did not ask: {reply:?}"
                 ));
-            }
-            self.on_answered(client, reply);
+            };
+            found.sent -= 1;
+            self.on_answered(client, wish, reply);
         }
     }
 
-    fn on_answered(&mut self, client: usize, reply: Reply) {
-        let shown = format!("{reply:?}");
-        let wish = self.clients[client].wish.clone();
+    fn on_answered(&mut self, client: usize, wish: Wish, reply: Reply) {
         let who = format!("c{client}");
-        self.note(&who, format_args!("{wish:?} -> {shown}"));
-        let Some(wish) = wish else {
-            return;
-        };
-        if let Reply::Error(text) = &reply {
-            let text = String::from_utf8_lossy(text).into_owned();
-            return self.on_refused(client, &wish, &text);
+        self.note(&who, format_args!("{wish:?} -> {reply:?}"));
+        match &reply {
+            Reply::Error(text) => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                self.on_refused(client, wish, &text);
+            }
+            _ => self.record(client, wish, Outcome::Seen(reply)),
         }
-        self.record(client, Outcome::Seen(reply));
-        self.think(client);
+        let found = &mut self.clients[client];
+        if found.sent > 0 {
+            return;
+        }
+        found.begin_again();
+        match (found.wishes.is_empty(), found.pause_us) {
+            (false, pause) if pause > 0 => self.act_in(client, pause),
+            _ => self.think(client),
+        }
     }
 
-    fn on_refused(&mut self, client: usize, wish: &Wish, text: &str) {
-        let slot = slot_of(KEYS[wish.key].as_bytes());
+    fn on_refused(&mut self, client: usize, wish: Wish, text: &str) {
         let found = &mut self.clients[client];
-        found.asked_us = None;
-        found.known.remove(&slot);
-        let wait = match text.split(' ').collect::<Vec<_>>()[..] {
-            ["MOVED", told, to] => {
-                let node = node_of(to).filter(|_| told == slot.to_string());
-                let Some(node) = node else {
+        let slot = wish.slot();
+        if let Some(slot) = slot {
+            found.known.remove(&slot);
+        }
+        let door = found.connection.as_ref().map(|c| c.at.door);
+        let pause = match text.split(' ').collect::<Vec<_>>()[..] {
+            ["MOVED", told, to] if door == Some(Door::Redirecting) => {
+                let is_asked = |slot: &u16| told == slot.to_string();
+                let node = node_of(to).zip(slot.filter(is_asked));
+                let Some((node, slot)) = node else {
                     return self.fail(format!("client {client} is sent nowhere: {text}"));
                 };
                 found.known.insert(slot, node);
@@ -283,33 +346,48 @@ impl World {
                 self.reach("a client was told to try again");
                 self.clients[client].random.skewed(5_000, 200_000)
             }
+            ["UNKNOWNRESULT", ..] if door == Some(Door::Plain) && wish.writes() => {
+                self.reach("who has passed a request on does not know what became of it");
+                return self.record(client, wish, Outcome::Open);
+            }
             _ => return self.fail(format!("client {client} is refused {wish:?}: {text}")),
         };
-        self.act_in(client, wait);
+        let found = &mut self.clients[client];
+        found.pause_us = found.pause_us.max(pause);
+        found.again.push_back(wish);
     }
 
     /// Its connection is gone.
     pub(super) fn on_lost(&mut self, client: usize, wire: usize) {
         let found = &mut self.clients[client];
-        let Some(connection) = found.connection.take_if(|c| c.wire == wire) else {
-            return;
-        };
-        found.known.retain(|_, node| *node != connection.node);
-        if found.asked_us.is_none() {
+        if found.connection.as_ref().is_none_or(|c| c.wire != wire) {
             return;
         }
-        let is_audit = client == self.plan.clients;
-        let reads = found.wish.as_ref().is_some_and(|wish| !wish.op.writes());
-        if is_audit || reads {
-            found.asked_us = None;
+        let sent: Vec<Wish> = found.wishes.drain(..found.sent).collect();
+        found.sent = 0;
+        if !sent.is_empty() {
+            let who = format!("c{client}");
+            self.note(&who, format_args!("lost its connection"));
+        }
+        let was_asked = !sent.is_empty();
+        for wish in sent {
+            if wish.writes() {
+                self.reach("an outcome is unknown");
+                self.record(client, wish, Outcome::Open);
+            } else {
+                self.clients[client].again.push_back(wish);
+            }
+        }
+        let found = &mut self.clients[client];
+        if let Some(connection) = found.connection.take() {
+            let node = connection.at.node;
+            found.known.retain(|_, known| *known != node);
+        }
+        if was_asked {
+            found.begin_again();
             let wait = found.random.skewed(1_000, 100_000);
-            return self.act_in(client, wait);
+            self.act_in(client, wait);
         }
-        self.reach("an outcome is unknown");
-        let who = format!("c{client}");
-        self.note(&who, format_args!("lost its connection"));
-        self.record(client, Outcome::Open);
-        self.think(client);
     }
 
     fn think(&mut self, client: usize) {
@@ -321,26 +399,28 @@ impl World {
         self.act_in(client, wait);
     }
 
-    fn record(&mut self, client: usize, outcome: Outcome) {
+    fn record(&mut self, client: usize, wish: Wish, outcome: Outcome) {
+        self.operations += 1;
         let found = &mut self.clients[client];
-        let (Some(wish), Some(asked_us)) = (found.wish.take(), found.asked_us.take()) else {
+        let (Some(asked_us), Some(connection)) = (found.asked_us, &mut found.connection) else {
             return;
         };
-        self.operations += 1;
-        let answered_us = match outcome {
-            Outcome::Seen(_) => self.now_us,
-            _ => u64::MAX,
+        connection.answered += 1;
+        let (wire, order) = (connection.wire as u64, connection.answered);
+        let (key, op) = match wish.aim {
+            Aim::Loose(key, deed) => return self.note_deed(client, (key, deed), &outcome),
+            Aim::Strict(key, op) => (key, op),
         };
+        let is_seen = matches!(outcome, Outcome::Seen(_));
         let record = Record {
-            op: wish.op,
+            op,
             outcome,
-            // Each asks for one thing at a time: time alone says what was before what.
-            connection: self.operations,
-            order: 0,
+            // What is in doubt may be done at any time, also after what was asked later.
+            connection: if is_seen { wire } else { u64::MAX - self.operations },
+            order,
             asked_us,
-            answered_us,
+            answered_us: if is_seen { self.now_us } else { u64::MAX },
         };
-        debug_assert_eq!(self.clients[client].number, client);
-        self.history.add(wish.key, 0, record);
+        self.history.add(key, 0, record);
     }
 }

@@ -1,5 +1,6 @@
 //! Whether all that was seen is right, and all nodes are alike after quiet.
 
+use super::loose::LOOSE;
 use super::node::Power;
 use super::plan::KEYS;
 use super::world::World;
@@ -10,13 +11,15 @@ use crate::oracle::linear;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_kernel::worker::ChainFigures;
-use rufous_mapping::NodeId;
 use rufous_resp::Reply;
 
 impl World {
     pub(super) fn judge(&mut self) -> Result<(), String> {
+        self.look_at_passed_on();
         self.judge_orders()?;
-        self.judge_rest()
+        self.judge_rest()?;
+        self.judge_keys()?;
+        self.judge_loose()
     }
 
     /// One order of all commands explains what clients saw of each key.
@@ -36,11 +39,10 @@ impl World {
         Ok(())
     }
 
-    /// Nothing is left over, and everything is where it ought to be.
+    /// Nothing is left over, and each slot is served by one node.
     fn judge_rest(&mut self) -> Result<(), String> {
         let mut sum = ChainFigures::default();
         for node in self.nodes.iter().filter(|node| node.power == Power::Up) {
-            let mut keys = 0;
             for (worker, seat) in node.seats.iter().enumerate() {
                 let kernel = &seat.front.kernel;
                 let figures = kernel.chain_figures().unwrap_or_default();
@@ -50,13 +52,6 @@ impl World {
                     return Err(format!("n{is}w{worker} waits: {figures:?}; {what}"));
                 }
                 sum.add(&figures);
-                keys += kernel.shard.len(0);
-            }
-            let expected = self.keys_of(node.id);
-            if keys != expected {
-                let is = node.index;
-                let what = format!("n{is} has {keys} keys, and ought to have {expected}");
-                return Err(what + &self.show_keys(is));
             }
         }
         let copies = self.coordinator.mapping.chains.ranges();
@@ -75,36 +70,51 @@ impl World {
         }
     }
 
-    /// Which keys each worker of a node has.
-    fn show_keys(&mut self, node: usize) -> String {
+    /// Each key is at the members of its slot's chain, which are those that the ring
+    /// wants, and at nobody else; nothing else is anywhere.
+    fn judge_keys(&mut self) -> Result<(), String> {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].power != Power::Up {
+                continue;
+            }
+            let no = self.coordinator.number_of(self.nodes[node].id);
+            let (here, all) = self.keys_at(node);
+            for (unit, name) in KEYS.iter().enumerate() {
+                let mapping = &self.coordinator.mapping;
+                let slot = slot_of(name.as_bytes());
+                let (chain, owners) = (mapping.chains.of(slot), mapping.ring.owners(slot));
+                let is_owner = no.is_some_and(|no| owners.contains(&no));
+                let is_member = no.is_some_and(|no| chain.members.contains(&no));
+                let expected = is_owner && self.is_there(unit);
+                if is_owner != is_member || here.contains(name) != expected {
+                    return Err(format!(
+                        "n{node}, {no:?}, has {here:?}; {name} is in slot {slot}: {chain:?}, of {owners:?}"
+                    ));
+                }
+            }
+            if all != here.len() {
+                return Err(format!("n{node} has {all} keys, and of those known {here:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the strict keys that a node has, and how many keys of no lattice
+    /// keyspace it has in all.
+    fn keys_at(&mut self, node: usize) -> (Vec<&'static str>, usize) {
         let now = self.nodes[node].now(self.now_us);
-        let mut text = String::new();
-        for (worker, seat) in self.nodes[node].seats.iter_mut().enumerate() {
+        let (mut here, mut all) = (Vec::new(), 0);
+        for seat in &mut self.nodes[node].seats {
             let shard = &mut seat.front.kernel.shard;
-            let mut has = |name: &&&str| {
+            let mut has = |name: &str| {
                 let key = shard.key(name.as_bytes());
                 shard.contains(0, key, now)
             };
-            let keys: Vec<_> = KEYS.iter().filter(&mut has).collect();
-            text.push_str(&format!("\n  w{worker}: {keys:?}"));
+            here.extend(KEYS.iter().filter(|name| has(name)));
+            let loose = LOOSE.iter().filter(|(name, _)| has(name)).count();
+            all += shard.len(0) - loose;
         }
-        for name in KEYS {
-            let slot = slot_of(name.as_bytes());
-            let chain = self.coordinator.mapping.chains.of(slot);
-            text.push_str(&format!("\n  {name}: slot {slot}, {chain:?}"));
-        }
-        text
-    }
-
-    /// How many keys are there of which a node has copies.
-    fn keys_of(&self, id: NodeId) -> usize {
-        let mapping = &self.coordinator.mapping;
-        let no = mapping.number_of(id);
-        let is_here = |unit: &usize| {
-            let chain = mapping.chains.of(slot_of(KEYS[*unit].as_bytes()));
-            no.is_some_and(|no| chain.members.contains(&no)) && self.is_there(*unit)
-        };
-        (0..KEYS.len()).filter(is_here).count()
+        (here, all)
     }
 
     /// What was read last of a key.

@@ -3,11 +3,14 @@
 //! virtual coordinator has the real planner say who has what.
 //!
 //! Connections delay, cut what they carry into pieces, and break; the network parts
-//! nodes one way or both; workers and nodes pause, clocks drift; nodes join, are killed,
-//! lose power, stop in order, start again and drain, each start with a wire version of its
-//! own; the coordinator is away. Clients
-//! follow redirections and are judged per key: one order of commands must explain all
-//! replies. After quiet all members of a chain have the same.
+//! nodes one way or both, once or many times in a row; workers and nodes pause or are
+//! slow, clocks are wrong and drift; nodes join, are killed, lose power, stop in order,
+//! start again, drain and come back, each start with a wire version of its own; the
+//! coordinator is away. Some clients follow
+//! redirections, others have one node ask for them; both are judged per key: one order
+//! of commands must explain all replies. At no time two nodes answer for a slot. After
+//! quiet all members of a chain have the same, and nobody else has any of it; all have
+//! the same of lattice keys.
 //!
 //! - [`plan`]: what a seed stands for
 //! - `world`: time and what happens in it; `turns` workers and their disks
@@ -15,7 +18,9 @@
 //! - `wires`: connections and the network under them
 //! - `coordinator`: who is there, and what is agreed on
 //! - `trouble`: what goes wrong, and the end of it
-//! - `clients`: who asks, and what came back
+//! - `clients`: who asks, and what came back; `wishes` for what
+//! - `loose`: keys of the lattice keyspace, and whether they are right
+//! - `watch`: who answers for slots
 //! - `judge`: whether all that was right
 //! - [`faults`]: what is made wrong on purpose
 
@@ -23,16 +28,19 @@ mod clients;
 mod coordinator;
 pub mod faults;
 mod judge;
+mod loose;
 mod node;
 pub mod plan;
 mod trouble;
 mod turns;
+mod watch;
 mod wires;
+mod wishes;
 mod world;
 
 use crate::runs::panic_text;
 use faults::Fault;
-use plan::Plan;
+use plan::{Plan, Size};
 use std::collections::BTreeMap;
 
 /// What came of a seed.
@@ -51,7 +59,7 @@ pub struct Report {
 }
 
 /// States that many seeds have to reach.
-pub const PROBES: [&str; 17] = [
+pub const PROBES: [&str; 26] = [
     "a node has joined",
     "a node has drained",
     "a node was killed",
@@ -69,12 +77,26 @@ pub const PROBES: [&str; 17] = [
     "an outcome is unknown",
     "a head was replaced while it was there",
     "two wire versions were spoken",
+    "links broke and came back in a row",
+    "a node was slow",
+    "a node that had left came back",
+    "a request was passed on",
+    "a request that was passed on was turned away",
+    "a request was passed on once more",
+    "who has passed a request on does not know what became of it",
+    "something was done with lattice keys at a node that has left",
+    "a node came back that had ended before it first served",
 ];
 
 /// Runs a seed.
 pub fn run(seed: u64, fault: Fault, verbose: bool) -> Report {
+    run_of(seed, Size::Any, fault, verbose)
+}
+
+/// Likewise, of a cluster of that size.
+pub fn run_of(seed: u64, size: Size, fault: Fault, verbose: bool) -> Report {
     fault.plant();
-    let mut world = world::World::new(Plan::of(seed), verbose);
+    let mut world = world::World::new(Plan::of(seed, size), verbose);
     let run = std::panic::AssertUnwindSafe(|| world.run_all());
     let outcome = std::panic::catch_unwind(run);
     Fault::None.plant();

@@ -1,12 +1,13 @@
 //! One node: its workers, its disk and its clock, over all its lives.
 
-use super::plan::Plan;
+use super::plan::{PREFIX, Plan};
 use crate::disk::Disk;
 use crate::plan::Mode;
 use crate::random::Random;
 use crate::seat::Seat;
 use rufous_base::disk::DiskOp;
 use rufous_base::{Now, WorkerId};
+use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_mapping::{Member, NodeId};
 use rufous_server::cluster::{Cluster, Settings};
 use rufous_server::config::{AppendFsync, Config};
@@ -46,6 +47,8 @@ pub(super) struct Node {
     pub(super) shared: Option<Arc<Shared>>,
     pub(super) disk: Disk,
     pub(super) paused_until_us: u64,
+    /// Its turns take so many times as long until then.
+    pub(super) slow: (u64, u64),
     /// Whether the coordinator and the node reach each other from then on.
     pub(super) alone_until_us: u64,
     /// The newest epoch that each worker was sent.
@@ -72,6 +75,7 @@ impl Node {
             shared: None,
             disk: Disk::new(plan.seed ^ index as u64, plan.disk.clone()),
             paused_until_us: 0,
+            slow: (1, 0),
             alone_until_us: 0,
             told: Vec::new(),
             last_message_us: BTreeMap::new(),
@@ -147,7 +151,7 @@ impl Node {
             newest: self.newest,
         };
         let cluster = Arc::new(Cluster::new(Settings::new("world"), local));
-        let config = Arc::new(config(plan, self.workers));
+        let config = Arc::new(config(plan, self.index, self.workers));
         let mut shared = Shared::new(
             self.workers,
             plan.seed ^ u64::from(self.life) ^ (self.index as u64) << 32,
@@ -184,7 +188,7 @@ impl Node {
     }
 }
 
-fn config(plan: &Plan, workers: usize) -> Config {
+fn config(plan: &Plan, node: usize, workers: usize) -> Config {
     let appendfsync = match plan.mode {
         Mode::Off | Mode::No => AppendFsync::No,
         Mode::Everysec => AppendFsync::Everysec,
@@ -197,6 +201,18 @@ fn config(plan: &Plan, workers: usize) -> Config {
         appendfsync,
         log_segment_size: 64 << 10,
         protected_mode: false,
+        keyspaces: keyspaces(plan, node),
         ..Config::in_memory()
     }
+}
+
+fn keyspaces(plan: &Plan, node: usize) -> Vec<Keyspace> {
+    let keyspace = plan.loose.as_ref().map(|loose| Keyspace {
+        regime: Regime::Lattice,
+        threads: loose.threads[node],
+        cut: loose.cut,
+        gossip_ms: loose.gossip_ms[node],
+        ..Keyspace::new("loose", PREFIX.as_bytes())
+    });
+    keyspace.into_iter().collect()
 }

@@ -5,8 +5,20 @@ use crate::random::Random;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 
-/// The keys that clients use: some share a slot.
+/// The strict keys that clients use: some share a slot.
 pub const KEYS: [&str; 6] = ["{a}1", "{a}2", "b", "{c}1", "{c}2", "d"];
+
+/// What keys of the lattice keyspace begin with.
+pub const PREFIX: &str = "l:";
+
+/// How many nodes a cluster has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// As the seed has it: 2 to 5, or 6 to 12 in one seed of eight.
+    Any,
+    /// So many, with one worker each, and little that goes on.
+    Of(usize),
+}
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -21,7 +33,13 @@ pub struct Plan {
     pub mode: Mode,
     pub disk: DiskFaults,
     pub clients: usize,
+    /// How many of these ask any node, which passes on what is another's.
+    pub plain: usize,
+    /// How many requests these send at once, at most.
+    pub pipeline: usize,
     pub think_us: u64,
+    /// The keyspace that all nodes have, if there is one.
+    pub loose: Option<Loose>,
     /// From node to node, and from clients.
     pub network_us: (u64, u64),
     /// From worker to worker.
@@ -35,26 +53,71 @@ pub struct Plan {
     pub troubles: Troubles,
 }
 
+/// A lattice keyspace, as each node's configuration has it.
+#[derive(Clone, Debug)]
+pub struct Loose {
+    /// Workers with a replica, by node; 0: all.
+    pub threads: Vec<u16>,
+    pub gossip_ms: Vec<u32>,
+    pub cut: bool,
+}
+
 /// How often it comes to what, in so many microseconds; 0: never.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     pub cut_us: u64,
     pub part_us: u64,
+    /// The network parts and is whole again, many times in a row.
+    pub flap_us: u64,
+    /// A node is slow for a while.
+    pub slow_us: u64,
     pub pause_us: u64,
     pub end_us: u64,
     pub end_all_us: u64,
     pub away_us: u64,
     pub join_us: u64,
     pub drain_us: u64,
+    /// A node that has left comes back as a new one, with its old data.
+    pub return_us: u64,
+}
+
+impl Troubles {
+    fn of(seed: u64, random: &mut Random, mode: Mode) -> Self {
+        let every = |random: &mut Random, chance: f64, low: u64, high: u64| {
+            let is_there = random.chance(chance);
+            if is_there { random.skewed(low, high) * 1_000 } else { 0 }
+        };
+        let further = &mut Random::new(seed, "further troubles");
+        let mut all = Self {
+            cut_us: every(random, 0.7, 300, 5_000),
+            part_us: every(random, 0.5, 1_000, 8_000),
+            pause_us: every(random, 0.5, 500, 8_000),
+            end_us: every(random, 0.7, 1_500, 10_000),
+            end_all_us: every(random, 0.2, 8_000, 20_000),
+            away_us: every(random, 0.3, 3_000, 10_000),
+            join_us: every(random, 0.8, 1_000, 10_000),
+            drain_us: every(random, 0.3, 4_000, 15_000),
+            flap_us: every(further, 0.3, 3_000, 12_000),
+            slow_us: every(further, 0.3, 2_000, 10_000),
+            return_us: every(further, 0.7, 2_000, 10_000),
+        };
+        if mode == Mode::Off && all.end_us > 0 {
+            // Who is taken for gone meanwhile would be one too many.
+            (all.pause_us, all.part_us, all.flap_us) = (0, 0, 0);
+        }
+        all
+    }
 }
 
 impl Plan {
-    pub fn of(seed: u64) -> Self {
+    pub fn of(seed: u64, size: Size) -> Self {
         let mut random = Random::new(seed, "cluster");
         let copies = random.weighted(&[(2, 1), (5, 2), (3, 3)]);
-        let first = copies.max(2);
-        let nodes = (first + random.index(3)).min(5);
-        let workers = (0..nodes).map(|_| 1 + random.index(3)).collect();
+        let nodes = (copies.max(2) + random.index(3)).min(5);
+        let (first, nodes, most_workers) = counts(seed, size, copies.max(2), nodes);
+        let workers: Vec<usize> = (0..nodes)
+            .map(|_| 1 + random.index(most_workers))
+            .collect();
         // Without a log a node that ends has lost all.
         let mode = match copies {
             1 => random.weighted(&[(2, Mode::Always), (1, Mode::No)]),
@@ -66,27 +129,10 @@ impl Plan {
             ]),
         };
         let slots = match random.chance(0.02) {
-            true => Vec::new(),
-            false => some_slots(),
+            true if nodes <= 5 => Vec::new(),
+            _ => some_slots(nodes),
         };
-        let mut every = |chance: f64, low: u64, high: u64| match random.chance(chance) {
-            true => random.skewed(low, high) * 1_000,
-            false => 0,
-        };
-        let mut troubles = Troubles {
-            cut_us: every(0.7, 300, 5_000),
-            part_us: every(0.5, 1_000, 8_000),
-            pause_us: every(0.5, 500, 8_000),
-            end_us: every(0.7, 1_500, 10_000),
-            end_all_us: every(0.2, 8_000, 20_000),
-            away_us: every(0.3, 3_000, 10_000),
-            join_us: every(0.8, 1_000, 10_000),
-            drain_us: every(0.3, 4_000, 15_000),
-        };
-        if mode == Mode::Off && troubles.end_us > 0 {
-            // Who is taken for gone meanwhile would be one too many.
-            (troubles.pause_us, troubles.part_us) = (0, 0);
-        }
+        let troubles = Troubles::of(seed, &mut random, mode);
         let disk = DiskFaults {
             torn: if random.chance(0.5) { 0.5 } else { 0.0 },
             write_us: (20, random.skewed(50, 2_000)),
@@ -94,7 +140,7 @@ impl Plan {
             unordered_names: random.chance(0.3),
             ..DiskFaults::default()
         };
-        Self {
+        let plan = Self {
             seed,
             copies,
             workers,
@@ -103,7 +149,10 @@ impl Plan {
             mode,
             disk,
             clients: 2 + random.index(4),
+            plain: 0,
+            pipeline: 1,
             think_us: random.skewed(5_000, 300_000),
+            loose: None,
             network_us: (50, random.skewed(300, 30_000)),
             message_us: (1, random.skewed(10, 500)),
             turn_us: (2, random.skewed(10, 500)),
@@ -111,14 +160,95 @@ impl Plan {
             drift: random.below(50),
             trouble_us: random.between(10, 25) * 1_000_000,
             troubles,
+        };
+        plan.with_doors().with_loose().at_ease(size)
+    }
+
+    /// Who asks how.
+    fn with_doors(self) -> Self {
+        let mut random = Random::new(self.seed, "doors");
+        let plain = match random.chance(0.8) {
+            true => 1 + random.index(3),
+            false => 0,
+        };
+        Self {
+            clients: self.clients + plain,
+            plain,
+            pipeline: 1 + random.index(4),
+            ..self
+        }
+    }
+
+    fn with_loose(self) -> Self {
+        let mut random = Random::new(self.seed, "loose");
+        let cut = random.chance(0.2);
+        let is_there = random.chance(0.6);
+        let nodes = 0..self.workers.len();
+        let threads = nodes.clone().map(|_| match cut {
+            true => 0,
+            false => random.index(3) as u16,
+        });
+        let threads = threads.collect();
+        let gossip_ms = nodes.map(|_| random.skewed(5, 1_000) as u32).collect();
+        let loose = Loose {
+            threads,
+            gossip_ms,
+            cut,
+        };
+        Self {
+            loose: is_there.then_some(loose),
+            ..self
+        }
+    }
+
+    /// A large cluster has little to do, or it would take long.
+    fn at_ease(mut self, size: Size) -> Self {
+        if self.workers.len() > 5 {
+            self.split = 0.0;
+            self.trouble_us = self.trouble_us.min(15_000_000);
+            self.slow_gossip(50);
+        }
+        if size != Size::Any {
+            self.slow_gossip(200);
+            self.think_us = self.think_us.max(100_000);
+            self.trouble_us = 10_000_000;
+            self.turn_us.1 = self.turn_us.1.min(50);
+        }
+        self
+    }
+}
+
+impl Plan {
+    fn slow_gossip(&mut self, least_ms: u32) {
+        if let Some(loose) = &mut self.loose {
+            let all = loose.gossip_ms.iter_mut();
+            all.for_each(|ms| *ms = (*ms).max(least_ms));
         }
     }
 }
 
-/// Those of the keys, and some of all workers.
-fn some_slots() -> Vec<u16> {
+/// Of how many nodes the cluster is made, how many there are, and the most workers
+/// that one has; `first` and `nodes` of a small one.
+fn counts(seed: u64, size: Size, first: usize, nodes: usize) -> (usize, usize, usize) {
+    let mut random = Random::new(seed, "sizes");
+    match size {
+        Size::Any if random.chance(0.125) => {
+            let nodes = 6 + random.index(7);
+            (nodes - random.index(nodes / 2), nodes, 2)
+        }
+        Size::Any => (first, nodes, 3),
+        Size::Of(count) => {
+            let nodes = count.max(first);
+            (first.max(nodes - random.index(nodes / 4 + 1)), nodes, 1)
+        }
+    }
+}
+
+/// Those of the keys, and some of all workers, or of all nodes.
+fn some_slots(nodes: usize) -> Vec<u16> {
     let used = KEYS.iter().map(|key| slot_of(key.as_bytes()));
-    let mut slots: Vec<u16> = used.chain((0..SLOTS as u16).step_by(1000)).collect();
+    let step = (SLOTS / (2 * nodes)).min(1_000);
+    let mut slots: Vec<u16> = used.chain((0..SLOTS as u16).step_by(step)).collect();
     slots.sort_unstable();
     slots.dedup();
     slots

@@ -21,6 +21,12 @@ impl World {
         if self.comes(troubles.part_us) {
             self.part();
         }
+        if self.comes(troubles.flap_us) {
+            self.flap();
+        }
+        if self.comes(troubles.slow_us) {
+            self.slow_down();
+        }
         if self.comes(troubles.pause_us) {
             self.pause();
         }
@@ -41,6 +47,9 @@ impl World {
         }
         if self.comes(troubles.drain_us) {
             self.drain();
+        }
+        if self.comes(troubles.return_us) {
+            self.take_back();
         }
     }
 
@@ -96,6 +105,65 @@ impl World {
             "world",
             format_args!("parts n{node} until {until}, way {one_way}, alone {alone}"),
         );
+    }
+
+    /// Some links break and come back, many times in a row, one way or both.
+    fn flap(&mut self) {
+        let count = self.nodes.len();
+        let node = self.chance.index(count);
+        let is_all = self.chance.chance(0.3);
+        let ways = 1 + self.chance.index(3);
+        let mut links = Vec::new();
+        for other in (0..count).filter(|other| *other != node) {
+            if is_all || self.chance.chance(0.5) {
+                links.extend((ways & 1 > 0).then_some((node, other)));
+                links.extend((ways & 2 > 0).then_some((other, node)));
+            }
+        }
+        self.reach("links broke and came back in a row");
+        self.note("world", format_args!("links that flap: {links:?}"));
+        let times = 3 + self.chance.index(20);
+        self.on_flap(links, times);
+    }
+
+    pub(super) fn on_flap(&mut self, links: Vec<(usize, usize)>, left: usize) {
+        if self.calm || left == 0 {
+            return;
+        }
+        let down_us = self.chance.skewed(5_000, 1_500_000);
+        let up_us = self.chance.skewed(1_000, 500_000);
+        for link in &links {
+            let known = self.parted.entry(*link).or_default();
+            *known = (self.now_us + down_us).max(*known);
+        }
+        let at = self.now_us + down_us + up_us;
+        self.push(at, None, What::Flap(links, left - 1));
+    }
+
+    /// Whatever a node does takes longer for a while.
+    fn slow_down(&mut self) {
+        let Some(node) = self.any_up() else {
+            return;
+        };
+        let (times, us) = (
+            self.chance.skewed(3, 300),
+            self.chance.skewed(100_000, 8_000_000),
+        );
+        self.reach("a node was slow");
+        self.note("world", format_args!("n{node} is {times} times as slow for {us}"));
+        self.nodes[node].slow = (times, self.now_us + us);
+    }
+
+    /// A node that has left is started again, with the data that it had.
+    fn take_back(&mut self) {
+        let gone = self.nodes.iter().position(|node| node.power == Power::Gone);
+        let Some(node) = gone.filter(|_| self.plan.mode != Mode::Off) else {
+            return;
+        };
+        self.reach("a node that had left came back");
+        self.nodes[node].drains = false;
+        self.nodes[node].power = Power::Down;
+        self.start(node);
     }
 
     fn pause(&mut self) {
@@ -217,6 +285,7 @@ impl World {
         for node in 0..self.nodes.len() {
             let found = &mut self.nodes[node];
             found.alone_until_us = 0;
+            found.slow = (1, 0);
             let left = found.drains && self.coordinator.has_left(found.id);
             if found.power == Power::Down && left {
                 found.power = Power::Gone;

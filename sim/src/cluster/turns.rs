@@ -82,9 +82,12 @@ impl World {
         let seat = &mut found.seats[worker];
         let left = seat.turn(now, &mut self.turns);
         let (low, high) = self.plan.turn_us;
-        seat.busy_until_us = seat
-            .busy_until_us
-            .max(now.mono_us + self.turns.skewed(low, high));
+        let takes = self.turns.skewed(low, high);
+        let takes = match found.slow {
+            (times, until_us) if until_us > self.now_us => takes * times,
+            _ => takes,
+        };
+        seat.busy_until_us = seat.busy_until_us.max(now.mono_us + takes);
         let inputs = left.inputs.join("; ");
         let who = format!("n{node}w{worker}");
         self.note(&who, format_args!("turn: {inputs}"));
@@ -203,6 +206,8 @@ impl World {
     pub(super) fn end(&mut self, node: usize, power_lost: bool) {
         let who = format!("n{node}");
         self.note(&who, format_args!("ends, power lost: {power_lost}"));
+        self.note_end_of_loose(node);
+        self.note_passed_on(node);
         self.lose_wires(node, power_lost);
         self.nodes[node].end(power_lost);
         if self.nodes[node].drains && self.coordinator.has_left(self.nodes[node].id) {

@@ -1,9 +1,11 @@
 //! Time, and what happens in it.
 
-use super::clients::Client;
+use super::clients::{Client, Door};
 use super::coordinator::Coordinator;
+use super::loose::Loose;
 use super::node::Node;
 use super::plan::{KEYS, Plan};
+use super::watch::Watch;
 use super::wires::Wire;
 use super::{PROBES, Report};
 use crate::history::{History, Kind, Unit};
@@ -56,7 +58,10 @@ pub(super) enum What {
     },
     Act(usize),
     Coordinate,
+    Watch,
     Trouble,
+    /// Links are parted again, so often.
+    Flap(Vec<(usize, usize)>, usize),
     Start(usize),
 }
 
@@ -103,6 +108,8 @@ pub(super) struct World {
     pub(super) coordinator: Coordinator,
     pub(super) clients: Vec<Client>,
     pub(super) history: History,
+    pub(super) loose: Loose,
+    pub(super) watch: Watch,
     /// Operations that are over, and a number for each value.
     pub(super) operations: u64,
     pub(super) values: u64,
@@ -130,11 +137,17 @@ impl World {
         });
         let nodes = (0..plan.workers.len()).map(|n| Node::new(n, &plan, &mut random));
         // The last one reads everything at the end.
-        let clients = (0..=plan.clients).map(|n| Client::new(seed, n));
+        let door = |n: usize| match n < plan.plain {
+            true => Door::Plain,
+            false => Door::Redirecting,
+        };
+        let clients = (0..=plan.clients).map(|n| Client::new(seed, n, door(n)));
         Self {
             nodes: nodes.collect(),
             clients: clients.collect(),
             history: History::new(units.collect()),
+            loose: Loose::default(),
+            watch: Watch::new(&plan),
             coordinator: Coordinator::new(plan.copies, seed),
             now_us: 0,
             heap: BinaryHeap::new(),
@@ -164,6 +177,7 @@ impl World {
             self.push(at, None, What::Start(node));
         }
         self.push(0, None, What::Coordinate);
+        self.push(0, None, What::Watch);
         self.push(3_000_000, None, What::Trouble);
         for client in 0..self.plan.clients {
             let at = self.chance.below(1_000_000);
@@ -174,6 +188,7 @@ impl World {
         self.quieten();
         let limit = self.now_us + CALM_LIMIT_US;
         self.run("all are at rest", limit, World::is_at_rest)?;
+        self.run("lattice keys are", limit, World::loose_is_at_rest)?;
         self.read_everything();
         let limit = self.now_us + CALM_LIMIT_US;
         self.run("all is read", limit, |world| world.auditor().is_done())?;
@@ -230,6 +245,8 @@ impl World {
             What::Tell { worker, mapping } => self.on_tell(node, worker, mapping),
             What::Act(client) => self.on_act(client),
             What::Coordinate => self.on_coordinate(),
+            What::Watch => self.on_watch(),
+            What::Flap(links, left) => self.on_flap(links, left),
             What::Trouble => self.on_trouble(),
             What::Start(node) => self.start(node),
         }

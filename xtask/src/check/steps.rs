@@ -84,7 +84,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "sim",
-        about: "five hundred seeds in each of three worlds of the simulator, each twice",
+        about: "seeds in each of the five worlds of the simulator, each twice",
         quick: false,
         run: simulate,
     },
@@ -219,9 +219,11 @@ fn simulate(_full: bool) -> Result<Verdict> {
     let nodes = sim::run(&sim::Args::short())?;
     let replicas = sim::run(&sim::Args::short_replicas())?;
     let chains = sim::run(&sim::Args::short_chains())?;
+    let cluster = sim::run(&sim::Args::short_cluster())?;
+    let gossip = sim::run(&sim::Args::short_gossip())?;
     Ok(Verdict::from(
-        nodes && replicas && chains,
-        "cargo xtask sim --seeds 500 -- --twice, and with --replicas and --chains",
+        nodes && replicas && chains && cluster && gossip,
+        "cargo xtask sim --seeds 500 -- --twice, and with --replicas, --chains, --cluster and --gossip",
     ))
 }
 

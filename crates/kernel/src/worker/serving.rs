@@ -93,6 +93,14 @@ impl<P: Program> Worker<P> {
         replica.is_some_and(|replica| replica.is_head(slot))
     }
 
+    /// Of a slot that this node answers for now: since which epoch its chain is as it is.
+    pub fn answers_since(&self, slot: u16, now: Now) -> Option<u64> {
+        let chains = self.chains.as_ref()?;
+        chains.serves(slot, now).ok()?;
+        let mapping = chains.replica.as_ref()?.mapping()?;
+        Some(mapping.chains.of(slot).since)
+    }
+
     /// Why this node does not answer for a key now, if it does not.
     pub(super) fn unserved(&self, now: Now, key: &[u8], copies: bool) -> Option<Refused> {
         let chains = self.chains.as_ref()?;

@@ -11,6 +11,7 @@ use super::words;
 use crate::front::{Front, Message, parse};
 use rufous_base::{Args, ConnId, Effects, Now};
 use rufous_command::Failure;
+use rufous_kernel::planted::{self, Planted};
 use rufous_mapping::NodeNo;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +84,9 @@ impl Front {
 
     /// The session with a node has ended.
     pub(super) fn doubt(&mut self, now: Now, no: NodeNo, fx: &mut Effects<Message>) {
+        let again = planted::is(Planted::DoubtAskedAgain);
         for (asked, was_sent) in self.forward.take_all(no) {
-            match was_sent && asked.writes {
+            match was_sent && asked.writes && !again {
                 true => self.answer_in_doubt(no, &asked.header, fx),
                 false => self.send_later(now, asked, 0, fx),
             }

@@ -23,7 +23,7 @@ impl Front {
     }
 
     /// What this worker has counted of other nodes.
-    pub(crate) fn peer_figures(&self) -> Option<Figures> {
+    pub fn peer_figures(&self) -> Option<Figures> {
         let mut figures = self.links()?.figures();
         figures.forward = self.forward.figures();
         figures.chains = self.kernel.chain_figures().unwrap_or_default();

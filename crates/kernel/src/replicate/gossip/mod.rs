@@ -31,6 +31,7 @@ mod tests;
 use super::replicas::Replicas;
 use crate::durable::effect::NotAnEffect;
 use crate::placement::Placement;
+use crate::planted::{self, Planted};
 use crate::shard::Shard;
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -236,7 +237,8 @@ impl Gossip {
 
     /// A message of this worker's for all other nodes.
     pub fn tell(&mut self, bytes: &Arc<[u8]>, is_report: bool) {
-        for outgoing in self.outgoing.values_mut() {
+        let skipped = !is_report && planted::is(Planted::NodeNotTold);
+        for outgoing in self.outgoing.values_mut().skip(usize::from(skipped)) {
             outgoing.tell(bytes, is_report, &self.limits, &mut self.figures);
         }
     }

@@ -1,0 +1,161 @@
+//! What clients ask for, and where.
+
+use super::clients::Door;
+use super::loose::{Deed, LOOSE, Shape};
+use super::plan::KEYS;
+use super::world::World;
+use crate::model::{Op, Step};
+use rufous_base::slot::slot_of;
+use std::collections::VecDeque;
+
+/// What is to be done with which key.
+#[derive(Clone, Debug)]
+pub(super) enum Aim {
+    Strict(usize, Op),
+    /// With a key of the lattice keyspace.
+    Loose(usize, Deed),
+}
+
+/// Where something is to be asked, whoever has the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct At {
+    pub(super) node: usize,
+    /// Any, if none is named.
+    pub(super) worker: Option<usize>,
+    pub(super) door: Door,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) aim: Aim,
+    pub(super) at: Option<At>,
+}
+
+impl Wish {
+    pub(super) fn writes(&self) -> bool {
+        match &self.aim {
+            Aim::Strict(_, op) => op.writes(),
+            Aim::Loose(_, deed) => deed.writes(),
+        }
+    }
+
+    /// The slot by whose owner it is answered; none: by anybody.
+    pub(super) fn slot(&self) -> Option<u16> {
+        match &self.aim {
+            Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
+            Aim::Loose(..) => None,
+        }
+    }
+
+    pub(super) fn requests(&self) -> Vec<Vec<Vec<u8>>> {
+        match &self.aim {
+            Aim::Strict(key, op) => op.requests(&[KEYS[*key].as_bytes().to_vec()]),
+            Aim::Loose(key, deed) => vec![deed.request(LOOSE[*key].0)],
+        }
+    }
+}
+
+impl World {
+    /// Everything is read at its head, at all other members of its chain, and by each
+    /// node's plain door; keys of the lattice keyspace at every worker.
+    pub(super) fn read_everything(&mut self) {
+        let mut wishes = VecDeque::new();
+        for key in 0..KEYS.len() {
+            let here = self.places_of(key).into_iter().map(Some);
+            for at in std::iter::once(None).chain(here) {
+                let aim = Aim::Strict(key, Op::One(Step::Get(0)));
+                wishes.push_back(Wish { aim, at });
+            }
+        }
+        if self.plan.loose.is_some() {
+            for (node, worker) in self.all_workers() {
+                for (key, (_, shape)) in LOOSE.into_iter().enumerate() {
+                    let door = match self.chance.chance(0.5) {
+                        true => Door::Plain,
+                        false => Door::Redirecting,
+                    };
+                    let at = At {
+                        node,
+                        worker: Some(worker),
+                        door,
+                    };
+                    let aim = Aim::Loose(key, shape.look());
+                    wishes.push_back(Wish { aim, at: Some(at) });
+                }
+            }
+        }
+        self.audit(wishes);
+    }
+
+    /// Where a strict key is to be read after quiet.
+    fn places_of(&mut self, key: usize) -> Vec<At> {
+        let mapping = &self.coordinator.mapping;
+        let chain = mapping.chains.of(slot_of(KEYS[key].as_bytes()));
+        let ids = chain.members.iter().map(|no| mapping.members[no].id);
+        let at = |node, door| At {
+            node,
+            worker: None,
+            door,
+        };
+        let copies = ids.filter_map(|id| self.nodes.iter().position(|node| node.id == id));
+        let copies = copies.map(|node| at(node, Door::Redirecting));
+        let all = self.nodes.iter().filter(|node| node.is_up());
+        copies
+            .chain(all.map(|node| at(node.index, Door::Plain)))
+            .collect()
+    }
+
+    pub(super) fn all_workers(&self) -> Vec<(usize, usize)> {
+        let up = self.nodes.iter().filter(|node| node.is_up());
+        up.flat_map(|node| (0..node.workers).map(|worker| (node.index, worker)))
+            .collect()
+    }
+
+    pub(super) fn next_wish(&mut self, client: usize) -> Wish {
+        let is_loose = self.plan.loose.is_some() && self.clients[client].random.chance(0.4);
+        let aim = match is_loose {
+            true => self.next_loose(client),
+            false => self.next_strict(client),
+        };
+        Wish { aim, at: None }
+    }
+
+    fn next_strict(&mut self, client: usize) -> Aim {
+        let random = &mut self.clients[client].random;
+        let key = random.index(KEYS.len());
+        self.values += 1;
+        let text = format!("{}.{}", client, self.values).into_bytes();
+        let is_counter = key % 3 == 2;
+        let step = match (random.below(10), is_counter) {
+            (0..=3, _) => Step::Get(0),
+            (4, _) => Step::Del(vec![0]),
+            (_, true) => Step::IncrBy(0, 1 + random.below(100) as i64),
+            (5..=6, false) => Step::Set {
+                key: 0,
+                value: text,
+                px: None,
+            },
+            (_, false) => Step::Append(0, [&text[..], b","].concat()),
+        };
+        Aim::Strict(key, Op::One(step))
+    }
+
+    fn next_loose(&mut self, client: usize) -> Aim {
+        let random = &mut self.clients[client].random;
+        let key = random.index(LOOSE.len());
+        let shape = LOOSE[key].1;
+        let deed = match (random.below(10), shape) {
+            (0..=3, _) => shape.look(),
+            (_, Shape::Counter) => Deed::Count(1 + random.below(1_000)),
+            (4..=6, Shape::Set) => {
+                self.values += 1;
+                Deed::Add(self.values)
+            }
+            (_, Shape::Set) => match self.loose.any_seen(key, random) {
+                Some(element) => Deed::Remove(element),
+                None => Deed::Members,
+            },
+        };
+        Aim::Loose(key, deed)
+    }
+}
