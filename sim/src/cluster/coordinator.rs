@@ -120,7 +120,7 @@ impl World {
     pub(super) fn on_coordinate(&mut self) {
         self.push(self.now_us + PERIOD_US, None, What::Coordinate);
         self.leave_drained();
-        self.look_at_loose();
+        self.look_for_rest();
         if self.now_us < self.coordinator.away_until_us {
             return;
         }

@@ -140,8 +140,6 @@ pub(super) struct Loose {
     gone: Vec<(usize, u64, Option<u16>)>,
     /// What the one that reads everything was told last, by node and worker.
     last: BTreeMap<usize, Vec<((usize, usize), Told)>>,
-    /// When something was last still under way.
-    unrest_us: u64,
 }
 
 impl Loose {
@@ -296,10 +294,17 @@ impl World {
     }
 
     /// Takes notice of who serves, and of whether anything is under way.
-    pub(super) fn look_at_loose(&mut self) {
-        if self.plan.loose.is_none() {
-            return;
+    pub(super) fn look_for_rest(&mut self) {
+        let clients = &self.clients[..self.plan.clients];
+        let is_done = clients.iter().all(|client| client.is_done());
+        let is_told = self.plan.loose.is_none() || self.look_at_loose();
+        if !is_done || !is_told {
+            self.unrest_us = self.now_us;
         }
+    }
+
+    /// Whether all have told all.
+    fn look_at_loose(&mut self) -> bool {
         self.number_nodes();
         for node in 0..self.nodes.len() {
             if !self.nodes[node].is_up() || !self.serves_loose(node) {
@@ -319,11 +324,7 @@ impl World {
                 figures.serving == 1 && gossip.behind == 0 && gossip.kept_bytes == 0
             })
         };
-        let clients = &self.clients[..self.plan.clients];
-        let is_done = clients.iter().all(|client| client.is_done());
-        if !is_done || !self.all_workers().iter().all(is_told) {
-            self.loose.unrest_us = self.now_us;
-        }
+        self.all_workers().iter().all(is_told)
     }
 
     /// A node ends.
@@ -336,8 +337,8 @@ impl World {
         }
     }
 
-    /// All have heard of all.
-    pub(super) fn loose_is_at_rest(&self) -> bool {
-        self.plan.loose.is_none() || self.now_us >= self.loose.unrest_us + REST_US
+    /// Nobody waits for anything, and all have heard of all.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.now_us >= self.unrest_us + REST_US
     }
 }

@@ -275,6 +275,7 @@ impl World {
     pub(super) fn quieten(&mut self) {
         self.note("world", format_args!("quiet"));
         self.calm = true;
+        self.unrest_us = self.now_us;
         self.coordinator.away_until_us = 0;
         self.parted.clear();
         for wire in 0..self.wires.len() {

@@ -110,6 +110,8 @@ pub(super) struct World {
     pub(super) history: History,
     pub(super) loose: Loose,
     pub(super) watch: Watch,
+    /// When something was last under way of what clients want or nodes tell.
+    pub(super) unrest_us: u64,
     /// Operations that are over, and a number for each value.
     pub(super) operations: u64,
     pub(super) values: u64,
@@ -148,6 +150,7 @@ impl World {
             history: History::new(units.collect()),
             loose: Loose::default(),
             watch: Watch::new(&plan),
+            unrest_us: 0,
             coordinator: Coordinator::new(plan.copies, seed),
             now_us: 0,
             heap: BinaryHeap::new(),
@@ -188,7 +191,7 @@ impl World {
         self.quieten();
         let limit = self.now_us + CALM_LIMIT_US;
         self.run("all are at rest", limit, World::is_at_rest)?;
-        self.run("lattice keys are", limit, World::loose_is_at_rest)?;
+        self.run("it is quiet", limit, World::is_quiet)?;
         self.read_everything();
         let limit = self.now_us + CALM_LIMIT_US;
         self.run("all is read", limit, |world| world.auditor().is_done())?;
