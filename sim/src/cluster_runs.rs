@@ -61,7 +61,9 @@ fn many(args: &Args, fault: Fault) -> bool {
         let again = || cluster::run_of(seed, size(args), fault, false);
         if let Some(failure) = failure(&report, args.twice.then(again)) {
             println!("seed {seed} FAILED: {failure}");
-            let nodes = args.nodes.map_or(String::new(), |n| format!("--nodes {n} "));
+            let nodes = args
+                .nodes
+                .map_or(String::new(), |n| format!("--nodes {n} "));
             println!("replay with: cargo xtask sim --cluster --seed {seed} -- {nodes}--verbose\n");
             failed.push(seed);
             if !args.keep_going {

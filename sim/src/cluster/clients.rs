@@ -416,7 +416,11 @@ impl World {
             op,
             outcome,
             // What is in doubt may be done at any time, also after what was asked later.
-            connection: if is_seen { wire } else { u64::MAX - self.operations },
+            connection: if is_seen {
+                wire
+            } else {
+                u64::MAX - self.operations
+            },
             order,
             asked_us,
             answered_us: if is_seen { self.now_us } else { u64::MAX },

@@ -21,10 +21,7 @@ impl Fault {
         ),
         (Fault::Kernel(Planted::MarksNotWritten), "marks-not-written"),
         (Fault::Kernel(Planted::SlotKept), "slot-kept"),
-        (
-            Fault::Kernel(Planted::DoubtAskedAgain),
-            "doubt-asked-again",
-        ),
+        (Fault::Kernel(Planted::DoubtAskedAgain), "doubt-asked-again"),
         (Fault::Kernel(Planted::NodeNotTold), "node-not-told"),
         (Fault::Kernel(Planted::NotCompared), "not-compared"),
         (Fault::Kernel(Planted::ToldNotLogged), "told-not-logged"),

@@ -93,7 +93,9 @@ impl World {
                 }
             }
             if all != here.len() {
-                return Err(format!("n{node} has {all} keys, and of those known {here:?}"));
+                return Err(format!(
+                    "n{node} has {all} keys, and of those known {here:?}"
+                ));
             }
         }
         Ok(())

@@ -85,7 +85,11 @@ impl Troubles {
     fn of(seed: u64, random: &mut Random, mode: Mode) -> Self {
         let every = |random: &mut Random, chance: f64, low: u64, high: u64| {
             let is_there = random.chance(chance);
-            if is_there { random.skewed(low, high) * 1_000 } else { 0 }
+            if is_there {
+                random.skewed(low, high) * 1_000
+            } else {
+                0
+            }
         };
         let further = &mut Random::new(seed, "further troubles");
         let mut all = Self {
@@ -115,9 +119,7 @@ impl Plan {
         let copies = random.weighted(&[(2, 1), (5, 2), (3, 3)]);
         let nodes = (copies.max(2) + random.index(3)).min(5);
         let (first, nodes, most_workers) = counts(seed, size, copies.max(2), nodes);
-        let workers: Vec<usize> = (0..nodes)
-            .map(|_| 1 + random.index(most_workers))
-            .collect();
+        let workers: Vec<usize> = (0..nodes).map(|_| 1 + random.index(most_workers)).collect();
         // Without a log a node that ends has lost all.
         let mode = match copies {
             1 => random.weighted(&[(2, Mode::Always), (1, Mode::No)]),

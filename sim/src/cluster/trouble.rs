@@ -150,7 +150,10 @@ impl World {
             self.chance.skewed(100_000, 8_000_000),
         );
         self.reach("a node was slow");
-        self.note("world", format_args!("n{node} is {times} times as slow for {us}"));
+        self.note(
+            "world",
+            format_args!("n{node} is {times} times as slow for {us}"),
+        );
         self.nodes[node].slow = (times, self.now_us + us);
     }
 

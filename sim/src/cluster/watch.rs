@@ -84,7 +84,10 @@ impl World {
         let figures = self.watch.passed_on;
         for (probe, count) in [
             ("a request was passed on", figures.served),
-            ("a request that was passed on was turned away", figures.not_here),
+            (
+                "a request that was passed on was turned away",
+                figures.not_here,
+            ),
             ("a request was passed on once more", figures.retried),
         ] {
             if count > 0 {
