@@ -96,6 +96,9 @@ enum Told {
     All(BTreeSet<u64>),
 }
 
+/// A node, and which worker of it.
+type Worker = (usize, usize);
+
 /// Something that a client did.
 #[derive(Debug)]
 struct Done {
@@ -139,7 +142,7 @@ pub(super) struct Loose {
     /// What is not seen any more where it was, and by which node's word.
     gone: Vec<(usize, u64, Option<u16>)>,
     /// What the one that reads everything was told last, by node and worker.
-    last: BTreeMap<usize, Vec<((usize, usize), Told)>>,
+    last: BTreeMap<usize, Vec<(Worker, Told)>>,
 }
 
 impl Loose {
