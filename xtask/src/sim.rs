@@ -3,10 +3,9 @@
 use crate::{process, project};
 use anyhow::{Context, Result};
 
-/// How many seeds the whole test run takes: of each world about a minute.
+/// How many seeds the whole test run takes: of each world a minute at most.
 const CI_SEEDS: u64 = 500;
 const CI_SEEDS_OF_CLUSTERS: u64 = 30;
-const CI_SEEDS_OF_GOSSIP: u64 = 200;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -76,7 +75,6 @@ impl Args {
     pub(crate) fn short_gossip() -> Self {
         Self {
             gossip: true,
-            seeds: Some(CI_SEEDS_OF_GOSSIP),
             ..Self::short()
         }
     }
