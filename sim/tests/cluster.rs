@@ -100,7 +100,7 @@ fn what_others_tell_is_now_and_then_not_merged() {
 
 #[test]
 fn a_cluster_of_fifty_nodes() {
-    let report = run_of(0, Size::Of(50), Fault::None, false);
+    let report = run_of(2, Size::Of(50), Fault::None, false);
     assert_eq!(report.failure, None);
     assert!(report.operations > 100, "{}", report.operations);
 }
