@@ -62,12 +62,12 @@ pub static PARAMS: &[Param] = &[
     cluster::ENABLED,
     cluster::ID,
     cluster::LISTEN,
+    cluster::MOVE_RATE_OF_NODE,
     cluster::NAME,
     cluster::TLS_CA_CERT_FILE,
     cluster::TLS_CERT_FILE,
     cluster::TLS_KEY_FILE,
     cluster::WEIGHT,
-    cluster::MOVE_RATE_OF_NODE,
     cluster::WIRE_VERSION,
     cluster::ZONE,
     Param {
