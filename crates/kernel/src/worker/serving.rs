@@ -80,9 +80,12 @@ impl<P: Program> Worker<P> {
         header.door == Door::Redirected && !P::is_write(header.command)
     }
 
-    /// How long a request waits for this node to answer for its slot.
-    fn patience_us(&self, slot: u16, header: &Header) -> u64 {
-        match Self::takes_copies(header) && !self.is_head(slot) {
+    /// How long a request waits for this node to answer for its slot. No other node is
+    /// asked for lattice keys.
+    fn patience_us(&self, slot: u16, header: &Header, keys: &[KeyName]) -> u64 {
+        let is_lattice = |(_, key): &KeyName| self.placement.lattice(key).is_some();
+        let asks_copy = Self::takes_copies(header) && !keys.iter().any(is_lattice);
+        match asks_copy && !self.is_head(slot) {
             true => COPY_PATIENCE_US,
             false => PATIENCE_US,
         }
@@ -184,7 +187,7 @@ impl<P: Program> Worker<P> {
     ) -> bool {
         let header = batch.requests[0].header;
         let resp3 = header.resp3;
-        let patience_us = self.patience_us(slot, &header);
+        let patience_us = self.patience_us(slot, &header, &keys);
         let Some(chains) = self.chains.as_mut().filter(|c| c.waiting.len() < MOST) else {
             P::refuse_slot(NOBODY, resp3, out);
             return false;
@@ -245,7 +248,9 @@ impl<P: Program> Worker<P> {
                     self.locks.acquire(Scope::keys(keys), work);
                     continue;
                 }
-                Err(Refused::NotYet) if !copies || self.is_head(slot) => NOBODY.to_owned(),
+                Err(Refused::NotYet) if !copies || awaits || self.is_head(slot) => {
+                    NOBODY.to_owned()
+                }
                 Err(_) => self.elsewhere(slot, &header, true),
             };
             let mut reply = Output::default();
