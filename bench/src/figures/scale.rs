@@ -17,7 +17,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use rufous_wire::frame::{self, Frames, MAX_FRAME};
 use rufous_wire::message::{Envelope, Gossip};
@@ -35,6 +35,9 @@ use crate::table::Table;
 
 const NODES: [usize; 5] = [10, 30, 100, 300, 1000];
 const QUICK: [usize; 2] = [4, 10];
+/// Beyond that, what nodes tell of lattice keyspaces is reckoned: state machines of all pairs would need
+/// more memory than there is.
+const MOST_AT_ONCE: usize = 300;
 /// Each end of each session says that it is there so often in a second.
 const BEATS_S: f64 = 2.0;
 /// What a cluster may cost each of its nodes, in µs of a second.
@@ -71,7 +74,10 @@ pub fn run(options: &Options) -> Result<()> {
     for &nodes in all {
         progress.doing(&format!("{nodes} nodes"));
         let seconds = if options.quick { 1 } else { 3 };
-        let [idle, busy] = gossiping::measure(nodes, seconds * 1_000_000)?;
+        let [idle, busy] = match nodes > MOST_AT_ONCE {
+            false => gossiping::measure(nodes, seconds * 1_000_000)?,
+            true => beyond(&rows, nodes)?,
+        };
         let mapped = mapping::measure(nodes)?;
         rows.push(Row {
             nodes,
@@ -91,6 +97,26 @@ pub fn run(options: &Options) -> Result<()> {
     report.write(&dir, &Setting { machine, versions })?;
     let chart = chart(&rows, message_us).svg()?;
     std::fs::write(dir.join("scale.svg"), chart).context("writing the chart")
+}
+
+/// By the line through the last two clusters: each node has something to say to each other one.
+fn beyond(rows: &[Row], nodes: usize) -> Result<[Said; 2]> {
+    let [.., low, high] = rows else {
+        bail!("two clusters are measured before");
+    };
+    let between = (high.nodes - low.nodes) as f64;
+    let on = |low: f64, high: f64| {
+        high + (high - low) / between * (nodes as f64 - rows[rows.len() - 1].nodes as f64)
+    };
+    let said = |of: fn(&Row) -> Said| {
+        let (low, high) = (of(low), of(high));
+        Said {
+            messages_s: on(low.messages_s, high.messages_s),
+            bytes_s: on(low.bytes_s, high.bytes_s),
+            cpu_us_s: on(low.cpu_us_s, high.cpu_us_s),
+        }
+    };
+    Ok([said(|row| row.idle), said(|row| row.busy)])
 }
 
 /// What a small message costs one of its two ends, in µs of CPU time: its frame, and its way through a
@@ -208,7 +234,8 @@ fn report(rows: &[Row], message_us: f64) -> Report {
             "Nodes with one worker each and two copies of each slot, in one process: the planner, the chains' leases and \
              the streams of lattice keyspaces are those of the server, messages are bytes, and time is virtual. \
              *Busy*: every node writes one key of 18 bytes of a lattice keyspace in each epoch of 100 ms, so each has something \
-             to say to each other one; *idle*: nobody writes. Messages are those that a node says in a second; it hears as many."
+             to say to each other one; *idle*: nobody writes. Messages are those that a node says in a second; it hears as many. \
+             With more than 300 nodes these are reckoned by the line through the two clusters before."
                 .into(),
             format!(
                 "CPU time is that of the state machines, and {message_us:.1} µs for each end of a message: its frame, and its \
@@ -287,5 +314,7 @@ mod tests {
         assert_eq!(most(&rows[..2], cost), "more than 20");
         assert_eq!(most(&rows[2..], cost), "fewer than 40");
         assert_eq!(row(11, 0.0).small_s(), 20.0);
+        let further = beyond(&rows, 60).expect("two before");
+        assert_eq!(further[1].cpu_us_s, 24_000.0);
     }
 }
