@@ -61,7 +61,9 @@ fn what_is_said_before_it_is_logged() {
         let plan = Plan::of(*seed, Size::Any);
         plan.mode == Mode::Always && plan.troubles.end_all_us > 0 && plan.workers.len() <= 5
     };
-    caught("said-before-logged", (0..3000).filter(loses_all));
+    // This one does, as long as worlds come out as they do; it takes minutes to find another.
+    let known = std::iter::once(2866);
+    caught("said-before-logged", known.chain((0..3000).filter(loses_all)));
 }
 
 #[test]
