@@ -63,7 +63,10 @@ fn what_is_said_before_it_is_logged() {
     };
     // This one does, as long as worlds come out as they do; it takes minutes to find another.
     let known = std::iter::once(2866);
-    caught("said-before-logged", known.chain((0..3000).filter(loses_all)));
+    caught(
+        "said-before-logged",
+        known.chain((0..3000).filter(loses_all)),
+    );
 }
 
 #[test]
