@@ -18,6 +18,9 @@ const PORTS_BETWEEN: u16 = 10_000;
 /// Copies of a slot, where several nodes agree and nothing else is said.
 const COPIES: usize = 2;
 
+/// With less, a node would send one part of a copy in a second or more, and drop nothing meanwhile.
+const SLOWEST_MOVE: u64 = 64 << 10;
+
 /// As operators wrote it; each is sound in itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clustering {
@@ -362,7 +365,13 @@ setting!(
     "cluster-move-rate",
     |all| all.move_rate.to_string(),
     |all, value| {
-        all.move_rate = memory(value, 0, u64::MAX)?;
+        let rate = memory(value, 0, u64::MAX)?;
+        if (1..SLOWEST_MOVE).contains(&rate) {
+            return Err(format!(
+                "{SLOWEST_MOVE} bytes a second are the least, and 0 is no bound: nodes that leave have to get done"
+            ));
+        }
+        all.move_rate = rate;
         Ok(())
     },
     "Bytes a second that the node sends to others of the data that moves to them; 0: as many as it can."

@@ -135,6 +135,10 @@ fn what_does_not_go_together_says_what_to_do() {
     check(&[name, ("cluster-advertise", "db:1")], "without a port");
     check(&[name, ("cluster-zone", &"z".repeat(300))], "zone");
     check(&[name, ("cluster-copies", "9")], "between 1 and 5");
+    check(
+        &[name, ("cluster-move-rate", "1")],
+        "65536 bytes a second are the least",
+    );
     check(&[name, ("cluster-weight", "0")], "between 1 and 1000");
     let newer = (NEWEST + 1).to_string();
     check(
