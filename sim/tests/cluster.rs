@@ -99,6 +99,13 @@ fn what_a_node_has_missed_is_not_compared() {
     caught("not-compared", 0..20);
 }
 
+/// Of the few nodes that end before they serve, few have been told by one what another had
+/// forgotten: seed 1138 is known to have one.
+#[test]
+fn who_ends_before_it_has_served_goes_on_with_what_it_was_told() {
+    caught("unserved-kept", std::iter::once(1138).chain(1000..1040));
+}
+
 #[test]
 fn what_others_tell_is_now_and_then_not_merged() {
     caught("merge-skipped", 0..20);

@@ -54,6 +54,8 @@ pub enum Planted {
     NotCompared,
     /// A log does not say what other nodes have told.
     ToldNotLogged,
+    /// A node that ended before it served goes on with what it had been told.
+    UnservedKept,
     /// Now and then other replicas are not told of a change.
     ChangeNotSent,
     /// Now and then what another replica has sent is not merged.

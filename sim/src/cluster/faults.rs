@@ -11,7 +11,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 13] = [
+    pub const ALL: [(Fault, &'static str); 14] = [
         (Fault::None, "none"),
         (Fault::Kernel(Planted::GatesOpen), "gates-open"),
         (Fault::Kernel(Planted::CarriedAsOwn), "carried-as-own"),
@@ -26,6 +26,7 @@ impl Fault {
         (Fault::Kernel(Planted::NotCompared), "not-compared"),
         (Fault::Kernel(Planted::ToldNotLogged), "told-not-logged"),
         (Fault::Kernel(Planted::NodeNotAwaited), "node-not-awaited"),
+        (Fault::Kernel(Planted::UnservedKept), "unserved-kept"),
         (Fault::Kernel(Planted::MergeSkipped), "merge-skipped"),
         (Fault::Chain(chain::Planted::NoLease), "no-lease"),
     ];

@@ -12,6 +12,7 @@ mod verdict;
 use super::world::World;
 use crate::history::Outcome;
 use crate::random::Random;
+use rufous_kernel::shard::NO_NODE;
 use rufous_resp::Reply;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +109,6 @@ struct Done {
     number: Option<u16>,
     /// Nothing, if that is in doubt.
     told: Option<Told>,
-    at_us: u64,
 }
 
 /// What a connection knows of one key.
@@ -129,12 +129,6 @@ pub(super) struct Loose {
     done: Vec<Done>,
     /// Of nodes in their lives: the numbers by which the cluster knows them.
     numbers: BTreeMap<(usize, u32), u16>,
-    /// They have served, or have ended before they did.
-    served: BTreeSet<u16>,
-    unserved: BTreeSet<u16>,
-    /// What was removed before may be back: a node that had ended before it
-    /// first served has come back.
-    excused_us: u64,
     /// What is in the sets, as far as anybody has seen, and what somebody has
     /// wanted to remove.
     visible: BTreeMap<usize, BTreeSet<u64>>,
@@ -146,14 +140,6 @@ pub(super) struct Loose {
 }
 
 impl Loose {
-    /// What was removed until then may be back.
-    fn excused_until_us(&self) -> u64 {
-        match self.unserved.is_empty() {
-            true => self.excused_us,
-            false => u64::MAX,
-        }
-    }
-
     /// An element that somebody may remove.
     pub(super) fn any_seen(&mut self, key: usize, random: &mut Random) -> Option<u64> {
         let visible = self.visible.get(&key)?;
@@ -214,9 +200,7 @@ impl Loose {
                 "{name} has lost {element}, which nobody removed, for a connection"
             ));
         }
-        if let Some(element) = shown.gone.intersection(all).next()
-            && self.excused_until_us() == 0
-        {
+        if let Some(element) = shown.gone.intersection(all).next() {
             return Err(format!(
                 "{name} has {element} again, which was gone, for a connection"
             ));
@@ -255,7 +239,6 @@ impl World {
             deed,
             number: self.loose.numbers.get(&place).copied(),
             told,
-            at_us: self.now_us,
         };
         let fits = self.loose.look(&mut connection.sight.0[key], &done);
         if let (Some(told), Some(worker)) = (&done.told, connection.at.worker)
@@ -271,12 +254,11 @@ impl World {
         }
     }
 
-    /// The number of a node, once all of its workers go by it.
+    /// The number of a node, once one of its workers serves by it.
     fn number_of_node(&self, node: usize) -> Option<u16> {
-        let seats = &self.nodes[node].seats;
-        let mut numbers = seats.iter().map(|seat| seat.front.kernel.shard.node());
-        let first = numbers.next()??;
-        numbers.all(|other| other == Some(first)).then_some(first)
+        let seats = self.nodes[node].seats.iter();
+        let mut numbers = seats.filter_map(|seat| seat.front.kernel.shard.node());
+        numbers.find(|number| *number != NO_NODE)
     }
 
     fn number_nodes(&mut self) {
@@ -288,15 +270,7 @@ impl World {
         }
     }
 
-    fn serves_loose(&self, node: usize) -> bool {
-        let mut seats = self.nodes[node].seats.iter();
-        seats.all(|seat| {
-            let figures = seat.front.kernel.node_figures();
-            figures.is_some_and(|figures| figures.serving == 1)
-        })
-    }
-
-    /// Takes notice of who serves, and of whether anything is under way.
+    /// Takes notice of whether anything is under way.
     pub(super) fn look_for_rest(&mut self) {
         let clients = &self.clients[..self.plan.clients];
         let is_done = clients.iter().all(|client| client.is_done());
@@ -309,17 +283,6 @@ impl World {
     /// Whether all have told all.
     fn look_at_loose(&mut self) -> bool {
         self.number_nodes();
-        for node in 0..self.nodes.len() {
-            if !self.nodes[node].is_up() || !self.serves_loose(node) {
-                continue;
-            }
-            if let Some(number) = self.number_of_node(node) {
-                self.loose.served.insert(number);
-                if self.loose.unserved.remove(&number) {
-                    self.loose.excused_us = self.now_us;
-                }
-            }
-        }
         let is_told = |worker: &(usize, usize)| {
             let kernel = &self.nodes[worker.0].seats[worker.1].front.kernel;
             kernel.node_figures().is_some_and(|figures| {
@@ -332,11 +295,9 @@ impl World {
 
     /// A node ends.
     pub(super) fn note_end_of_loose(&mut self, node: usize) {
-        let Some(number) = self.number_of_node(node) else {
-            return;
-        };
-        if !self.serves_loose(node) && !self.loose.served.contains(&number) {
-            self.loose.unserved.insert(number);
+        let mut seats = self.nodes[node].seats.iter();
+        if seats.any(|seat| seat.front.kernel.shard.node() == Some(NO_NODE)) {
+            self.reach("a node ended before it first served lattice keys");
         }
     }
 

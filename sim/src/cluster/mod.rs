@@ -85,7 +85,7 @@ pub const PROBES: [&str; 26] = [
     "a request was passed on once more",
     "who has passed a request on does not know what became of it",
     "something was done with lattice keys at a node that has left",
-    "a node came back that had ended before it first served",
+    "a node ended before it first served lattice keys",
 ];
 
 /// Runs a seed.

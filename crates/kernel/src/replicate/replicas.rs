@@ -90,6 +90,8 @@ pub struct Replicas {
     asked_us: u64,
     /// What was removed up to this has been forgotten.
     forgotten: u64,
+    /// What files had forgotten of which nothing is here any more.
+    forgotten_before: u64,
     figures: Figures,
 }
 
@@ -128,6 +130,7 @@ impl Replicas {
             said: Said::default(),
             asked_us: 0,
             forgotten: 0,
+            forgotten_before: 0,
             figures: Figures::default(),
         }
     }

@@ -8,6 +8,9 @@ use crate::durable::effect::Effect;
 use crate::planted::{self, Planted};
 use std::collections::BTreeMap;
 
+/// In place of a number: replicated keys are those of no node yet.
+pub const NO_NODE: u16 = u16::MAX;
+
 impl Shard {
     /// Says so in the journal, where it is news. Whoever changes keys of the
     /// slot says it in the same frame: then both are found, or neither.

@@ -92,6 +92,7 @@ pub use contexts::Contexts;
 pub use graves::GraveKeys;
 pub use held::{Held, bring_back};
 pub use lattice::{Ended, Keyed, Keying};
+pub use marks::NO_NODE;
 pub use merging::Replica;
 pub use policy::Policy;
 pub(crate) use record::equal;

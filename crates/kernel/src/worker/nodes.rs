@@ -2,8 +2,11 @@
 //! replicas here are named by, and what goes to and comes from others.
 //!
 //! A node that is in a cluster serves no lattice key before a mapping names it and
-//! every worker of every other member has told what it has. What is said to other
-//! nodes waits for this worker's log, and for nothing else.
+//! every worker of every other member has told what it has, to all workers here. What
+//! is said to other nodes waits for this worker's log, and for nothing else.
+//!
+//! Only then do logs say that what they have is of the node with its number. A node that
+//! ends before that has been told some of what others had, in no order: a start drops it.
 //!
 //! Workers of a node take up a number one after the other. What a worker says names
 //! its number: who has not taken that up yet keeps it until then, and who has
@@ -20,12 +23,13 @@ use super::{Completions, Message, Worker};
 use crate::durable::Note;
 use crate::keyspace::Keyspaces;
 use crate::multi::NodeAction;
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::batch::Batch;
 use crate::replicate::gossip::{Gossip, Limits, Peer, Sent};
 use crate::replicate::member;
 use crate::replicate::replicas::Replicas;
-use crate::shard::Item;
+use crate::shard::{Item, NO_NODE};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
@@ -57,6 +61,8 @@ enum Waits {
         is_report: bool,
     },
     Sent(Sent),
+    /// For all workers of this node: this one has heard all other nodes.
+    HasHeard(u16),
 }
 
 /// What came before this worker had taken up its node's number.
@@ -66,6 +72,7 @@ enum Early {
     Here(Arc<[u8]>),
     /// Of another node, for a worker of the node with this number.
     Told(u16, Arc<[u8]>),
+    HasHeard(u16),
 }
 
 /// See the module's description.
@@ -78,11 +85,13 @@ pub(super) struct Nodes {
     /// To be acted by.
     has_news: bool,
     up: BTreeSet<u16>,
-    /// Whose replicated keys files had.
-    of_files: BTreeSet<u16>,
     /// What replicas here are named by, and streams of that name.
     number: Option<u16>,
     gossip: Option<Gossip>,
+    /// Likewise of how many workers of this node it is known, and whether that has
+    /// been asked for of this one.
+    heard: usize,
+    has_heard: bool,
     serves: bool,
     early: Vec<Early>,
     held: VecDeque<(u64, Waits)>,
@@ -105,6 +114,12 @@ impl Nodes {
         let is_for = |waits: &Waits| matches!(waits, Waits::Sent(sent) if sent.node == node);
         self.held.retain(|(_, waits)| !is_for(waits));
         self.out.retain(|sent| sent.node != node);
+    }
+
+    /// Nobody is told anything, and nobody served, before others have been heard again.
+    fn stop(&mut self) {
+        self.gossip = None;
+        (self.heard, self.has_heard, self.serves) = (0, false, false);
     }
 
     /// Whether changes of replicas here can be told.
@@ -158,7 +173,7 @@ impl<P: Program> Worker<P> {
         };
         if !view.nodes.contains(&view.own) {
             // Nobody waits for it any more.
-            (nodes.gossip, nodes.serves) = (None, false);
+            nodes.stop();
             return;
         }
         if nodes.gossip.is_none() || nodes.number != Some(view.own) {
@@ -180,14 +195,12 @@ impl<P: Program> Worker<P> {
     /// this node's own: others have forgotten what it may have of earlier ones.
     fn be_node(&mut self, now: Now, number: u16) {
         let workers = self.placement.workers();
-        let Some(replicas) = Replicas::of_node(self.id, workers, number) else {
+        let Some(mut replicas) = Replicas::of_node(self.id, workers, number) else {
             return;
         };
         let Some(nodes) = &mut self.lattice.nodes else {
             return;
         };
-        let others = std::mem::take(&mut nodes.of_files);
-        let is_other = others.iter().chain(&nodes.number).any(|of| *of != number);
         let limits = Limits {
             flying_bytes: FLYING_BYTES / workers,
             ..Limits::default()
@@ -195,13 +208,21 @@ impl<P: Program> Worker<P> {
         let mut gossip = Gossip::new(number, self.id, limits);
         gossip.set_table(nodes.table);
         nodes.up.iter().for_each(|&node| gossip.up(node));
-        (nodes.number, nodes.gossip, nodes.serves) = (Some(number), Some(gossip), false);
+        nodes.stop();
+        (nodes.number, nodes.gossip) = (Some(number), Some(gossip));
         nodes.held.clear();
         nodes.out.clear();
-        if is_other {
-            self.drop_lattice_keys();
+        let mut before = self.shard.node();
+        if before == Some(NO_NODE) && planted::is(Planted::UnservedKept) {
+            before = Some(number);
         }
-        self.shard.set_node(number);
+        if before.is_some_and(|of| of != number) {
+            self.drop_lattice_keys();
+            replicas.know_nothing_of(&self.shard);
+        }
+        if before != Some(number) {
+            self.shard.set_node(NO_NODE);
+        }
         let replicas_here = &mut self.lattice.replicas;
         if replicas.replica() != replicas_here.replica() {
             let before = std::mem::replace(replicas_here, replicas);
@@ -336,6 +357,7 @@ impl<P: Program> Worker<P> {
             match early {
                 Early::Here(bytes) => self.on_replicate(now, bytes),
                 Early::Told(number, bytes) => self.on_told(now, number, bytes),
+                Early::HasHeard(number) => self.on_has_heard(number),
             }
         }
     }
@@ -365,9 +387,31 @@ impl<P: Program> Worker<P> {
         nodes
             .held
             .extend(sent.map(|sent| (position, Waits::Sent(sent))));
-        if !nodes.serves && lattice.replicas.has_heard_nodes() {
-            // Requests may wait for it.
-            (nodes.serves, nodes.more) = (true, true);
+        if let Some(number) = nodes.number.filter(|_| !nodes.has_heard)
+            && lattice.replicas.has_heard_nodes()
+        {
+            nodes.has_heard = true;
+            nodes.held.push_back((position, Waits::HasHeard(number)));
+        }
+    }
+
+    /// A worker of this node, which may be this one, has heard all others.
+    pub(super) fn on_has_heard(&mut self, number: u16) {
+        let workers = self.placement.workers();
+        let Some(nodes) = &mut self.lattice.nodes else {
+            return;
+        };
+        match nodes.number.map_or(Ordering::Less, |own| own.cmp(&number)) {
+            Ordering::Less => nodes.early.push(Early::HasHeard(number)),
+            Ordering::Greater => {}
+            Ordering::Equal => {
+                nodes.heard += 1;
+                if nodes.heard == workers {
+                    // Requests may wait for it; what they write comes behind.
+                    (nodes.serves, nodes.more) = (true, true);
+                    self.shard.set_node(number);
+                }
+            }
         }
     }
 
@@ -377,6 +421,7 @@ impl<P: Program> Worker<P> {
         let Some(nodes) = &mut self.lattice.nodes else {
             return;
         };
+        let mut heard = None;
         while nodes.held.front().is_some_and(|(at, _)| *at <= logged) {
             match nodes.held.pop_front() {
                 Some((_, Waits::Sent(sent))) => nodes.out.push(sent),
@@ -386,8 +431,16 @@ impl<P: Program> Worker<P> {
                         nodes.more = true;
                     }
                 }
+                Some((_, Waits::HasHeard(number))) => heard = Some(number),
                 None => {}
             }
+        }
+        if let Some(number) = heard {
+            let others = (0..self.placement.workers()).map(|other| WorkerId(other as u16));
+            for to in others.filter(|to| *to != self.id) {
+                self.outgoing.push((to, Message::HasHeard(number)));
+            }
+            self.on_has_heard(number);
         }
     }
 
@@ -450,11 +503,10 @@ impl<P: Program> Worker<P> {
     }
 
     pub(super) fn on_node_of_files(&mut self, number: u16) {
+        // Where one says that it has served, all had heard what others told; where one
+        // says that it was in no cluster, it may have written so.
         let least = self.shard.node().unwrap_or(number).min(number);
         self.shard.set_node(least);
-        if let Some(nodes) = &mut self.lattice.nodes {
-            nodes.of_files.insert(number);
-        }
     }
 
     /// A node that is in no cluster writes by the names of the first of one.

@@ -2,8 +2,7 @@
 //! back.
 //!
 //! What was done at a node that is no member any more may be lost, unless one that is
-//! has shown it. What a node may bring back that had ended before it first served is
-//! told by record 26.
+//! has shown it.
 
 use super::{Deed, Done, LOOSE, Loose, Shape, Told};
 use crate::cluster::world::World;
@@ -16,9 +15,6 @@ impl World {
         }
         let members = &self.coordinator.mapping.members;
         let members: BTreeSet<u16> = members.keys().map(|no| no.0).collect();
-        if self.loose.excused_until_us() > 0 {
-            self.reach("a node came back that had ended before it first served");
-        }
         let lost = |done: &Done| done.number.is_none_or(|of| !members.contains(&of));
         if self.loose.done.iter().any(lost) {
             self.reach("something was done with lattice keys at a node that has left");
@@ -95,17 +91,14 @@ impl Loose {
                 (Deed::Remove(_), Some(Told::Number(0))) => {}
                 (Deed::Remove(element), told) => {
                     touched.insert(*element);
-                    let counts = done.at_us > self.excused_until_us() && stays(&done.number);
-                    gone.extend((told.is_some() && counts).then_some(*element));
+                    gone.extend((told.is_some() && stays(&done.number)).then_some(*element));
                 }
                 _ => {}
             }
         }
-        if self.excused_until_us() == 0 {
-            let of_key = self.gone.iter().filter(|(of, ..)| *of == key);
-            let by_members = of_key.filter(|(.., number)| stays(number));
-            gone.extend(by_members.map(|(_, element, _)| *element));
-        }
+        let of_key = self.gone.iter().filter(|(of, ..)| *of == key);
+        let by_members = of_key.filter(|(.., number)| stays(number));
+        gone.extend(by_members.map(|(_, element, _)| *element));
         if let Some(element) = shown.difference(&made).next() {
             return Err(format!("{element} is there, which nobody added"));
         }
@@ -163,7 +156,6 @@ mod tests {
             deed,
             number: Some(number),
             told,
-            at_us: 5,
         }
     }
 

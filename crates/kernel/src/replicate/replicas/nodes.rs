@@ -41,6 +41,12 @@ impl Replicas {
         self.figures = before.figures;
     }
 
+    /// What this worker had before it was dropped with all that it knew: what others tell
+    /// it from now on may come of those who know less than it did.
+    pub fn know_nothing_of(&mut self, shard: &Shard) {
+        self.forgotten_before = shard.forgotten();
+    }
+
     /// Whether every other worker of every node has said what it has, and what they
     /// had forgotten is forgotten here: before that nobody is to be served. This
     /// worker has said so by then, with a later date than any before it started: what
@@ -74,7 +80,9 @@ impl Replicas {
     /// this worker had before it started: who is told so does not lose it together
     /// with one node.
     pub(crate) fn first_message(&mut self, shard: &Shard, workers: usize) -> Arc<[u8]> {
-        self.heard.forget(shard.forgotten());
+        if shard.forgotten() > self.forgotten_before {
+            self.heard.forget(shard.forgotten());
+        }
         let begin = Begin {
             workers: workers as u64,
             forgotten: self.heard.forgotten(),
