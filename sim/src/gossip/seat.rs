@@ -29,6 +29,8 @@ pub enum Said {
         is_report: bool,
     },
     Sent(Sent),
+    /// To all workers of the node: this one has heard all others.
+    HasHeard,
     Reply(usize),
 }
 
@@ -66,6 +68,7 @@ pub struct Seat {
     unsynced: Vec<u8>,
     gate: Vec<Said>,
     held: Option<Box<Held>>,
+    has_heard: bool,
     pub wake_us: Option<u64>,
     pub sync_is_due: bool,
     /// There is more to do at once.
@@ -104,6 +107,7 @@ impl Seat {
             unsynced: Vec::new(),
             gate: Vec::new(),
             held: None,
+            has_heard: false,
             wake_us: None,
             sync_is_due: false,
             more: false,
@@ -242,6 +246,10 @@ impl Seat {
         }
         let sent = self.gossip.take_sent();
         self.gate.extend(sent.into_iter().map(Said::Sent));
+        if !self.has_heard && self.replicas.has_heard_nodes() {
+            self.has_heard = true;
+            self.gate.push(Said::HasHeard);
+        }
         self.unsynced.append(self.shard.journal());
     }
 

@@ -49,7 +49,11 @@ struct Node {
     logs: Vec<Vec<u8>>,
     is_running: bool,
     has_exchanged: bool,
+    /// Workers of which the logs have what all others had.
+    heard: usize,
     serves: bool,
+    /// By this number, in this life or in one before.
+    has_served: bool,
 }
 
 /// One between two nodes, of which the worker has the connection.
@@ -98,7 +102,9 @@ impl World {
             logs: vec![Vec::new(); plan.workers[at]],
             is_running: false,
             has_exchanged: false,
+            heard: 0,
             serves: false,
+            has_served: false,
         };
         Self {
             trace,
@@ -260,12 +266,14 @@ impl World {
                     self.nodes[at].seats[worker].gossip.tell(&bytes, is_report);
                 }
                 Said::Sent(sent) => self.send(at, worker, sent),
+                Said::HasHeard => self.nodes[at].heard += 1,
                 Said::Reply(event) => self.deeds.reply(event),
             }
         }
         if told {
             self.end_turn(at, worker);
         }
+        self.end_start(at);
     }
 
     /// To another worker of the node, in order.
@@ -393,6 +401,7 @@ impl World {
         }
         let node = &mut self.nodes[at];
         (node.is_running, node.serves, node.has_exchanged) = (false, false, false);
+        node.heard = 0;
         for seat in node.seats.drain(..) {
             self.past.add(&Figures {
                 kept_bytes: 0,
@@ -427,6 +436,10 @@ impl World {
         let (plan, node) = (&self.plan, &mut self.nodes[at]);
         node.life = self.lives;
         let number = node.number;
+        if !node.has_served {
+            // Of what it was told, it knows not all.
+            node.logs.iter_mut().for_each(Vec::clear);
+        }
         let logs = std::mem::take(&mut node.logs).into_iter().enumerate();
         let seats = logs.map(|(worker, log)| Seat::new(plan, (at, number, worker), log));
         node.seats = seats.collect();
@@ -457,9 +470,8 @@ impl World {
             self.connect_all(at);
         }
         let node = &mut self.nodes[at];
-        let has_heard = |seat: &Seat| seat.replicas.has_heard_nodes();
-        if self.fault == Fault::ServesAtOnce || node.seats.iter().all(has_heard) {
-            node.serves = true;
+        if self.fault == Fault::ServesAtOnce || node.heard == node.seats.len() {
+            (node.serves, node.has_served) = (true, true);
             self.note(at, format_args!("serves"));
         }
     }

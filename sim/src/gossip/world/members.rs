@@ -68,9 +68,8 @@ impl World {
         self.view.nodes.insert(number);
         let node = &mut self.nodes[at];
         (node.number, node.member) = (number, self.members);
-        if self.fault != Fault::KeepsOldData {
-            node.logs.iter_mut().for_each(Vec::clear);
-        }
+        // A start drops what is of an earlier number.
+        node.has_served = self.fault == Fault::KeepsOldData;
         self.members += 1;
         self.note(at, format_args!("joins"));
         self.publish();
