@@ -30,7 +30,7 @@ use crate::nodes::{Nodes, Program};
 use crate::table::Table;
 use ledger::Ledger;
 use record::Summary;
-use writers::{Load, Seen};
+use writers::{Load, Pace, Seen};
 
 /// Bytes of each text.
 const VALUE_BYTES: usize = 64;
@@ -97,7 +97,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let load = Load {
         began: Instant::now(),
         ends: Arc::new(AtomicBool::new(false)),
-        pause: Duration::from_micros(options.pause_us),
+        pace: Pace::After(Duration::from_micros(options.pause_us)),
     };
     println!(
         "\n2. Two clients of {} writers each write and read; nodes come and go",

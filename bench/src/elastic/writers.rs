@@ -1,7 +1,7 @@
 //! The two clients: one that knows the cluster, and one that knows nothing of it.
 //!
 //! Each has several writers with keys of their own ([`super::ledger`]). They pause between
-//! requests: what is looked at is what they are answered, not how much they ask.
+//! requests, or ask at set times: what is looked at is what they are answered.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,12 +27,34 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub struct Load {
     pub began: Instant,
     pub ends: Arc<AtomicBool>,
-    pub pause: Duration,
+    pub pace: Pace,
+}
+
+/// When each writer asks next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// So long after an answer.
+    After(Duration),
+    /// So long after the last request was due: who was kept waiting catches up.
+    Every(Duration),
 }
 
 impl Load {
     fn goes_on(&self) -> bool {
         !self.ends.load(Ordering::Relaxed)
+    }
+}
+
+impl Pace {
+    /// How long to wait; `due` is when the last request was due.
+    fn pause(self, due: &mut Instant, now: Instant) -> Duration {
+        match self {
+            Pace::After(pause) => pause,
+            Pace::Every(time) => {
+                *due += time;
+                due.saturating_duration_since(now)
+            }
+        }
     }
 }
 
@@ -83,6 +105,7 @@ async fn write_knowing(
     load: &Load,
 ) -> (Ledger, Record) {
     let mut record = Record::default();
+    let mut due = Instant::now();
     while load.goes_on() {
         let (request, asked) = (ledger.next_request(), Instant::now());
         let words = ledger.words(request);
@@ -92,7 +115,7 @@ async fn write_knowing(
             None => record.answered(load.began, asked),
         }
         ledger.note(request, &outcome);
-        match load.pause {
+        match load.pace.pause(&mut due, Instant::now()) {
             Duration::ZERO => tokio::task::yield_now().await,
             pause => tokio::time::sleep(pause).await,
         }
@@ -146,6 +169,7 @@ impl Plain {
     }
 
     fn write(&mut self, mut ledger: Ledger) -> Ledger {
+        let mut due = Instant::now();
         while self.load.goes_on() {
             let (request, asked) = (ledger.next_request(), Instant::now());
             let words = ledger.words(request);
@@ -154,7 +178,7 @@ impl Plain {
                 self.record.answered(self.load.began, asked);
             }
             ledger.note(request, &outcome);
-            thread::sleep(self.load.pause);
+            thread::sleep(self.load.pace.pause(&mut due, Instant::now()));
         }
         ledger
     }
@@ -247,4 +271,20 @@ pub fn audit_knowing(door: SocketAddr, ledgers: &[Ledger]) -> Result<Vec<String>
         }
         Ok(wrong)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_at_set_times_catches_up() {
+        let (began, ms) = (Instant::now(), Duration::from_millis);
+        let (mut due, pace) = (began, Pace::Every(ms(10)));
+        assert_eq!(pace.pause(&mut due, began + ms(4)), ms(6));
+        assert_eq!(pace.pause(&mut due, began + ms(45)), ms(0));
+        assert_eq!(pace.pause(&mut due, began + ms(45)), ms(0));
+        assert_eq!(pace.pause(&mut due, began + ms(36)), ms(4));
+        assert_eq!(Pace::After(ms(3)).pause(&mut due, began + ms(99)), ms(3));
+    }
 }

@@ -12,7 +12,7 @@ use anyhow::Result;
 use crate::elastic::ledger::Ledger;
 use crate::elastic::outcome;
 use crate::elastic::record::{Record, Summary};
-use crate::elastic::writers::{self, Load, Seen};
+use crate::elastic::writers::{self, Load, Pace, Seen};
 
 const WRITERS: usize = 16;
 const KEYS: usize = 2_000;
@@ -33,18 +33,26 @@ pub struct Driven {
     pub gap: Duration,
 }
 
+/// As much as they are answered.
+pub const ALL: Pace = Pace::After(Duration::ZERO);
+
+/// What all writers together are to ask a second.
+pub fn rate(a_second: f64) -> Pace {
+    Pace::Every(Duration::from_secs_f64(WRITERS as f64 / a_second.max(1.0)))
+}
+
 /// Drives a cluster while `happens` does what it does, which begins after `calm` and is told when
 /// that was. `audit_at` is where all keys are read at the end.
 pub fn drive<T>(
     seeds: &[SocketAddr],
-    calm: Duration,
+    (pace, calm): (Pace, Duration),
     happens: impl FnOnce(Instant) -> Result<(T, SocketAddr)>,
 ) -> Result<(Driven, T)> {
     let ledger = |no: usize| Ledger::new(&format!("w{no}"), KEYS, VALUE_BYTES);
     let load = Load {
         began: Instant::now(),
         ends: Arc::new(AtomicBool::new(false)),
-        pause: Duration::ZERO,
+        pace,
     };
     let running = writers::knowing(seeds, (0..WRITERS).map(ledger).collect(), load.clone());
     std::thread::sleep(calm);

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::driven::{self, Driven};
 use super::over_time::{Course, TimeChart};
 use crate::client::{Client, encode};
+use crate::elastic::writers::Pace;
 use crate::nodes::{Node, Nodes, Program};
 use crate::procfs::Machine;
 use crate::report::{Report, Setting};
@@ -39,6 +40,9 @@ pub struct Options {
     /// Bytes a second that each node sends of what moves, as `cluster-move-rate` has it [default: 2mb]
     #[arg(long, default_value = "2mb")]
     pub move_rate: String,
+    /// Requests a second of the second course [default: a third of the answers of the first]
+    #[arg(long)]
+    pub rate: Option<f64>,
     #[command(flatten)]
     pub program: Program,
     /// Where the page goes [default: docs/benchmarks; quick: nowhere]
@@ -48,6 +52,7 @@ pub struct Options {
 
 /// What came of it.
 struct Added {
+    name: &'static str,
     driven: Driven,
     from: Duration,
     /// From the start of the process until all was balanced.
@@ -62,6 +67,31 @@ pub fn run(options: &Options) -> Result<()> {
     let machine = Machine::read();
     let usual = if options.quick { 3 } else { 10 };
     let time = Duration::from_secs(options.seconds.unwrap_or(usual).max(1));
+    let (all, version) = added(options, time, driven::ALL, "as much as they are answered")?;
+    let rate = options.rate.unwrap_or_else(|| all.before() / 3.0);
+    let (some, _) = added(options, time, driven::rate(rate), "at a set rate")?;
+    let both = [all, some];
+    let report = report(&both, time);
+    println!("{}", report.terminal());
+    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
+    let Some(dir) = options.out.clone().or(usual) else {
+        return Ok(());
+    };
+    let versions = [("rufous".to_owned(), version)].into();
+    report.write(&dir, &Setting { machine, versions })?;
+    Ok(std::fs::write(
+        dir.join("node-added.svg"),
+        chart(&both).svg()?,
+    )?)
+}
+
+/// Once, with a cluster of its own.
+fn added(
+    options: &Options,
+    time: Duration,
+    pace: Pace,
+    name: &'static str,
+) -> Result<(Added, String)> {
     let keys = options
         .keys
         .unwrap_or(if options.quick { 2_000 } else { 200_000 });
@@ -81,19 +111,7 @@ pub fn run(options: &Options) -> Result<()> {
     let info = nodes.running()[0].client()?.call(&["INFO", "server"])?;
     let version = sections::version(&info.text()?);
     let bytes = fill(&mut nodes.running()[0].client()?, keys)?;
-    let added = measured(&mut nodes, time, bytes)?;
-    let report = report(&added, time);
-    println!("{}", report.terminal());
-    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
-    let Some(dir) = options.out.clone().or(usual) else {
-        return Ok(());
-    };
-    let versions = [("rufous".to_owned(), version)].into();
-    report.write(&dir, &Setting { machine, versions })?;
-    Ok(std::fs::write(
-        dir.join("node-added.svg"),
-        chart(&added).svg()?,
-    )?)
+    Ok((measured(&mut nodes, name, (pace, time), bytes)?, version))
 }
 
 /// Writes keys, and says how many bytes they and their values have.
@@ -115,7 +133,12 @@ fn fill(client: &mut Client, keys: usize) -> Result<f64> {
     Ok(bytes as f64)
 }
 
-fn measured(nodes: &mut Nodes, time: Duration, bytes: f64) -> Result<Added> {
+fn measured(
+    nodes: &mut Nodes,
+    name: &'static str,
+    (pace, time): (Pace, Duration),
+    bytes: f64,
+) -> Result<Added> {
     let seeds: Vec<_> = nodes.running().iter().map(|node| node.door).collect();
     let happens = |began: std::time::Instant| {
         let from = began.elapsed();
@@ -129,8 +152,9 @@ fn measured(nodes: &mut Nodes, time: Duration, bytes: f64) -> Result<Added> {
         nodes.all_run()?;
         Ok(((from, took, received, share), nodes.running()[0].door))
     };
-    let (driven, (from, took, received, share)) = driven::drive(&seeds, time, happens)?;
+    let (driven, (from, took, received, share)) = driven::drive(&seeds, (pace, time), happens)?;
     Ok(Added {
+        name,
         driven,
         from,
         took,
@@ -148,9 +172,62 @@ fn received(node: &Node) -> Result<u64> {
     Ok(field.unwrap_or("0").trim().parse()?)
 }
 
-fn report(added: &Added, time: Duration) -> Report {
+impl Added {
+    /// Answers a second before the node starts.
+    fn before(&self) -> f64 {
+        self.driven.rate(Duration::from_secs(1), self.from)
+    }
+
+    /// In the lowest second while it joins.
+    fn lowest(&self) -> f64 {
+        // A second at least, however soon all is there.
+        let took = self.took.max(Duration::from_millis(1500));
+        self.driven.lowest(self.from, self.from + took)
+    }
+
+    fn left(&self) -> f64 {
+        self.lowest() / self.before().max(1.0)
+    }
+
+    fn row(&self, time: Duration) -> Vec<String> {
+        let (driven, until) = (&self.driven, self.from + self.took);
+        let calm = driven.lowest(Duration::from_secs(1), self.from) / self.before().max(1.0);
+        vec![
+            self.name.to_owned(),
+            format!("{:.0}", self.before()),
+            format!("{calm:.2}"),
+            format!("{:.0}", self.lowest()),
+            format!("{:.2}", self.left()),
+            format!("{:.0}", driven.rate(until, until + time)),
+            format!("{:.2}", self.took.as_secs_f64()),
+            format!("{:.1}", self.received as f64 / 1e6),
+            format!("{:.1}", self.least / 1e6),
+            driven.wrong.to_string(),
+            driven.errors.values().sum::<u64>().to_string(),
+        ]
+    }
+
+    fn data(&self) -> Value {
+        let driven = &self.driven;
+        json!({
+            "name": self.name,
+            "answers": driven.counts,
+            "started_s": self.from.as_secs_f64(),
+            "balanced_s": self.took.as_secs_f64(),
+            "received_bytes": self.received,
+            "least_bytes": self.least,
+            "acknowledged": driven.acknowledged,
+            "wrong": driven.wrong,
+            "errors": driven.errors,
+        })
+    }
+}
+
+fn report(both: &[Added], time: Duration) -> Report {
     let headers = [
+        "writers ask",
         "answers/s before",
+        "lowest second before",
         "lowest second while it joins",
         "of before",
         "after",
@@ -160,27 +237,16 @@ fn report(added: &Added, time: Duration) -> Report {
         "wrong or lost",
         "errors",
     ];
-    let driven = &added.driven;
-    let before = driven.rate(Duration::from_secs(1), added.from);
-    let until = added.from + added.took;
-    // A second at least, however soon all is there.
-    let lowest = driven.lowest(
-        added.from,
-        until.max(added.from + Duration::from_millis(1500)),
-    );
-    let left = lowest / before.max(1.0);
-    let mut table = Table::new(0, headers);
-    table.row(vec![
-        format!("{before:.0}"),
-        format!("{lowest:.0}"),
-        format!("{left:.2}"),
-        format!("{:.0}", driven.rate(until, until + time)),
-        format!("{:.2}", added.took.as_secs_f64()),
-        format!("{:.1}", added.received as f64 / 1e6),
-        format!("{:.1}", added.least / 1e6),
-        driven.wrong.to_string(),
-        driven.errors.values().sum::<u64>().to_string(),
-    ]);
+    let mut table = Table::new(1, headers);
+    both.iter().for_each(|added| table.row(added.row(time)));
+    let note = |added: &Added| {
+        format!(
+            "Left of the throughput in the lowest second, {}: {}, {}.",
+            added.name,
+            LEFT.show(),
+            LEFT.verdict(added.left())
+        )
+    };
     Report {
         slug: "node-added",
         part_of: None,
@@ -188,42 +254,33 @@ fn report(added: &Added, time: Duration) -> Report {
         command: "cargo xtask figures node-added".into(),
         method: vec![
             format!(
-                "{NODES} nodes with a worker each and {COPIES} copies of each slot; 16 writers of one client that knows the cluster ask \
-                 without a pause, half of them reads, half SET and INCR. A fourth node is started, and takes its share. All processes are on this \
-                 machine, so the new node takes its CPU time from the others. What it received has in it what was \
+                "{NODES} nodes with a worker each and {COPIES} copies of each slot; 16 writers of one client that knows the cluster ask, \
+                 half of them reads, half SET and INCR: without a pause, and then, with a new cluster, a third as often, at set \
+                 times; who was kept waiting catches up. A fourth node is started, and takes its share. All processes are on this \
+                 machine, so without a pause the new node takes its CPU time from the others. What it received has in it what was \
                  written meanwhile; the least is its share of the keys that were there before."
             ),
             "![Answers a second](node-added.svg)".into(),
         ],
         table,
         chart: None,
-        notes: vec![format!(
-            "Left of the throughput in the lowest second: {}, {}.",
-            LEFT.show(),
-            LEFT.verdict(left)
-        )],
-        data: json!({
-            "answers": driven.counts,
-            "started_s": added.from.as_secs_f64(),
-            "balanced_s": added.took.as_secs_f64(),
-            "received_bytes": added.received,
-            "least_bytes": added.least,
-            "acknowledged": driven.acknowledged,
-            "wrong": driven.wrong,
-            "errors": driven.errors,
-        }),
+        notes: both.iter().map(note).collect(),
+        data: json!({ "courses": both.iter().map(Added::data).collect::<Vec<_>>() }),
     }
 }
 
-fn chart(added: &Added) -> TimeChart {
-    let (from, took) = (added.from.as_secs_f64(), added.took.as_secs_f64());
+fn chart(both: &[Added]) -> TimeChart {
+    let course = |added: &Added| {
+        let (from, took) = (added.from.as_secs_f64(), added.took.as_secs_f64());
+        Course {
+            name: format!("from 3 to 4 nodes, {}", added.name),
+            points: added.driven.points(),
+            marks: vec![from, from + took],
+        }
+    };
     TimeChart {
         title: "Answers a second while a node joins".into(),
         y_axis: "answers a second".into(),
-        courses: vec![Course {
-            name: "Rufous, from 3 to 4 nodes".into(),
-            points: added.driven.points(),
-            marks: vec![from, from + took],
-        }],
+        courses: both.iter().map(course).collect(),
     }
 }

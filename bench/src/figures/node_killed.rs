@@ -88,7 +88,7 @@ fn rufous(options: &Options, time: Duration) -> Result<(Killed, String)> {
     let info = nodes.running()[0].client()?.call(&["INFO", "server"])?;
     let version = sections::version(&info.text()?);
     let seeds: Vec<_> = nodes.running().iter().map(|node| node.door).collect();
-    let (driven, (at, missed, whole)) = driven::drive(&seeds, time, |began| {
+    let (driven, (at, missed, whole)) = driven::drive(&seeds, (driven::ALL, time), |began| {
         let at = began.elapsed();
         nodes.kill(1)?;
         let left = nodes.running().len();
@@ -112,12 +112,13 @@ fn rufous(options: &Options, time: Duration) -> Result<(Killed, String)> {
 fn redis(time: Duration) -> Result<(Killed, String)> {
     let mut cluster = RedisCluster::start()?;
     let version = cluster.version()?;
-    let (driven, (at, missed)) = driven::drive(&cluster.addresses(), time, |began| {
-        let at = began.elapsed();
-        let missed = cluster.kill()?;
-        std::thread::sleep(time);
-        Ok(((at, missed), cluster.addresses()[0]))
-    })?;
+    let (driven, (at, missed)) =
+        driven::drive(&cluster.addresses(), (driven::ALL, time), |began| {
+            let at = began.elapsed();
+            let missed = cluster.kill()?;
+            std::thread::sleep(time);
+            Ok(((at, missed), cluster.addresses()[0]))
+        })?;
     let killed = Killed {
         name: "Redis Cluster, 3 masters and 3 replicas",
         driven,
