@@ -125,12 +125,6 @@ impl Placement {
         })
     }
 
-    /// Whether a key that is here is listed by this worker: each is by one.
-    #[inline]
-    pub fn lists(&self, key: &[u8]) -> bool {
-        !self.has_lattice() || self.is_primary(key)
-    }
-
     /// Whether this worker is the one that counts and lists `key`.
     #[inline]
     pub fn is_primary(&self, key: &[u8]) -> bool {

@@ -1,12 +1,17 @@
-//! Counting the strict keys of each slot, where the node is one of several: what it
-//! has copies of is not counted as its own.
+//! Counting the keys of each slot, where the node is one of several: what it has
+//! copies of is not counted as its own.
 //!
 //! A database counts whenever a key comes or goes, as it does for keys that another
-//! worker counts (`elsewhere`); keys of lattice keyspaces are in no slot.
+//! worker counts (`elsewhere`). Strict keys are counted apart from those of lattice
+//! keyspaces, which every node has: the one that answers for a slot's strict keys counts
+//! and lists the others, too, so that each is listed once.
 
-use super::Shard;
 use super::db::Db;
+use super::elsewhere::Elsewhere;
 use super::record::Head;
+use super::types::{Item, Key};
+use super::{Env, Shard};
+use rufous_base::Now;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 
@@ -18,31 +23,66 @@ pub(super) struct Counts {
     pub(super) expiring: u32,
 }
 
-/// Of all slots; `None`: nobody asks. Empty as long as there are no keys.
+/// Of all slots. Empty as long as there are no keys.
 #[derive(Debug, Default)]
-pub(super) struct BySlot(Option<Box<[Counts]>>);
+struct Slots(Box<[Counts]>);
+
+impl Slots {
+    fn of(&mut self, slot: u16) -> Option<&mut Counts> {
+        if self.0.is_empty() {
+            self.0 = vec![Counts::default(); SLOTS].into();
+        }
+        self.0.get_mut(usize::from(slot))
+    }
+
+    fn is_as(&self, other: &Self) -> bool {
+        let of = |slots: &Self, slot| slots.0.get(slot).copied().unwrap_or_default();
+        (0..SLOTS).all(|slot| of(self, slot) == of(other, slot))
+    }
+
+    /// The sum of what there is of some slots.
+    fn sum(&self, has: impl Fn(u16) -> bool) -> (usize, usize) {
+        let all = self.0.iter().enumerate();
+        let some = all.filter(|(slot, counts)| counts.keys > 0 && has(*slot as u16));
+        some.fold((0, 0), |(keys, expiring), (_, counts)| {
+            let (more, most) = (counts.keys as usize, counts.expiring as usize);
+            (keys + more, expiring + most)
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Both {
+    strict: Slots,
+    /// Those that this worker counts.
+    lattice: Slots,
+}
+
+/// `None`: nobody asks.
+#[derive(Debug, Default)]
+pub(super) struct BySlot(Option<Both>);
 
 impl BySlot {
     /// For a database that takes the place of this one.
     pub(super) fn of_nothing(&self) -> Self {
-        Self(self.0.as_ref().map(|_| Box::default()))
+        Self(self.0.as_ref().map(|_| Both::default()))
     }
+}
 
-    fn of(&mut self, slot: u16) -> Option<&mut Counts> {
-        let counts = self.0.as_mut()?;
-        if counts.is_empty() {
-            *counts = vec![Counts::default(); SLOTS].into();
-        }
-        counts.get_mut(usize::from(slot))
+impl Both {
+    fn of(&mut self, key: &[u8], elsewhere: &Elsewhere) -> Option<&mut Counts> {
+        let slots = match elsewhere.is_lattice(key) {
+            false => &mut self.strict,
+            true if elsewhere.has(key) => return None,
+            true => &mut self.lattice,
+        };
+        slots.of(slot_of(key))
     }
 }
 
 impl Db {
     fn counts_of(&mut self, key: &[u8]) -> Option<&mut Counts> {
-        match self.by_slot.0.is_none() || self.elsewhere.is_lattice(key) {
-            true => None,
-            false => self.by_slot.of(slot_of(key)),
-        }
+        self.by_slot.0.as_mut()?.of(key, &self.elsewhere)
     }
 
     /// A record has come.
@@ -84,12 +124,10 @@ impl Db {
     }
 
     /// What there is of each slot, by a walk.
-    pub(super) fn counted_by_slot(&self) -> Vec<Counts> {
-        let mut all = vec![Counts::default(); SLOTS];
+    fn counted_by_slot(&self) -> Both {
+        let mut all = Both::default();
         for (_, handle) in self.index.entries() {
-            let name = self.name_of(handle);
-            if !self.elsewhere.is_lattice(&name) {
-                let counts = &mut all[usize::from(slot_of(&name))];
+            if let Some(counts) = all.of(&self.name_of(handle), &self.elsewhere) {
                 counts.keys += 1;
                 counts.expiring += u32::from(self.expiry_of(handle).is_some());
             }
@@ -100,21 +138,26 @@ impl Db {
     /// Counts anew: which keys are strict has changed.
     pub(super) fn recount_slots(&mut self) {
         if self.by_slot.0.is_some() {
-            self.by_slot.0 = Some(match self.index.len() {
-                0 => Box::default(),
-                _ => self.counted_by_slot().into(),
-            });
+            self.by_slot.0 = Some(self.counted_by_slot());
         }
     }
 
     /// Whether the counts are what a walk finds.
     pub(super) fn is_counted_by_slot(&self) -> bool {
         self.by_slot.0.as_ref().is_none_or(|counts| {
-            let none = Counts::default();
             let all = self.counted_by_slot();
-            let same = |(at, found): (usize, &Counts)| counts.get(at).unwrap_or(&none) == found;
-            all.iter().enumerate().all(same)
+            counts.strict.is_as(&all.strict) && counts.lattice.is_as(&all.lattice)
         })
+    }
+
+    /// Whether a record is another's to list: of another worker, or of the node that
+    /// answers for its slot.
+    pub(super) fn is_unlisted(&self, handle: u32, env: &Env) -> bool {
+        self.is_guest(handle, env) || self.lists_not(self.item(handle).key, env)
+    }
+
+    fn lists_not(&self, key: &[u8], env: &Env) -> bool {
+        self.elsewhere.has(key) || env.has_guests() && env.is_guest(slot_of(key))
     }
 }
 
@@ -122,7 +165,7 @@ impl Shard {
     /// Counts keys of slots from now on.
     pub(super) fn count_slots(&mut self) {
         for db in &mut self.dbs {
-            db.by_slot.0 = Some(Box::default());
+            db.by_slot.0 = Some(Both::default());
             db.recount_slots();
         }
     }
@@ -130,24 +173,40 @@ impl Shard {
     /// How many keys of a slot there are, if it is this node's to answer for.
     pub fn own_slot_len(&self, db: usize, slot: u16) -> usize {
         let counts = self.dbs[db].by_slot.0.as_ref();
-        let counts = counts.and_then(|counts| counts.get(usize::from(slot)));
+        let counts = counts.and_then(|counts| counts.strict.0.get(usize::from(slot)));
         match self.env.is_guest(slot) {
             true => 0,
             false => counts.map_or(0, |counts| counts.keys as usize),
         }
     }
 
-    /// Keys of slots that other nodes answer for, and those of them that expire.
+    /// Strict keys of slots that other nodes answer for, and those of them that expire.
     pub(super) fn guests_in(&self, db: usize) -> (usize, usize) {
-        let counts = self.dbs[db].by_slot.0.as_deref().unwrap_or_default();
-        let all = counts.iter().enumerate();
-        let theirs =
-            all.filter(|(slot, counts)| counts.keys > 0 && self.env.is_guest(*slot as u16));
-        theirs.fold((0, 0), |(keys, expiring), (_, counts)| {
-            (
-                keys + counts.keys as usize,
-                expiring + counts.expiring as usize,
-            )
-        })
+        let counts = self.dbs[db].by_slot.0.as_ref();
+        counts.map_or((0, 0), |of| of.strict.sum(|slot| self.env.is_guest(slot)))
+    }
+
+    /// Likewise lattice keys that this worker would count if it were not for those nodes.
+    pub(super) fn listed_by_others(&self, db: usize) -> (usize, usize) {
+        let counts = self.dbs[db].by_slot.0.as_ref();
+        counts.map_or((0, 0), |of| of.lattice.sum(|slot| self.env.is_guest(slot)))
+    }
+
+    /// As [`Shard::scan`], of the keys that this worker lists.
+    pub fn scan_listed(
+        &mut self,
+        db: usize,
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let (range, now_ms) = ((cursor, count), now.unix_ms());
+        self.dbs[db].scan(range, now_ms, Db::is_unlisted, &mut self.env, f)
+    }
+
+    /// Whether a key is there, and listed by this worker.
+    pub fn lists(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        self.contains(db, key, now) && !self.dbs[db].lists_not(key.bytes, &self.env)
     }
 }

@@ -364,18 +364,19 @@ impl Db {
         self.note_expiring(handle, old.is_some(), new.is_some());
     }
 
+    /// See `Shard::scan`; without what `leaves_out` says.
     pub(super) fn scan(
         &mut self,
-        cursor: u32,
-        count: usize,
+        (cursor, count): (u32, usize),
         now_ms: u64,
+        leaves_out: fn(&Self, u32, &Env) -> bool,
         env: &mut Env,
         f: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
         let mut entries = std::mem::take(&mut env.entries);
         let next = self.index.collect(cursor, count, &mut entries);
         for &(hash, handle) in &entries {
-            if self.is_guest(handle, env) {
+            if leaves_out(self, handle, env) {
                 continue;
             }
             if self.is_due(handle, now_ms) {

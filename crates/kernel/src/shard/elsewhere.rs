@@ -34,7 +34,7 @@ impl Elsewhere {
     }
 
     #[inline]
-    fn has(&self, key: &[u8]) -> bool {
+    pub(super) fn has(&self, key: &[u8]) -> bool {
         let keying = self.keying.as_ref();
         keying.is_some_and(|keying| keying.is_elsewhere(key))
     }
@@ -102,18 +102,19 @@ impl Shard {
     }
 
     /// As [`Shard::len`], but of the keys that this worker lists: those that another
-    /// worker counts, or another node answers for, are not among them.
+    /// worker or another node lists are not among them.
     pub fn listed_len(&self, db: usize) -> usize {
-        self.own_len(db) - self.dbs[db].elsewhere.keys
+        self.own_len(db) - self.dbs[db].elsewhere.keys - self.listed_by_others(db).0
     }
 
-    /// Likewise with those that another worker counts.
+    /// Likewise with lattice keys that others list.
     pub fn own_len(&self, db: usize) -> usize {
         self.dbs[db].len() - self.guests_in(db).0
     }
 
     /// Likewise of those that expire.
     pub fn listed_expiring_len(&self, db: usize) -> usize {
-        self.dbs[db].expiring() - self.dbs[db].elsewhere.expiring - self.guests_in(db).1
+        let theirs = self.guests_in(db).1 + self.listed_by_others(db).1;
+        self.dbs[db].expiring() - self.dbs[db].elsewhere.expiring - theirs
     }
 }

@@ -38,6 +38,10 @@ impl Db {
 }
 
 impl Env {
+    pub(super) fn has_guests(&self) -> bool {
+        self.guests.is_some()
+    }
+
     /// Whether another node answers for a slot.
     pub(super) fn is_guest(&self, slot: u16) -> bool {
         self.guests.as_ref().is_some_and(|guests| guests.has(slot))

@@ -365,7 +365,8 @@ impl Shard {
         now: Now,
         f: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
-        self.dbs[db].scan(cursor, count, now.unix_ms(), &mut self.env, f)
+        let (range, now_ms) = ((cursor, count), now.unix_ms());
+        self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
     }
 
     /// A key with everything about it, each with the same probability.

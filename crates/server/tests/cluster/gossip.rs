@@ -4,11 +4,13 @@
 use crate::node::{Node, config, connect_all, number, settings};
 use crate::plain::text;
 use crate::redirected::ask;
+use crate::wide::{names, walk};
 use rufous_coordinator::meeting::Meeting;
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
 use rufous_server::config::Config;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -268,6 +270,62 @@ fn what_needs_all_nodes_together_is_refused() {
         let drop = text(node.call(&["KEYSPACE", "DROP", "likes"]));
         assert!(drop.starts_with("ERR keyspaces are not changed"), "{drop}");
     }
+}
+
+#[test]
+fn each_key_is_counted_and_listed_once_whoever_has_it() {
+    let meeting = Meeting::default();
+    let workers = [2, 3];
+    let of = |workers: &usize| {
+        let mut config = configured(&meeting, *workers, vec![likes()]);
+        if let Some(cluster) = &mut config.cluster {
+            cluster.copies = 2;
+        }
+        Node::of(&config)
+    };
+    let mut nodes: Vec<_> = workers.iter().map(of).collect();
+    connect_all(&mut nodes);
+    serve(&mut nodes, &[2, 3]);
+    for node in &mut nodes {
+        node.until("copies everywhere", |info| {
+            number(info, "cluster_slots_whole") == 16384
+        });
+    }
+    let strict = (0..100).map(|n| format!("key:{n}"));
+    let lattice = (0..100).map(|n| format!("likes:{n}"));
+    let keys: BTreeSet<String> = strict.chain(lattice).collect();
+    for (at, key) in keys.iter().enumerate() {
+        nodes[at % 2].call(&["SET", key, "1", "EX", "1000"]);
+    }
+    for key in &keys {
+        agree(&mut nodes, &["GET", key], &bulk("1"));
+    }
+    let mut expiring = 0;
+    for node in &mut nodes {
+        assert_eq!(node.call(&["DBSIZE"]), Reply::Integer(200));
+        let all = names(node.call(&["KEYS", "*"]));
+        assert_eq!(all.len(), 200);
+        assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), keys);
+        for key in ["key:7", "likes:7"] {
+            assert_eq!(names(node.call(&["KEYS", key])), [key]);
+        }
+        for count in ["5", "1000"] {
+            let (all, _) = walk(node, count);
+            assert_eq!(all.len(), 200);
+            assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), keys);
+        }
+        // What each says of itself comes to the same.
+        let info = text(node.call(&["INFO", "keyspace"]));
+        let db = info.lines().find_map(|line| line.strip_prefix("db0:keys="));
+        let own: Vec<usize> = db
+            .expect("it has some")
+            .split(",expires=")
+            .filter_map(|number| number.split(',').next()?.parse().ok())
+            .collect();
+        assert_eq!(own[0], own[1]);
+        expiring += own[1];
+    }
+    assert_eq!(expiring, 200);
 }
 
 #[test]

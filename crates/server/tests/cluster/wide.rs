@@ -5,7 +5,7 @@ use crate::plain::{connect, exchange, keys_of, resp, spread, text};
 use rufous_resp::reply::Reply;
 use std::collections::BTreeSet;
 
-fn names(reply: Reply) -> Vec<String> {
+pub(crate) fn names(reply: Reply) -> Vec<String> {
     match reply {
         Reply::Array(all) => all.into_iter().map(text).collect(),
         other => panic!("{other:?}"),
@@ -13,7 +13,7 @@ fn names(reply: Reply) -> Vec<String> {
 }
 
 /// All keys by a whole walk, and how many steps it took.
-fn walk(node: &mut Node, count: &str) -> (Vec<String>, usize) {
+pub(crate) fn walk(node: &mut Node, count: &str) -> (Vec<String>, usize) {
     let (mut all, mut steps, mut cursor) = (Vec::new(), 0, "0".to_owned());
     loop {
         let Reply::Array(mut reply) = node.call(&["SCAN", &cursor, "COUNT", count]) else {

@@ -61,11 +61,11 @@ fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
         count: 0,
         encoded: Vec::new(),
     };
-    let placement = front.kernel.placement().clone();
     let mut cursor = Some(0);
     while let Some(from) = cursor {
-        cursor = front.kernel.shard.scan(db, from, STEP, now, &mut |item| {
-            if placement.lists(item.key) && (glob.is_all() || glob.matches(item.key)) {
+        let shard = &mut front.kernel.shard;
+        cursor = shard.scan_listed(db, from, STEP, now, &mut |item| {
+            if glob.is_all() || glob.matches(item.key) {
                 part.count += 1;
                 encode::bulk(&mut part.encoded, item.key);
             }
@@ -74,16 +74,16 @@ fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
     part
 }
 
-/// A pattern that only one key can match: its owner is asked for it.
+/// A pattern that only one key can match: who would list it is asked for it.
 fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, db: usize, name: Vec<u8>) {
-    let owner = session.front.kernel.placement().owner(&name);
+    let owner = session.front.kernel.placement().primary(&name);
     let asked = name.clone();
     session.ask_one(
         reply,
         owner,
         move |front, now| {
             let key = front.kernel.shard.key(&asked);
-            front.kernel.shard.contains(db, key, now)
+            front.kernel.shard.lists(db, key, now)
         },
         move |_, present, reply| {
             reply.array(usize::from(present));

@@ -140,7 +140,6 @@ struct Part {
 /// keys, or none where these are many.
 fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter) -> Part {
     let worker = u32::from(front.id().0);
-    let placement = front.kernel.placement().clone();
     let shard = &mut front.kernel.shard;
     let mut part = Part::default();
     if worker < cursor.worker {
@@ -154,19 +153,14 @@ fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter)
     }
     while let Some(from) = part.next {
         let wanted = filter.count.saturating_sub(part.visited).max(1);
-        part.next = shard.scan(db, from, wanted, now, &mut |item| {
+        part.next = shard.scan_listed(db, from, wanted, now, &mut |item| {
             part.visited += 1;
             let right_type = filter
                 .kind
                 .as_ref()
                 .is_none_or(|kind| kind.eq_ignore_ascii_case(item.value.type_name().as_bytes()));
-            if right_type
-                && placement.lists(item.key)
-                && filter
-                    .glob
-                    .as_ref()
-                    .is_none_or(|glob| glob.matches(item.key))
-            {
+            let glob = filter.glob.as_ref();
+            if right_type && glob.is_none_or(|glob| glob.matches(item.key)) {
                 part.matched += 1;
                 encode::bulk(&mut part.encoded, item.key);
             }
