@@ -13,6 +13,7 @@ use crate::front::Message;
 use rufous::runtime::{Handle, Teller, Untold};
 use rufous_base::WorkerId;
 use rufous_coordinator::{Coordinator, Error, Proposed, State, View};
+use rufous_kernel::replicate::member::MOST_NODES;
 use rufous_mapping::planner::{self, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode, decode_member, encode, encode_member};
@@ -123,6 +124,19 @@ impl<C: Coordinator> Control<C> {
                 }
                 let members = mapping.members.len();
                 tracing::info!(epoch = mapping.epoch, members, "a mapping comes into force");
+                let own = mapping.number_of(me);
+                let before = self
+                    .mapping
+                    .as_ref()
+                    .and_then(|before| before.number_of(me));
+                if let Some(own) =
+                    own.filter(|own| usize::from(own.0) >= MOST_NODES && before != Some(*own))
+                {
+                    tracing::error!(
+                        %own,
+                        "the cluster has given numbers to {MOST_NODES} nodes already: this one serves no lattice keyspaces"
+                    );
+                }
                 self.mapping = Some(Arc::new(mapping));
             }
             Err(why) => {

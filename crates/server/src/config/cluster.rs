@@ -8,6 +8,8 @@ use super::params::{Param, Set};
 use super::values::{integer, memory};
 use crate::cluster::Settings;
 use crate::cluster::settings::{self, MOVE_RATE, PeerTls, Place};
+use rufous_kernel::keyspace::Keyspace;
+use rufous_kernel::replicate::member::MOST_WORKERS;
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
 use rufous_wire::version::{NEWEST, OLDEST};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -103,6 +105,13 @@ impl Clustering {
             wire_version: self.wire_version.unwrap_or(NEWEST),
         };
         self.check(&settings)?;
+        let shares = config.keyspaces.iter().any(Keyspace::is_lattice);
+        if shares && config.workers > MOST_WORKERS {
+            let what = format!(
+                "the nodes of a cluster share lattice keyspaces with {MOST_WORKERS} workers each at most"
+            );
+            return Err(("workers", what));
+        }
         Ok(Some(settings))
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::sources::{Given, load};
+use rufous_kernel::keyspace::Regime;
 
 fn given(settings: &[(&str, &str)]) -> Given {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -164,4 +165,33 @@ fn it_is_shown_whether_there_is_a_cluster() {
     };
     assert_eq!(shown(&[]), "no");
     assert_eq!(shown(&[("cluster-name", "birds")]), "yes");
+}
+
+#[test]
+fn who_shares_lattice_keyspaces_has_as_many_workers_as_stamps_can_name() {
+    let asked = |workers: usize, regime: Regime| {
+        let keyspace = Keyspace {
+            regime,
+            ..Keyspace::new("likes", b"likes:")
+        };
+        let config = Config {
+            workers,
+            keyspaces: vec![keyspace],
+            ..Config::default()
+        };
+        let clustering = Clustering {
+            name: "birds".into(),
+            ..Clustering::default()
+        };
+        clustering
+            .settings(&config)
+            .map(|settings| settings.is_some())
+    };
+    assert_eq!(asked(64, Regime::Lattice), Ok(true));
+    assert_eq!(asked(65, Regime::Strict), Ok(true));
+    let (setting, why) = asked(65, Regime::Lattice).expect_err("too many");
+    assert!(
+        setting == "workers" && why.contains("64 workers each"),
+        "{why}"
+    );
 }
