@@ -26,6 +26,11 @@ const LEASE_S: i64 = 2;
 const KEEP_ALIVE: Duration = Duration::from_millis(500);
 /// A question that is not answered in this time has no answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Codes of gRPC.
+const INVALID_ARGUMENT: i32 = 3;
+const PERMISSION_DENIED: i32 = 7;
+const FAILED_PRECONDITION: i32 = 9;
+const UNAUTHENTICATED: i32 = 16;
 /// Between two attempts to begin anew.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -72,11 +77,7 @@ impl Etcd {
         }
         let options = options(settings);
         let client = Client::connect(&settings.endpoints, Some(options)).await;
-        let client = client.map_err(|error| match settings.user {
-            // With a name to prove, this talks to etcd.
-            Some(_) => away(error),
-            None => Error::Settings(error.to_string()),
-        })?;
+        let client = client.map_err(not_in)?;
         let keys = Keys::new(name);
         let me = Arc::new(Mutex::new(me));
         let (shown, view) = watch::channel(View::default());
@@ -236,6 +237,22 @@ fn options(settings: &Settings) -> ConnectOptions {
 
 fn away(error: etcd_client::Error) -> Error {
     Error::Away(error.to_string())
+}
+
+/// Only who has a name to prove talks to etcd in the beginning.
+fn not_in(error: etcd_client::Error) -> Error {
+    match &error {
+        etcd_client::Error::GRpcStatus(status) => match status.code() as i32 {
+            INVALID_ARGUMENT | PERMISSION_DENIED | FAILED_PRECONDITION | UNAUTHENTICATED => {
+                Error::Settings(format!(
+                    "etcd does not let the node in: {}",
+                    status.message()
+                ))
+            }
+            _ => away(error),
+        },
+        _ => Error::Settings(error.to_string()),
+    }
 }
 
 async fn within<T>(

@@ -5,13 +5,11 @@
 
 mod common;
 
-use common::Server;
-use etcd_client::{Client, CompactionOptions};
+use common::{Server, certificate};
+use etcd_client::{Client, CompactionOptions, Permission};
 use rufous_coordinator::etcd::{Etcd, Settings, Tls};
 use rufous_coordinator::{Coordinator, Error, Member, NodeId, Proposed, State, View};
 use std::future::Future;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -20,13 +18,17 @@ fn id(id: u8) -> NodeId {
     NodeId([id; 20])
 }
 
-async fn open(settings: &Settings, name: u8, incarnation: u64) -> Etcd {
-    let me = Member {
+fn member(name: u8, incarnation: u64) -> Member {
+    Member {
         id: id(name),
         incarnation,
         about: Vec::new(),
-    };
-    Etcd::open(settings, me).await.expect("settings")
+    }
+}
+
+async fn open(settings: &Settings, name: u8, incarnation: u64) -> Etcd {
+    let opened = Etcd::open(settings, member(name, incarnation)).await;
+    opened.expect("settings")
 }
 
 async fn sees(etcd: &Etcd, wanted: impl FnMut(&View) -> bool) -> View {
@@ -293,11 +295,7 @@ async fn settings_that_cannot_be_are_refused() {
         cluster: "birds".to_owned(),
         ..Settings::default()
     };
-    let me = || Member {
-        id: id(1),
-        incarnation: 1,
-        about: Vec::new(),
-    };
+    let me = || member(1, 1);
     for cluster in ["", "a/b", &"x".repeat(256)] {
         let settings = Settings {
             cluster: cluster.to_owned(),
@@ -314,27 +312,6 @@ async fn settings_that_cannot_be_are_refused() {
         let opened = Etcd::open(&settings, me()).await;
         assert!(matches!(opened, Err(Error::Settings(_))));
     }
-}
-
-/// Makes a certificate that an authority has signed: the files are `<name>.pem`
-/// and `<name>.key`. Without an authority it is one itself.
-fn certificate(folder: &Path, name: &str, authority: Option<&str>) {
-    let file = |name: &str, ending: &str| folder.join(format!("{name}.{ending}"));
-    let mut command = Command::new("openssl");
-    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt"]);
-    command.args(["ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj"]);
-    command.arg(format!("/CN={name}"));
-    command.arg("-keyout").arg(file(name, "key"));
-    command.arg("-out").arg(file(name, "pem"));
-    if let Some(authority) = authority {
-        command.args(["-addext", "subjectAltName=IP:127.0.0.1"]);
-        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
-        command.arg("-CA").arg(file(authority, "pem"));
-        command.arg("-CAkey").arg(file(authority, "key"));
-    }
-    let done = command.output().expect("openssl");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{said}");
 }
 
 #[tokio::test]
@@ -384,6 +361,59 @@ async fn etcd_wants_certificates() {
             assert!(other.read().await.is_err(), "{authority} {node:?}");
             assert!(!other.view().borrow().is_member);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn etcd_wants_a_name_and_a_password() {
+    let mut server = Server::start();
+    let settings = |name: &str, password: &str| Settings {
+        user: Some((name.to_owned(), password.to_owned())),
+        ..server.settings("birds")
+    };
+    let (wren, stranger) = (settings("wren", "s3cret"), settings("wren", "secret"));
+    limited(async {
+        // It takes its time to start.
+        let anybody = open(&server.settings("birds"), 4, 1).await;
+        sees(&anybody, |view| view.is_member).await;
+        drop(anybody);
+        let opened = Etcd::open(&wren, member(1, 1)).await;
+        let why = opened.expect_err("nobody asked for a name").to_string();
+        assert!(why.contains("does not let the node in"), "{why}");
+        let mut etcd = Client::connect([&server.endpoint], None)
+            .await
+            .expect("etcd");
+        for (name, password) in [("root", "r00t"), ("wren", "s3cret")] {
+            etcd.user_add(name, password, None).await.expect("a user");
+        }
+        etcd.role_add("birds").await.expect("a role");
+        let all = Permission::read_write("").with_all_keys();
+        etcd.role_grant_permission("birds", all)
+            .await
+            .expect("granted");
+        etcd.user_grant_role("root", "root").await.expect("granted");
+        etcd.user_grant_role("wren", "birds")
+            .await
+            .expect("granted");
+        etcd.auth_enable().await.expect("enabled");
+        let one = open(&wren, 1, 1).await;
+        sees(&one, |view| view.is_member).await;
+        assert_eq!(insist(&one, b"mine").await, 1);
+        for settings in [&stranger, &settings("owl", "s3cret")] {
+            let opened = Etcd::open(settings, member(2, 1)).await;
+            assert!(matches!(opened, Err(Error::Settings(_))), "{opened:?}");
+        }
+        // Who says no name is not let in, but may be before long.
+        let nobody = open(&server.settings("birds"), 3, 1).await;
+        assert!(nobody.read().await.is_err());
+        assert!(!nobody.view().borrow().is_member);
+    })
+    .await;
+    server.kill();
+    limited(async {
+        let opened = Etcd::open(&wren, member(1, 2)).await;
+        assert!(matches!(opened, Err(Error::Away(_))), "{opened:?}");
     })
     .await;
 }

@@ -129,8 +129,6 @@ pub enum Message {
     Replicate(Arc<[u8]>),
     /// What another node has told this one, which had that number.
     Told(u16, Arc<[u8]>),
-    /// The sender's log has what all other nodes have told the one with that number.
-    HasHeard(u16),
     /// While the table of keyspaces changes.
     Draining(Draining),
     /// Of loading and saving.
@@ -477,7 +475,6 @@ impl<P: Program> Worker<P> {
             Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
             Message::Replicate(bytes) => self.on_replicate(now, bytes),
             Message::Told(number, bytes) => self.on_told(now, number, bytes),
-            Message::HasHeard(number) => self.on_has_heard(number),
             Message::Draining(note) => self.on_draining(now, from, note, completions),
             Message::Note(note) => self.on_note(now, from, *note, completions),
         }

@@ -2,6 +2,7 @@
 
 use rufous_coordinator::etcd::Settings;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Server {
@@ -84,4 +85,25 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Makes a certificate that an authority has signed: the files are `<name>.pem`
+/// and `<name>.key`. Without an authority it is one itself.
+pub(crate) fn certificate(folder: &Path, name: &str, authority: Option<&str>) {
+    let file = |name: &str, ending: &str| folder.join(format!("{name}.{ending}"));
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt"]);
+    command.args(["ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj"]);
+    command.arg(format!("/CN={name}"));
+    command.arg("-keyout").arg(file(name, "key"));
+    command.arg("-out").arg(file(name, "pem"));
+    if let Some(authority) = authority {
+        command.args(["-addext", "subjectAltName=IP:127.0.0.1"]);
+        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+        command.arg("-CA").arg(file(authority, "pem"));
+        command.arg("-CAkey").arg(file(authority, "key"));
+    }
+    let done = command.output().expect("openssl");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
 }

@@ -34,6 +34,8 @@ pub enum Note {
     Marks(Arc<BTreeMap<u16, SlotMark>>),
     /// To all: the node whose replicated keys one of the sender's partitions had.
     Node(u16),
+    /// The sender's log has what all other nodes have told the one with that number.
+    HasHeard(u16),
     /// A worker has loaded all of its partitions.
     Loaded,
     /// To one worker: keys that it owns now.

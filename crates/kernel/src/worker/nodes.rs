@@ -12,25 +12,21 @@
 //! its number: who has not taken that up yet keeps it until then, and who has
 //! taken up a later one drops it.
 //!
-//! `figures` has what is counted.
+//! `number` has how a worker comes to be named; `figures` what is counted.
 
 mod figures;
+mod number;
 
 pub use figures::NodeFigures;
 
-use super::replicating::{each_grave, not_coordination_free};
-use super::{Completions, Message, Worker};
+use super::replicating::not_coordination_free;
+use super::{Message, Worker};
 use crate::durable::Note;
-use crate::keyspace::Keyspaces;
 use crate::multi::NodeAction;
-use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::batch::Batch;
-use crate::replicate::gossip::{Gossip, Limits, Peer, Sent};
+use crate::replicate::gossip::{Gossip, Peer, Sent};
 use crate::replicate::member;
-use crate::replicate::replicas::Replicas;
-use crate::shard::{Item, NO_NODE};
-use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::cmp::Ordering;
@@ -191,73 +187,6 @@ impl<P: Program> Worker<P> {
         self.take_early_of_nodes(now);
     }
 
-    /// Takes up a number. What is here was written under another one, or it is
-    /// this node's own: others have forgotten what it may have of earlier ones.
-    fn be_node(&mut self, now: Now, number: u16) {
-        let workers = self.placement.workers();
-        let Some(mut replicas) = Replicas::of_node(self.id, workers, number) else {
-            return;
-        };
-        let Some(nodes) = &mut self.lattice.nodes else {
-            return;
-        };
-        let limits = Limits {
-            flying_bytes: FLYING_BYTES / workers,
-            ..Limits::default()
-        };
-        let mut gossip = Gossip::new(number, self.id, limits);
-        gossip.set_table(nodes.table);
-        nodes.up.iter().for_each(|&node| gossip.up(node));
-        nodes.stop();
-        (nodes.number, nodes.gossip) = (Some(number), Some(gossip));
-        nodes.held.clear();
-        nodes.out.clear();
-        let mut before = self.shard.node();
-        if before == Some(NO_NODE) && planted::is(Planted::UnservedKept) {
-            before = Some(number);
-        }
-        if before.is_some_and(|of| of != number) {
-            self.drop_lattice_keys();
-            replicas.know_nothing_of(&self.shard);
-        }
-        if before != Some(number) {
-            self.shard.set_node(NO_NODE);
-        }
-        let replicas_here = &mut self.lattice.replicas;
-        if replicas.replica() != replicas_here.replica() {
-            let before = std::mem::replace(replicas_here, replicas);
-            replicas_here.go_on_from(&before);
-        }
-        replicas_here.start();
-        self.note_writes(now);
-    }
-
-    fn drop_lattice_keys(&mut self) {
-        // Nothing is due at the beginning of time.
-        let never = Now::default();
-        for db in 0..DATABASES {
-            let mut names = Vec::<Box<[u8]>>::new();
-            let mut cursor = Some(0);
-            while let Some(at) = cursor {
-                let mut take = |item: Item<'_>| {
-                    if self.placement.lattice(item.key).is_some() {
-                        names.push(item.key.into());
-                    }
-                };
-                cursor = self.shard.scan(db, at, KEYS, never, &mut take);
-            }
-            each_grave(&self.shard, db, &mut |key| {
-                names.push(key.into());
-                false
-            });
-            for name in names {
-                let key = self.shard.key(&name);
-                self.shard.drop_replicated(db, key, never);
-            }
-        }
-        self.shard.changeset().clear();
-    }
-
     /// A session with a node begins.
     pub(super) fn share_with(&mut self, node: NodeNo) {
         if let Some(nodes) = &mut self.lattice.nodes {
@@ -395,26 +324,6 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// A worker of this node, which may be this one, has heard all others.
-    pub(super) fn on_has_heard(&mut self, number: u16) {
-        let workers = self.placement.workers();
-        let Some(nodes) = &mut self.lattice.nodes else {
-            return;
-        };
-        match nodes.number.map_or(Ordering::Less, |own| own.cmp(&number)) {
-            Ordering::Less => nodes.early.push(Early::HasHeard(number)),
-            Ordering::Greater => {}
-            Ordering::Equal => {
-                nodes.heard += 1;
-                if nodes.heard == workers {
-                    // Requests may wait for it; what they write comes behind.
-                    (nodes.serves, nodes.more) = (true, true);
-                    self.shard.set_node(number);
-                }
-            }
-        }
-    }
-
     /// What the log has by now goes to other nodes.
     pub(super) fn release_to_nodes(&mut self) {
         let logged = self.logged();
@@ -438,7 +347,8 @@ impl<P: Program> Worker<P> {
         if let Some(number) = heard {
             let others = (0..self.placement.workers()).map(|other| WorkerId(other as u16));
             for to in others.filter(|to| *to != self.id) {
-                self.outgoing.push((to, Message::HasHeard(number)));
+                let note = Box::new(Note::HasHeard(number));
+                self.outgoing.push((to, Message::Note(note)));
             }
             self.on_has_heard(number);
         }
@@ -486,34 +396,5 @@ impl<P: Program> Worker<P> {
         let mut lattices = self.lattice.table.iter().filter(|k| k.is_lattice());
         let first = lattices.next()?;
         Some(not_coordination_free(why, &first.name, instead))
-    }
-
-    /// Tells all whose replicated keys a partition's files had, where they had any.
-    /// Who is in no cluster writes by the names of node 0.
-    pub(super) fn tell_node_of_files(
-        &mut self,
-        now: Now,
-        node: Option<u16>,
-        table: &Keyspaces,
-        completions: &mut impl Completions,
-    ) {
-        if let Some(number) = node.or(table.has_lattice().then_some(0)) {
-            self.tell_all(now, || Note::Node(number), completions);
-        }
-    }
-
-    pub(super) fn on_node_of_files(&mut self, number: u16) {
-        // Where one says that it has served, all had heard what others told; where one
-        // says that it was in no cluster, it may have written so.
-        let least = self.shard.node().unwrap_or(number).min(number);
-        self.shard.set_node(least);
-    }
-
-    /// A node that is in no cluster writes by the names of the first of one.
-    pub(super) fn be_no_node(&mut self) {
-        let is_other = self.shard.node().is_some_and(|number| number > 0);
-        if self.lattice.nodes.is_none() && is_other {
-            self.shard.set_node(0);
-        }
     }
 }

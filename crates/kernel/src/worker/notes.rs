@@ -72,6 +72,7 @@ impl<P: Program> Worker<P> {
             Note::Exchanged => self.on_exchanged(now, completions),
             Note::Marks(marks) => self.on_marks(&marks),
             Note::Node(number) => self.on_node_of_files(number),
+            Note::HasHeard(number) => self.on_has_heard(number),
             Note::Loaded => self.on_loaded(now, completions),
             Note::Keys(keys) => self.on_keys(keys),
             Note::NoMoreKeys => self.on_no_more_keys(),

@@ -25,7 +25,7 @@
 //! |---|---|
 //! | [`settings`], [`identity`] | what a node is told, and who it is |
 //! | [`state`] | what all its threads know |
-//! | `start` | how a node comes into its cluster |
+//! | `start` | how a node comes into its cluster; `etcd` where that agrees through one |
 //! | [`control`] | the coordinator's view, the next epoch |
 //! | [`links`] | sessions of one worker; `routes` who has which, and dialling; `passing` what goes over them |
 //! | [`reports`] | who has learned slots, on its way to who plans |
@@ -47,6 +47,8 @@ mod again;
 pub mod clocks;
 pub mod control;
 mod damage;
+#[cfg(feature = "etcd")]
+mod etcd;
 pub mod figures;
 pub mod forward;
 pub(crate) mod front;

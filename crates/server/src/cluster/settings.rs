@@ -28,6 +28,8 @@ pub struct Settings {
     /// that it listens on.
     pub advertise: Option<String>,
     pub coordinator: Place,
+    /// How the node shows itself to an etcd.
+    pub etcd: EtcdAccess,
     /// Certificates of nodes: the one of this node, and who signs all of them.
     /// Without them nodes talk in the clear.
     pub tls: Option<PeerTls>,
@@ -61,6 +63,29 @@ pub struct PeerTls {
     pub cert_file: String,
     pub key_file: String,
     pub ca_cert_file: String,
+}
+
+/// What an etcd wants to see: nothing, certificates, a name and a password, or all of it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct EtcdAccess {
+    /// PEM files. Who signed etcd's certificate: with it nodes talk to etcd by TLS.
+    pub ca_cert_file: String,
+    /// The node's own certificate and its key.
+    pub cert_file: String,
+    pub key_file: String,
+    pub user: String,
+    pub password: String,
+}
+
+/// Without the password.
+impl fmt::Debug for EtcdAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("EtcdAccess");
+        shown.field("ca_cert_file", &self.ca_cert_file);
+        shown.field("cert_file", &self.cert_file);
+        shown.field("key_file", &self.key_file);
+        shown.field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// What is wrong with settings of a cluster.
@@ -100,6 +125,7 @@ impl Settings {
             clients: None,
             advertise: None,
             coordinator: Place::Local,
+            etcd: EtcdAccess::default(),
             tls: None,
             copies: 1,
             weight: 100,

@@ -2,6 +2,8 @@
 //! coordinator that it speaks to.
 
 use super::control;
+#[cfg(feature = "etcd")]
+use super::etcd;
 use super::identity::{Identity, IdentityError};
 use super::settings::{Place, Settings, Wrong};
 use super::state::Cluster;
@@ -48,6 +50,8 @@ pub enum ClusterError {
 pub struct Joining {
     pub cluster: Arc<Cluster>,
     certificates: Option<PeerCertificates>,
+    #[cfg(feature = "etcd")]
+    etcd: Option<rufous_coordinator::etcd::Settings>,
     folder: Option<PathBuf>,
 }
 
@@ -82,6 +86,11 @@ impl Joining {
         let mut cluster = Cluster::new(settings.clone(), local);
         cluster.unclaimed = unclaimed;
         Ok(Self {
+            #[cfg(feature = "etcd")]
+            etcd: match &settings.coordinator {
+                Place::Etcd(hosts) => Some(etcd::settings(hosts, &settings.name, &settings.etcd)?),
+                _ => None,
+            },
             cluster: Arc::new(cluster),
             certificates: certificates.transpose()?,
             folder,
@@ -134,9 +143,14 @@ impl Joining {
                 });
             }
             (Place::Loopback(at), _) => follow_process(handle, at.clone(), me, cluster, teller),
-            (Place::Etcd(hosts), _) => {
-                etcd::follow((handle, shared), hosts, me, cluster, teller);
+            #[cfg(feature = "etcd")]
+            (Place::Etcd(_), _) => {
+                if let Some(etcd) = self.etcd {
+                    etcd::follow((handle, shared), etcd, me, cluster, teller);
+                }
             }
+            #[cfg(not(feature = "etcd"))]
+            (Place::Etcd(_), _) => return Err(Wrong::NoEtcd.into()),
         }
         Ok(())
     }
@@ -153,13 +167,13 @@ fn unclaimed(folder: &Path) -> Result<Option<Unclaimed>, IdentityError> {
 }
 
 /// Who is there before it has its data would be counted on, and could not answer.
-async fn loaded(node: &Handle, shared: &Shared) {
+pub(super) async fn loaded(node: &Handle, shared: &Shared) {
     while shared.loading.is_loading() && !node.is_stopping() {
         tokio::time::sleep(LOAD_LOOK).await;
     }
 }
 
-type Teller = runtime::Teller<crate::front::Message>;
+pub(super) type Teller = runtime::Teller<crate::front::Message>;
 
 fn follow<C>(node: Handle, coordinator: C, cluster: Arc<Cluster>, teller: Teller)
 where
@@ -206,52 +220,5 @@ fn member(cluster: &Cluster, node: &Handle, workers: usize) -> Member {
         weight: settings.weight,
         workers: workers as u16,
         drains: false,
-    }
-}
-
-#[cfg(feature = "etcd")]
-mod etcd {
-    use super::*;
-    use rufous_coordinator::etcd;
-
-    /// It may be away when the node starts, and comes later.
-    pub(super) fn follow(
-        (node, shared): (Handle, &Arc<Shared>),
-        hosts: &[String],
-        me: rufous_coordinator::Member,
-        cluster: Arc<Cluster>,
-        teller: Teller,
-    ) {
-        let settings = etcd::Settings {
-            endpoints: hosts.iter().map(|host| format!("http://{host}")).collect(),
-            cluster: cluster.settings.name.clone(),
-            ..etcd::Settings::default()
-        };
-        let shared = Arc::clone(shared);
-        node.clone().spawn_to_end(async move {
-            loaded(&node, &shared).await;
-            match etcd::Etcd::open(&settings, me).await {
-                Ok(etcd) => control::serve(node, etcd, cluster, teller).await,
-                Err(error) => {
-                    tracing::error!(%error, "no cluster by these settings");
-                    node.stop();
-                }
-            }
-        });
-    }
-}
-
-#[cfg(not(feature = "etcd"))]
-mod etcd {
-    use super::*;
-
-    /// Settings that name it were refused.
-    pub(super) fn follow(
-        _: (Handle, &Arc<Shared>),
-        _: &[String],
-        _: rufous_coordinator::Member,
-        _: Arc<Cluster>,
-        _: Teller,
-    ) {
     }
 }

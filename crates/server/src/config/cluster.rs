@@ -7,7 +7,7 @@ use super::Config;
 use super::params::{Param, Set};
 use super::values::{integer, memory};
 use crate::cluster::Settings;
-use crate::cluster::settings::{self, MOVE_RATE, PeerTls, Place};
+use crate::cluster::settings::{self, EtcdAccess, MOVE_RATE, PeerTls, Place};
 use rufous_kernel::keyspace::Keyspace;
 use rufous_kernel::replicate::member::MOST_WORKERS;
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
@@ -45,6 +45,7 @@ pub struct Clustering {
     /// `None`: the newest.
     pub wire_version: Option<u16>,
     pub tls: PeerTls,
+    pub etcd: EtcdAccess,
 }
 
 impl Default for Clustering {
@@ -62,6 +63,7 @@ impl Default for Clustering {
             zone: String::new(),
             wire_version: None,
             tls: PeerTls::default(),
+            etcd: EtcdAccess::default(),
         }
     }
 }
@@ -96,6 +98,7 @@ impl Clustering {
             listen: self.listens(config)?,
             clients: self.listens_to_clients(config)?,
             advertise: (!self.advertise.is_empty()).then(|| self.advertise.clone()),
+            etcd: self.etcd_access(&coordinator)?,
             coordinator,
             tls: self.tls()?,
             copies: self.copies.unwrap_or(copies),
@@ -155,6 +158,7 @@ impl Clustering {
                 self.wire_version != usual.wire_version,
             ),
             ("cluster-tls-cert-file", self.tls != usual.tls),
+            ("cluster-etcd-ca-cert-file", self.etcd != usual.etcd),
         ];
         differs
             .iter()
@@ -251,7 +255,7 @@ fn not_the_port(name: &'static str, at: SocketAddr, config: &Config) -> Result<S
 /// A setting of a cluster, fixed at the start.
 macro_rules! setting {
     ($param:ident, $set:ident, $name:literal, $get:expr, $take:expr, $help:literal) => {
-        pub(super) const $param: Param = Param {
+        pub(in crate::config) const $param: Param = Param {
             name: $name,
             get: |config| {
                 let get: fn(&Clustering) -> String = $get;
@@ -260,7 +264,7 @@ macro_rules! setting {
             set: None,
             help: $help,
         };
-        pub(super) const $set: Set = |config, value| {
+        pub(in crate::config) const $set: Set = |config, value| {
             let take: fn(&mut Clustering, &str) -> Result<(), String> = $take;
             take(&mut config.clustering, value.trim())
         };
@@ -431,5 +435,6 @@ text!(
     "The certificates of those who sign the certificates of nodes (PEM)."
 );
 
+pub(super) mod etcd;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,11 @@ pub static PARAMS: &[Param] = &[
     cluster::COORDINATOR,
     cluster::COPIES_OF_SLOTS,
     cluster::ENABLED,
+    cluster::etcd::CA_CERT_FILE,
+    cluster::etcd::CERT_FILE,
+    cluster::etcd::KEY_FILE,
+    cluster::etcd::PASSWORD,
+    cluster::etcd::USER,
     cluster::ID,
     cluster::LISTEN,
     cluster::MOVE_RATE_OF_NODE,
@@ -326,7 +331,13 @@ pub fn find(name: &[u8]) -> Option<&'static Param> {
 
 /// Whether the setting's value must not show in logs.
 pub fn is_secret(name: &[u8]) -> bool {
-    ["requirepass", "masterauth", "masteruser"]
+    const SECRETS: [&str; 4] = [
+        "cluster-etcd-password",
+        "masterauth",
+        "masteruser",
+        "requirepass",
+    ];
+    SECRETS
         .iter()
         .any(|secret| secret.as_bytes().eq_ignore_ascii_case(name))
 }

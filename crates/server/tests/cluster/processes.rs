@@ -10,7 +10,7 @@ mod etcd;
 use crate::node::{Info, Node, config, number};
 use rufous_resp::reply::{Reply, ReplyParser};
 use rufous_server::cluster::Settings;
-use rufous_server::cluster::settings::Place;
+use rufous_server::cluster::settings::{EtcdAccess, Place};
 use rufous_server::config::Config;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Variables that make a node of this program.
 const ETCD: &str = "RUFOUS_TEST_ETCD";
 const FOLDER: &str = "RUFOUS_TEST_FOLDER";
+/// A folder with certificates for etcd.
+const CERTIFICATES: &str = "RUFOUS_TEST_CERTIFICATES";
 
 /// No test, but a node: it ends when it is killed.
 #[test]
@@ -31,8 +33,16 @@ fn node() {
     let (Ok(etcd), Ok(folder)) = (std::env::var(ETCD), std::env::var(FOLDER)) else {
         return;
     };
+    let certificates = std::env::var(CERTIFICATES).ok();
+    let access = certificates.map(|folder| EtcdAccess {
+        ca_cert_file: format!("{folder}/birds.pem"),
+        cert_file: format!("{folder}/node.pem"),
+        key_file: format!("{folder}/node.key"),
+        ..EtcdAccess::default()
+    });
     let cluster = Settings {
         coordinator: Place::parse(&etcd).expect("a place"),
+        etcd: access.unwrap_or_default(),
         ..Settings::new("birds")
     };
     let config = Config {
@@ -57,13 +67,18 @@ struct Process {
 
 impl Process {
     fn start(etcd: &etcd::Server, folder: &Path) -> Self {
+        Self::start_with(etcd, folder, &[])
+    }
+
+    fn start_with(etcd: &etcd::Server, folder: &Path, more: &[(&str, &Path)]) -> Self {
         let _none = std::fs::remove_file(folder.join("port"));
-        let hosts = etcd.endpoint.replace("http://", "etcd://");
+        let (_, hosts) = etcd.endpoint.split_once("://").expect("an address");
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
             .args(["--exact", "processes::node", "--ignored", "--nocapture"])
-            .env(ETCD, hosts)
+            .env(ETCD, format!("etcd://{hosts}"))
             .env(FOLDER, folder)
+            .envs(more.iter().copied())
             .stdout(Stdio::null())
             .spawn()
             .expect("started");
@@ -208,4 +223,33 @@ fn three_nodes_live_through_joins_kills_and_an_etcd_that_is_away() {
     let plans = |node: &mut Process| number(&node.info(), "cluster_is_planning");
     let planning: u64 = nodes.iter_mut().map(plans).sum();
     assert_eq!(planning, 1);
+}
+
+#[test]
+fn a_node_shows_its_certificate_to_etcd() {
+    if Command::new("etcd").arg("--version").output().is_err() {
+        eprintln!("skipped: no etcd (Debian: apt-get install etcd-server)");
+        return;
+    }
+    let (certificates, folder) = (tempfile::tempdir(), tempfile::tempdir());
+    let (certificates, folder) = (certificates.expect("one"), folder.expect("another"));
+    let at = certificates.path();
+    etcd::certificate(at, "birds", None);
+    etcd::certificate(at, "server", Some("birds"));
+    etcd::certificate(at, "node", Some("birds"));
+    let file = |name: &str| at.join(name).display().to_string();
+    let etcd = etcd::Server::start_with(
+        "https",
+        &[
+            "--cert-file",
+            &file("server.pem"),
+            "--key-file",
+            &file("server.key"),
+            "--trusted-ca-file",
+            &file("birds.pem"),
+            "--client-cert-auth",
+        ],
+    );
+    let node = Process::start_with(&etcd, folder.path(), &[(CERTIFICATES, at)]);
+    settled(&mut [node], 1);
 }

@@ -150,6 +150,34 @@ fn what_does_not_go_together_says_what_to_do() {
         &[("cluster-wire-version", "1")],
         "cluster-wire-version: without cluster-name",
     );
+    let (ca, user) = (
+        ("cluster-etcd-ca-cert-file", "a"),
+        ("cluster-etcd-user", "b"),
+    );
+    check(
+        &[name, ca],
+        "cluster-etcd-ca-cert-file: the coordinator is no etcd",
+    );
+    check(&[user], "without cluster-name");
+    let etcd = ("cluster-coordinator", "etcd://a:1");
+    let certificate = ("cluster-etcd-cert-file", "c");
+    check(&[name, etcd, user], "cluster-etcd-password: etcd wants");
+    check(
+        &[name, etcd, ("cluster-etcd-password", "p")],
+        "cluster-etcd-user: etcd wants",
+    );
+    check(
+        &[name, etcd, ca, certificate],
+        "cluster-etcd-key-file: the key of",
+    );
+    check(
+        &[name, etcd, ca, ("cluster-etcd-key-file", "k")],
+        "cluster-etcd-cert-file: the certificate of",
+    );
+    check(
+        &[name, etcd, certificate, ("cluster-etcd-key-file", "k")],
+        "cluster-etcd-ca-cert-file: the node shows",
+    );
     #[cfg(not(feature = "etcd"))]
     check(
         &[name, ("cluster-coordinator", "etcd://a:1")],
@@ -194,4 +222,23 @@ fn who_shares_lattice_keyspaces_has_as_many_workers_as_stamps_can_name() {
         setting == "workers" && why.contains("64 workers each"),
         "{why}"
     );
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn what_etcd_wants_to_see_is_told_and_its_password_not_shown() {
+    let settings = told(&[
+        ("cluster-name", "birds"),
+        ("cluster-coordinator", "etcd://a:1"),
+        ("cluster-etcd-ca-cert-file", "ca.pem"),
+        ("cluster-etcd-user", "wren"),
+        ("cluster-etcd-password", "s3cret"),
+    ]);
+    let access = &settings.etcd;
+    assert_eq!(
+        (access.user.as_str(), access.password.as_str()),
+        ("wren", "s3cret")
+    );
+    assert_eq!(access.ca_cert_file, "ca.pem");
+    assert!(!format!("{settings:?}").contains("s3cret"));
 }

@@ -1,0 +1,84 @@
+//! A cluster that agrees through etcd: how the node comes to it.
+
+use super::control;
+use super::settings::EtcdAccess;
+use super::start::{Teller, loaded};
+use super::state::Cluster;
+use crate::front::shared::Shared;
+use rufous::runtime::Handle;
+use rufous_coordinator::etcd::{Etcd, Settings, Tls};
+use rufous_coordinator::{Error, Member};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Between two attempts to reach an etcd that wants to see a name.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Reads the files that the settings name.
+pub(super) fn settings(
+    hosts: &[String],
+    name: &str,
+    access: &EtcdAccess,
+) -> Result<Settings, Error> {
+    let read = |file: &String| {
+        let text = std::fs::read_to_string(file);
+        text.map_err(|error| Error::Settings(format!("cannot read '{file}': {error}")))
+    };
+    let is_given = |file: &&String| !file.is_empty();
+    let tls = match is_given(&&access.ca_cert_file) {
+        false => None,
+        true => {
+            let authority = Some(read(&access.ca_cert_file)?);
+            let certificate = Some(&access.cert_file).filter(is_given).map(read);
+            let key = Some(&access.key_file).filter(is_given).map(read);
+            let identity = certificate.transpose()?.zip(key.transpose()?);
+            Some(Tls {
+                authority,
+                identity,
+            })
+        }
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let user = (!access.user.is_empty()).then(|| (access.user.clone(), access.password.clone()));
+    Ok(Settings {
+        endpoints: hosts
+            .iter()
+            .map(|host| format!("{scheme}://{host}"))
+            .collect(),
+        cluster: name.to_owned(),
+        user,
+        tls,
+    })
+}
+
+/// It may be away when the node starts, and comes later.
+pub(super) fn follow(
+    (node, shared): (Handle, &Arc<Shared>),
+    settings: Settings,
+    me: Member,
+    cluster: Arc<Cluster>,
+    teller: Teller,
+) {
+    let shared = Arc::clone(shared);
+    node.clone().spawn_to_end(async move {
+        loaded(&node, &shared).await;
+        let mut said = String::new();
+        while !node.is_stopping() {
+            match Etcd::open(&settings, me.clone()).await {
+                Ok(etcd) => return control::serve(node, etcd, cluster, teller).await,
+                Err(error @ Error::Away(_)) => {
+                    let what = error.to_string();
+                    if said != what {
+                        tracing::warn!(%error, "no cluster yet; the node tries again");
+                        said = what;
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "no cluster by these settings");
+                    return node.stop();
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,76 @@
+//! What an etcd wants to see of the node.
+
+use super::{Clustering, Param, Set, Wrong};
+use crate::cluster::settings::{EtcdAccess, Place};
+
+impl Clustering {
+    /// The settings of that, which go together.
+    pub(super) fn etcd_access(&self, coordinator: &Place) -> Result<EtcdAccess, Wrong> {
+        let all = &self.etcd;
+        let given = [
+            ("cluster-etcd-ca-cert-file", &all.ca_cert_file),
+            ("cluster-etcd-cert-file", &all.cert_file),
+            ("cluster-etcd-key-file", &all.key_file),
+            ("cluster-etcd-user", &all.user),
+            ("cluster-etcd-password", &all.password),
+        ];
+        let is = |at: usize| !given[at].1.is_empty();
+        let wrong = |at: usize, what: &str| Err((given[at].0, what.to_owned()));
+        let first = given.iter().position(|(_, value)| !value.is_empty());
+        if let Some(at) = first.filter(|_| !matches!(coordinator, Place::Etcd(_))) {
+            return wrong(
+                at,
+                "the coordinator is no etcd: cluster-coordinator says which it is",
+            );
+        }
+        match () {
+            () if is(1) && !is(2) => wrong(2, "the key of cluster-etcd-cert-file is needed, too"),
+            () if is(2) && !is(1) => {
+                wrong(1, "the certificate of cluster-etcd-key-file is needed, too")
+            }
+            () if is(1) && !is(0) => wrong(
+                0,
+                "the node shows a certificate by TLS: give the certificate of who signed etcd's",
+            ),
+            () if is(3) && !is(4) => wrong(4, "etcd wants the password of cluster-etcd-user"),
+            () if is(4) && !is(3) => wrong(3, "etcd wants to know whose cluster-etcd-password is"),
+            () => Ok(all.clone()),
+        }
+    }
+}
+
+text!(
+    CA_CERT_FILE,
+    SET_CA_CERT_FILE,
+    "cluster-etcd-ca-cert-file",
+    etcd.ca_cert_file,
+    "The certificates of those who sign etcd's (PEM): with them the node talks to etcd by TLS; empty: in the clear."
+);
+text!(
+    CERT_FILE,
+    SET_CERT_FILE,
+    "cluster-etcd-cert-file",
+    etcd.cert_file,
+    "The certificate that the node shows to etcd (PEM); empty: none."
+);
+text!(
+    KEY_FILE,
+    SET_KEY_FILE,
+    "cluster-etcd-key-file",
+    etcd.key_file,
+    "The private key of that certificate (PEM, without a password)."
+);
+text!(
+    USER,
+    SET_USER,
+    "cluster-etcd-user",
+    etcd.user,
+    "The name by which etcd knows the node, where its authentication is enabled; empty: none."
+);
+text!(
+    PASSWORD,
+    SET_PASSWORD,
+    "cluster-etcd-password",
+    etcd.password,
+    "The password of that name."
+);
