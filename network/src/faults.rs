@@ -127,56 +127,76 @@ fn kinds(random: &mut Random, tools: &[Tool]) -> Vec<Fault> {
 }
 
 impl Round {
-    /// Has it happen, waits for its time, and heals.
-    pub fn happen(&self, nodes: &mut Nodes) -> Result<()> {
-        let wait = || std::thread::sleep(self.time);
+    /// Has it happen, holds it for its time, and heals, also where holding fails.
+    pub fn happen(&self, nodes: &mut Nodes, hold: impl Fn(Duration) -> Result<()>) -> Result<()> {
         match self.fault {
             Fault::Unplugged => {
                 let place = Place::of_node(self.node);
                 place.plug(false)?;
-                wait();
-                place.plug(true)
+                let held = hold(self.time);
+                place.plug(true).and(held)
             }
             Fault::Lossy(percent) => {
                 let place = Place::of_node(self.node);
                 filters::lose(&place, percent)?;
-                wait();
-                filters::stop_losing(&place, percent)
+                let held = hold(self.time);
+                filters::stop_losing(&place, percent).and(held)
             }
             Fault::Slow(ms) => {
                 nodes.delay(self.node, Duration::from_millis(ms))?;
-                wait();
-                nodes.delay(self.node, Duration::ZERO)
+                let held = hold(self.time);
+                nodes.delay(self.node, Duration::ZERO).and(held)
             }
             Fault::Killed => {
                 nodes.kill(self.node)?;
-                wait();
-                nodes.start_again(self.node)
+                let held = hold(self.time);
+                nodes.start_again(self.node).and(held)
             }
             Fault::Paused => {
                 nodes.pause(self.node, true)?;
-                wait();
-                nodes.pause(self.node, false)
+                let held = hold(self.time);
+                nodes.pause(self.node, false).and(held)
             }
             Fault::Flapping(ms) => {
                 let half = Duration::from_millis(ms);
                 let times = self.time.as_millis() / (2 * half.as_millis()).max(1) + 1;
                 (0..times).try_for_each(|_| {
-                    self.closed(nodes.all().len(), half)?;
+                    self.closed(nodes.all().len(), half, &hold)?;
                     std::thread::sleep(half);
                     Ok(())
                 })
             }
-            _ => self.closed(nodes.all().len(), self.time),
+            _ => self.closed(nodes.all().len(), self.time, &hold),
         }
     }
 
     /// Closes all directions that it is about, and opens them again.
-    fn closed(&self, nodes: usize, time: Duration) -> Result<()> {
+    fn closed(
+        &self,
+        nodes: usize,
+        time: Duration,
+        hold: impl Fn(Duration) -> Result<()>,
+    ) -> Result<()> {
         let cuts = self.cuts(nodes);
         cuts.iter().try_for_each(Cut::close)?;
-        std::thread::sleep(time);
-        cuts.iter().try_for_each(Cut::open)
+        let held = hold(time);
+        cuts.iter().try_for_each(Cut::open).and(held)
+    }
+
+    /// The nodes that run and that clients reach without loss, and which of them are
+    /// alone: they reach no other node, or no other reaches them.
+    pub fn reached(&self, nodes: usize) -> Vec<(usize, bool)> {
+        let is_reached = !matches!(
+            self.fault,
+            Fault::Unplugged | Fault::Lossy(_) | Fault::Killed | Fault::Paused
+        );
+        let is_alone = matches!(
+            self.fault,
+            Fault::Isolated | Fault::Deaf | Fault::Mute | Fault::Flapping(_)
+        );
+        let all = (1..=nodes).map(|no| (no, is_alone && no == self.node));
+        all.filter(|(no, _)| is_reached || *no != self.node)
+            .collect()
     }
 
     /// The directions that are closed.
@@ -242,6 +262,29 @@ mod tests {
             assert!(without.iter().all(|round| round.tool == Tool::Routes));
             assert!(!without.iter().any(|r| matches!(r.fault, Fault::Lossy(_))));
         }
+    }
+
+    #[test]
+    fn whom_clients_reach_is_known_and_who_is_alone() {
+        let of = |fault| {
+            let round = Round {
+                fault,
+                node: 2,
+                other: 3,
+                tool: Tool::Routes,
+                time: Duration::ZERO,
+            };
+            round.reached(3)
+        };
+        let alone = [(1, false), (2, true), (3, false)];
+        let none_alone = [(1, false), (2, false), (3, false)];
+        let not_two = [(1, false), (3, false)];
+        assert_eq!(of(Fault::Deaf), alone);
+        assert_eq!(of(Fault::Flapping(60)), alone);
+        assert_eq!(of(Fault::Parted), none_alone);
+        assert_eq!(of(Fault::EtcdAway), none_alone);
+        assert_eq!(of(Fault::Killed), not_two);
+        assert_eq!(of(Fault::Unplugged), not_two);
     }
 
     #[test]

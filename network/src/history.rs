@@ -1,10 +1,14 @@
 //! What clients asked for and were answered, and that as a file: a line for each operation.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::lattice::acts::{ACT, Act, LAST, WINDOW, Window};
 
 /// What was asked for. No value is written twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub struct Operation {
 }
 
 const HEAD: &str = "# register client order asked_us ended_us what came";
+const LATTICE_HEAD: &str = "# lattice key node session asked_us ended_us what came";
+const WINDOW_HEAD: &str = "# serves node how from_us until_us";
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,18 +107,49 @@ impl FromStr for Operation {
     }
 }
 
-pub fn write(path: &Path, history: &[Operation]) -> Result<()> {
-    let mut text = format!("{HEAD}\n");
-    for operation in history {
-        text.push_str(&format!("{operation}\n"));
-    }
-    std::fs::write(path, text).with_context(|| path.display().to_string())
+/// All that is judged of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Of registers.
+    pub operations: Vec<Operation>,
+    /// Of lattice keys.
+    pub acts: Vec<Act>,
+    pub windows: Vec<Window>,
 }
 
-pub fn read(path: &Path) -> Result<Vec<Operation>> {
+pub fn write(path: &Path, history: &History) -> Result<()> {
+    let name = || path.display().to_string();
+    let mut file = BufWriter::new(File::create(path).with_context(name)?);
+    let History {
+        operations,
+        acts,
+        windows,
+    } = history;
+    let mut all = || -> std::io::Result<()> {
+        writeln!(file, "{HEAD}")?;
+        operations
+            .iter()
+            .try_for_each(|of| writeln!(file, "{of}"))?;
+        writeln!(file, "{LATTICE_HEAD}")?;
+        acts.iter().try_for_each(|of| writeln!(file, "{of}"))?;
+        writeln!(file, "{WINDOW_HEAD}")?;
+        windows.iter().try_for_each(|of| writeln!(file, "{of}"))?;
+        file.flush()
+    };
+    all().with_context(name)
+}
+
+pub fn read(path: &Path) -> Result<History> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines.map(str::parse).collect()
+    let mut history = History::default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match line.split(' ').next() {
+            Some(ACT | LAST) => history.acts.push(line.parse()?),
+            Some(WINDOW) => history.windows.push(line.parse()?),
+            _ => history.operations.push(line.parse()?),
+        }
+    }
+    Ok(history)
 }
 
 #[cfg(test)]
@@ -130,13 +167,18 @@ mod tests {
             what,
             came,
         };
-        let history = [
+        let operations = vec![
             operation(What::Write(9), Came::Done),
             operation(What::Write(10), Came::Unknown),
             operation(What::Write(11), Came::NotDone),
             operation(What::Read, Came::Value(None)),
             operation(What::Read, Came::Value(Some(9))),
         ];
+        let history = History {
+            operations,
+            acts: vec!["lattice l:set:3 1 7 10 20 add=5 number=1".parse().unwrap()],
+            windows: vec!["serves 1 alone 10 20".parse().unwrap()],
+        };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history");
         write(&path, &history).unwrap();

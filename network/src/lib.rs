@@ -1,6 +1,7 @@
 //! Clusters of real processes in network namespaces of their own, with real faults between
 //! them: routes, packet filters, links and processes that go down. Clients write and read
-//! registers meanwhile, and their histories are judged.
+//! registers meanwhile, and counters, sets and texts of a lattice keyspace, and their histories
+//! are judged.
 //!
 //! Everything runs in namespaces that end with this program, however it ends: see [`space`].
 //! A seed decides which faults come, in which order, to whom and for how long; what nodes and
@@ -15,6 +16,7 @@
 //! | [`faults`] | what goes wrong, by a seed |
 //! | [`clients`] | who writes and reads |
 //! | [`registers`] | which keys, and how long |
+//! | [`lattice`] | the same of lattice keys: clients, history, verdict |
 //! | [`history`] | what was asked and answered, and as a file |
 //! | [`verdict`] | whether it can be |
 //! | [`run`] | one run |
@@ -25,6 +27,7 @@ pub mod delay;
 pub mod faults;
 pub mod filters;
 pub mod history;
+pub mod lattice;
 pub mod nodes;
 pub mod registers;
 pub mod run;

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rufous_bench::client::{Client, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::lattice;
 use crate::space::Place;
 
 /// The cluster's name.
@@ -78,6 +79,8 @@ impl Nodes {
         for no in 1..=nodes {
             let folder = all.plan.folder.join(format!("node{no}"));
             std::fs::create_dir_all(&folder)?;
+            let file = folder.with_extension("toml");
+            std::fs::write(file, lattice::CONFIGURATION)?;
             let place = Place::of_node(no);
             let way = way(&place, no)?;
             all.nodes.push(Node {
@@ -139,7 +142,7 @@ impl Nodes {
     }
 
     /// Waits until each of them says that every slot has all its copies, and then
-    /// writes and reads keys at each.
+    /// writes and reads keys at each, and waits until all its workers serve lattice keys.
     pub fn until_whole(&mut self) -> Result<Duration> {
         let began = Instant::now();
         for node in &self.nodes {
@@ -158,7 +161,11 @@ impl Nodes {
                 self.last_words()
             );
         }
-        let swept = self.nodes.iter().try_for_each(Node::sweep);
+        let workers = self.plan.workers;
+        let swept = self.nodes.iter().try_for_each(|node| {
+            node.sweep()?;
+            node.until_lattice_keys_are_served(workers)
+        });
         swept.with_context(|| self.last_words())?;
         self.all_run()?;
         Ok(began.elapsed())
@@ -195,7 +202,8 @@ impl Node {
         let child = self
             .place
             .command(&plan.program)
-            .args(["server", "--bind", &address, "--save", ""])
+            .args(["server", "--bind", &address, "--save", "", "--config"])
+            .arg(self.folder.with_extension("toml"))
             .args(["--appendonly", "yes", "--admin-port", "0", "--pin", "no"])
             .args(["--protected-mode", "no"])
             .args(["--port", &self.plain().port().to_string()])
@@ -267,6 +275,24 @@ impl Node {
             );
         }
         Ok(())
+    }
+
+    fn until_lattice_keys_are_served(&self, workers: usize) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let field = format!("cluster_gossip_workers_serving:{workers}");
+        loop {
+            let mut client = Client::connect_within(self.plain(), PATIENCE)?;
+            let info = client.call(&["INFO", "cluster"])?.text()?;
+            if info.lines().any(|line| line == field) {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < until,
+                "node {} does not serve lattice keys:\n{info}",
+                self.no
+            );
+            std::thread::sleep(LOOKS);
+        }
     }
 
     fn log(&self) -> PathBuf {

@@ -2,8 +2,7 @@
 //! some hundred operations others, so that a search can judge each. Those that were left
 //! are still read now and then, and all of them in the end.
 //!
-//! These are of a strict keyspace. Keys of lattice keyspaces would be a second kind here, with
-//! verdicts of their level in [`crate::verdict`].
+//! These are of a strict keyspace; [`crate::lattice::keys`] has those of a lattice keyspace.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,7 @@
 //! One run: nodes are started, faults happen one after the other under clients, everything
 //! heals after each, and in the end all that clients saw is judged.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,9 +10,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::clients::{Clients, Seen};
 use crate::faults::{self, Round};
+use crate::history::History;
+use crate::lattice::clients::Door;
 use crate::nodes::{Node, Nodes, Plan};
 use crate::space::{self, Place};
-use crate::{filters, history, verdict};
+use crate::{filters, history, lattice, verdict};
 
 /// Wrong things that are shown.
 const SHOWN: usize = 5;
@@ -77,6 +80,14 @@ impl Run {
             "  all slots have all copies after {:.1} s",
             took.as_secs_f64()
         );
+        let doors = nodes.all().iter().flat_map(|node| {
+            let of = |address| Door {
+                node: node.no,
+                address,
+            };
+            [of(node.plain()), of(node.door())]
+        });
+        let shared = lattice::clients::Clients::start(&doors.collect::<Vec<_>>(), self.seed);
         let plain = nodes.all().iter().map(Node::plain).collect();
         let doors = nodes.all().iter().map(Node::door).collect();
         let clients = Clients::start(plain, doors, self.seed);
@@ -85,52 +96,110 @@ impl Run {
         let happened = { rounds }.try_for_each(|(at, round)| {
             print!("  {:3}. {round}", at + 1);
             std::io::stdout().flush()?;
-            happen(round, &mut nodes, &clients).with_context(|| round.to_string())
+            happen(round, &mut nodes, &clients, &shared).with_context(|| round.to_string())
         });
         let seen = clients.finish()?;
-        let fine = judge(&seen);
+        let shared = match happened.is_ok() {
+            true => shared.finish(self.workers)?,
+            false => shared.stop()?,
+        };
+        let seen = All::of(seen, shared);
+        let fine = seen.judge();
         if happened.is_err() || !fine {
-            self.keep(&seen)?;
+            self.keep(&seen.history)?;
         }
         happened.map(|()| fine)
     }
 
-    fn keep(&self, seen: &Seen) -> Result<()> {
+    fn keep(&self, history: &History) -> Result<()> {
         std::fs::create_dir_all(&self.keep)?;
         let path = self.keep.join(format!("seed-{}.history", self.seed));
-        history::write(&path, &seen.history)?;
+        history::write(&path, history)?;
         println!("  the history is in {}", path.display());
         Ok(())
     }
 }
 
-/// Says what clients saw; true where nothing of it is wrong.
-fn judge(seen: &Seen) -> bool {
-    let verdict = verdict::judge(&seen.history);
-    let acknowledged = seen.history.iter();
-    let acknowledged = acknowledged.filter(|one| one.came == history::Came::Done);
+/// What all clients have seen.
+struct All {
+    history: History,
+    errors: BTreeMap<String, u64>,
+    /// Answers that make no sense.
+    odd: Vec<String>,
+}
+
+impl All {
+    fn of(registers: Seen, shared: lattice::clients::Seen) -> Self {
+        Self {
+            history: History {
+                operations: registers.history,
+                acts: shared.acts,
+                windows: shared.windows,
+            },
+            errors: { registers.errors.into_iter() }
+                .chain(shared.errors)
+                .collect(),
+            odd: [registers.odd, shared.odd].concat(),
+        }
+    }
+
+    /// Says what it is; true where nothing of it is wrong.
+    fn judge(&self) -> bool {
+        let operations = self.history.operations.iter();
+        let acknowledged = operations.filter(|one| one.came == history::Came::Done);
+        println!(
+            "  {} writes of registers acknowledged",
+            acknowledged.count()
+        );
+        for (kind, count) in &self.errors {
+            println!("  {count} × {kind}");
+        }
+        for odd in self.odd.iter().take(SHOWN) {
+            println!("  WRONG {odd}");
+        }
+        judge(&self.history, SHOWN) && self.odd.is_empty()
+    }
+}
+
+/// Judges a history, and says what it is; true where nothing of it is wrong.
+pub fn judge(history: &History, shown: usize) -> bool {
+    let registers = verdict::judge(&history.operations);
+    let shared = lattice::verdict::judge(&history.acts, &history.windows);
     println!(
-        "  {} operations on {} registers, {} writes acknowledged",
-        seen.history.len(),
-        verdict.registers,
-        acknowledged.count()
+        "  {} operations on {} registers: {} wrong, {} could not be judged",
+        history.operations.len(),
+        registers.registers,
+        registers.wrong.len(),
+        registers.unsure
     );
-    for (kind, count) in &seen.errors {
-        println!("  {count} × {kind}");
-    }
-    if verdict.unsure > 0 {
-        println!("  {} registers could not be judged", verdict.unsure);
-    }
-    for wrong in seen.odd.iter().chain(&verdict.wrong).take(SHOWN) {
+    println!(
+        "  {} operations on lattice keys: {} keys alike in the end, {} wrong; \
+         {} answered while faults lasted, {} of them by nodes cut off from all others",
+        history.acts.len(),
+        shared.alike,
+        shared.wrong.len(),
+        shared.served,
+        shared.served_alone
+    );
+    for wrong in registers.wrong.iter().take(shown) {
         println!("  WRONG {wrong}");
     }
-    seen.odd.is_empty() && verdict.wrong.is_empty() && verdict.unsure == 0
+    for wrong in shared.wrong.iter().take(shown) {
+        println!("  WRONG {wrong}");
+    }
+    registers.wrong.is_empty() && registers.unsure == 0 && shared.wrong.is_empty()
 }
 
 /// One fault, until nothing is left of it.
-fn happen(round: &Round, nodes: &mut Nodes, clients: &Clients) -> Result<()> {
+fn happen(
+    round: &Round,
+    nodes: &mut Nodes,
+    clients: &Clients,
+    shared: &lattice::clients::Clients,
+) -> Result<()> {
     let before = clients.done();
-    let acted = round.happen(nodes);
+    let reached = round.reached(nodes.all().len());
+    let acted = round.happen(nodes, |time| shared.hold(time, &reached));
     let during = clients.done() - before;
     acted?;
     let whole = nodes.until_whole()?;

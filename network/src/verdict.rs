@@ -1,4 +1,4 @@
-//! Whether a history can be: for each register there has to be one order of its operations
+//! Whether a history of registers can be: for each there has to be one order of its operations
 //! that explains all answers and keeps to what was before what (linearizability). An
 //! acknowledged write that is lost has no such order with the reads of the end.
 //!

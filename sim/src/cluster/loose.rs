@@ -1,26 +1,19 @@
 //! Keys of the lattice keyspace: what clients did with them at which node, and what
 //! each connection was shown.
 //!
-//! Every element is added once, and who removes one knows that somebody has seen it. A
-//! connection stays at one replica of a key: what it was shown stays until it may have
-//! been removed, and does not come back; a counter does not fall.
-//!
-//! `verdict` judges all of it after quiet.
+//! [`crate::oracle::lattice`] says what must hold of them; `verdict` has it judge after
+//! quiet.
 
 mod verdict;
 
+pub(super) use crate::oracle::lattice::{Deed, Shape};
+
 use super::world::World;
 use crate::history::Outcome;
+use crate::oracle::lattice::{Account, Done, Shown, Told};
 use crate::random::Random;
 use rufous_kernel::shard::NO_NODE;
-use rufous_resp::Reply;
 use std::collections::{BTreeMap, BTreeSet};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    Counter,
-    Set,
-}
 
 pub(super) const LOOSE: [(&str, Shape); 4] = [
     ("l:n", Shape::Counter),
@@ -33,91 +26,8 @@ pub(super) const LOOSE: [(&str, Shape); 4] = [
 /// waits for longer at a node, and epochs are shorter.
 const REST_US: u64 = 8_000_000;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
-    Add(u64),
-    Remove(u64),
-    Members,
-    Count(u64),
-    Sum,
-}
-
-impl Shape {
-    pub(super) fn look(self) -> Deed {
-        match self {
-            Shape::Counter => Deed::Sum,
-            Shape::Set => Deed::Members,
-        }
-    }
-}
-
-impl Deed {
-    pub(super) fn writes(&self) -> bool {
-        !matches!(self, Deed::Members | Deed::Sum)
-    }
-
-    pub(super) fn request(&self, key: &str) -> Vec<Vec<u8>> {
-        let (name, rest) = match self {
-            Deed::Add(element) => ("SADD", Some(element)),
-            Deed::Remove(element) => ("SREM", Some(element)),
-            Deed::Count(by) => ("INCRBY", Some(by)),
-            Deed::Members => ("SMEMBERS", None),
-            Deed::Sum => ("GET", None),
-        };
-        let rest = rest.map(|number| number.to_string().into_bytes());
-        let words = [name.into(), key.into()];
-        words.into_iter().chain(rest).collect()
-    }
-
-    /// What a reply says; nothing, where it is none to this.
-    fn told(&self, reply: &Reply) -> Option<Told> {
-        match (self, reply) {
-            (Deed::Members, Reply::Array(all) | Reply::Set(all)) => {
-                all.iter().map(number).collect::<Option<_>>().map(Told::All)
-            }
-            (Deed::Sum, Reply::Null) => Some(Told::Number(0)),
-            (Deed::Sum, text) => number(text).map(Told::Number),
-            (_, Reply::Integer(n)) => u64::try_from(*n).ok().map(Told::Number),
-            _ => None,
-        }
-    }
-}
-
-fn number(reply: &Reply) -> Option<u64> {
-    match reply {
-        Reply::Bulk(text) => std::str::from_utf8(text).ok()?.parse().ok(),
-        _ => None,
-    }
-}
-
-/// What a reply said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
-    Number(u64),
-    All(BTreeSet<u64>),
-}
-
 /// A node, and which worker of it.
 type Worker = (usize, usize);
-
-/// Something that a client did.
-#[derive(Debug)]
-struct Done {
-    key: usize,
-    deed: Deed,
-    /// The number of the node that it was done at, if that is known.
-    number: Option<u16>,
-    /// Nothing, if that is in doubt.
-    told: Option<Told>,
-}
-
-/// What a connection knows of one key.
-#[derive(Debug, Default)]
-struct Shown {
-    there: BTreeSet<u64>,
-    gone: BTreeSet<u64>,
-    sum: u64,
-}
 
 /// What a connection was shown.
 #[derive(Debug, Default)]
@@ -126,15 +36,11 @@ pub(super) struct Sight([Shown; LOOSE.len()]);
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Loose {
-    done: Vec<Done>,
+    account: Account,
     /// Of nodes in their lives: the numbers by which the cluster knows them.
     numbers: BTreeMap<(usize, u32), u16>,
-    /// What is in the sets, as far as anybody has seen, and what somebody has
-    /// wanted to remove.
+    /// What is in the sets, as far as anybody has seen.
     visible: BTreeMap<usize, BTreeSet<u64>>,
-    unwanted: BTreeSet<u64>,
-    /// What is not seen any more where it was, and by which node's word.
-    gone: Vec<(usize, u64, Option<u16>)>,
     /// What the one that reads everything was told last, by node and worker.
     last: BTreeMap<usize, Vec<(Worker, Told)>>,
 }
@@ -144,73 +50,8 @@ impl Loose {
     pub(super) fn any_seen(&mut self, key: usize, random: &mut Random) -> Option<u64> {
         let visible = self.visible.get(&key)?;
         let element = *visible.iter().nth(random.index(visible.len()))?;
-        self.unwanted.insert(element);
+        self.account.want_away(element);
         Some(element)
-    }
-
-    /// Of a connection at one replica: what it is told fits what it was told before.
-    fn look(&mut self, shown: &mut Shown, done: &Done) -> Result<(), String> {
-        let Some(told) = &done.told else {
-            return Ok(());
-        };
-        let name = LOOSE[done.key].0;
-        match (&done.deed, told) {
-            (Deed::Add(element), Told::Number(new)) => {
-                shown.there.insert(*element);
-                if *new != 1 {
-                    return Err(format!("{name} had {element} before it was added"));
-                }
-            }
-            (Deed::Remove(element), Told::Number(count)) => {
-                if *count > 1 {
-                    return Err(format!("{count} elements of {name} were removed for one"));
-                }
-                let was_there = shown.there.remove(element);
-                if *count == 1 || was_there {
-                    shown.gone.insert(*element);
-                    self.gone.push((done.key, *element, done.number));
-                }
-            }
-            (Deed::Members, Told::All(all)) => self.look_at_members(shown, done, all)?,
-            (Deed::Count(by), Told::Number(sum)) if *sum < shown.sum + by => {
-                return Err(format!(
-                    "{name} was {}, and is {sum} with {by} more",
-                    shown.sum
-                ));
-            }
-            (Deed::Sum, Told::Number(sum)) if *sum < shown.sum => {
-                return Err(format!("{name} was {}, and is {sum}", shown.sum));
-            }
-            (Deed::Count(_) | Deed::Sum, Told::Number(sum)) => shown.sum = *sum,
-            _ => return Err(format!("{done:?} makes no sense")),
-        }
-        Ok(())
-    }
-
-    fn look_at_members(
-        &mut self,
-        shown: &mut Shown,
-        done: &Done,
-        all: &BTreeSet<u64>,
-    ) -> Result<(), String> {
-        let name = LOOSE[done.key].0;
-        let missing: Vec<u64> = shown.there.difference(all).copied().collect();
-        if let Some(element) = missing.iter().find(|of| !self.unwanted.contains(of)) {
-            return Err(format!(
-                "{name} has lost {element}, which nobody removed, for a connection"
-            ));
-        }
-        if let Some(element) = shown.gone.intersection(all).next() {
-            return Err(format!(
-                "{name} has {element} again, which was gone, for a connection"
-            ));
-        }
-        let gone = missing.iter().map(|of| (done.key, *of, done.number));
-        self.gone.extend(gone);
-        shown.gone.extend(missing);
-        shown.there.clone_from(all);
-        self.visible.insert(done.key, all.clone());
-        Ok(())
     }
 }
 
@@ -240,14 +81,17 @@ impl World {
             number: self.loose.numbers.get(&place).copied(),
             told,
         };
-        let fits = self.loose.look(&mut connection.sight.0[key], &done);
         if let (Some(told), Some(worker)) = (&done.told, connection.at.worker)
             && client == self.plan.clients
         {
             let last = self.loose.last.entry(key).or_default();
             last.push(((place.0, worker), told.clone()));
         }
-        self.loose.done.push(done);
+        if let Some(Told::All(all)) = &done.told {
+            self.loose.visible.insert(key, all.clone());
+        }
+        let shown = &mut connection.sight.0[key];
+        let fits = self.loose.account.note(LOOSE[key].0, shown, done);
         self.clients[client].connection = Some(connection);
         if let Err(wrong) = fits {
             self.fail(wrong);

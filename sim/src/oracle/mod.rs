@@ -1,7 +1,9 @@
 //! What has to hold of everything that clients saw.
 //!
+//! - [`lattice`]: what replicas of counters and sets may show
 //! - [`linear`]: some order of commands explains it all, over restarts, too
 //! - [`promise`]: what a restart may lose
 
+pub mod lattice;
 pub mod linear;
 pub mod promise;
