@@ -10,6 +10,7 @@ use anyhow::Result;
 use rufous_sim::random::Random;
 
 use crate::filters::{self, Cut, Tool};
+use crate::lattice::acts::How;
 use crate::nodes::Nodes;
 use crate::space::Place;
 
@@ -42,6 +43,9 @@ pub enum Fault {
     Paused,
     /// Isolated again and again, for so many milliseconds.
     Flapping(u64),
+    /// Every node is cut off from all others and from etcd. No strict key can be served
+    /// then: it comes last, when nobody works on any.
+    AllApart,
 }
 
 /// A fault, whom it befalls, with which tool, and for how long.
@@ -77,6 +81,7 @@ impl fmt::Display for Round {
                     "node {node} is cut off every {ms} ms for as long ({tool})"
                 )
             }
+            Fault::AllApart => write!(f, "all nodes are cut off from each other ({tool})"),
         }?;
         write!(f, ", {:.1} s", self.time.as_secs_f64())
     }
@@ -103,6 +108,18 @@ pub fn plan(seed: u64, rounds: usize, nodes: usize, tools: &[Tool]) -> Vec<Round
         }
     }
     plan
+}
+
+/// What comes after them.
+pub fn last(seed: u64, tools: &[Tool]) -> Round {
+    let mut random = Random::new(seed, "the last fault");
+    Round {
+        fault: Fault::AllApart,
+        node: 1,
+        other: 2,
+        tool: *random.pick(tools),
+        time: Duration::from_millis(random.between(500, 6_000)),
+    }
 }
 
 fn kinds(random: &mut Random, tools: &[Tool]) -> Vec<Fault> {
@@ -183,20 +200,18 @@ impl Round {
         cuts.iter().try_for_each(Cut::open).and(held)
     }
 
-    /// The nodes that run and that clients reach without loss, and which of them are
-    /// alone: they reach no other node, or no other reaches them.
-    pub fn reached(&self, nodes: usize) -> Vec<(usize, bool)> {
-        let is_reached = !matches!(
-            self.fault,
-            Fault::Unplugged | Fault::Lossy(_) | Fault::Killed | Fault::Paused
-        );
-        let is_alone = matches!(
-            self.fault,
-            Fault::Isolated | Fault::Deaf | Fault::Mute | Fault::Flapping(_)
-        );
-        let all = (1..=nodes).map(|no| (no, is_alone && no == self.node));
-        all.filter(|(no, _)| is_reached || *no != self.node)
-            .collect()
+    /// The nodes that run and that clients reach without loss, and how they are.
+    pub fn reached(&self, nodes: usize) -> Vec<(usize, How)> {
+        let (others, own) = match self.fault {
+            Fault::AllApart => (How::Undisturbed, Some(How::Undisturbed)),
+            Fault::Isolated | Fault::Deaf | Fault::Mute | Fault::Flapping(_) => {
+                (How::Met, Some(How::Alone))
+            }
+            Fault::Unplugged | Fault::Lossy(_) | Fault::Killed | Fault::Paused => (How::Met, None),
+            _ => (How::Met, Some(How::Met)),
+        };
+        let how = |no| if no == self.node { own } else { Some(others) };
+        (1..=nodes).filter_map(|no| Some((no, how(no)?))).collect()
     }
 
     /// The directions that are closed.
@@ -224,6 +239,14 @@ impl Round {
             Fault::EtcdAway => {
                 let all = others.iter().chain([&it]);
                 all.flat_map(|node| both(node, &etcd)).collect()
+            }
+            Fault::AllApart => {
+                let all: Vec<Place> = others.into_iter().chain([it, etcd]).collect();
+                let pairs = all
+                    .iter()
+                    .flat_map(|from| all.iter().map(move |to| (from, to)));
+                let apart = pairs.filter(|(from, to)| from != to);
+                apart.map(|(from, to)| cut(from, to)).collect()
             }
             Fault::Unplugged | Fault::Lossy(_) | Fault::Slow(_) | Fault::Killed | Fault::Paused => {
                 Vec::new()
@@ -265,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_clients_reach_is_known_and_who_is_alone() {
+    fn whom_clients_reach_is_known_and_who_of_them_is_alone() {
         let of = |fault| {
             let round = Round {
                 fault,
@@ -276,15 +299,17 @@ mod tests {
             };
             round.reached(3)
         };
-        let alone = [(1, false), (2, true), (3, false)];
-        let none_alone = [(1, false), (2, false), (3, false)];
-        let not_two = [(1, false), (3, false)];
+        let alone = [(1, How::Met), (2, How::Alone), (3, How::Met)];
+        let none_alone = [1, 2, 3].map(|no| (no, How::Met));
+        let not_two = [(1, How::Met), (3, How::Met)];
         assert_eq!(of(Fault::Deaf), alone);
         assert_eq!(of(Fault::Flapping(60)), alone);
         assert_eq!(of(Fault::Parted), none_alone);
         assert_eq!(of(Fault::EtcdAway), none_alone);
         assert_eq!(of(Fault::Killed), not_two);
         assert_eq!(of(Fault::Unplugged), not_two);
+        let undisturbed = [1, 2, 3].map(|no| (no, How::Undisturbed));
+        assert_eq!(of(Fault::AllApart), undisturbed);
     }
 
     #[test]
@@ -311,6 +336,11 @@ mod tests {
         assert_eq!(
             of(Fault::Isolated),
             "etcd node2, node1 node2, node2 etcd, node2 node1, node2 node3, node3 node2"
+        );
+        assert_eq!(
+            of(Fault::AllApart),
+            "etcd node1, etcd node2, etcd node3, node1 etcd, node1 node2, node1 node3, \
+             node2 etcd, node2 node1, node2 node3, node3 etcd, node3 node1, node3 node2"
         );
         assert_eq!(
             of(Fault::EtcdAway),

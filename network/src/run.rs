@@ -99,6 +99,13 @@ impl Run {
             happen(round, &mut nodes, &clients, &shared).with_context(|| round.to_string())
         });
         let seen = clients.finish()?;
+        // From here on nobody works on strict keys.
+        let happened = happened.and_then(|()| {
+            let last = faults::last(self.seed, &tools);
+            print!("  last. {last}");
+            std::io::stdout().flush()?;
+            happen_alone(&last, &mut nodes, &shared).with_context(|| last.to_string())
+        });
         let shared = match happened.is_ok() {
             true => shared.finish(self.workers)?,
             false => shared.stop()?,
@@ -198,8 +205,7 @@ fn happen(
     shared: &lattice::clients::Clients,
 ) -> Result<()> {
     let before = clients.done();
-    let reached = round.reached(nodes.all().len());
-    let acted = round.happen(nodes, |time| shared.hold(time, &reached));
+    let (answers, acted) = act(round, nodes, shared);
     let during = clients.done() - before;
     acted?;
     let whole = nodes.until_whole()?;
@@ -211,8 +217,32 @@ fn happen(
         std::thread::sleep(Duration::from_millis(20));
     }
     println!(
-        ": {during} writes meanwhile, all copies after {:.1} s",
+        ": {during} writes and {answers} answers of lattice keys meanwhile, all copies after {:.1} s",
         whole.as_secs_f64()
     );
     Ok(())
+}
+
+/// Likewise, when only lattice keys are worked on.
+fn happen_alone(
+    round: &Round,
+    nodes: &mut Nodes,
+    shared: &lattice::clients::Clients,
+) -> Result<()> {
+    let (answers, acted) = act(round, nodes, shared);
+    acted.with_context(|| nodes.last_words())?;
+    let whole = nodes.until_whole()?;
+    println!(
+        ": {answers} answers of lattice keys meanwhile, all copies after {:.1} s",
+        whole.as_secs_f64()
+    );
+    Ok(())
+}
+
+/// Has a fault happen; how much nodes that were reached have answered of lattice keys.
+fn act(round: &Round, nodes: &mut Nodes, shared: &lattice::clients::Clients) -> (u64, Result<()>) {
+    let reached = round.reached(nodes.all().len());
+    let before = shared.answers(&reached);
+    let acted = round.happen(nodes, |time| shared.hold(time, &reached));
+    (shared.answers(&reached) - before, acted)
 }

@@ -69,12 +69,23 @@ pub struct Act {
     pub is_last: bool,
 }
 
-/// While a fault lasted: clients reached this node, and it had to answer them.
+/// How a node was while a fault lasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Others and it reached each other, some of them at least.
+    Met,
+    /// No other node reached it, or it reached none.
+    Alone,
+    /// Likewise, and nobody worked on strict keys: nothing that was asked of it before
+    /// waited for other nodes.
+    Undisturbed,
+}
+
+/// While a fault lasted: clients reached this node, and it must not refuse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub node: usize,
-    /// No other node reached it, or it reached none.
-    pub is_alone: bool,
+    pub how: How,
     pub from_us: u64,
     pub until_us: u64,
 }
@@ -184,7 +195,11 @@ impl fmt::Display for Window {
             until_us,
             ..
         } = self;
-        let how = if self.is_alone { "alone" } else { "met" };
+        let how = match self.how {
+            How::Met => "met",
+            How::Alone => "alone",
+            How::Undisturbed => "undisturbed",
+        };
         write!(f, "{WINDOW} {node} {how} {from_us} {until_us}")
     }
 }
@@ -197,9 +212,10 @@ impl FromStr for Window {
         ensure!(words.len() == 5 && words[0] == WINDOW, "no window: {line}");
         Ok(Self {
             node: words[1].parse()?,
-            is_alone: match words[2] {
-                "alone" => true,
-                "met" => false,
+            how: match words[2] {
+                "met" => How::Met,
+                "alone" => How::Alone,
+                "undisturbed" => How::Undisturbed,
                 other => bail!("{other} in {line}"),
             },
             from_us: words[3].parse()?,
@@ -226,7 +242,8 @@ mod tests {
         ] {
             assert_eq!(line.parse::<Act>().unwrap().to_string(), line);
         }
-        for line in ["serves 1 alone 10 20", "serves 2 met 10 20"] {
+        for how in ["alone", "met", "undisturbed"] {
+            let line = format!("serves 1 {how} 10 20");
             assert_eq!(line.parse::<Window>().unwrap().to_string(), line);
         }
         for wrong in [

@@ -16,13 +16,13 @@ use rufous_resp::Reply as Said;
 use rufous_sim::oracle::lattice::Told;
 use rufous_sim::random::Random;
 
-use super::acts::{Act, Came, What, Window};
+use super::acts::{Act, Came, How, What, Window};
 use super::keys::{Key, Keys};
 use super::quiet;
 
 /// Who does not hear for so long gives up, later than nodes do.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// While a fault lasts, whoever is reached has to answer within so long.
+/// While a fault lasts, a node that nothing disturbs has to answer within so long.
 const UNTIL_SERVED: Duration = Duration::from_secs(30);
 /// Between two operations of a client.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -228,6 +228,7 @@ struct Running {
     door: Door,
     /// When the last was asked for that was answered.
     answered_us: Arc<AtomicU64>,
+    answers: Arc<AtomicU64>,
     thread: JoinHandle<Seen>,
 }
 
@@ -241,11 +242,13 @@ impl Clients {
         };
         let start = |(at, door): (usize, &Door)| {
             let random = Random::new(seed, &format!("lattice client {at}"));
-            let (answered_us, connection) = (Arc::default(), Connection::new(&shared, *door));
-            let answered = Arc::clone(&answered_us);
+            let connection = Connection::new(&shared, *door);
+            let (answered_us, answers) = (Arc::default(), Arc::default());
+            let answered = (Arc::clone(&answered_us), Arc::clone(&answers));
             Running {
                 door: *door,
                 answered_us,
+                answers,
                 thread: thread::spawn(move || stay(connection, random, &answered)),
             }
         };
@@ -256,27 +259,25 @@ impl Clients {
         }
     }
 
-    /// Lets a fault last for that time, and until every client has been answered that
-    /// is at one of these nodes, of which it is said whether they are alone.
-    pub fn hold(&self, time: Duration, nodes: &[(usize, bool)]) -> Result<()> {
+    /// Lets a fault last for that time. Where nothing disturbs these nodes, it lasts until
+    /// every client has been answered that is at one of them.
+    pub fn hold(&self, time: Duration, nodes: &[(usize, How)]) -> Result<()> {
         let from_us = self.shared.now_us();
         thread::sleep(time);
         let since = Instant::now();
         for running in &self.running {
-            let node = running.door.node;
-            while nodes.iter().any(|(no, _)| *no == node)
-                && running.answered_us.load(Ordering::Relaxed) < from_us
-            {
+            let node = (running.door.node, How::Undisturbed);
+            while nodes.contains(&node) && running.answered_us.load(Ordering::Relaxed) < from_us {
                 if since.elapsed() > UNTIL_SERVED {
-                    bail!("node {node} serves no lattice keys while that lasts");
+                    bail!("node {} serves no lattice keys while that lasts", node.0);
                 }
                 thread::sleep(PAUSE);
             }
         }
         let until_us = self.shared.now_us();
-        let windows = nodes.iter().map(|(node, is_alone)| Window {
+        let windows = nodes.iter().map(|(node, how)| Window {
             node: *node,
-            is_alone: *is_alone,
+            how: *how,
             from_us,
             until_us,
         });
@@ -284,6 +285,13 @@ impl Clients {
         let mut all = all.unwrap_or_else(PoisonError::into_inner);
         all.extend(windows);
         Ok(())
+    }
+
+    /// How many operations these nodes have answered so far.
+    pub fn answers(&self, nodes: &[(usize, How)]) -> u64 {
+        let is_at = |of: &&Running| nodes.iter().any(|(node, _)| *node == of.door.node);
+        let all = self.running.iter().filter(is_at);
+        all.map(|of| of.answers.load(Ordering::Relaxed)).sum()
     }
 
     /// Has them end.
@@ -317,7 +325,11 @@ impl Clients {
     }
 }
 
-fn stay(mut connection: Connection, mut random: Random, answered_us: &AtomicU64) -> Seen {
+fn stay(
+    mut connection: Connection,
+    mut random: Random,
+    (answered_us, answers): &(Arc<AtomicU64>, Arc<AtomicU64>),
+) -> Seen {
     let shared = connection.shared.clone();
     while !shared.ends.load(Ordering::Relaxed) {
         let (key, what) = shared.keys.next(&mut random);
@@ -328,6 +340,7 @@ fn stay(mut connection: Connection, mut random: Random, answered_us: &AtomicU64)
         let pause = match act.came.is_answer() {
             true => {
                 answered_us.store(act.asked_us, Ordering::Relaxed);
+                answers.fetch_add(1, Ordering::Relaxed);
                 PAUSE
             }
             false => AGAIN,
