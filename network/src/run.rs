@@ -181,12 +181,14 @@ pub fn judge(history: &History, shown: usize) -> bool {
     );
     println!(
         "  {} operations on lattice keys: {} keys alike in the end, {} wrong; \
-         {} answered while faults lasted, {} of them by nodes cut off from all others",
+         {} answered while faults lasted, {} of them by nodes cut off from all others, \
+         after {:.1} s at most",
         history.acts.len(),
         shared.alike,
         shared.wrong.len(),
         shared.served,
-        shared.served_alone
+        shared.served_alone,
+        Duration::from_micros(shared.longest_us).as_secs_f64()
     );
     for wrong in registers.wrong.iter().take(shown) {
         println!("  WRONG {wrong}");

@@ -24,6 +24,8 @@ pub struct Verdict {
     pub served: usize,
     /// Those of them at nodes that were cut off from all others, in a direction or both.
     pub served_alone: usize,
+    /// How long one took at most that was asked for while a fault lasted, answered or not.
+    pub longest_us: u64,
     /// What cannot be, in words.
     pub wrong: Vec<String>,
 }
@@ -51,7 +53,10 @@ pub fn judge(acts: &[Act], windows: &[Window]) -> Verdict {
         verdict.wrong.extend(wrong.err());
     }
     let wrong = windows.iter().filter_map(|window| {
-        let (served, wrong) = answers(acts, window);
+        let asked: Vec<&Act> = asked_in(acts, window).collect();
+        let took = asked.iter().map(|act| act.ended_us - act.asked_us);
+        verdict.longest_us = took.max().unwrap_or(0).max(verdict.longest_us);
+        let (served, wrong) = answers(&asked, window);
         verdict.served += served;
         verdict.served_alone += match window.how {
             How::Met => 0,
@@ -165,19 +170,23 @@ fn judge_value(acts: &[&Act], came: &Came) -> Result<(), String> {
     account.judge(0, &told, &members.collect())
 }
 
-/// How much a node answered, and what it should have and did not.
-fn answers(acts: &[Act], window: &Window) -> (usize, Option<String>) {
+/// What a node was asked for while a fault lasted.
+fn asked_in<'a>(acts: &'a [Act], window: &Window) -> impl Iterator<Item = &'a Act> {
+    let (node, time) = (window.node, window.from_us..=window.until_us);
+    let acts = acts.iter();
+    acts.filter(move |act| act.node == node && time.contains(&act.asked_us))
+}
+
+/// How much of that it answered, and what it should have and did not.
+fn answers(asked: &[&Act], window: &Window) -> (usize, Option<String>) {
     let must = window.how == How::Undisturbed;
-    let time = window.from_us..=window.until_us;
-    let here = |act: &&Act| act.node == window.node && time.contains(&act.asked_us);
-    let mut asked = acts.iter().filter(here);
-    let served = asked.clone().filter(|act| act.came.is_answer()).count();
-    let is_wrong = |act: &&Act| match act.came {
+    let served = asked.iter().filter(|act| act.came.is_answer()).count();
+    let is_wrong = |act: &&&Act| match act.came {
         Came::NotDone => true,
         Came::Unknown => must,
         _ => false,
     };
-    let wrong = match asked.find(is_wrong) {
+    let wrong = match asked.iter().find(is_wrong) {
         Some(act) => Some(format!("{act}: it was reached while {window}")),
         None if must && served == 0 => Some(format!("nothing was answered while {window}")),
         None => None,

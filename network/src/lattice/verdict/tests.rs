@@ -234,7 +234,8 @@ fn a_node_that_is_reached_refuses_nothing_and_answers_where_nothing_disturbs_it(
         let window = format!("serves 1 {how} 10 20");
         let verdict = judged(&[yes, "1 1 22 24 sum not-done"], &window);
         assert_eq!(verdict.wrong, Vec::<String>::new());
-        assert_eq!((verdict.served, verdict.served_alone), (1, alone));
+        let figures = (verdict.served, verdict.served_alone, verdict.longest_us);
+        assert_eq!(figures, (1, alone, 2));
         let verdict = judged(&[yes, no], &window);
         assert_eq!(verdict.wrong.len(), 1, "{:?}", verdict.wrong);
         assert!(verdict.wrong[0].contains("it was reached"));
