@@ -1,8 +1,9 @@
 //! What all nodes say when everything is healed and nobody writes any more. Each node is
 //! asked over enough connections that all of its workers are.
 //!
-//! A worker's changes come to others in their order. So once what is added last over each
-//! connection is seen over all, all that was done before it has come everywhere.
+//! First something is added over each connection: once all of that is seen over all, changes
+//! go everywhere again. A key that every worker of every node then says to be the same changes
+//! no more.
 
 use std::thread;
 use std::time::{Duration, Instant};
