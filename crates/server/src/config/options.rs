@@ -70,6 +70,11 @@ const fn fixed(group: Group, name: &'static str, value: &'static str, set: Set) 
     }
 }
 
+/// Fixed, of a cluster.
+const fn clustered(name: &'static str, value: &'static str, set: Set) -> StartOption {
+    fixed(Group::Cluster, name, value, set)
+}
+
 /// All of them, in the order of help. Settings of [`params::PARAMS`] that are
 /// missing here are facts: they are taken, but only as they are.
 pub static OPTIONS: &[StartOption] = &[
@@ -114,101 +119,45 @@ pub static OPTIONS: &[StartOption] = &[
     fixed(Group::Node, "workers", "COUNT|auto", set_workers),
     fixed(Group::Node, "pin", "yes|no", set_pin),
     fixed(Group::Node, "dir", "PATH", set_dir),
-    fixed(Group::Cluster, "cluster-name", "NAME", cluster::SET_NAME),
-    fixed(
-        Group::Cluster,
+    clustered("cluster-name", "NAME", cluster::SET_NAME),
+    clustered(
         "cluster-coordinator",
         "local|etcd://...|rufous://...",
         cluster::SET_COORDINATOR,
     ),
-    fixed(
-        Group::Cluster,
-        "cluster-listen",
-        "ADDRESS:PORT",
-        cluster::SET_LISTEN,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-clients",
-        "ADDRESS:PORT",
-        cluster::SET_CLIENTS,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-advertise",
-        "HOST",
-        cluster::SET_ADVERTISE,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-copies",
-        "COUNT|auto",
-        cluster::SET_COPIES,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-weight",
-        "WEIGHT",
-        cluster::SET_WEIGHT,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-move-rate",
-        "BYTES",
-        cluster::SET_MOVE_RATE,
-    ),
-    fixed(Group::Cluster, "cluster-zone", "NAME", cluster::SET_ZONE),
-    fixed(
-        Group::Cluster,
+    clustered("cluster-listen", "ADDRESS:PORT", cluster::SET_LISTEN),
+    clustered("cluster-clients", "ADDRESS:PORT", cluster::SET_CLIENTS),
+    clustered("cluster-advertise", "HOST", cluster::SET_ADVERTISE),
+    clustered("cluster-copies", "COUNT|auto", cluster::SET_COPIES),
+    clustered("cluster-weight", "WEIGHT", cluster::SET_WEIGHT),
+    clustered("cluster-move-rate", "BYTES", cluster::SET_MOVE_RATE),
+    clustered("cluster-zone", "NAME", cluster::SET_ZONE),
+    clustered(
         "cluster-wire-version",
         "VERSION|auto",
         cluster::SET_WIRE_VERSION,
     ),
-    fixed(Group::Cluster, "cluster-id", "HEX", cluster::SET_ID),
-    fixed(
-        Group::Cluster,
-        "cluster-tls-cert-file",
-        "FILE",
-        cluster::SET_TLS_CERT_FILE,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-tls-key-file",
-        "FILE",
-        cluster::SET_TLS_KEY_FILE,
-    ),
-    fixed(
-        Group::Cluster,
+    clustered("cluster-id", "HEX", cluster::SET_ID),
+    clustered("cluster-tls-cert-file", "FILE", cluster::SET_TLS_CERT_FILE),
+    clustered("cluster-tls-key-file", "FILE", cluster::SET_TLS_KEY_FILE),
+    clustered(
         "cluster-tls-ca-cert-file",
         "FILE",
         cluster::SET_TLS_CA_CERT_FILE,
     ),
-    fixed(
-        Group::Cluster,
+    clustered(
         "cluster-etcd-ca-cert-file",
         "FILE",
         cluster::etcd::SET_CA_CERT_FILE,
     ),
-    fixed(
-        Group::Cluster,
+    clustered(
         "cluster-etcd-cert-file",
         "FILE",
         cluster::etcd::SET_CERT_FILE,
     ),
-    fixed(
-        Group::Cluster,
-        "cluster-etcd-key-file",
-        "FILE",
-        cluster::etcd::SET_KEY_FILE,
-    ),
-    fixed(
-        Group::Cluster,
-        "cluster-etcd-user",
-        "NAME",
-        cluster::etcd::SET_USER,
-    ),
-    fixed(
-        Group::Cluster,
+    clustered("cluster-etcd-key-file", "FILE", cluster::etcd::SET_KEY_FILE),
+    clustered("cluster-etcd-user", "NAME", cluster::etcd::SET_USER),
+    clustered(
         "cluster-etcd-password",
         "PASSWORD",
         cluster::etcd::SET_PASSWORD,

@@ -85,14 +85,51 @@ fn where_other_nodes_connect() {
     check(&[("cluster-listen", "127.0.0.1:0")], "127.0.0.1:0");
 }
 
+/// That there is one thing wrong, of which this is said.
+#[track_caller]
+fn refused(settings: &[(&str, &str)], expected: &str) {
+    let problems = load(&given(settings)).err().unwrap_or_default();
+    let text: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(text.len(), 1, "{settings:?}: {text:?}");
+    assert!(text[0].contains(expected), "{settings:?}: {text:?}");
+}
+
+#[test]
+fn what_etcd_wants_to_see_goes_together() {
+    let (check, name) = (refused, ("cluster-name", "birds"));
+    let (ca, user) = (
+        ("cluster-etcd-ca-cert-file", "a"),
+        ("cluster-etcd-user", "b"),
+    );
+    check(
+        &[name, ca],
+        "cluster-etcd-ca-cert-file: the coordinator is no etcd",
+    );
+    check(&[user], "without cluster-name");
+    let etcd = ("cluster-coordinator", "etcd://a:1");
+    let certificate = ("cluster-etcd-cert-file", "c");
+    check(&[name, etcd, user], "cluster-etcd-password: etcd wants");
+    check(
+        &[name, etcd, ("cluster-etcd-password", "p")],
+        "cluster-etcd-user: etcd wants",
+    );
+    check(
+        &[name, etcd, ca, certificate],
+        "cluster-etcd-key-file: the key of",
+    );
+    check(
+        &[name, etcd, ca, ("cluster-etcd-key-file", "k")],
+        "cluster-etcd-cert-file: the certificate of",
+    );
+    check(
+        &[name, etcd, certificate, ("cluster-etcd-key-file", "k")],
+        "cluster-etcd-ca-cert-file: the node shows",
+    );
+}
+
 #[test]
 fn what_does_not_go_together_says_what_to_do() {
-    let check = |settings: &[(&str, &str)], expected: &str| {
-        let problems = load(&given(settings)).err().unwrap_or_default();
-        let text: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(text.len(), 1, "{settings:?}: {text:?}");
-        assert!(text[0].contains(expected), "{settings:?}: {text:?}");
-    };
+    let check = refused;
     let name = ("cluster-name", "birds");
     check(
         &[("cluster-copies", "2")],
@@ -149,34 +186,6 @@ fn what_does_not_go_together_says_what_to_do() {
     check(
         &[("cluster-wire-version", "1")],
         "cluster-wire-version: without cluster-name",
-    );
-    let (ca, user) = (
-        ("cluster-etcd-ca-cert-file", "a"),
-        ("cluster-etcd-user", "b"),
-    );
-    check(
-        &[name, ca],
-        "cluster-etcd-ca-cert-file: the coordinator is no etcd",
-    );
-    check(&[user], "without cluster-name");
-    let etcd = ("cluster-coordinator", "etcd://a:1");
-    let certificate = ("cluster-etcd-cert-file", "c");
-    check(&[name, etcd, user], "cluster-etcd-password: etcd wants");
-    check(
-        &[name, etcd, ("cluster-etcd-password", "p")],
-        "cluster-etcd-user: etcd wants",
-    );
-    check(
-        &[name, etcd, ca, certificate],
-        "cluster-etcd-key-file: the key of",
-    );
-    check(
-        &[name, etcd, ca, ("cluster-etcd-key-file", "k")],
-        "cluster-etcd-cert-file: the certificate of",
-    );
-    check(
-        &[name, etcd, certificate, ("cluster-etcd-key-file", "k")],
-        "cluster-etcd-ca-cert-file: the node shows",
     );
     #[cfg(not(feature = "etcd"))]
     check(
