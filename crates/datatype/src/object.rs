@@ -171,6 +171,23 @@ macro_rules! register {
                 Ok(left)
             }
 
+            /// Likewise without removals up to the stamp, of which what is counted has
+            /// gone where it was to go.
+            pub fn ended(self, mut ops: &[u8], end: Stamp) -> Result<Vec<u8>, Corrupt> {
+                let mut left = Vec::new();
+                match self {
+                    $(Tag::$name => while !ops.is_empty() {
+                        let all = ops;
+                        let op = <$ty>::decode(&mut ops)?;
+                        match <$ty>::REPLICAS.and_then(|replicas| replicas.past) {
+                            Some(past) => (past.ended)(&op, end, &mut left),
+                            None => left.extend_from_slice(&all[..all.len() - ops.len()]),
+                        }
+                    },)+
+                }
+                Ok(left)
+            }
+
             /// See [`Object::gone`], of a packed value.
             pub fn packed_gone(self, bytes: &[u8], horizon: u64) -> Stamp {
                 match self {

@@ -135,6 +135,10 @@ pub struct Past<T: Algebra + ?Sized> {
     /// Appends what is left of an operation without what was written below the
     /// stamp, if anything is. Deadlines stay.
     pub since: for<'o> fn(&T::Op<'o>, Stamp, &mut Vec<u8>),
+    /// Likewise without removals up to the stamp, and what was written before them.
+    /// What is counted stays: of that a removal takes only what it names, and the two
+    /// have met.
+    pub ended: for<'o> fn(&T::Op<'o>, Stamp, &mut Vec<u8>),
 }
 
 /// How values of a replicated type come to their end.
@@ -189,6 +193,12 @@ pub fn chunk_since(tag: Tag, chunk: &[u8], cut: Stamp) -> Result<Vec<u8>, Corrup
         }
         _ => Ok(ops),
     }
+}
+
+/// Whether removals of values of this type name what they take, element by element,
+/// and of these something may be counted: see [`Past::ended`].
+pub fn names_what_goes(tag: Tag) -> bool {
+    matches!(tag, Tag::SharedHash | Tag::SharedSortedSet)
 }
 
 /// Whether an operation that adds to nothing is all that was added there so far,

@@ -64,6 +64,8 @@ pub enum Planted {
     StartNotTold,
     /// A start merges counts of nothing with what they had outlived.
     CountsNotHeld,
+    /// A start takes away counts that a removal does not name.
+    EndTakesCounts,
     /// What is forgotten while a snapshot is under way is left out of it.
     SnapshotMissesForgotten,
     /// A write with causal order replaces also what it has not seen.

@@ -57,7 +57,8 @@ impl Score {
         Some(if sum.is_nan() { 0.0 } else { sum + 0.0 })
     }
 
-    fn only_counts(&self) -> bool {
+    /// Whether all there is was added to nothing, or to a removal.
+    pub fn only_counts(&self) -> bool {
         self.written.is_none() && !self.floats.is_empty()
     }
 

@@ -389,6 +389,19 @@ impl<E: Element> DataType for Elements<E> {
                 }
                 Op::Expire { .. } => Self::encode(op, ops),
             },
+            ended: |op, end, ops| {
+                let Op::Merge { name, delta } = *op else {
+                    return Self::encode(op, ops);
+                };
+                let value = E::Value::decode(delta).ok();
+                let left = value.and_then(|value| match E::only_counts(&value) {
+                    true => Some(value),
+                    false => E::since(value, end),
+                });
+                if let Some(value) = left {
+                    tell(name, &value, ops);
+                }
+            },
         }),
         adds_to_nothing: |op| {
             let Op::Merge { name, delta } = *op else {

@@ -40,6 +40,10 @@ impl Element for Field {
         value.stamp()
     }
 
+    fn only_counts(value: &Register) -> bool {
+        value.only_counts()
+    }
+
     const COUNTS: bool = true;
 
     fn meet(mine: &mut Register, theirs: &Register, horizon: u64) -> bool {

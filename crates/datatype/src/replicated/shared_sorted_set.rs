@@ -38,6 +38,10 @@ impl Element for Ranked {
         value.stamp()
     }
 
+    fn only_counts(value: &Score) -> bool {
+        value.only_counts()
+    }
+
     const COUNTS: bool = true;
 
     fn meet(mine: &mut Score, theirs: &Score, horizon: u64) -> bool {

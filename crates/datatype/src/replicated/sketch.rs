@@ -184,6 +184,16 @@ impl Algebra for Sketch {
     }
 }
 
+/// Appends what is left without what was added below the stamp, or removed with it.
+fn since(Op::Merge { delta }: &Op<'_>, cut: Stamp, ops: &mut Vec<u8>) {
+    // What is kept or comes from a file was looked at.
+    if let Ok(delta) = Delta::read(delta)
+        && let Some(delta) = delta.since(cut)
+    {
+        pack::push(ops, &delta);
+    }
+}
+
 impl DataType for Sketch {
     const REDIS_NAME: &'static str = "string";
     const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
@@ -231,14 +241,9 @@ impl DataType for Sketch {
         }),
         past: Some(Past {
             gone: |view, horizon| view.gone(horizon),
-            since: |Op::Merge { delta }, cut, ops| {
-                // What is kept or comes from a file was looked at.
-                if let Ok(delta) = Delta::read(delta)
-                    && let Some(delta) = delta.since(cut)
-                {
-                    pack::push(ops, &delta);
-                }
-            },
+            since,
+            // A removal takes all of a sketch.
+            ended: since,
         }),
         adds_to_nothing: |Op::Merge { delta }| {
             let delta = Delta::read(delta).ok()?;

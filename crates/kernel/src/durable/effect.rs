@@ -115,6 +115,14 @@ pub enum Effect<'a> {
         tag: Tag,
         cut: Stamp,
     },
+    /// Replicas of the key of this type were all removed, up to this stamp, and the
+    /// writer has forgotten that. What was counted has gone where a removal names it.
+    Ended {
+        db: u8,
+        key: &'a [u8],
+        tag: Tag,
+        end: Stamp,
+    },
     /// What is here of a slot's chain, from here on.
     Slot {
         slot: u16,
@@ -168,6 +176,7 @@ const HORIZON: u8 = 18;
 const GONE: u8 = 19;
 const SLOT: u8 = 20;
 const NODE: u8 = 21;
+const ENDED: u8 = 22;
 
 impl<'a> Effect<'a> {
     /// Appends it to `out`.
@@ -205,6 +214,7 @@ impl<'a> Effect<'a> {
             Effect::Keyspaces { .. }
             | Effect::Horizon { .. }
             | Effect::Gone { .. }
+            | Effect::Ended { .. }
             | Effect::Slot { .. }
             | Effect::Node { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
@@ -253,7 +263,7 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if matches!(tag, KEYSPACES | HORIZON | GONE | SLOT | NODE) {
+        if matches!(tag, KEYSPACES | HORIZON | GONE | SLOT | NODE | ENDED) {
             return Self::decode_other((tag, db), from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
@@ -326,13 +336,8 @@ impl<'a> Effect<'a> {
                 out.extend_from_slice(&[HORIZON, 0]);
                 put_varint(out, time);
             }
-            Effect::Gone { db, key, tag, cut } => {
-                out.extend_from_slice(&[GONE, db]);
-                put_varint(out, key.len() as u64);
-                out.extend_from_slice(key);
-                out.push(tag as u8);
-                out.extend_from_slice(&cut.to_bytes());
-            }
+            Effect::Gone { db, key, tag, cut } => stamped(out, GONE, (db, key), (tag, cut)),
+            Effect::Ended { db, key, tag, end } => stamped(out, ENDED, (db, key), (tag, end)),
             Effect::Slot { slot, mark } => {
                 out.extend_from_slice(&[SLOT, 0]);
                 put_varint(out, slot.into());
@@ -370,10 +375,12 @@ impl<'a> Effect<'a> {
             return Ok(Effect::Keyspaces { bytes });
         }
         let (key, tag) = (bytes, Tag::from_byte(byte(from)?).ok_or(NotAnEffect)?);
-        let (&cut, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
+        let (&stamp, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
         *from = rest;
-        let cut = Stamp::from_bytes(cut);
-        Ok(Effect::Gone { db, key, tag, cut })
+        Ok(match (kind, Stamp::from_bytes(stamp)) {
+            (ENDED, end) => Effect::Ended { db, key, tag, end },
+            (_, cut) => Effect::Gone { db, key, tag, cut },
+        })
     }
 
     fn decode_slot(slot: u64, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
@@ -436,6 +443,7 @@ impl<'a> Effect<'a> {
             | Effect::Update { db, key, .. }
             | Effect::Put { db, key, .. }
             | Effect::Gone { db, key, .. }
+            | Effect::Ended { db, key, .. }
             | Effect::More { db, key, .. } => (Some((db, key)), None),
             Effect::Move { db, key, to_db, to } | Effect::Copy { db, key, to_db, to } => {
                 (Some((db, key)), Some((to_db, to)))
@@ -461,6 +469,15 @@ fn parts(out: &mut Vec<u8>, tag: u8, db: u8, key: &[u8], value: &[u8]) {
     }
     out.extend_from_slice(key);
     out.extend_from_slice(value);
+}
+
+/// Of what there was of a type at a key, up to a stamp.
+fn stamped(out: &mut Vec<u8>, kind: u8, (db, key): (u8, &[u8]), (tag, stamp): (Tag, Stamp)) {
+    out.extend_from_slice(&[kind, db]);
+    put_varint(out, key.len() as u64);
+    out.extend_from_slice(key);
+    out.push(tag as u8);
+    out.extend_from_slice(&stamp.to_bytes());
 }
 
 #[inline]

@@ -51,6 +51,12 @@ fn samples() -> Vec<Effect<'static>> {
             tag: Tag::SharedSet,
             cut: Stamp::from_bytes([7; Stamp::SIZE]),
         },
+        Effect::Ended {
+            db: 3,
+            key: b"key",
+            tag: Tag::SharedHash,
+            end: Stamp::from_bytes([7; Stamp::SIZE]),
+        },
         Effect::SwapDb { a: 0, b: 15 },
         Effect::Node { number: u16::MAX },
         Effect::Slot {
@@ -185,6 +191,9 @@ fn golden_bytes_of_what_has_gone() {
     Effect::Gone { db, key, tag, cut }.encode(&mut out);
     let stamp = [0, 0, 0, 0, 0, 0, 1, 0x2c, 0, 4, 0, 5];
     assert_eq!(out, [&[0x13, 2, 1, b'k', 11][..], &stamp].concat());
+    let (mut ended, end) = (Vec::new(), cut);
+    Effect::Ended { db, key, tag, end }.encode(&mut ended);
+    assert_eq!(ended, [&[0x16, 2, 1, b'k', 11][..], &stamp].concat());
     out.pop();
     assert_eq!(Effect::decode(&mut &out[..]), Err(NotAnEffect));
 }

@@ -22,27 +22,29 @@
 //! element, and merges. So it is bounded by what the files' keys have.
 
 use super::Shard;
-use super::gone::{drop_all_gone, since};
-use super::types::{Any, Key};
+use super::gone::{noted_in, settle, tell_all};
+use super::noted::{ENTRY_BYTES, Note, Noted};
+use super::types::Key;
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::algebra::Tuning;
-use rufous_datatype::object::{Object, Tag};
+use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::says_all;
 use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Database, key.
-type At = (u8, Box<[u8]>);
+pub(super) type At = (u8, Box<[u8]>);
 
 /// Database, key, type, element.
 type Name = (u8, Box<[u8]>, Tag, Box<[u8]>);
 
 /// What was added, as operations of its type, and what its writer had forgotten.
 #[derive(Clone, Debug)]
-struct Count {
-    horizon: u64,
+pub(super) struct Count {
+    pub(super) horizon: u64,
     /// Another node had added it.
     told: bool,
     ops: Vec<u8>,
@@ -55,16 +57,11 @@ pub struct Held {
     pub(super) workers: usize,
     horizon: u64,
     counts: BTreeMap<Name, Vec<Count>>,
-    /// Of keys of a type, below which stamp everything has gone: see `gone`.
-    pub(super) gone: BTreeMap<At, (Tag, Stamp)>,
-    /// What such keys had later, as values of any type.
-    pub(super) others: BTreeMap<At, Object>,
+    /// Keys of which something has gone.
+    noted: BTreeMap<At, Noted>,
     /// What all that takes on the heap, about.
     bytes: usize,
 }
-
-/// What an entry of a map takes beside what it points to, about.
-const ENTRY_BYTES: usize = 96;
 
 fn bytes_of_name(name: &Name) -> usize {
     ENTRY_BYTES + name.1.len() + name.3.len()
@@ -73,11 +70,6 @@ fn bytes_of_name(name: &Name) -> usize {
 fn bytes_of_counts(counts: &[Count]) -> usize {
     let bytes = |count: &Count| size_of::<Count>() + count.ops.capacity();
     counts.iter().map(bytes).sum()
-}
-
-fn bytes_of_other(key: &[u8], object: &Object) -> usize {
-    let packed = object.packed().map_or(0, <[u8]>::len);
-    ENTRY_BYTES + size_of::<Object>() + key.len() + object.heap_bytes() + packed
 }
 
 impl Held {
@@ -95,45 +87,38 @@ impl Held {
     fn recount(&mut self) {
         let counts = self.counts.iter();
         let counts = counts.map(|(name, counts)| bytes_of_name(name) + bytes_of_counts(counts));
-        let gone = self.gone.keys().map(|(_, key)| ENTRY_BYTES + key.len());
-        let others = self.others.iter();
-        let others = others.map(|((_, key), object)| bytes_of_other(key, object));
-        self.bytes = counts.chain(gone).chain(others).sum();
+        let noted = self.noted.iter();
+        let noted = noted.map(|((_, key), noted)| key.len() + noted.bytes());
+        self.bytes = counts.chain(noted).sum();
     }
 
     pub(super) fn note(&mut self, horizon: u64) {
         self.horizon = self.horizon.max(horizon);
     }
 
-    pub(super) fn note_gone(
-        &mut self,
-        (db, key): (u8, &[u8]),
-        (tag, cut): (Tag, Stamp),
-        tuning: &Tuning,
-    ) {
-        let name = (db, Box::from(key));
-        if let Some(object) = self.drop_other(&name)
-            && let Some(left) = since(Any::of_object(&object), cut, tuning)
-        {
-            self.bytes += bytes_of_other(key, &left);
-            self.others.insert(name.clone(), left);
-        }
-        if !self.gone.contains_key(&name) {
-            self.bytes += ENTRY_BYTES + key.len();
-        }
-        let gone = self.gone.entry(name).or_insert((tag, cut));
-        *gone = (tag, cut.max(gone.1));
+    pub(super) fn note_of(&mut self, (db, key): (u8, &[u8]), note: Note, tuning: &Tuning) {
+        let noted = match self.noted.entry((db, key.into())) {
+            Entry::Occupied(noted) => {
+                let noted = noted.into_mut();
+                self.bytes = self.bytes.saturating_sub(noted.bytes());
+                noted
+            }
+            Entry::Vacant(noted) => {
+                self.bytes += key.len();
+                noted.insert(Noted::default())
+            }
+        };
+        noted.hear(note);
+        noted.drop_gone(tuning);
+        self.bytes += noted.bytes();
     }
 
-    fn drop_other(&mut self, name: &At) -> Option<Object> {
-        let object = self.others.remove(name)?;
-        let bytes = bytes_of_other(&name.1, &object);
-        self.bytes = self.bytes.saturating_sub(bytes);
-        Some(object)
+    pub(super) fn has_notes(&self) -> bool {
+        !self.noted.is_empty()
     }
 
-    pub(super) fn has_gone(&self) -> bool {
-        !self.gone.is_empty()
+    pub(super) fn noted(&self) -> &BTreeMap<At, Noted> {
+        &self.noted
     }
 
     /// Keeps what was done to a key after something of it had gone, of any type.
@@ -146,31 +131,21 @@ impl Held {
         ops: &[u8],
         tuning: &Tuning,
     ) -> Result<bool, NotAnEffect> {
-        if self.gone.is_empty() {
+        if self.noted.is_empty() {
             return Ok(false);
         }
-        let name = (db, Box::from(key));
-        if !self.gone.contains_key(&name) {
+        let Some(noted) = self.noted.get_mut(&(db, Box::from(key))) else {
             return Ok(false);
-        }
-        let before = self.others.get(&name);
-        let before = before.map_or(0, |object| bytes_of_other(key, object));
-        let object = self.others.entry(name).or_insert_with(|| tag.empty());
-        if object.tag() < tag {
-            *object = tag.empty();
-        }
-        if object.tag() == tag {
-            object
-                .commit_encoded(ops, tuning)
-                .map_err(|_| NotAnEffect)?;
-        }
-        self.bytes = (self.bytes + bytes_of_other(key, object)).saturating_sub(before);
+        };
+        let before = noted.bytes();
+        noted.take(tag, ops, tuning)?;
+        self.bytes = (self.bytes + noted.bytes()).saturating_sub(before);
         Ok(true)
     }
 
     /// Whether the others have nothing to learn from it.
     pub fn says_nothing(&self) -> bool {
-        self.horizon == 0 && self.gone.is_empty()
+        self.horizon == 0 && self.noted.is_empty()
     }
 
     /// Takes of these operations those that add to nothing; the others are left.
@@ -229,20 +204,19 @@ impl Held {
             }
         }
         let name = (db, Box::from(key));
-        if self.gone.remove(&name).is_some() {
-            self.bytes = self.bytes.saturating_sub(ENTRY_BYTES + key.len());
+        if let Some(noted) = self.noted.remove(&name) {
+            let bytes = key.len() + noted.bytes();
+            self.bytes = self.bytes.saturating_sub(bytes);
         }
-        drop(self.drop_other(&name));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.gone.is_empty()
+        self.counts.is_empty() && self.noted.is_empty()
     }
 
     pub(super) fn forget_db(&mut self, db: u8) {
         self.counts.retain(|(of, ..), _| *of != db);
-        self.gone.retain(|(of, _), _| *of != db);
-        self.others.retain(|(of, _), _| *of != db);
+        self.noted.retain(|(of, _), _| *of != db);
         self.recount();
     }
 
@@ -256,12 +230,9 @@ impl Held {
         let moved =
             all.map(|((db, key, tag, element), counts)| ((other(db), key, tag, element), counts));
         self.counts = moved.collect();
-        let all = std::mem::take(&mut self.gone).into_iter();
-        let moved = all.map(|((db, key), cut)| ((other(db), key), cut));
-        self.gone = moved.collect();
-        let all = std::mem::take(&mut self.others).into_iter();
-        let moved = all.map(|((db, key), object)| ((other(db), key), object));
-        self.others = moved.collect();
+        let all = std::mem::take(&mut self.noted).into_iter();
+        let moved = all.map(|((db, key), noted)| ((other(db), key), noted));
+        self.noted = moved.collect();
     }
 }
 
@@ -274,15 +245,8 @@ pub fn bring_back(
     is_here: impl Fn(&[u8]) -> bool,
     now: Now,
 ) -> u64 {
-    let gone = drop_all_gone(shard, files, &is_here, now);
-    for ((db, key), object) in files.iter().flat_map(|held| &held.as_ref().others) {
-        if is_here(key) {
-            let cut = gone
-                .get(&(*db, &**key))
-                .map_or(Stamp::ZERO, |&(_, cut)| cut);
-            shard.add_other((usize::from(*db), key), object, cut, now);
-        }
-    }
+    let noted = noted_in(files, &is_here);
+    tell_all(shard, files, &noted);
     let all = files.iter().flat_map(|held| &held.as_ref().counts);
     let mut some: Vec<_> = all
         .filter(|((_, key, ..), _)| is_here(key))
@@ -290,17 +254,17 @@ pub fn bring_back(
         .collect();
     // What an earlier one is taken away by is not gone before it is looked at.
     some.sort_by_key(|&(horizon, name, _)| (horizon, name));
-    for &(horizon, (db, key, tag, _), count) in &some {
-        // It was made in what has gone.
-        if gone
-            .get(&(*db, key))
-            .is_some_and(|(_, cut)| horizon < cut.time)
-        {
-            continue;
+    let mut apart = BTreeMap::<_, Vec<_>>::new();
+    for &(_, (db, key, tag, _), count) in &some {
+        let at = (*db, &**key);
+        if noted.contains_key(&at) {
+            apart.entry(at).or_default().push((*tag, count));
+        } else {
+            let key = shard.key(key);
+            shard.bring_back((usize::from(*db), key), *tag, count, now);
         }
-        let key = shard.key(key);
-        shard.bring_back((usize::from(*db), key), *tag, count, now);
     }
+    settle(shard, files, (&noted, &apart), now);
     some.len() as u64
 }
 
@@ -374,7 +338,13 @@ impl Shard {
         horizon > 0 && !planted::is(Planted::CountsNotHeld)
     }
 
-    fn bring_back(&mut self, (db, key): (usize, Key<'_>), tag: Tag, count: &Count, now: Now) {
+    pub(super) fn bring_back(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        tag: Tag,
+        count: &Count,
+        now: Now,
+    ) {
         // Deadlines up to there had come.
         let time = Stamp {
             time: count.horizon,
@@ -472,7 +442,11 @@ mod tests {
                     2 => held.note(n),
                     3 => {
                         let tag = [Tag::SharedSet, Tag::SharedHash][n as usize % 2];
-                        held.note_gone((db, &key), (tag, cut), &Tuning::default());
+                        let note = match n < 4 {
+                            true => Note::Gone(tag, cut),
+                            false => Note::Ended(tag, cut),
+                        };
+                        held.note_of((db, &key), note, &Tuning::default());
                     }
                     4 => {
                         let ops = addition(&vec![b'm'; n as usize * 50], n);
@@ -487,7 +461,7 @@ mod tests {
                 let bytes = held.bytes();
                 held.recount();
                 prop_assert_eq!(bytes, held.bytes());
-                prop_assert_eq!(bytes == 0, held.counts.is_empty() && held.is_empty() && held.others.is_empty());
+                prop_assert_eq!(bytes == 0, held.is_empty());
             }
         }
     }

@@ -5,7 +5,7 @@
 //! error. A key has values of one type; where two replicas disagree, the type
 //! with the higher tag stays, whole, at all of them.
 
-use super::gone::end_of;
+use super::gone::ends_of;
 use super::graves::GraveKeys;
 use super::replica::Other;
 use super::types::{Any, Entry, Key, OwnedValue};
@@ -183,8 +183,7 @@ impl Shard {
         if is_whole && object.newest() < grave.newest() || grave.tag() != tag {
             let env = &mut self.env;
             env.forgotten = env.forgotten.max(grave.until());
-            let end = end_of(&grave, horizon);
-            env.tell_gone((db as u8, key), grave.tag(), end);
+            env.tell_end((db as u8, key), ends_of(&grave, horizon));
             at.drop_replica(key, env);
         }
         Ok(())

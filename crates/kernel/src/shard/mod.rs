@@ -60,6 +60,7 @@ mod index;
 mod lattice;
 mod marks;
 mod merging;
+mod noted;
 mod overwrite;
 mod placed;
 pub mod policy;

@@ -2,9 +2,11 @@
 //! nothing expires, and nobody is told.
 
 use super::Shard;
+use super::noted::Note;
 use super::types::{ExpirySetting, Key, NewValue};
 use crate::durable::effect::{Effect, NotAnEffect};
 use crate::keyspace::Keyspaces;
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::object::Tag;
@@ -150,19 +152,31 @@ impl Shard {
                     held.note(time);
                 }
             }
-            Effect::Gone { db, key, tag, cut } => match &mut self.held {
-                Some(held) => held.note_gone((db, key), (tag, cut), &self.env.tuning),
-                None => {
-                    let key = self.key(key);
-                    self.drop_gone((usize::from(db), key), cut, now);
-                }
-            },
+            Effect::Gone { db, key, tag, cut } => self.note((db, key), Note::Gone(tag, cut)),
+            Effect::Ended { db, key, tag, end } => {
+                self.note(
+                    (db, key),
+                    match planted::is(Planted::EndTakesCounts) {
+                        true => Note::Gone(tag, end),
+                        false => Note::Ended(tag, end),
+                    },
+                );
+            }
             Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
             Effect::Slot { slot, mark } => self.set_mark(slot, mark),
             Effect::Node { number } => self.node = Some(number),
             _ => return self.perform_on_any(effect),
         }
         Ok(())
+    }
+
+    /// What has gone of a key.
+    fn note(&mut self, (db, bytes): (u8, &[u8]), note: Note) {
+        if let Some(held) = &mut self.held {
+            return held.note_of((db, bytes), note, &self.env.tuning);
+        }
+        let key = self.key(bytes);
+        self.drop_noted((usize::from(db), key), note, self.replay_now);
     }
 
     /// Effects on values of any type.
@@ -258,7 +272,7 @@ impl Shard {
         chunk: &[u8],
         now: Now,
     ) -> Result<(), NotAnEffect> {
-        let keeps = self.held.as_ref().is_some_and(|held| held.has_gone());
+        let keeps = self.held.as_ref().is_some_and(|held| held.has_notes());
         if self.holds() || keeps {
             let ops = operations_of(tag, chunk);
             return self.join_ops((db, key), (tag, told), &ops, now);

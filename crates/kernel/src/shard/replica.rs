@@ -3,7 +3,7 @@
 
 use super::Env;
 use super::db::{Db, Found, Outside, packed};
-use super::gone::end_of;
+use super::gone::ends_of;
 use super::lattice::is_small;
 use super::record::Head;
 use super::types::{Key, fits_packed};
@@ -255,12 +255,12 @@ impl Db {
         };
         let until = object.until();
         if until <= horizon {
-            env.tell_gone((self.number, key), object.tag(), end_of(&object, horizon));
+            env.tell_end((self.number, key), ends_of(&object, horizon));
             return env.throw(Outside::Object(object));
         }
-        let (tag, end) = (object.tag(), end_of(&object, horizon));
+        let ends = ends_of(&object, horizon);
         if object.forget(horizon, TOMBSTONES) == Forgotten::Empty {
-            env.tell_gone((self.number, key), tag, end);
+            env.tell_end((self.number, key), ends);
         } else {
             // One with a deadline may stay for long: others must not wait for it.
             let next = until.min(horizon.saturating_add(SECOND));

@@ -31,6 +31,10 @@ pub trait Element: Debug + Sized + 'static {
         let is_there = Self::is_there(&value, Stamp::ZERO);
         (newest > cut || newest == cut && is_there).then_some(value)
     }
+    /// Whether all there is was added to nothing, or to a removal.
+    fn only_counts(_: &Self::Value) -> bool {
+        false
+    }
     /// Something of it may be counted.
     const COUNTS: bool;
     /// See [`rufous_lattice::Register::meet`].

@@ -91,7 +91,7 @@ fn add(shard: &mut Shard, key: Key<'_>, (name, by): (&[u8], i64), now: Now) {
 }
 
 impl Model for Counts {
-    const RESTARTS: bool = false;
+    const RESTARTS: bool = true;
 
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self {
         let Write { stamp, now, rng } = write;
@@ -191,4 +191,11 @@ proptest! {
 #[test]
 fn a_part_of_a_hash_makes_no_way_for_the_rest() {
     run::<Counts>(3837731250220344563, 65);
+}
+
+/// One had forgotten a hash, and the other had counted a field of it that it had not
+/// forgotten; then there was a start.
+#[test]
+fn counts_on_a_hash_that_only_one_has_forgotten_are_there_after_a_start() {
+    run::<Counts>(13898439439591909833, 232);
 }
