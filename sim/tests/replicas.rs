@@ -99,6 +99,11 @@ fn removals_that_are_forgotten_while_a_snapshot_is_made() {
 }
 
 #[test]
+fn counts_that_go_with_removals_that_do_not_name_them() {
+    caught("end-takes-counts", "shared", "has lost", 300);
+}
+
+#[test]
 fn changes_that_others_are_not_told() {
     caught("change-not-sent", "shared", "after quiet", 50);
     caught("change-not-sent", "eventual", "after quiet", 50);

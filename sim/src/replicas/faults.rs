@@ -16,7 +16,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 12] = [
+    pub const ALL: [(Fault, &'static str); 13] = [
         (Fault::StampPerWrite, "stamp-per-write"),
         (Fault::WritesAtOnce, "writes-at-once"),
         (Fault::Kernel(Planted::ReadsNotKept), "reads-not-kept"),
@@ -30,6 +30,7 @@ impl Fault {
         (Fault::Kernel(Planted::EpochInParts), "epoch-in-parts"),
         (Fault::Kernel(Planted::ReadsNotCached), "reads-not-cached"),
         (Fault::Kernel(Planted::ForgottenEarly), "forgotten-early"),
+        (Fault::Kernel(Planted::EndTakesCounts), "end-takes-counts"),
         (Fault::Kernel(Planted::ChangeNotSent), "change-not-sent"),
         (
             Fault::Kernel(Planted::SnapshotMissesForgotten),

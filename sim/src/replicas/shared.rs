@@ -1,7 +1,7 @@
-//! Sets, counters and registers that are deleted: no level, but nothing that
+//! Sets, hashes of counts, counters and registers that are deleted: no level, but nothing that
 //! was acknowledged is lost, nothing comes back, and what is gone is forgotten.
 //!
-//! Every member is added once and every value written once. Whoever removes
+//! Every member is added once, every field counted once and every value written once. Whoever removes
 //! something has seen it, and so it is gone for good, at that node at once and
 //! everywhere in the end.
 
@@ -9,13 +9,24 @@ use super::node::Node;
 use crate::random::Random;
 use rufous_base::Now;
 use rufous_datatype::algebra::Algebra;
+use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::set::{self, Set};
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
 use std::collections::BTreeSet;
 
 const SETS: [&str; 2] = ["ks1", "ks2"];
+const HASHES: [&str; 2] = ["kh1", "kh2"];
 const REGISTERS: [&str; 2] = ["kr1", "kr2"];
 const COUNTER: &str = "kc";
+const KEYS: [&str; 7] = [
+    SETS[0],
+    SETS[1],
+    HASHES[0],
+    HASHES[1],
+    REGISTERS[0],
+    REGISTERS[1],
+    COUNTER,
+];
 
 /// Members and values, by their numbers.
 type Things = BTreeSet<u64>;
@@ -57,7 +68,7 @@ impl Shared {
         (session, life, us): (usize, u64, u64),
         random: &mut Random,
     ) -> (usize, usize) {
-        let key = *random.pick(&[SETS[0], SETS[1], REGISTERS[0], REGISTERS[1], COUNTER]);
+        let key = *random.pick(&KEYS);
         let at = owner(&nodes[home], key.as_bytes());
         let node = &mut nodes[at];
         let seen = see(node, key, us);
@@ -85,7 +96,7 @@ impl Shared {
             if key == COUNTER {
                 let sum = shard.increment(0, name, by as i64, now);
                 assert!(matches!(sum, Some(Ok(_))), "it is a counter");
-            } else if SETS.contains(&key) {
+            } else if is_collection(key) {
                 update(shard, key, now, &made.to_string(), true);
             } else {
                 let text = made.to_string();
@@ -108,7 +119,7 @@ impl Shared {
         us: u64,
         random: &mut Random,
     ) -> Things {
-        let whole = !SETS.contains(&key) || random.chance(0.2);
+        let whole = !is_collection(key) || random.chance(0.2);
         if !whole && !seen.is_empty() {
             let one = seen.iter().nth(random.index(seen.len())).copied();
             seen = one.into_iter().collect();
@@ -146,7 +157,7 @@ impl Shared {
     /// When all is quiet.
     pub(super) fn judge(&self, nodes: &mut [Node], us: u64) -> Result<(), String> {
         self.nothing_came_back()?;
-        for key in SETS.into_iter().chain(REGISTERS) {
+        for key in SETS.into_iter().chain(HASHES).chain(REGISTERS) {
             let shown = same(nodes, us, key, |node| see(node, key, us))?;
             self.judge_things(key, &shown)?;
         }
@@ -195,7 +206,7 @@ impl Shared {
         // Values of registers are replaced by others, members are not.
         let lost = kept.difference(&touched).find(|t| !shown.contains(t));
         match lost {
-            Some(thing) if SETS.contains(&key) => {
+            Some(thing) if is_collection(key) => {
                 Err(format!("{key} has lost {thing}, which nobody removed"))
             }
             Some(_) if touched.is_empty() && shown.is_empty() => {
@@ -246,8 +257,16 @@ fn same<T: PartialEq + std::fmt::Debug>(
     Ok(first)
 }
 
+/// Things of it are removed one by one, or all that are seen.
+fn is_collection(key: &str) -> bool {
+    SETS.contains(&key) || HASHES.contains(&key)
+}
+
 fn update(shard: &mut Shard, key: &str, now: Now, member: &str, add: bool) {
     let member = member.as_bytes();
+    if HASHES.contains(&key) {
+        return count(shard, key, now, member, add);
+    }
     let op = match add {
         true => set::Op::Add { member },
         false => set::Op::Remove { member },
@@ -255,6 +274,18 @@ fn update(shard: &mut Shard, key: &str, now: Now, member: &str, add: bool) {
     let name = shard.key(key.as_bytes());
     let done = shard.update::<Set, _>(0, name, now, |editor| editor.apply(&op));
     assert!(done.is_ok(), "it is a set");
+}
+
+fn count(shard: &mut Shard, key: &str, now: Now, field: &[u8], add: bool) {
+    let op = match add {
+        true => hash::Op::Increment { field, by: 1 },
+        false => hash::Op::Delete { field },
+    };
+    let name = shard.key(key.as_bytes());
+    let done = shard.update::<Hash, _>(0, name, now, |editor| {
+        editor.apply(&op);
+    });
+    assert!(done.is_ok(), "it is a hash");
 }
 
 /// What is there.
@@ -269,6 +300,16 @@ fn see(node: &mut Node, key: &str, us: u64) -> Things {
     }
     let now = node.now(us);
     let name = node.shard.key(key.as_bytes());
+    if HASHES.contains(&key) {
+        let view = node.shard.collection::<Hash>(0, name, now);
+        let reply = view.map(|view| view.map(|view| Hash::execute(view, &hash::Op::All)));
+        let Ok(Some(hash::Reply::Pairs(fields))) = reply else {
+            return Things::new();
+        };
+        // What was counted twice is another thing.
+        let counted = fields.iter().filter(|(_, sum)| *sum == b"1");
+        return counted.filter_map(|(field, _)| number(field)).collect();
+    }
     let view = node.shard.collection::<Set>(0, name, now);
     let reply = view.map(|view| view.map(|view| Set::execute(view, &set::Op::Members)));
     match reply {
