@@ -28,8 +28,7 @@ impl Element {
     }
 }
 
-/// Key `a` is a sorted set, the others are hashes. A start does not find all counts of
-/// fields again that were removed shortly before: see record 16.
+/// Key `a` is a sorted set, the others are hashes.
 #[derive(Clone, Debug, Default)]
 struct Counts(BTreeMap<&'static [u8], Element>);
 
@@ -91,8 +90,6 @@ fn add(shard: &mut Shard, key: Key<'_>, (name, by): (&[u8], i64), now: Now) {
 }
 
 impl Model for Counts {
-    const RESTARTS: bool = true;
-
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self {
         let Write { stamp, now, rng } = write;
         let name = NAMES[rng.below(3) as usize];

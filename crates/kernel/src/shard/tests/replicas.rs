@@ -45,8 +45,6 @@ impl Keying for All {
 pub(super) trait Model: Clone + Debug + Default {
     /// The type that strings have.
     const STRINGS: Tag = Tag::Register;
-    /// The power goes now and then.
-    const RESTARTS: bool = true;
 
     /// A random write, checked; returns what others are told of it.
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self;
@@ -394,7 +392,7 @@ impl<M: Model> World<M> {
             9..16 => self.deliver(),
             16 => self.cut(),
             17 => self.save(),
-            18 if self.below(6) == 0 && M::RESTARTS => self.restart(),
+            18 if self.below(6) == 0 => self.restart(),
             _ => {
                 let (horizon, at) = (self.horizon(), self.below(REPLICAS as u64) as usize);
                 let (budget, now) = (1 + self.below(4) as usize, self.now());
