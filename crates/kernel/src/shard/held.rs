@@ -108,8 +108,7 @@ impl Held {
                 noted.insert(Noted::default())
             }
         };
-        noted.hear(note);
-        noted.drop_gone(tuning);
+        noted.note(note, tuning);
         self.bytes += noted.bytes();
     }
 

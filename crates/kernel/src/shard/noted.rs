@@ -79,11 +79,20 @@ impl Noted {
         }
     }
 
-    /// Drops of what is behind other notes what has gone as this one says.
-    pub(super) fn drop_gone(&mut self, tuning: &Tuning) {
-        for (tag, object) in std::mem::take(&mut self.others) {
-            let left = since(Any::of_object(&object), self.cut(tag), tuning);
-            self.others.extend(left.map(|left| (tag, left)));
+    /// Likewise, and drops of what is behind other notes what has gone as this one says.
+    pub(super) fn note(&mut self, note: Note, tuning: &Tuning) {
+        let cuts = self.others.keys().map(|&tag| (tag, self.cut(tag)));
+        let before: Vec<_> = cuts.collect();
+        self.hear(note);
+        for (tag, before) in before {
+            let cut = self.cut(tag);
+            // A log may have many notes of one type, which take nothing of it.
+            if cut > before
+                && let Some(object) = self.others.remove(&tag)
+            {
+                let left = since(Any::of_object(&object), cut, tuning);
+                self.others.extend(left.map(|left| (tag, left)));
+            }
         }
     }
 
