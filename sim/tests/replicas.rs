@@ -100,7 +100,7 @@ fn removals_that_are_forgotten_while_a_snapshot_is_made() {
 
 #[test]
 fn counts_that_go_with_removals_that_do_not_name_them() {
-    caught("end-takes-counts", "shared", "has lost", 300);
+    caught("end-takes-counts", "shared", "has lost", 100);
 }
 
 #[test]
