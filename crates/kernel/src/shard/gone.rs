@@ -217,7 +217,7 @@ pub(super) fn settle(
         return;
     }
     let mut bench = Box::new(Shard::new(0));
-    bench.env.tuning = shard.env.tuning.clone();
+    bench.env.tuning = shard.env.tuning;
     bench.env.horizon = shard.env.horizon;
     for (&(db, bytes), noted) in all {
         let at: At = (db, bytes.into());
