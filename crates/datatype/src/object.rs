@@ -160,28 +160,25 @@ macro_rules! register {
                 let mut left = Vec::new();
                 match self {
                     $(Tag::$name => while !ops.is_empty() {
-                        let all = ops;
                         let op = <$ty>::decode(&mut ops)?;
                         match <$ty>::REPLICAS.and_then(|replicas| replicas.past) {
                             Some(past) => (past.since)(&op, cut, &mut left),
-                            None => left.extend_from_slice(&all[..all.len() - ops.len()]),
+                            None => <$ty>::encode(&op, &mut left),
                         }
                     },)+
                 }
                 Ok(left)
             }
 
-            /// Likewise without removals up to the stamp, of which what is counted has
-            /// gone where it was to go.
+            /// Likewise without removals up to the stamp, which counts have met.
             pub fn ended(self, mut ops: &[u8], end: Stamp) -> Result<Vec<u8>, Corrupt> {
                 let mut left = Vec::new();
                 match self {
                     $(Tag::$name => while !ops.is_empty() {
-                        let all = ops;
                         let op = <$ty>::decode(&mut ops)?;
                         match <$ty>::REPLICAS.and_then(|replicas| replicas.past) {
                             Some(past) => (past.ended)(&op, end, &mut left),
-                            None => left.extend_from_slice(&all[..all.len() - ops.len()]),
+                            None => <$ty>::encode(&op, &mut left),
                         }
                     },)+
                 }

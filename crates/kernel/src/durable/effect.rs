@@ -231,11 +231,7 @@ impl<'a> Effect<'a> {
                 chunk,
                 expire_at,
             } => {
-                let kind = if expire_at.is_some() {
-                    PUT_EXPIRING
-                } else {
-                    PUT
-                };
+                let kind = expire_at.map_or(PUT, |_| PUT_EXPIRING);
                 typed(out, kind, db, key, (tag, chunk));
                 if let Some(at) = expire_at {
                     out.extend_from_slice(&at.to_le_bytes());

@@ -51,12 +51,6 @@ fn samples() -> Vec<Effect<'static>> {
             tag: Tag::SharedSet,
             cut: Stamp::from_bytes([7; Stamp::SIZE]),
         },
-        Effect::Ended {
-            db: 3,
-            key: b"key",
-            tag: Tag::SharedHash,
-            end: Stamp::from_bytes([7; Stamp::SIZE]),
-        },
         Effect::SwapDb { a: 0, b: 15 },
         Effect::Node { number: u16::MAX },
         Effect::Slot {
@@ -81,6 +75,12 @@ fn samples_of_any_type() -> Vec<Effect<'static>> {
     let (db, key) = (3, &b"key"[..]);
     let long = &[7u8; 300][..];
     vec![
+        Effect::Ended {
+            db: 3,
+            key: b"key",
+            tag: Tag::SharedHash,
+            end: Stamp::from_bytes([7; Stamp::SIZE]),
+        },
         Effect::Update {
             db,
             key,
