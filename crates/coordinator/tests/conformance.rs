@@ -3,6 +3,7 @@
 //! With the feature `etcd` it starts a real one (Debian: etcd-server).
 
 #[cfg(feature = "etcd")]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod common;
 
 use rufous_coordinator::local::Local;

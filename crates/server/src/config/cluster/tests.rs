@@ -53,6 +53,7 @@ fn all_that_is_given_is_told() {
         clients: "[::1]:7502".parse().ok(),
         advertise: Some("db-1.example.org".into()),
         coordinator: Place::Local,
+        etcd: EtcdAccess::default(),
         tls: Some(PeerTls {
             cert_file: "a.pem".into(),
             key_file: "b.pem".into(),
