@@ -1,9 +1,12 @@
 //! A worker as its driver sees it: what has arrived for its front, and what
 //! waits to leave. Keeps the promises of `rufous_base::actor`.
 
+mod gate;
+
 use crate::disk::Begun;
 use crate::random::Random;
 use crate::trace::show;
+use gate::{Gate, Turn};
 use rufous_base::disk::{DiskDone, DiskRequest, Lane};
 use rufous_base::{
     Actor, Close, ConnId, ConnInfo, Dial, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
@@ -31,14 +34,6 @@ pub enum Arrival {
 pub struct Queue {
     pub requests: VecDeque<DiskRequest>,
     pub begun: Option<Begun>,
-}
-
-/// Replies of a turn that wait for its gate.
-struct Waiting {
-    gate: u64,
-    replies: Vec<(ConnId, Vec<u8>)>,
-    closes: Vec<(ConnId, Close)>,
-    drains: Vec<ConnId>,
 }
 
 /// What left after a turn.
@@ -69,7 +64,7 @@ pub struct Seat {
     /// Connections that are not to be read from, and what they sent.
     holds: BTreeSet<u32>,
     kept_back: BTreeMap<u32, (ConnId, Vec<u8>)>,
-    waiting: VecDeque<Waiting>,
+    gate: Gate,
     wake_at_us: Option<u64>,
     pub lanes: [Queue; 3],
     pub busy_until_us: u64,
@@ -91,7 +86,7 @@ impl Seat {
             inbox: VecDeque::new(),
             holds: BTreeSet::new(),
             kept_back: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            gate: Gate::default(),
             wake_at_us: None,
             lanes: Default::default(),
             busy_until_us: 0,
@@ -130,7 +125,7 @@ impl Seat {
     /// Whether nothing waits anywhere.
     pub fn is_idle(&self) -> bool {
         self.inbox.is_empty()
-            && self.waiting.is_empty()
+            && self.gate.is_empty()
             && self.lanes.iter().all(|lane| lane.requests.is_empty())
     }
 
@@ -149,8 +144,8 @@ impl Seat {
         format!(
             "{} arrivals, {} turns of replies wait (gate {:?}, passed {}), {} held connections, lanes {lanes:?}, kernel waits for {}",
             self.inbox.len(),
-            self.waiting.len(),
-            self.waiting.front().map(|w| w.gate),
+            self.gate.len(),
+            self.gate.first(),
             self.fx.passed,
             self.holds.len(),
             self.front.kernel.waiting(),
@@ -322,7 +317,7 @@ impl Seat {
         left.node.append(&mut fx.node);
         left.messages.append(&mut fx.messages);
         left.disk.append(&mut fx.disk);
-        let mut turn = Waiting {
+        let mut turn = Turn {
             gate: fx.gate.take().unwrap_or(0),
             replies: Vec::new(),
             closes: std::mem::take(&mut fx.closes),
@@ -331,21 +326,19 @@ impl Seat {
         for write in fx.writes.drain(..) {
             let mut part = Output::default();
             part.append_range(&fx.output, write.start, write.end);
-            turn.replies.push((write.conn, part.to_vec()));
+            turn.replies.push((write.conn, part.to_vec(), write.until));
         }
         fx.output.clear();
         let holds = std::mem::take(&mut fx.holds);
-        let (passed, abandon) = (fx.passed, std::mem::take(&mut fx.abandon));
+        let (at, abandon) = ((fx.passed, fx.logged), std::mem::take(&mut fx.abandon));
         if self.ignore_gate {
             turn.gate = 0;
         }
-        if !turn.replies.is_empty() || !turn.closes.is_empty() || !turn.drains.is_empty() {
-            turn.gate = turn.gate.max(self.waiting.back().map_or(0, |w| w.gate));
-            left.waited = turn.gate > passed;
-            self.waiting.push_back(turn);
-        }
-        while let Some(turn) = self.waiting.pop_front_if(|w| w.gate <= passed) {
-            left.replies.extend(turn.replies);
+        left.waited |= self.gate.take(turn, at);
+        for turn in self.gate.release(at) {
+            let replies = turn.replies.into_iter();
+            left.replies
+                .extend(replies.map(|(conn, bytes, _)| (conn, bytes)));
             left.closes.extend(turn.closes);
             self.inbox
                 .extend(turn.drains.into_iter().map(Arrival::Drained));
@@ -359,9 +352,9 @@ impl Seat {
     }
 
     fn abandon(&mut self, left: &mut Left) {
-        for turn in self.waiting.drain(..) {
+        for turn in std::mem::take(&mut self.gate).all() {
             left.abandoned = true;
-            let conns = turn.replies.iter().map(|(conn, _)| *conn);
+            let conns = turn.replies.iter().map(|(conn, ..)| *conn);
             let conns = conns.chain(turn.closes.iter().map(|(conn, _)| *conn));
             left.closes.extend(conns.map(|conn| (conn, Close::Now)));
             self.inbox

@@ -18,7 +18,10 @@
 //! 6. `Ended` comes after every `Received` of its connection; nothing is read
 //!    from it any more, but replies still leave, until the actor closes it.
 //! 7. Replies and closes of a turn wait while its [`Effects::gate`] is above
-//!    [`Effects::passed`], and those of later turns behind them. Where a step
+//!    [`Effects::passed`], and those of later turns behind them. A reply that waits
+//!    [`Until::Logged`] does so while its gate is above [`Effects::logged`], behind others
+//!    of its kind, and behind whatever waits of its own connection; a close, and a
+//!    `Drained`, as what waits of their connection. Where a step
 //!    sets [`Effects::abandon`], what waits at the end of the turn (its own
 //!    replies too, where their gate is not passed) is dropped, and every
 //!    connection that it was for is closed at once. What is in
@@ -149,6 +152,17 @@ pub struct Write {
     pub conn: ConnId,
     pub start: (usize, usize),
     pub end: (usize, usize),
+    pub until: Until,
+}
+
+/// What a reply waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// That [`Effects::passed`] is at its gate.
+    #[default]
+    Passed,
+    /// That [`Effects::logged`] is: it tells of nothing that more than the log has to have.
+    Logged,
 }
 
 /// How a connection ends.
@@ -229,6 +243,8 @@ pub struct Effects<M> {
     pub gate: Option<u64>,
     /// Gates up to this have been passed. Never goes down; the driver leaves it.
     pub passed: u64,
+    /// Likewise by the log alone; never below `passed`.
+    pub logged: u64,
     /// What waits for a gate will never be answered.
     pub abandon: bool,
     /// Nothing more is to be read from anybody until a later turn says
@@ -257,6 +273,7 @@ impl<M> Default for Effects<M> {
             disk: Vec::new(),
             gate: None,
             passed: 0,
+            logged: 0,
             abandon: false,
             congested: false,
             node: Vec::new(),
@@ -270,7 +287,13 @@ impl<M> Effects<M> {
     /// Marks everything written to `output` since `start` as replies to `conn`.
     #[inline]
     pub fn write(&mut self, conn: ConnId, start: (usize, usize)) {
-        mark(&mut self.writes, conn, start, self.output.mark());
+        self.write_until(conn, start, Until::Passed);
+    }
+
+    /// Likewise of what may not have to wait for so much.
+    #[inline]
+    pub fn write_until(&mut self, conn: ConnId, start: (usize, usize), until: Until) {
+        mark(&mut self.writes, conn, (start, self.output.mark()), until);
     }
 }
 
@@ -290,21 +313,31 @@ pub struct Sends {
 impl Sends {
     /// Marks everything written to `output` since `start` as for `conn`.
     pub fn write(&mut self, conn: ConnId, start: (usize, usize)) {
-        mark(&mut self.writes, conn, start, self.output.mark());
+        let range = (start, self.output.mark());
+        mark(&mut self.writes, conn, range, Until::Passed);
     }
 }
 
+/// From a mark of an output to another.
+type Range = ((usize, usize), (usize, usize));
+
 #[inline]
-fn mark(writes: &mut Vec<Write>, conn: ConnId, start: (usize, usize), end: (usize, usize)) {
+fn mark(writes: &mut Vec<Write>, conn: ConnId, (start, end): Range, until: Until) {
     if end == start {
         return;
     }
     if let Some(last) = writes.last_mut()
         && last.conn == conn
         && last.end == start
+        && last.until == until
     {
         last.end = end;
         return;
     }
-    writes.push(Write { conn, start, end });
+    writes.push(Write {
+        conn,
+        start,
+        end,
+        until,
+    });
 }

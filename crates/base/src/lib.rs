@@ -29,7 +29,7 @@ pub mod time;
 
 pub use actor::{
     Actor, Backlog, Close, ConnInfo, Dial, Effects, Garbage, Input, NodeEffect, Origin, Read,
-    Sends, Write,
+    Sends, Until, Write,
 };
 pub use args::{Args, BigArg, Span};
 pub use ids::{ConnId, NodeId, WorkerId};

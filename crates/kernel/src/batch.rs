@@ -2,7 +2,7 @@
 //! that a turn has for that worker, and comes back with their replies, so that
 //! the cost of a hop is shared and nothing is allocated in the steady state.
 
-use rufous_base::{Args, BigArg, ConnId, Output, Span};
+use rufous_base::{Args, BigArg, ConnId, Output, Span, Until};
 
 /// What a client wants to be told whose keys are at another node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct Batch {
     big: Vec<BigArg>,
     pub requests: Vec<Request>,
     pub replies: Output,
+    /// What its replies wait for.
+    pub until: Until,
 }
 
 /// Vectors that grew beyond this are not kept for the next batch.
@@ -170,5 +172,6 @@ impl Batch {
         self.big.clear();
         self.requests.clear();
         self.replies.clear();
+        self.until = Until::default();
     }
 }

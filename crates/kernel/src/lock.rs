@@ -31,6 +31,15 @@ impl Scope {
         keys.dedup();
         Scope::Keys(keys)
     }
+
+    /// The keys' names, where it is not all of them.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let keys = match self {
+            Scope::All => &[][..],
+            Scope::Keys(keys) => keys,
+        };
+        keys.iter().map(|key| &*key.1)
+    }
 }
 
 /// A hold that was granted or waits; needed to release it.

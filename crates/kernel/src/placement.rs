@@ -7,8 +7,8 @@
 //! connection never changes from one replica of a key to another.
 
 use crate::keyspace::{Keyspace, Keyspaces};
-use rufous_base::WorkerId;
 use rufous_base::slot::{slot_of, worker_of_slot};
+use rufous_base::{Until, WorkerId};
 use std::sync::Arc;
 
 /// The spread of keys over the workers of one node, as one of them sees it.
@@ -71,6 +71,17 @@ impl Placement {
     #[inline]
     pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
         self.keyspaces.as_ref()?.lattice(key)
+    }
+
+    /// What replies wait for that tell of these keys and of nothing else: for
+    /// lattice keys it is enough that this worker's log has what it did.
+    pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
+        let mut keys = keys.into_iter().peekable();
+        let is_any = self.has_lattice() && keys.peek().is_some();
+        match is_any && keys.all(|key| self.lattice(key).is_some()) {
+            true => Until::Logged,
+            false => Until::Passed,
+        }
     }
 
     /// Who runs this worker's commands on `key`. A node with one worker

@@ -354,7 +354,8 @@ impl<P: Program> Worker<P> {
             return Submitted::Done;
         }
         let owned = self.owned(keys, &args);
-        let batch = self.batch_of(header, args);
+        let mut batch = self.batch_of(header, args);
+        batch.until = self.until(owned.iter().map(|(_, key)| &*key.1));
         self.start(Multi::on_keys(batch, owned));
         Submitted::Barrier
     }
@@ -432,7 +433,8 @@ impl<P: Program> Worker<P> {
             Message::Requests(batch) => {
                 let batch = self.on_requests(now, from, batch);
                 self.answer_served(now, completions);
-                self.send_committed(now, from, Message::Replies(batch), completions);
+                let until = batch.until;
+                self.send_committed(now, from, (until, Message::Replies(batch)), completions);
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
             Message::MakeRoom => self.on_make_room(now),

@@ -215,8 +215,8 @@ impl<A: Actor> Worker<A> {
             self.parts.disk.answered(&done);
             self.driven.step(Input::Disk(done), &[]);
         }
-        let passed = self.driven.fx.passed;
-        self.gate.release(passed, &mut self.parts.sockets);
+        let (passed, logged) = (self.driven.fx.passed, self.driven.fx.logged);
+        self.gate.release(passed, logged, &mut self.parts.sockets);
         self.ask_disk();
     }
 
@@ -361,7 +361,7 @@ impl<A: Actor> Worker<A> {
         let (fx, sockets) = (&mut self.driven.fx, &mut self.parts.sockets);
         send_at_once(&mut fx.at_once, sockets);
         let gate = fx.gate.take();
-        self.gate.release(fx.passed, sockets);
+        self.gate.release(fx.passed, fx.logged, sockets);
         if self.gate.holds(gate, fx.passed, fx.abandon) {
             self.gate.hold(gate, fx);
         }

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use rufous_base::disk::{DiskOp, DiskRequest, Lane};
-use rufous_base::{Actor, Close, ConnId, Effects, Input, NodeEffect, Now, WorkerId};
+use rufous_base::{Actor, Close, ConnId, Effects, Input, NodeEffect, Now, Until, WorkerId};
 use rufous_runtime::{Runtime, start};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Does what its clients say, a word at a time:
 /// `+` answers behind a new gate, `.` without one, `q` likewise and closes, `x` closes at once,
-/// `d` asks for a `Drained`, a digit passes gates up to it, `!` abandons and
+/// `l` answers what only the log has to have, behind a new gate,
+/// `d` asks for a `Drained`, a digit passes gates up to it, `A` to `Z` likewise in the log alone, `*` all, `!` abandons and
 /// answers, `?` abandons what it answers as well. A `Drained` answers `D`.
 #[derive(Default)]
 struct Words {
@@ -27,19 +28,27 @@ struct Words {
 impl Words {
     fn say(&mut self, conn: ConnId, word: u8, fx: &mut Effects<()>) {
         match word {
-            b'+' | b'?' => {
+            b'+' | b'?' | b'l' => {
                 self.gates += 1;
                 self.gate = Some(self.gates);
                 fx.abandon |= word == b'?';
             }
             b'0'..=b'9' => return fx.passed = u64::from(word - b'0'),
+            b'*' => return fx.passed = self.gates,
+            b'A'..=b'Z' => return fx.logged = u64::from(word - b'A'),
             b'd' => return fx.drains.push(conn),
             b'q' => fx.closes.push((conn, Close::AfterReplies)),
             b'x' => return fx.at_once.closes.push((conn, Close::Now)),
             b'!' => fx.abandon = true,
             _ => {}
         }
-        say(fx, conn, &[word]);
+        let start = fx.output.mark();
+        fx.output.bytes.push(word);
+        let until = match word {
+            b'l' => Until::Logged,
+            _ => Until::Passed,
+        };
+        fx.write_until(conn, start, until);
     }
 }
 
@@ -119,6 +128,49 @@ fn replies_wait_for_their_gate_and_later_ones_behind_them() {
     // Passed in the turn that waits for it.
     b.write_all(b"9").expect("sent");
     assert_eq!(ask(&mut b, b"+"), b"+");
+}
+
+#[test]
+fn what_only_the_log_has_to_have_does_not_wait_for_more() {
+    let node = words();
+    let [mut a, mut b, mut c, mut d, mut control] = [(); 5].map(|()| client(&node));
+    a.write_all(b"+").expect("sent");
+    held(&node, 1);
+    b.write_all(b"l").expect("sent");
+    held(&node, 2);
+    d.write_all(b"ld").expect("sent");
+    held(&node, 3);
+    // It is in no log yet, and nothing passes what came before it.
+    control.write_all(b"B").expect("sent");
+    [&a, &b, &d].into_iter().for_each(has_nothing);
+    control.write_all(b"C").expect("sent");
+    gets(&mut b, b"l");
+    held(&node, 2);
+    // What is said to be drained has left; the answer to that waits behind the first.
+    control.write_all(b"D").expect("sent");
+    gets(&mut d, b"l");
+    held(&node, 2);
+    // In the log already: it does not wait at all.
+    control.write_all(b"Z").expect("sent");
+    assert_eq!(ask(&mut b, b"l"), b"l");
+    [&a, &d].into_iter().for_each(has_nothing);
+    // Behind others of its own connection, in its turn and after it.
+    a.write_all(b"l").expect("sent");
+    held(&node, 3);
+    b.write_all(b"+l").expect("sent");
+    held(&node, 4);
+    b.write_all(b"ll").expect("sent");
+    held(&node, 5);
+    c.write_all(b"l+lq").expect("sent");
+    gets(&mut c, b"l");
+    held(&node, 6);
+    [&a, &b, &c, &d].into_iter().for_each(has_nothing);
+    control.write_all(b"*").expect("sent");
+    gets(&mut a, b"+l");
+    gets(&mut b, b"+lll");
+    gets(&mut d, b"D");
+    assert_eq!(read_to_end(&mut c), b"+lq");
+    held(&node, 0);
 }
 
 #[test]

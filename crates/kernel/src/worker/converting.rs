@@ -306,7 +306,7 @@ impl<P: Program> Worker<P> {
             let to = WorkerId(worker as u16);
             if to != self.id {
                 let sent = Draining::Sent { version, taken };
-                self.send_gated(to, Message::Draining(sent));
+                self.send_logged(to, Message::Draining(sent));
             }
         }
     }

@@ -13,7 +13,7 @@
 
 use super::loading::{Heard, Stage};
 use super::saving::Snapshotting;
-use super::{Completions, Message, Worker};
+use super::{Completions, Worker, gates};
 use crate::durable::file::salt;
 use crate::durable::keeper::{Keeper, Schedule};
 use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
@@ -68,8 +68,7 @@ pub struct Durability {
     /// Rises with every start of the node.
     pub(super) run: u64,
     next_txn: u64,
-    /// Messages that wait until the log has committed this much.
-    pub(super) held: VecDeque<(u64, WorkerId, Message)>,
+    pub(super) held: gates::Held,
     pub(super) requests: Vec<DiskRequest>,
     pub(super) events: Vec<Event>,
     pub(super) snapshot: Option<Snapshotting>,
@@ -123,7 +122,7 @@ impl Durability {
             told: 0,
             run: 0,
             next_txn: 0,
-            held: VecDeque::new(),
+            held: gates::Held::default(),
             requests: Vec::new(),
             events: Vec::new(),
             snapshot: None,

@@ -13,6 +13,13 @@ const POOLED_BATCHES: usize = 16;
 impl<P: Program> Worker<P> {
     pub(super) fn forward(&mut self, owner: WorkerId, header: &Header, args: Args<'_>) {
         let mark = self.table_mark();
+        let until = self.until([args.get(usize::from(header.key))]);
+        let collected = &self.outbox[owner.index()];
+        // Replies of a batch leave together: none waits for what only others wait for.
+        if collected.until != until && !collected.is_empty() {
+            self.flush_outbox(owner);
+        }
+        self.outbox[owner.index()].until = until;
         self.outbox[owner.index()].push(*header, args);
         self.outbox[owner.index()].judged_by(mark);
         if self.outbox[owner.index()].is_full() {
@@ -61,8 +68,10 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         (origin, table): (WorkerId, u16),
     ) {
+        let until = self.until(scope.names());
         let mut batch = self.batch_of(header, args);
         batch.judged_by(table);
+        batch.until = until;
         self.locks.acquire(scope, Work::Run { batch, origin });
     }
 
@@ -146,7 +155,8 @@ impl<P: Program> Worker<P> {
         if origin == self.id {
             self.on_replies(batch, completions);
         } else {
-            self.send_committed(now, origin, Message::Replies(batch), completions);
+            let until = batch.until;
+            self.send_committed(now, origin, (until, Message::Replies(batch)), completions);
         }
     }
 }

@@ -1,11 +1,68 @@
 //! What waits until a write is committed: in this worker's log, and at every
-//! member of its slot's chain. Positions count frames.
+//! member of its slot's chain. Positions count frames. What tells of lattice
+//! keys alone waits for the log, and not behind what waits for chains.
 
 use super::{Completions, Message, Worker};
 use crate::batch::Batch;
 use crate::durable::LogWriter;
 use crate::program::Program;
-use rufous_base::{Now, Output, WorkerId};
+use rufous_base::{Now, Output, Until, WorkerId};
+use std::collections::VecDeque;
+
+/// A message, who is to get it, and what has to be committed before.
+type Waits = (u64, WorkerId, Message);
+
+/// Messages that wait.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// For the log and for chains.
+    passed: VecDeque<Waits>,
+    /// For the log alone.
+    logged: VecDeque<Waits>,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.passed.is_empty() && self.logged.is_empty()
+    }
+
+    fn push(&mut self, until: Until, waits: Waits) {
+        match until {
+            Until::Passed => self.passed.push_back(waits),
+            Until::Logged => self.logged.push_back(waits),
+        }
+    }
+
+    /// The next that need not wait any more and of which `may_go` is true.
+    fn pop(&mut self, at: At, may_go: impl Fn(&Waits) -> bool) -> Option<Waits> {
+        let next = |line: &mut VecDeque<Waits>, at: u64| {
+            line.pop_front_if(|waits| waits.0 <= at && may_go(waits))
+        };
+        next(&mut self.logged, at.logged).or_else(|| next(&mut self.passed, at.passed))
+    }
+
+    fn has_passed(&self, at: At) -> bool {
+        let is_due =
+            |line: &VecDeque<Waits>, at: u64| line.front().is_some_and(|waits| waits.0 <= at);
+        is_due(&self.logged, at.logged) || is_due(&self.passed, at.passed)
+    }
+}
+
+/// How far things are committed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) passed: u64,
+    pub(super) logged: u64,
+}
+
+impl At {
+    fn of(self, until: Until) -> u64 {
+        match until {
+            Until::Passed => self.passed,
+            Until::Logged => self.logged,
+        }
+    }
+}
 
 impl<P: Program> Worker<P> {
     /// What has to be committed for everything that happened so far.
@@ -18,8 +75,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Likewise in the log alone.
-    pub(super) fn logged(&self) -> u64 {
+    /// What is committed in the log alone.
+    pub fn logged(&self) -> u64 {
         let log = self.durable.log.as_ref();
         self.durable.base + log.map_or(0, LogWriter::committed)
     }
@@ -32,25 +89,48 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    fn committed_at(&self) -> At {
+        At {
+            passed: self.committed(),
+            logged: self.logged(),
+        }
+    }
+
+    /// Whether there are replies that wait for the log alone, and such that
+    /// wait for more.
+    #[inline]
+    pub fn splits(&self) -> bool {
+        self.chains.is_some() && self.placement.has_lattice()
+    }
+
+    /// What replies wait for that tell of these keys and of nothing else.
+    #[inline]
+    pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
+        match self.splits() {
+            true => self.placement.until(keys),
+            false => Until::Passed,
+        }
+    }
+
     /// Whether there is anything that replies wait for.
     pub(super) fn commits(&self) -> bool {
         self.durable.logs() || self.chains.is_some()
     }
 
-    /// Sends it once the log has committed what happened so far; `to` may be
+    /// Sends it once what happened so far is committed; `to` may be
     /// this worker. While the log cannot be written, what only tells of data
     /// goes at once, and what says that something is committed waits.
     pub(super) fn send_committed(
         &mut self,
         now: Now,
         to: WorkerId,
-        message: Message,
+        (until, message): (Until, Message),
         completions: &mut impl Completions,
     ) {
         let position = self.position();
         let waits = matches!(message, Message::Committed { .. }) || !self.is_in_trouble();
-        if waits && self.committed() < position {
-            self.durable.held.push_back((position, to, message));
+        if waits && self.committed_at().of(until) < position {
+            self.durable.held.push(until, (position, to, message));
         } else if to == self.id {
             self.take(now, to, message, completions);
         } else {
@@ -58,11 +138,13 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Likewise, of what tells of data and is for another worker.
-    pub(super) fn send_gated(&mut self, to: WorkerId, message: Message) {
+    /// Likewise, of what tells of lattice keys and is for another worker.
+    pub(super) fn send_logged(&mut self, to: WorkerId, message: Message) {
         let position = self.position();
-        if !self.is_in_trouble() && self.committed() < position {
-            self.durable.held.push_back((position, to, message));
+        if !self.is_in_trouble() && self.logged() < position {
+            self.durable
+                .held
+                .push(Until::Logged, (position, to, message));
         } else {
             self.send(to, message);
         }
@@ -77,14 +159,17 @@ impl<P: Program> Worker<P> {
     /// told that nobody knows the outcome; what only tells of data goes now,
     /// as it would from here on; what says that something is committed waits.
     pub(super) fn lose_held(&mut self, now: Now, completions: &mut impl Completions) {
-        let committed = self.committed();
-        for (position, to, message) in std::mem::take(&mut self.durable.held) {
+        let at = self.committed_at();
+        let Held { passed, logged } = std::mem::take(&mut self.durable.held);
+        let logged = logged.into_iter().map(|waits| (Until::Logged, waits));
+        let passed = passed.into_iter().map(|waits| (Until::Passed, waits));
+        for (until, (position, to, message)) in logged.chain(passed) {
             let told = match message {
-                message if position <= committed => message,
+                message if position <= at.of(until) => message,
                 Message::Replies(batch) => Message::Lost(batch),
                 Message::Committed { multi } => {
                     let message = Message::Committed { multi };
-                    self.durable.held.push_back((position, to, message));
+                    self.durable.held.push(until, (position, to, message));
                     Message::Doubtful { multi }
                 }
                 message => message,
@@ -120,28 +205,21 @@ impl<P: Program> Worker<P> {
     /// Where there is no log, a frame that no chain has to have is committed as
     /// soon as it has ended.
     pub(super) fn send_to_others(&mut self) {
-        let committed = self.committed();
-        while let Some(&(position, to, _)) = self.durable.held.front()
-            && position <= committed
-            && to != self.id
-            && let Some((_, to, message)) = self.durable.held.pop_front()
-        {
+        let (at, own) = (self.committed_at(), self.id);
+        while let Some((_, to, message)) = self.durable.held.pop(at, |(_, to, _)| *to != own) {
             self.send(to, message);
         }
     }
 
     /// Whether something waits that need not any more.
     pub(super) fn has_passed(&self) -> bool {
-        let held = self.durable.held.front();
-        held.is_some_and(|(position, ..)| *position <= self.committed())
+        self.durable.held.has_passed(self.committed_at())
     }
 
     pub(super) fn send_held(&mut self, now: Now, completions: &mut impl Completions) {
-        let committed = self.committed();
-        while let Some(&(position, ..)) = self.durable.held.front()
-            && position <= committed
-            && let Some((_, to, message)) = self.durable.held.pop_front()
-        {
+        // What is taken here may commit nothing.
+        let at = self.committed_at();
+        while let Some((_, to, message)) = self.durable.held.pop(at, |_| true) {
             if to == self.id {
                 self.take(now, to, message, completions);
             } else {

@@ -299,7 +299,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn send_changes(&mut self, mut outbox: Outbox) -> Outbox {
         for (to, bytes) in outbox.drain(..) {
             match to {
-                To::Worker(to) => self.send_gated(to, Message::Replicate(bytes)),
+                To::Worker(to) => self.send_logged(to, Message::Replicate(bytes)),
                 To::Nodes { is_report } => self.tell_nodes(bytes, is_report),
             }
         }

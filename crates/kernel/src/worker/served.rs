@@ -4,7 +4,7 @@ use super::{Completions, Message, Worker};
 use crate::batch::Header;
 use crate::program::Program;
 use crate::wait::{Client, Told};
-use rufous_base::Now;
+use rufous_base::{Now, Until};
 
 impl<P: Program> Worker<P> {
     /// Tells the workers of clients of waits that began or were served.
@@ -14,7 +14,8 @@ impl<P: Program> Worker<P> {
                 Told::Served(batch) => self.answer(now, to, batch, completions),
                 Told::Waits(note) if to == self.id => self.on_waits(*note, completions),
                 Told::Waits(note) => {
-                    self.send_committed(now, to, Message::Waits(note), completions);
+                    let waits = (Until::Passed, Message::Waits(note));
+                    self.send_committed(now, to, waits, completions);
                 }
             }
         }

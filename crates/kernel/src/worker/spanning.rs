@@ -14,7 +14,7 @@ use crate::multi::{
 use crate::program::Program;
 use crate::shard::{Key, Shard};
 use rufous_base::limits::DATABASES;
-use rufous_base::{Now, WorkerId};
+use rufous_base::{Now, Until, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -377,6 +377,10 @@ impl<P: Program> Worker<P> {
             seen,
             finish,
         } = release;
+        let until = match actions.is_empty() && table.is_none() {
+            true => self.until(writes.iter().map(|(key, _)| &*key.1)),
+            false => Until::Passed,
+        };
         self.note_contexts(client, &seen);
         let start = self.shard.journal().len();
         for action in actions {
@@ -426,7 +430,8 @@ impl<P: Program> Worker<P> {
         // What it evicts is no part of the command.
         self.make_room(now);
         let Some(multi) = multi else { return };
-        self.send_committed(now, coordinator, Message::Committed { multi }, completions);
+        let committed = (until, Message::Committed { multi });
+        self.send_committed(now, coordinator, committed, completions);
     }
 
     /// A worker has committed its part.

@@ -167,12 +167,14 @@ impl<P: Program> Worker<P> {
                 part,
             } => {
                 let hold = self.hold(ticket, (client, touch), part.as_deref(), now);
+                let names = hold.gathered.iter().map(|gathered| &*gathered.key.1);
+                let until = self.until(names);
                 let acquired = Message::Acquired {
                     multi,
                     ticket,
                     hold,
                 };
-                self.send_committed(now, coordinator, acquired, completions);
+                self.send_committed(now, coordinator, (until, acquired), completions);
             }
         }
     }

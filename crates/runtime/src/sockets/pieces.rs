@@ -70,7 +70,7 @@ fn pieces<'a>(output: &'a Output, write: &Write) -> impl Iterator<Item = Piece<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rufous_base::ConnId;
+    use rufous_base::{ConnId, Until};
 
     fn id(slot: u32) -> ConnId {
         ConnId {
@@ -94,6 +94,7 @@ mod tests {
                 conn: id(slot),
                 start,
                 end: output.mark(),
+                until: Until::Passed,
             });
         };
         write(&mut output, 0, b"a", b"BIG", b"b");

@@ -3,7 +3,7 @@
 use super::bounds;
 use super::transaction::Transaction;
 use rufous_base::limits::OUTPUT_HIGH_WATER;
-use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, WorkerId};
+use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, Until, WorkerId};
 use rufous_command::Table;
 use rufous_kernel::Batch;
 use rufous_mapping::NodeNo;
@@ -123,6 +123,8 @@ pub struct Connection {
     pub first_seq: u32,
     /// Replies that wait for earlier ones.
     pub late: Output,
+    /// What those not yet written wait for once they are.
+    until: Until,
 }
 
 impl Connection {
@@ -163,6 +165,7 @@ impl Connection {
             slots: VecDeque::new(),
             first_seq: 0,
             late: Output::default(),
+            until: Until::Passed,
         }
     }
 
@@ -232,6 +235,28 @@ impl Connection {
     fn pop_slot(&mut self) {
         self.slots.pop_front();
         self.first_seq = self.first_seq.wrapping_add(1);
+    }
+
+    /// A request is about to run whose reply waits for this. `splits`: there are such that
+    /// wait for the log alone.
+    #[inline]
+    pub(super) fn note_until(&mut self, until: Until) {
+        if until == Until::Passed {
+            self.until = Until::Passed;
+        }
+    }
+
+    /// What replies wait for that have just been written.
+    #[inline]
+    pub(super) fn take_until(&mut self, splits: bool) -> Until {
+        let until = self.until;
+        if self.slots.is_empty() {
+            self.until = match splits {
+                true => Until::Logged,
+                false => Until::Passed,
+            };
+        }
+        until
     }
 
     /// Whether it waits for data.

@@ -116,6 +116,7 @@ impl Front {
             self.take_slice(now);
         }
         fx.passed = self.kernel.passed();
+        fx.logged = self.kernel.logged();
         fx.congested = self.kernel.is_congested() || self.peers_are_full();
         self.kernel.take_disk_requests(&mut fx.disk);
         self.take_events(now, fx);

@@ -188,7 +188,8 @@ impl Front {
         };
         let start = fx.output.mark();
         connection.complete(gather.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        fx.write(gather.conn, start);
+        let until = connection.take_until(self.kernel.splits());
+        fx.write_until(gather.conn, start, until);
         super::closing::close_if_last(connection, fx);
     }
 }

@@ -1,15 +1,16 @@
 //! Keyspaces as the front sees them: changing their table, at a start as the
 //! configuration file says, and refusing what cannot be done on lattice keys before it reaches the data.
 
-use super::connection::ParsedKey;
+use super::connection::{ParsedKey, What};
 use super::persistence::COORDINATOR;
 use super::session::Session;
+use super::turn::Request;
 use super::{Front, Message};
 use crate::config::keyspaces;
-use rufous_base::{Args, ConnId, Effects, Now, Output, WorkerId};
-use rufous_command::{Failure, Flags, Reply, Spec, lattice};
+use rufous_base::{Args, ConnId, Effects, Now, Output, Until, WorkerId};
+use rufous_command::{DataCommands, Failure, Flags, Group, Reply, Spec, lattice};
 use rufous_kernel::keyspace::{Keyspace, Keyspaces};
-use rufous_kernel::{Header, Submitted};
+use rufous_kernel::{Header, Program, Submitted};
 
 impl Front {
     /// Who runs a command on a key that was parsed before.
@@ -44,6 +45,31 @@ impl Front {
             })
         };
         lattice::refusal(spec, args, &keys, found)
+    }
+
+    /// What the reply to a request waits for: where it tells of lattice keys alone, or of no
+    /// data, no other node's copies of strict ones.
+    #[inline]
+    pub(super) fn until_of(&self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
+        match self.kernel.splits() {
+            true => self.find_until(request, spec, args),
+            false => Until::Passed,
+        }
+    }
+
+    fn find_until(&self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
+        let What::Command(id) = request.what else {
+            return Until::Passed;
+        };
+        if spec.group == Group::Connection {
+            return Until::Logged;
+        }
+        if DataCommands::is_open(id, args) {
+            return Until::Passed;
+        }
+        let keys = request.keys.iter();
+        self.kernel
+            .until(keys.map(|key| args.get(key.arg as usize)))
     }
 
     /// Why a key cannot be watched: writes of other replicas are not in one

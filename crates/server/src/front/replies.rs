@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::{Front, Message, blocked, closing, find, keyspaces, shared};
 use crate::cluster::jobs::{Jobs, is_job};
 use crate::cluster::returned::Returned;
-use rufous_base::{Args, Close, ConnId, Effects, Output};
+use rufous_base::{Args, Close, ConnId, Effects, Output, Until};
 use rufous_command::DataCommands;
 use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::{Completions, Header, Worker};
@@ -16,15 +16,26 @@ impl Front {
         &'a mut self,
         fx: &'a mut Effects<Message>,
     ) -> (&'a mut Worker<DataCommands>, Replies<'a>) {
+        let splits = self.kernel.splits();
         let replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
             jobs: &mut self.jobs,
             to_itself: &mut self.declared.reply,
             returned: &mut self.forward.returned,
+            splits,
             fx,
         };
         (&mut self.kernel, replies)
+    }
+
+    /// What was written since `start` are replies to a client.
+    #[inline]
+    pub(super) fn write(&mut self, conn: ConnId, start: (usize, usize), fx: &mut Effects<Message>) {
+        let splits = self.kernel.splits();
+        let connection = find(&mut self.connections, conn);
+        let until = connection.map_or(Until::Passed, |connection| connection.take_until(splits));
+        fx.write_until(conn, start, until);
     }
 
     /// Takes the reply to a request that ran, or failed to, elsewhere than in the kernel.
@@ -55,6 +66,8 @@ pub(super) struct Replies<'a> {
     pub(super) to_itself: &'a mut Option<Vec<u8>>,
     /// Requests whose keys are another node's by now.
     pub(super) returned: &'a mut Returned,
+    /// See [`Worker::splits`].
+    pub(super) splits: bool,
     pub(super) fx: &'a mut Effects<Message>,
 }
 
@@ -98,7 +111,8 @@ impl Replies<'_> {
         connection.unblock(seq);
         let start = self.fx.output.mark();
         connection.complete(seq, from, range.start, range.end, &mut self.fx.output);
-        self.fx.write(conn, start);
+        let until = connection.take_until(self.splits);
+        self.fx.write_until(conn, start, until);
         connection.bound_awaited(self.counters, self.fx);
         closing::close_if_last(connection, self.fx);
     }

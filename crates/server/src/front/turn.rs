@@ -8,7 +8,7 @@ use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
 use crate::cluster::way::Way;
 use crate::command::Dispatch;
-use rufous_base::{Args, ConnId, Effects, Now, Output};
+use rufous_base::{Args, ConnId, Effects, Now, Output, Until};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
 
@@ -46,7 +46,7 @@ impl Front {
                     until = ahead.next;
                 }
             }
-            fx.write(conn, start);
+            self.write(conn, start, fx);
         }
         if ahead.next == ahead.parsed.len() {
             self.release_held(&ahead);
@@ -166,7 +166,7 @@ impl Front {
                     }
                 }
             }
-            fx.write(id, start);
+            self.write(id, start, fx);
         }
     }
 
@@ -259,6 +259,13 @@ impl Front {
             let mut reply = Reply::new(&mut fx.output, header.resp3);
             self.queue(now, header, spec, args, &mut reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
+        }
+        let until = match way {
+            Way::Here if !has_begun => self.until_of(&request, spec, &args),
+            _ => Until::Passed,
+        };
+        if let Some(connection) = find(&mut self.connections, request.conn) {
+            connection.note_until(until);
         }
         // A transaction is shown after what it consists of.
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {

@@ -242,7 +242,8 @@ impl Front {
         };
         let start = fx.output.mark();
         connection.complete(header.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        fx.write(header.conn, start);
+        let until = connection.take_until(self.kernel.splits());
+        fx.write_until(header.conn, start, until);
         closing::close_if_last(connection, fx);
     }
 
