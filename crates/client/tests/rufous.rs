@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Process, connect, free_port, start_rufous, wait_until};
+use common::{Process, connect, start_rufous, wait_until};
 use rufous_client::{Builder, Client, Error, Pipeline, Value, cmd};
+use rufous_ports::free_port;
 use std::time::Duration;
 
 struct Node {
@@ -13,7 +14,7 @@ struct Node {
 
 impl Node {
     async fn start(more: &[&str], who: &str) -> (Self, Client) {
-        let port = free_port();
+        let port = free_port().expect("a free port");
         let process = start_rufous(port, more);
         let url = format!("rufous://{who}127.0.0.1:{port}");
         let client = connect(&url).await;

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{connect, free_port, start_rufous, wait_until};
+use common::{connect, start_rufous, wait_until};
 use rcgen::{CertificateParams, KeyPair};
 use rufous_client::{Builder, Client, Error};
+use rufous_ports::free_ports;
 use std::sync::Arc;
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn secrets_are_kept_from_who_is_not_trusted() {
         file("cert.pem", &signed.pem()),
         file("key.pem", &key.serialize_pem()),
     );
-    let (plain, tls_port) = (free_port(), free_port());
+    let [plain, tls_port] = free_ports().expect("free ports");
     let port = tls_port.to_string();
     let mut args = vec!["--tls-port", &port, "--tls-auth-clients", "no"];
     args.extend(["--tls-cert-file", &cert, "--tls-key-file", &private]);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use rufous_client::{Addr, Client, Value, cmd};
-use std::net::TcpListener;
+use rufous_ports::free_ports;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -41,12 +41,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// A port that is free, as is the one of a cluster's bus.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("bound").port()
 }
 
 /// Waits for what must happen in the end.
@@ -125,8 +119,7 @@ pub(crate) struct RedisNode {
 
 impl RedisNode {
     pub(crate) fn start() -> Self {
-        let port = free_port();
-        let bus = free_port();
+        let [port, bus] = free_ports().expect("free ports");
         let options = [
             ("--port", port.to_string()),
             ("--bind", "127.0.0.1".into()),

@@ -1,7 +1,7 @@
 //! A real etcd of one member, in a folder of its own.
 
 use rufous_coordinator::etcd::Settings;
-use std::net::TcpListener;
+use rufous_ports::free_ports;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,12 +12,6 @@ pub(crate) struct Server {
     child: Option<Child>,
 }
 
-/// Ports that were free a moment ago.
-fn ports() -> [u16; 2] {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    listeners.map(|listener| listener.local_addr().expect("an address").port())
-}
-
 impl Server {
     pub(crate) fn start() -> Self {
         Self::start_with("http", &[])
@@ -25,7 +19,7 @@ impl Server {
 
     pub(crate) fn start_with(scheme: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let [client, peer] = ports();
+        let [client, peer] = free_ports().expect("free ports");
         let endpoint = format!("{scheme}://127.0.0.1:{client}");
         let peer = format!("http://127.0.0.1:{peer}");
         let data = folder.path().join("data").display().to_string();
