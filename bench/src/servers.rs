@@ -1,13 +1,14 @@
 //! Servers under test: started from a command line, pinned, made ready, stopped when dropped.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rufous_ports::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -107,7 +108,7 @@ impl Server {
 
     /// In a directory that another server may have left its data in.
     pub fn start_in(spec: &ServerSpec, dir: Arc<TempDir>) -> Result<Self> {
-        let (port, admin) = free_ports()?;
+        let [port, admin] = free_ports()?;
         let words = spec.command(port, admin, dir.path());
         let Some((program, args)) = words.split_first() else {
             bail!("an empty command line")
@@ -239,13 +240,6 @@ impl Drop for Server {
             let _ = self.child.wait();
         }
     }
-}
-
-/// Two ports that nothing listens on at the moment.
-fn free_ports() -> Result<(u16, u16)> {
-    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port");
-    let (one, two) = (bind()?, bind()?);
-    Ok((one.local_addr()?.port(), two.local_addr()?.port()))
 }
 
 /// Where the program `name` is found by a shell.

@@ -1,10 +1,11 @@
 //! Commands that start servers and the load generator: thin, because measuring is the business of
 //! `rufous-bench`.
 
-use crate::process::{self, cargo, free_port, line, stop};
+use crate::process::{self, cargo, line, stop};
 use crate::project;
 use crate::{durable, merge, types};
 use anyhow::{Context, Result, bail, ensure};
+use rufous_ports::free_port;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -155,12 +155,6 @@ pub(crate) fn stop(child: &mut Child) -> Result<ExitStatus> {
     }
     child.kill()?;
     Ok(child.wait()?)
-}
-
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot find a free port")?;
-    Ok(listener.local_addr()?.port())
 }
 
 /// Whether a server at the address answers a PING.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use rufous_coordinator::loopback::Server;
+use rufous_ports::free_port;
 use tokio::sync::oneshot;
 
 /// How long it may take to listen.
@@ -25,13 +26,14 @@ impl Coordinator {
     pub fn start(cluster: &str, folder: &Path) -> Result<Self> {
         let (cluster, folder) = (cluster.to_owned(), folder.join("agreed"));
         std::fs::create_dir_all(&folder)?;
+        let port = free_port()?;
         let (listens, listening) = mpsc::channel();
         let (ends, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build()?;
         let thread = thread::spawn(move || {
             runtime.block_on(async {
-                let at = (Ipv4Addr::LOCALHOST, 0).into();
+                let at = (Ipv4Addr::LOCALHOST, port).into();
                 let server = Server::start(at, &cluster, Some(&folder)).await;
                 let address = server.as_ref().map(Server::address);
                 let address = address.map_err(|error| error.to_string());

@@ -12,13 +12,14 @@ pub mod redis;
 
 use std::cell::Cell;
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use rufous_ports::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -339,17 +340,4 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Ports that were free a moment ago.
-pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let mut ports = [0; N];
-    // All at once, so that none is given twice.
-    let mut listeners = Vec::new();
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        *port = listener.local_addr()?.port();
-        listeners.push(listener);
-    }
-    Ok(ports)
 }

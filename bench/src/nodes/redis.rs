@@ -7,9 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rufous_ports::free_ports;
 use tempfile::TempDir;
 
-use super::{LOOKS, PATIENCE, free_ports};
+use super::{LOOKS, PATIENCE};
 use crate::client::Client;
 
 /// Masters; as many replicas are beside them.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use rufous_base::{Dial, Effects, Input, Now, Origin};
 use rufous_runtime::{Config, Listen, Runtime, start};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
 
 /// What an actor was told.
@@ -120,9 +120,8 @@ fn peers_take_no_room_from_clients() {
 
 #[test]
 fn what_cannot_be_reached_is_told() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let nobody = free.local_addr().expect("bound");
-    drop(free);
+    let free = rufous_ports::free_port().expect("a free port");
+    let nobody = SocketAddr::from(([127, 0, 0, 1], free));
     // An address for documentation, and no time to answer.
     let late = Dial {
         within_us: 1,

@@ -6,11 +6,12 @@
 #[path = "../../../crates/server/tests/durability/audit/mod.rs"]
 mod audit;
 
-use crate::process::{self, cargo, free_port};
+use crate::process::{self, cargo};
 use crate::project;
 use anyhow::{Context, Result, bail, ensure};
 use audit::wire::{Connection, Reply};
 use audit::{Findings, Ledger, Load, ledger};
+use rufous_ports::free_port;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

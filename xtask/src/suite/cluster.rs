@@ -2,11 +2,12 @@
 //! its like, as operators use them.
 
 use crate::process::{output, run};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use rufous_ports::free_block;
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +43,8 @@ struct Node {
 impl Cluster {
     /// Waits until every slot has all its copies.
     pub(super) fn start(program: &Path, folder: PathBuf, log: &Path) -> Result<Self> {
-        let port = free_ports()?;
+        // For all nodes and one more; the port before the first is what the nodes agree through.
+        let port = free_block(NODES + 2, &APART)? + 1;
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -147,21 +149,5 @@ impl Drop for Cluster {
         let _ = run(Command::new("kill").args(["-TERM", &id]));
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// The first of ports that were free a moment ago, for all nodes and one more.
-fn free_ports() -> Result<u16> {
-    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let mut firsts = (7_100..20_000_u16).step_by(10);
-    let first = firsts.find(|first| {
-        // The port before the first is what the nodes agree through.
-        let mut ports = (*first - 1..=*first + NODES)
-            .flat_map(|port| APART.into_iter().map(move |apart| port + apart));
-        ports.all(is_free)
-    });
-    match first {
-        Some(first) => Ok(first),
-        None => bail!("there are no free ports for a cluster"),
     }
 }

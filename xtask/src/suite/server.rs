@@ -1,9 +1,10 @@
 //! The server under test: the release build, a Redis cut down to the same commands, any command
 //! line, or one that runs already.
 
-use crate::process::{answers_ping, free_port, output, stop};
+use crate::process::{answers_ping, output, stop};
 use crate::project;
 use anyhow::{Context, Result, bail};
+use rufous_ports::free_port;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,7 @@
 //! The real program, started for one test and killed at its end.
 
 use super::{Client, Reply, wait_until};
-use std::net::TcpListener;
+use rufous_ports::free_port;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Server {
@@ -20,19 +20,7 @@ impl Server {
 
     /// As [`Server::start`], after a line of shell such as `ulimit -n 64`.
     pub(crate) fn start_with(prelude: &str, more: &[&str]) -> Self {
-        // Somebody else may take the port before the server does: then another.
-        for _ in 0..16 {
-            if let Some(server) = Self::try_start(prelude, more) {
-                return server;
-            }
-        }
-        panic!("the server does not start");
-    }
-
-    fn try_start(prelude: &str, more: &[&str]) -> Option<Self> {
-        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = free.local_addr().expect("bound").port();
-        drop(free);
+        let port = free_port().expect("a free port");
         let dir = tempfile::tempdir().expect("a directory");
         let log = std::fs::File::create(dir.path().join("log")).expect("a file");
         let mut command = Command::new("bash");
@@ -65,28 +53,19 @@ impl Server {
             dir,
             password,
         };
-        server.is_ready().then_some(server)
+        server.wait_until_ready();
+        server
     }
 
-    /// Waits until the server answers; false where it ended.
-    fn is_ready(&mut self) -> bool {
-        let mut ended = false;
-        wait_until("the server listens or ends", || {
-            ended = self.child.try_wait().expect("asked").is_some();
-            ended || std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+    fn wait_until_ready(&mut self) {
+        wait_until("the server listens", || {
+            let ended = self.child.try_wait().expect("asked");
+            assert!(ended.is_none(), "the server ends: {}", self.log());
+            std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok()
         });
-        if ended {
-            eprintln!("{}", self.log());
-            return false;
-        }
-        // It might be somebody else who listens.
-        if self.client().info("process_id") != u64::from(self.child.id()) {
-            return false;
-        }
         wait_until("the server has looked for data", || {
             self.client().info("loading") == 0
         });
-        true
     }
 
     /// A client that may do everything.

@@ -3,7 +3,7 @@
 use crate::audit::wire::{Connection, Reply};
 use crate::audit::{Findings, Ledger, Load, ledger};
 use crate::common::wait_until;
-use std::net::TcpListener;
+use rufous_ports::free_port;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -25,9 +25,7 @@ impl Node {
 
     /// As [`Node::spawn`], after a line of shell.
     pub(crate) fn spawn_with(prelude: &str, dir: &Path, settings: &str) -> Self {
-        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = free.local_addr().expect("bound").port();
-        drop(free);
+        let port = free_port().expect("a free port");
         let log = tempfile::NamedTempFile::new().expect("a file");
         let child = Command::new("bash")
             .arg("-c")
@@ -55,31 +53,17 @@ impl Node {
 
     #[track_caller]
     pub(crate) fn start_with(prelude: &str, dir: &Path, settings: &str) -> Self {
-        // Somebody else may take the port before the node does: then another.
-        for _ in 0..8 {
-            let mut node = Self::spawn_with(prelude, dir, settings);
-            if node.serves() {
-                return node;
-            }
-            assert!(
-                node.log().contains("listens there already"),
-                "{}",
-                node.log()
-            );
-        }
-        panic!("no port is free");
+        let mut node = Self::spawn_with(prelude, dir, settings);
+        assert!(node.serves(), "the node ends: {}", node.log());
+        node
     }
 
     /// Waits until clients are served; false where the node ends instead.
     pub(crate) fn serves(&mut self) -> bool {
-        let (mut ended, id) = (false, self.child.id().to_string());
+        let mut ended = false;
         wait_until("the node serves or ends", || {
             ended = self.child.try_wait().expect("asked").is_some();
-            let is_ready = || {
-                self.field("process_id").as_ref() == Some(&id)
-                    && self.field("loading").as_deref() == Some("0")
-            };
-            ended || is_ready()
+            ended || self.field("loading").as_deref() == Some("0")
         });
         !ended
     }

@@ -2,12 +2,11 @@
 //! them, agreeing through the process that started them.
 
 use crate::program::{Client, bulk, eventually, http_get, program, run, simple, stderr, stdout};
+use rufous_ports::free_block;
 use rufous_resp::Reply;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -23,22 +22,10 @@ struct Running {
     dir: tempfile::TempDir,
 }
 
-/// A port from which on nodes have room. All of theirs are below those that the
-/// system gives away by itself, and tests at the same time have others.
+/// A port from which on six nodes have room. What they agree through has the port before
+/// those for other nodes.
 fn free_ports() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    const PLACES: u16 = 80;
-    let is_free = |port: &u16| {
-        let of = |port: u16| [port, port + 10_000, port + 20_000, port + 30_000];
-        let mut all = (0..6)
-            .flat_map(|more| of(port + more))
-            .chain([port + 9_999]);
-        all.all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-    };
-    let first = (std::process::id() % u32::from(PLACES)) as u16;
-    let place = || (first + NEXT.fetch_add(1, Ordering::Relaxed)) % PLACES;
-    let mut all = (0..PLACES).map(|_| 1100 + 20 * place());
-    all.find(is_free).expect("free ports")
+    free_block(7, &[0, 10_000, 20_000, 30_000]).expect("free ports") + 1
 }
 
 impl Running {

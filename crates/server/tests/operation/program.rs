@@ -1,8 +1,9 @@
 //! The real program under test: started on free ports, spoken to, stopped.
 
+use rufous_ports::free_ports;
 use rufous_resp::{Reply, ReplyParser};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,11 +44,6 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// Waits until `done` gives something.
 pub(crate) fn eventually<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -71,17 +67,7 @@ pub(crate) struct Node {
 impl Node {
     /// Starts a node with two workers that logs to a file.
     pub(crate) fn start(more: &[&str]) -> Node {
-        // Somebody else may take a free port before the node does.
-        for _ in 0..10 {
-            if let Some(node) = Self::try_start(more) {
-                return node;
-            }
-        }
-        panic!("the node does not start");
-    }
-
-    fn try_start(more: &[&str]) -> Option<Node> {
-        let (port, admin) = (free_port(), free_port());
+        let [port, admin] = free_ports().expect("free ports");
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = in_memory(&["server", "--workers", "2", "--pin", "no"]);
         command.args([
@@ -107,13 +93,12 @@ impl Node {
             admin,
             dir,
         };
-        let started = eventually("the node starts", || {
+        eventually("the node starts", || {
             let ended = node.child.try_wait().expect("the state of the child");
-            ended
-                .map(|_| false)
-                .or_else(|| node.log().contains("ready").then_some(true))
+            assert!(ended.is_none(), "the node ends: {}", node.log());
+            node.log().contains("ready").then_some(())
         });
-        started.then_some(node)
+        node
     }
 
     pub(crate) fn log(&self) -> String {

@@ -2,9 +2,9 @@
 //! what it tells about itself over HTTP, and whom it lets in.
 
 use crate::program::{
-    Client, Node, bulk, eventually, free_port, http_get, in_memory, program, run, simple, stderr,
-    stdout,
+    Client, Node, bulk, eventually, http_get, in_memory, program, run, simple, stderr, stdout,
 };
+use rufous_ports::free_port;
 use rufous_resp::Reply;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -161,7 +161,7 @@ fn a_port_that_is_taken_is_named() {
     let output = run(&mut in_memory(&[
         "server",
         "--port",
-        &free_port().to_string(),
+        &free_port().expect("a free port").to_string(),
         "--admin-port",
         &port,
     ]));
@@ -176,7 +176,7 @@ fn a_port_that_is_taken_is_named() {
 #[test]
 fn a_terminal_or_nothing_at_all_gets_a_banner() {
     let mut node = in_memory(&[]);
-    let port = free_port().to_string();
+    let port = free_port().expect("a free port").to_string();
     node.env("RUFOUS_PORT", &port)
         .env("RUFOUS_ADMIN_PORT", "0")
         .env("RUFOUS_WORKERS", "1");
@@ -466,14 +466,14 @@ fn with_files(files: u32, port: u16) -> Command {
 
 #[test]
 fn without_enough_files_fewer_clients_are_let_in() {
-    let output = run(&mut with_files(128, free_port()));
+    let output = run(&mut with_files(128, free_port().expect("a free port")));
     assert_eq!(output.status.code(), Some(1));
     assert!(
         stderr(&output).contains("128 open files are too few"),
         "{}",
         stderr(&output)
     );
-    let port = free_port();
+    let port = free_port().expect("a free port");
     let mut child = with_files(200, port)
         .stderr(Stdio::piped())
         .spawn()

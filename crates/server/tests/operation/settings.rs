@@ -1,7 +1,8 @@
 //! `rufous check-config` and the settings of a real node: where they come
 //! from, which one decides, and what is said of wrong ones.
 
-use crate::program::{Client, Node, bulk, free_port, program, run, simple, stderr, stdout};
+use crate::program::{Client, Node, bulk, program, run, simple, stderr, stdout};
+use rufous_ports::free_port;
 use rufous_resp::Reply;
 use rufous_server::config::Config;
 use rufous_server::config::sources::{Given, load};
@@ -186,7 +187,7 @@ fn a_data_folder_serves_one_node_at_a_time() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path().join("data").display().to_string();
     let node = Node::start(&["--dir", &folder, "--appendonly", "yes"]);
-    let port = free_port().to_string();
+    let port = free_port().expect("a free port").to_string();
     let output = run(&mut program(&[
         "server",
         "--dir",
@@ -220,7 +221,7 @@ fn a_directory_is_made_where_it_is_missing() {
         "--dir",
         "/dev/null/x",
         "--port",
-        &free_port().to_string(),
+        &free_port().expect("a free port").to_string(),
     ]));
     assert_eq!(output.status.code(), Some(1));
     assert!(

@@ -1,10 +1,9 @@
 //! The port for TLS as an operator meets it: certificates in files, of clients
 //! too, that are replaced while the node runs; and settings that cannot work.
 
-use crate::program::{
-    Client, Node, PATIENCE, eventually, free_port, in_memory, run, simple, stderr,
-};
+use crate::program::{Client, Node, PATIENCE, eventually, in_memory, run, simple, stderr};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use rufous_ports::free_port;
 use rufous_resp::Reply;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -65,7 +64,7 @@ fn start(authority: &Authority, more: &[&str]) -> (Node, tempfile::TempDir, u16)
     let dir = tempfile::tempdir().expect("a directory");
     authority.sign_into(dir.path());
     let path = |name: &str| dir.path().join(name).display().to_string();
-    let port = free_port();
+    let port = free_port().expect("a free port");
     let (cert, key, tls_port) = (path("cert.pem"), path("key.pem"), port.to_string());
     let mut args = vec!["--tls-port", &tls_port, "--tls-cert-file", &cert];
     args.extend(["--tls-key-file", &key]);
@@ -210,7 +209,7 @@ fn settings_that_cannot_work_say_what_to_do() {
     let other_key = elsewhere.path().join("key.pem").display().to_string();
     let check = |files: [&str; 3], auth: &str, why: &str| {
         for command in ["server", "check-config"] {
-            let port = free_port().to_string();
+            let port = free_port().expect("a free port").to_string();
             let mut args = vec![command, "--port", "0", "--tls-port", &port];
             args.extend(["--tls-auth-clients", auth, "--admin-port", "0"]);
             let names = ["--tls-cert-file", "--tls-key-file", "--tls-ca-cert-file"];
