@@ -8,9 +8,9 @@
 //! It never keeps a port bound: what is given is for another to listen on. Needs Linux.
 //!
 //! Map, in reading order:
-//! - [`given`](mod@given): which port is next, in this process
-//! - [`page`](mod@page): ports side by side that one process has, and whether somebody listens on them
-//! - [`system`](mod@system): where the system's own ports begin
+//! - `given`: which port is next, in this process
+//! - `page`: ports side by side that one process has, and whether somebody listens on them
+//! - `system`: where the system's own ports begin
 #![forbid(unsafe_code)]
 
 mod given;
