@@ -52,6 +52,8 @@ pub struct Left {
     /// What went in, for the trace.
     pub inputs: Vec<String>,
     pub waited: bool,
+    /// What waits for the log alone left before what waits for more.
+    pub overtook: bool,
     pub abandoned: bool,
     pub held: bool,
 }
@@ -335,7 +337,9 @@ impl Seat {
             turn.gate = 0;
         }
         left.waited |= self.gate.take(turn, at);
-        for turn in self.gate.release(at) {
+        let released = self.gate.release(at);
+        left.overtook |= self.gate.overtaken_by(&released);
+        for turn in released {
             let replies = turn.replies.into_iter();
             left.replies
                 .extend(replies.map(|(conn, bytes, _)| (conn, bytes)));

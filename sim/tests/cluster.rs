@@ -46,6 +46,7 @@ fn a_seed_is_the_same_each_time() {
 #[test]
 fn replies_that_do_not_wait_for_chains() {
     caught("gates-open", 0..20);
+    caught("all-taken-for-lattice", 0..60);
 }
 
 #[test]

@@ -84,6 +84,8 @@ pub enum Planted {
     CommitLosesCommand,
     /// Replies wait for the log alone, not for the chains.
     GatesOpen,
+    /// Replies that tell of strict keys are taken for such as tell of lattice keys alone.
+    AllTakenForLattice,
     /// What other nodes sent goes along the chains as if commands had done it.
     CarriedAsOwn,
     /// What goes on along a chain does not wait for the log.

@@ -11,9 +11,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(Fault, &'static str); 14] = [
+    pub const ALL: [(Fault, &'static str); 15] = [
         (Fault::None, "none"),
         (Fault::Kernel(Planted::GatesOpen), "gates-open"),
+        (
+            Fault::Kernel(Planted::AllTakenForLattice),
+            "all-taken-for-lattice",
+        ),
         (Fault::Kernel(Planted::CarriedAsOwn), "carried-as-own"),
         (
             Fault::Kernel(Planted::SaidBeforeLogged),

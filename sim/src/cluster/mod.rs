@@ -59,7 +59,7 @@ pub struct Report {
 }
 
 /// States that many seeds have to reach.
-pub const PROBES: [&str; 26] = [
+pub const PROBES: [&str; 27] = [
     "a node has joined",
     "a node has drained",
     "a node was killed",
@@ -86,6 +86,7 @@ pub const PROBES: [&str; 26] = [
     "who has passed a request on does not know what became of it",
     "something was done with lattice keys at a node that has left",
     "a node ended before it first served lattice keys",
+    "a reply about lattice keys passed replies that wait for copies",
 ];
 
 /// Runs a seed.

@@ -88,6 +88,9 @@ impl World {
             _ => takes,
         };
         seat.busy_until_us = seat.busy_until_us.max(now.mono_us + takes);
+        if left.overtook {
+            self.reach("a reply about lattice keys passed replies that wait for copies");
+        }
         let inputs = left.inputs.join("; ");
         let who = format!("n{node}w{worker}");
         self.note(&who, format_args!("turn: {inputs}"));

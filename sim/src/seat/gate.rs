@@ -97,6 +97,12 @@ impl Gate {
         released
     }
 
+    /// Whether any of these was released before what its turn or an earlier one has left.
+    pub(super) fn overtaken_by(&self, released: &[Turn]) -> bool {
+        let first = self.waiting.front().map(|turn| turn.gate);
+        first.is_some_and(|gate| released.iter().any(|turn| turn.gate >= gate))
+    }
+
     pub(super) fn all(self) -> impl Iterator<Item = Turn> {
         self.logging.into_iter().chain(self.waiting)
     }

@@ -5,6 +5,7 @@
 use super::{Completions, Message, Worker};
 use crate::batch::Batch;
 use crate::durable::LogWriter;
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use rufous_base::{Now, Output, Until, WorkerId};
 use std::collections::VecDeque;
@@ -107,6 +108,7 @@ impl<P: Program> Worker<P> {
     #[inline]
     pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
         match self.splits() {
+            true if planted::is(Planted::AllTakenForLattice) => Until::Logged,
             true => self.placement.until(keys),
             false => Until::Passed,
         }

@@ -2,7 +2,7 @@
 //! everywhere in the end.
 
 use crate::node::{Node, config, connect_all, number, settings};
-use crate::plain::text;
+use crate::plain::{connect, exchange, resp, text};
 use crate::redirected::ask;
 use crate::wide::{names, walk};
 use rufous_coordinator::meeting::Meeting;
@@ -11,6 +11,8 @@ use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
 use rufous_server::config::Config;
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -140,6 +142,65 @@ fn what_each_node_is_told_all_have_in_the_end() {
             .filter(|key| key.starts_with("cluster_gossip_lag_us_n"));
         assert_eq!(lags.count(), 2);
     }
+}
+
+/// Keys that a node is the head of.
+fn strict_keys(node: &Node, count: usize) -> Vec<String> {
+    let is_its = |key: &String| ask(node.door(), &format!("SET {key} 0")) == "+OK\r\n";
+    let all = (0..).map(|n| format!("strict:{n}"));
+    all.filter(is_its).take(count).collect()
+}
+
+/// Whether a client has been sent anything.
+fn is_answered(client: &TcpStream) -> bool {
+    client.set_nonblocking(true).expect("set");
+    let is_answered = client.peek(&mut [0]).is_ok();
+    client.set_nonblocking(false).expect("set");
+    is_answered
+}
+
+#[test]
+fn lattice_keys_do_not_wait_for_writes_that_wait_for_copies() {
+    let meeting = Meeting::default();
+    let mut config = configured(&meeting, 1, vec![likes()]);
+    if let Some(cluster) = &mut config.cluster {
+        cluster.copies = 2;
+    }
+    let mut nodes = vec![Node::of(&config), Node::of(&config)];
+    serve(&mut nodes, &[1, 1]);
+    for node in &mut nodes {
+        node.until("all slots have two copies", |info| {
+            number(info, "cluster_slots_whole") == 16_384
+        });
+    }
+    let key = strict_keys(&nodes[0], 1).remove(0);
+    let mut deaf = connect(nodes[1].address());
+    let mut strict = connect(nodes[0].address());
+    let mut lattice = connect(nodes[0].address());
+    let is_passed = (1..=10).any(|round| {
+        // The other node is there for who coordinates, and hears nothing.
+        deaf.write_all(&resp(&["DEBUG", "SLEEP", "1"]))
+            .expect("sent");
+        std::thread::sleep(Duration::from_millis(50));
+        strict
+            .write_all(&resp(&["SET", &key, &round.to_string()]))
+            .expect("sent");
+        std::thread::sleep(Duration::from_millis(20));
+        let all = [resp(&["INCR", "likes:a"]), resp(&["PING"])].concat();
+        let said = format!(":{round}\r\n+PONG\r\n");
+        exchange(&mut lattice, &all, said.as_bytes());
+        // On a machine that is busy enough the other is awake by now.
+        let is_passed = !is_answered(&strict);
+        exchange(&mut strict, b"", b"+OK\r\n");
+        exchange(&mut deaf, b"", b"+OK\r\n");
+        is_passed
+    });
+    assert!(is_passed, "the reply waited for the other node");
+    // One that has asked for both is answered in order.
+    deaf.write_all(&resp(&["DEBUG", "SLEEP", "0.3"]))
+        .expect("sent");
+    let all = [resp(&["SET", &key, "9"]), resp(&["SADD", "likes:b", "x"])].concat();
+    exchange(&mut strict, &all, b"+OK\r\n:1\r\n");
 }
 
 #[test]
