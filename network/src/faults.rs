@@ -203,7 +203,7 @@ impl Round {
     /// The nodes that run and that clients reach without loss, and how they are.
     pub fn reached(&self, nodes: usize) -> Vec<(usize, How)> {
         let (others, own) = match self.fault {
-            Fault::AllApart => (How::Undisturbed, Some(How::Undisturbed)),
+            Fault::AllApart => (How::Alone, Some(How::Alone)),
             Fault::Isolated | Fault::Deaf | Fault::Mute | Fault::Flapping(_) => {
                 (How::Met, Some(How::Alone))
             }
@@ -308,8 +308,8 @@ mod tests {
         assert_eq!(of(Fault::EtcdAway), none_alone);
         assert_eq!(of(Fault::Killed), not_two);
         assert_eq!(of(Fault::Unplugged), not_two);
-        let undisturbed = [1, 2, 3].map(|no| (no, How::Undisturbed));
-        assert_eq!(of(Fault::AllApart), undisturbed);
+        let all_alone = [1, 2, 3].map(|no| (no, How::Alone));
+        assert_eq!(of(Fault::AllApart), all_alone);
     }
 
     #[test]

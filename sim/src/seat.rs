@@ -9,7 +9,8 @@ use crate::trace::show;
 use gate::{Gate, Turn};
 use rufous_base::disk::{DiskDone, DiskRequest, Lane};
 use rufous_base::{
-    Actor, Close, ConnId, ConnInfo, Dial, Effects, Input, NodeEffect, Now, Output, Read, WorkerId,
+    Actor, Close, ConnId, ConnInfo, Dial, Effects, Input, NodeEffect, Now, Output, Read, Until,
+    WorkerId,
 };
 use rufous_server::front::{Front, Message};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -332,7 +333,7 @@ impl Seat {
         }
         fx.output.clear();
         let holds = std::mem::take(&mut fx.holds);
-        let (at, abandon) = ((fx.passed, fx.logged), std::mem::take(&mut fx.abandon));
+        let (at, abandon) = ((fx.passed, fx.logged), fx.abandon.take());
         if self.ignore_gate {
             turn.gate = 0;
         }
@@ -347,16 +348,16 @@ impl Seat {
             self.inbox
                 .extend(turn.drains.into_iter().map(Arrival::Drained));
         }
-        if abandon {
-            self.abandon(left);
+        if let Some(until) = abandon {
+            self.abandon(until, left);
         }
         for (conn, hold) in holds {
             self.hold(conn, hold, left);
         }
     }
 
-    fn abandon(&mut self, left: &mut Left) {
-        for turn in std::mem::take(&mut self.gate).all() {
+    fn abandon(&mut self, until: Until, left: &mut Left) {
+        for turn in self.gate.abandon(until) {
             left.abandoned = true;
             let conns = turn.replies.iter().map(|(conn, ..)| *conn);
             let conns = conns.chain(turn.closes.iter().map(|(conn, _)| *conn));

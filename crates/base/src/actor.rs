@@ -22,7 +22,7 @@
 //!    [`Until::Logged`] does so while its gate is above [`Effects::logged`], behind others
 //!    of its kind, and behind whatever waits of its own connection; a close, and a
 //!    `Drained`, as what waits of their connection. Where a step
-//!    sets [`Effects::abandon`], what waits at the end of the turn (its own
+//!    sets [`Effects::abandon`], what waits so, or for more, at the end of the turn (its own
 //!    replies too, where their gate is not passed) is dropped, and every
 //!    connection that it was for is closed at once. What is in
 //!    [`Effects::at_once`] waits for nothing, closes included; what other nodes send is read
@@ -245,8 +245,8 @@ pub struct Effects<M> {
     pub passed: u64,
     /// Likewise by the log alone; never below `passed`.
     pub logged: u64,
-    /// What waits for a gate will never be answered.
-    pub abandon: bool,
+    /// What waits until this, or for more, will never be answered. Use [`Effects::abandon`].
+    pub abandon: Option<Until>,
     /// Nothing more is to be read from anybody until a later turn says
     /// otherwise: too much waits for the disk. Set in `end_turn`.
     pub congested: bool,
@@ -274,7 +274,7 @@ impl<M> Default for Effects<M> {
             gate: None,
             passed: 0,
             logged: 0,
-            abandon: false,
+            abandon: None,
             congested: false,
             node: Vec::new(),
             wake_at_us: None,
@@ -284,6 +284,13 @@ impl<M> Default for Effects<M> {
 }
 
 impl<M> Effects<M> {
+    /// What waits until this, or for more, will never be answered.
+    pub fn abandon(&mut self, until: Until) {
+        if self.abandon != Some(Until::Logged) {
+            self.abandon = Some(until);
+        }
+    }
+
     /// Marks everything written to `output` since `start` as replies to `conn`.
     #[inline]
     pub fn write(&mut self, conn: ConnId, start: (usize, usize)) {

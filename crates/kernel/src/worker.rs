@@ -433,8 +433,7 @@ impl<P: Program> Worker<P> {
             Message::Requests(batch) => {
                 let batch = self.on_requests(now, from, batch);
                 self.answer_served(now, completions);
-                let until = batch.until;
-                self.send_committed(now, from, (until, Message::Replies(batch)), completions);
+                self.answer(now, from, batch, completions);
             }
             Message::Replies(batch) => self.on_replies(batch, completions),
             Message::MakeRoom => self.on_make_room(now),

@@ -88,8 +88,13 @@ impl Gate {
 
     /// Whether the replies of a turn have to wait: for its own gate, or behind
     /// others. Those that are about to be abandoned are no reason.
-    pub(crate) fn holds(&self, gate: Option<u64>, passed: u64, abandon: bool) -> bool {
-        (!self.is_empty() && !abandon) || gate.is_some_and(|gate| gate > passed)
+    pub(crate) fn holds(&self, gate: Option<u64>, passed: u64, abandon: Option<Until>) -> bool {
+        let is_behind = match abandon {
+            None => !self.is_empty(),
+            Some(Until::Passed) => !self.logging.is_empty(),
+            Some(Until::Logged) => false,
+        };
+        is_behind || gate.is_some_and(|gate| gate > passed)
     }
 
     /// Keeps what has to wait of the replies, closes and drains of a turn, and leaves
@@ -132,11 +137,14 @@ impl Gate {
         }
     }
 
-    /// Drops what waits, and closes each connection that any of it was for.
-    pub(crate) fn abandon(&mut self, sockets: &mut Sockets) {
+    /// Drops what waits for copies, or also for the log, and closes each connection that
+    /// any of it was for.
+    pub(crate) fn abandon(&mut self, until: Until, sockets: &mut Sockets) {
         self.behind = Behind::default();
-        let (logging, waiting) = (&mut self.logging, &mut self.waiting);
-        let all: Vec<Held> = logging.drain(..).chain(waiting.drain(..)).collect();
+        let mut all = std::mem::take(&mut self.waiting);
+        if until == Until::Logged {
+            all.append(&mut self.logging);
+        }
         for held in all {
             for write in &held.writes {
                 sockets.close(write.conn, Close::Now);

@@ -365,8 +365,8 @@ impl<A: Actor> Worker<A> {
         if self.gate.holds(gate, fx.passed, fx.abandon) {
             self.gate.hold(gate, fx);
         }
-        if std::mem::take(&mut fx.abandon) {
-            self.gate.abandon(sockets);
+        if let Some(until) = fx.abandon.take() {
+            self.gate.abandon(until, sockets);
         }
         self.parts.stats.held_turns.set(self.gate.len() as u64);
         if !fx.writes.is_empty() {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 /// `+` answers behind a new gate, `.` without one, `q` likewise and closes, `x` closes at once,
 /// `l` answers what only the log has to have, behind a new gate,
 /// `d` asks for a `Drained`, a digit passes gates up to it, `A` to `Z` likewise in the log alone, `*` all, `!` abandons and
-/// answers, `?` abandons what it answers as well. A `Drained` answers `D`.
+/// answers, `-` likewise but for what waits for the log alone, `?` abandons what it answers as well. A `Drained` answers `D`.
 #[derive(Default)]
 struct Words {
     gates: u64,
@@ -31,7 +31,9 @@ impl Words {
             b'+' | b'?' | b'l' => {
                 self.gates += 1;
                 self.gate = Some(self.gates);
-                fx.abandon |= word == b'?';
+                if word == b'?' {
+                    fx.abandon(Until::Logged);
+                }
             }
             b'0'..=b'9' => return fx.passed = u64::from(word - b'0'),
             b'*' => return fx.passed = self.gates,
@@ -39,7 +41,8 @@ impl Words {
             b'd' => return fx.drains.push(conn),
             b'q' => fx.closes.push((conn, Close::AfterReplies)),
             b'x' => return fx.at_once.closes.push((conn, Close::Now)),
-            b'!' => fx.abandon = true,
+            b'!' => fx.abandon(Until::Logged),
+            b'-' => fx.abandon(Until::Passed),
             _ => {}
         }
         let start = fx.output.mark();
@@ -171,6 +174,31 @@ fn what_only_the_log_has_to_have_does_not_wait_for_more() {
     gets(&mut d, b"D");
     assert_eq!(read_to_end(&mut c), b"+lq");
     held(&node, 0);
+}
+
+#[test]
+fn what_waits_for_the_log_alone_outlives_what_waits_for_more() {
+    let node = words();
+    let [mut a, mut b, mut c, mut control] = [(); 4].map(|()| client(&node));
+    a.write_all(b"+").expect("sent");
+    held(&node, 1);
+    b.write_all(b"l").expect("sent");
+    held(&node, 2);
+    c.write_all(b"l+").expect("sent");
+    held(&node, 4);
+    // What is said in the turn itself waits behind what is left.
+    control.write_all(b"-").expect("sent");
+    assert_eq!(read_to_end(&mut a), b"");
+    assert_eq!(read_to_end(&mut c), b"");
+    has_nothing(&b);
+    held(&node, 3);
+    let mut control = client(&node);
+    control.write_all(b"Z").expect("sent");
+    gets(&mut b, b"l");
+    held(&node, 1);
+    control.write_all(b"*").expect("sent");
+    held(&node, 0);
+    assert_eq!(ask(&mut b, b"l"), b"l");
 }
 
 #[test]

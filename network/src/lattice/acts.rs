@@ -76,12 +76,9 @@ pub enum How {
     Met,
     /// No other node reached it, or it reached none.
     Alone,
-    /// Likewise, and nobody worked on strict keys: nothing that was asked of it before
-    /// waited for other nodes.
-    Undisturbed,
 }
 
-/// While a fault lasted: clients reached this node, and it must not refuse them.
+/// While a fault lasted: clients reached this node, and it must answer them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub node: usize,
@@ -198,7 +195,6 @@ impl fmt::Display for Window {
         let how = match self.how {
             How::Met => "met",
             How::Alone => "alone",
-            How::Undisturbed => "undisturbed",
         };
         write!(f, "{WINDOW} {node} {how} {from_us} {until_us}")
     }
@@ -215,7 +211,6 @@ impl FromStr for Window {
             how: match words[2] {
                 "met" => How::Met,
                 "alone" => How::Alone,
-                "undisturbed" => How::Undisturbed,
                 other => bail!("{other} in {line}"),
             },
             from_us: words[3].parse()?,
@@ -242,7 +237,7 @@ mod tests {
         ] {
             assert_eq!(line.parse::<Act>().unwrap().to_string(), line);
         }
-        for how in ["alone", "met", "undisturbed"] {
+        for how in ["alone", "met"] {
             let line = format!("serves 1 {how} 10 20");
             assert_eq!(line.parse::<Window>().unwrap().to_string(), line);
         }

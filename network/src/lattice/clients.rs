@@ -259,17 +259,18 @@ impl Clients {
         }
     }
 
-    /// Lets a fault last for that time. Where nothing disturbs these nodes, it lasts until
-    /// every client has been answered that is at one of them.
+    /// Lets a fault last for that time, and until every client has been answered that is at
+    /// one of these nodes.
     pub fn hold(&self, time: Duration, nodes: &[(usize, How)]) -> Result<()> {
         let from_us = self.shared.now_us();
         thread::sleep(time);
         let since = Instant::now();
         for running in &self.running {
-            let node = (running.door.node, How::Undisturbed);
-            while nodes.contains(&node) && running.answered_us.load(Ordering::Relaxed) < from_us {
+            let node = running.door.node;
+            let is_reached = nodes.iter().any(|(reached, _)| *reached == node);
+            while is_reached && running.answered_us.load(Ordering::Relaxed) < from_us {
                 if since.elapsed() > UNTIL_SERVED {
-                    bail!("node {} serves no lattice keys while that lasts", node.0);
+                    bail!("node {node} serves no lattice keys while that lasts");
                 }
                 thread::sleep(PAUSE);
             }

@@ -60,7 +60,7 @@ pub fn judge(acts: &[Act], windows: &[Window]) -> Verdict {
         verdict.served += served;
         verdict.served_alone += match window.how {
             How::Met => 0,
-            How::Alone | How::Undisturbed => served,
+            How::Alone => served,
         };
         wrong
     });
@@ -179,16 +179,10 @@ fn asked_in<'a>(acts: &'a [Act], window: &Window) -> impl Iterator<Item = &'a Ac
 
 /// How much of that it answered, and what it should have and did not.
 fn answers(asked: &[&Act], window: &Window) -> (usize, Option<String>) {
-    let must = window.how == How::Undisturbed;
     let served = asked.iter().filter(|act| act.came.is_answer()).count();
-    let is_wrong = |act: &&&Act| match act.came {
-        Came::NotDone => true,
-        Came::Unknown => must,
-        _ => false,
-    };
-    let wrong = match asked.iter().find(is_wrong) {
+    let wrong = match asked.iter().find(|act| !act.came.is_answer()) {
         Some(act) => Some(format!("{act}: it was reached while {window}")),
-        None if must && served == 0 => Some(format!("nothing was answered while {window}")),
+        None if served == 0 => Some(format!("nothing was answered while {window}")),
         None => None,
     };
     (served, wrong)

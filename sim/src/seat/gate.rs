@@ -103,7 +103,12 @@ impl Gate {
         first.is_some_and(|gate| released.iter().any(|turn| turn.gate >= gate))
     }
 
-    pub(super) fn all(self) -> impl Iterator<Item = Turn> {
-        self.logging.into_iter().chain(self.waiting)
+    /// What waits so, or for more, never leaves.
+    pub(super) fn abandon(&mut self, until: Until) -> Vec<Turn> {
+        let mut all: Vec<Turn> = self.waiting.drain(..).collect();
+        if until == Until::Logged {
+            all.extend(self.logging.drain(..));
+        }
+        all
     }
 }

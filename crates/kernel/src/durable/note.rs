@@ -8,6 +8,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::KeyName;
 use crate::shard::{Entry, Held};
 use crate::worker::LoadPlan;
+use rufous_base::Until;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,7 +105,7 @@ pub enum Event {
     },
     /// This worker's log cannot be written, or can again.
     Trouble(Option<Arc<str>>),
-    /// What was appended may not be committed for long: nobody who waits for
-    /// it can be answered.
-    Uncommitted,
+    /// What was appended may not be committed for long, in the log or by chains: nobody
+    /// who waits for it can be answered.
+    Uncommitted(Until),
 }

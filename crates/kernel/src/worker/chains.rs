@@ -27,9 +27,9 @@ use crate::chains::{BySlot, Slots, items_of};
 use crate::durable::{Event, SlotMark};
 use crate::planted::{self, Planted};
 use crate::program::Program;
-use rufous_base::Now;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::{slots_of_worker, worker_of_slot};
+use rufous_base::{Now, Until};
 use rufous_chain::{Envelope, Peer, Replica};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::VecDeque;
@@ -331,8 +331,8 @@ impl<P: Program> Worker<P> {
         if replica.take_lost() {
             chains.figures.lost += 1;
             chains.is_losing = true;
-            self.durable.events.push(Event::Uncommitted);
-            self.lose_held(now, completions);
+            self.durable.events.push(Event::Uncommitted(Until::Passed));
+            self.lose_held(now, Until::Passed, completions);
         }
         self.send_what_waits();
         self.log_moved_on(now, completions);

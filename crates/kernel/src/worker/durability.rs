@@ -22,7 +22,7 @@ use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
 use crate::shard::Held;
 use rufous_base::disk::{DiskDone, DiskRequest};
-use rufous_base::{Now, WorkerId};
+use rufous_base::{Now, Until, WorkerId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -284,7 +284,7 @@ impl<P: Program> Worker<P> {
         // In trouble reads go on, and writes are refused; but not what was written
         // before this turn learnt of the trouble: by the turn itself, or by one
         // before, where the reply waited for others of its connection until now.
-        let uncommitted = |e: &Event| matches!(e, Event::Uncommitted);
+        let uncommitted = |e: &Event| matches!(e, Event::Uncommitted(_));
         let lost = self.durable.events.iter().any(uncommitted);
         let waits = self.committed() < told && (lost || !self.is_in_trouble());
         waits.then_some(told)
@@ -344,9 +344,9 @@ impl<P: Program> Worker<P> {
             // Where it was known already, nobody waits any more.
             let known = self.durable.troubles.get(&self.id).is_some_and(|t| !t.lost);
             if !known && self.committed() < self.position() {
-                self.durable.events.push(Event::Uncommitted);
+                self.durable.events.push(Event::Uncommitted(Until::Logged));
             }
-            self.lose_held(now, completions);
+            self.lose_held(now, Until::Logged, completions);
         }
         self.log_moved_on(now, completions);
     }

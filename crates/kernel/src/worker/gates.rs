@@ -157,12 +157,16 @@ impl<P: Program> Worker<P> {
         self.committed()
     }
 
-    /// What waits for the log may wait for long. Whoever would be answered is
+    /// What waits until this, or for more, may do so for long. Whoever would be answered is
     /// told that nobody knows the outcome; what only tells of data goes now,
     /// as it would from here on; what says that something is committed waits.
-    pub(super) fn lose_held(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn lose_held(&mut self, now: Now, until: Until, completions: &mut impl Completions) {
         let at = self.committed_at();
-        let Held { passed, logged } = std::mem::take(&mut self.durable.held);
+        let passed = std::mem::take(&mut self.durable.held.passed);
+        let logged = match until {
+            Until::Passed => VecDeque::new(),
+            Until::Logged => std::mem::take(&mut self.durable.held.logged),
+        };
         let logged = logged.into_iter().map(|waits| (Until::Logged, waits));
         let passed = passed.into_iter().map(|waits| (Until::Passed, waits));
         for (until, (position, to, message)) in logged.chain(passed) {

@@ -361,6 +361,14 @@ impl<P: Program> Worker<P> {
         all
     }
 
+    /// What who hears that it is committed waits for.
+    fn until_of(&self, release: &Release) -> Until {
+        match release.actions.is_empty() && release.table.is_none() {
+            true => self.until(release.writes.iter().map(|(key, _)| &*key.1)),
+            false => Until::Passed,
+        }
+    }
+
     pub(super) fn on_release(
         &mut self,
         now: Now,
@@ -368,6 +376,7 @@ impl<P: Program> Worker<P> {
         release: Release,
         completions: &mut impl Completions,
     ) {
+        let until = self.until_of(&release);
         let Release {
             ticket,
             writes,
@@ -377,10 +386,6 @@ impl<P: Program> Worker<P> {
             seen,
             finish,
         } = release;
-        let until = match actions.is_empty() && table.is_none() {
-            true => self.until(writes.iter().map(|(key, _)| &*key.1)),
-            false => Until::Passed,
-        };
         self.note_contexts(client, &seen);
         let start = self.shard.journal().len();
         for action in actions {

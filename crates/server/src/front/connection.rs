@@ -237,8 +237,7 @@ impl Connection {
         self.first_seq = self.first_seq.wrapping_add(1);
     }
 
-    /// A request is about to run whose reply waits for this. `splits`: there are such that
-    /// wait for the log alone.
+    /// A request is about to run whose reply waits for this.
     #[inline]
     pub(super) fn note_until(&mut self, until: Until) {
         if until == Until::Passed {
@@ -246,7 +245,13 @@ impl Connection {
         }
     }
 
-    /// What replies wait for that have just been written.
+    /// Whether any of the replies not yet written waits for copies.
+    pub(super) fn waits_for_copies(&self) -> bool {
+        self.until == Until::Passed
+    }
+
+    /// What replies wait for that have just been written. `splits`: there are such that
+    /// wait for the log alone.
     #[inline]
     pub(super) fn take_until(&mut self, splits: bool) -> Until {
         let until = self.until;

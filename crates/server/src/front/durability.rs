@@ -7,7 +7,7 @@ use super::persistence::{Asked, PersistenceInfo, Pinned, SaveAnswer, SaveOrder};
 use super::{Front, Message};
 use crate::config::{AppendFsync, Config};
 use rufous_base::disk::DiskDone;
-use rufous_base::{Effects, NodeEffect, Now};
+use rufous_base::{Effects, NodeEffect, Now, Until};
 use rufous_kernel::durable::keeper::{self, Schedule};
 use rufous_kernel::durable::{Event, Fsync, Loaded};
 use rufous_kernel::worker::{DurableSettings, SaveRefused};
@@ -196,9 +196,9 @@ impl Front {
                     tracing::info!(worker = self.id().0, "the log can be written again");
                     self.persistence.info.aof_last_error = None;
                 }
-                Event::Uncommitted => {
-                    fx.abandon = true;
-                    self.lose_late_replies();
+                Event::Uncommitted(until) => {
+                    fx.abandon(until);
+                    self.lose_late_replies(until);
                     self.lose_replies_to_peers(now, fx);
                 }
             }
@@ -207,8 +207,11 @@ impl Front {
 
     /// Closes connections with replies that are ready but wait for others: what
     /// they tell of may not be committed, and their turn is long over.
-    fn lose_late_replies(&mut self) {
-        let late = |c: &&Connection| c.slots.iter().any(|s| matches!(s, Slot::Late { .. }));
+    fn lose_late_replies(&mut self, until: Until) {
+        let late = |c: &&Connection| {
+            let waits = until == Until::Logged || c.waits_for_copies();
+            waits && c.slots.iter().any(|s| matches!(s, Slot::Late { .. }))
+        };
         let all: Vec<_> = self.connections().filter(late).map(|c| c.id).collect();
         all.into_iter().for_each(|id| self.close_now(id));
     }

@@ -5,7 +5,7 @@ use super::connection::{ParsedKey, What};
 use super::persistence::COORDINATOR;
 use super::session::Session;
 use super::turn::Request;
-use super::{Front, Message};
+use super::{Front, Message, find};
 use crate::config::keyspaces;
 use rufous_base::{Args, ConnId, Effects, Now, Output, Until, WorkerId};
 use rufous_command::{DataCommands, Failure, Flags, Group, Reply, Spec, lattice};
@@ -47,13 +47,23 @@ impl Front {
         lattice::refusal(spec, args, &keys, found)
     }
 
-    /// What the reply to a request waits for: where it tells of lattice keys alone, or of no
-    /// data, no other node's copies of strict ones.
+    /// Notes what the reply to a request waits for: where it tells of lattice keys alone, or of
+    /// no data, no other node's copies of strict ones. `is_more`: it is done elsewhere,
+    /// or in a transaction.
     #[inline]
-    pub(super) fn until_of(&self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
-        match self.kernel.splits() {
+    pub(super) fn note_until(
+        &mut self,
+        request: &Request<'_>,
+        spec: &Spec,
+        is_more: bool,
+        args: &Args<'_>,
+    ) {
+        let until = match self.kernel.splits() && !is_more {
             true => self.find_until(request, spec, args),
             false => Until::Passed,
+        };
+        if let Some(connection) = find(&mut self.connections, request.conn) {
+            connection.note_until(until);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the kernel hears of other nodes, and what it has to say to them.
 
 use super::{Front, Message};
-use rufous_base::{Effects, Now};
+use rufous_base::{Effects, Now, Until};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Front {
                 return false;
             }
             // Nobody knows what becomes of these.
-            fx.abandon = true;
+            fx.abandon(Until::Passed);
         }
         if !links.is_stopping() {
             links.stop(fx);

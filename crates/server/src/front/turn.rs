@@ -8,7 +8,7 @@ use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
 use crate::cluster::way::Way;
 use crate::command::Dispatch;
-use rufous_base::{Args, ConnId, Effects, Now, Output, Until};
+use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
 use rufous_kernel::{Batch, Header, Submitted};
 
@@ -260,13 +260,8 @@ impl Front {
             self.queue(now, header, spec, args, &mut reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
-        let until = match way {
-            Way::Here if !has_begun => self.until_of(&request, spec, &args),
-            _ => Until::Passed,
-        };
-        if let Some(connection) = find(&mut self.connections, request.conn) {
-            connection.note_until(until);
-        }
+        let is_more = has_begun || way != Way::Here;
+        self.note_until(&request, spec, is_more, &args);
         // A transaction is shown after what it consists of.
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
