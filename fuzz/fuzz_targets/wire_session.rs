@@ -67,6 +67,7 @@ fn local(id: u8, newest: u16) -> Local {
         start: 1,
         oldest: OLDEST,
         newest,
+        program: String::new(),
     }
 }
 

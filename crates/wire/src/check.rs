@@ -56,6 +56,7 @@ impl Envelope {
 impl Hello {
     fn check(&self) -> Result<(), &'static str> {
         name(&self.cluster)?;
+        name(&self.program)?;
         ensure(self.node.len() == ID, "a node's id of the wrong length")?;
         ensure(
             0 < self.oldest && self.oldest <= self.newest && self.newest <= u32::from(u16::MAX),

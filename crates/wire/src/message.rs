@@ -104,6 +104,10 @@ pub struct Hello {
     pub oldest: u32,
     #[prost(uint32, tag = "6")]
     pub newest: u32,
+    /// The program's version, for operators; nothing hangs on it. Empty is of a
+    /// program that does not say it.
+    #[prost(string, tag = "7")]
+    pub program: String,
 }
 
 /// The last message of a side that wants no more of the other.

@@ -2,6 +2,7 @@
 
 use crate::message::{Hello, ID};
 use crate::refused::Refused;
+use crate::version;
 use rufous_mapping::member::MAX_MEMBERS;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +10,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A node's name for ever.
 pub type Id = [u8; ID];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Start {
     incarnation: u64,
     /// Random; of two nodes that are copies of one it differs.
     start: u64,
     sessions: usize,
+    versions: Versions,
+}
+
+/// What a connected node has said of its program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// Empty where the program does not say it.
+    pub program: String,
+    /// Of the messages between nodes: those that it speaks.
+    pub oldest: u16,
+    pub newest: u16,
 }
 
 /// The peers of one node, over all of its sessions, whichever workers have them:
@@ -33,6 +45,7 @@ impl Peers {
             incarnation: hello.incarnation,
             start: hello.start,
             sessions: 1,
+            versions: Versions::of(hello),
         };
         let mut connected = self.lock();
         if let Some(known) = connected.get_mut(&id) {
@@ -71,6 +84,11 @@ impl Peers {
         }
     }
 
+    /// What a node has said, while it is connected.
+    pub fn versions(&self, id: &Id) -> Option<Versions> {
+        self.lock().get(id).map(|known| known.versions.clone())
+    }
+
     pub fn len(&self) -> usize {
         self.lock().len()
     }
@@ -83,5 +101,22 @@ impl Peers {
         self.connected
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Versions {
+    pub(crate) fn of(hello: &Hello) -> Self {
+        // Greater ones are not let through.
+        let number = |version: u32| u16::try_from(version).unwrap_or(u16::MAX);
+        Self {
+            program: hello.program.clone(),
+            oldest: number(hello.oldest),
+            newest: number(hello.newest),
+        }
+    }
+
+    /// The newest version of the messages that both know.
+    pub fn agree(&self, other: &Self) -> Option<u16> {
+        version::agree(self.oldest..=self.newest, other.oldest..=other.newest)
     }
 }

@@ -13,7 +13,7 @@ use crate::class::Class;
 use crate::flow::Flows;
 use crate::frame::{self, Frame, Frames, MAX_FRAME, MAX_STRANGER};
 use crate::message::{Body, Credit, Envelope, Hello, Piece};
-use crate::peers::{Id, Peers};
+use crate::peers::{Id, Peers, Versions};
 use crate::pieces::{self, Pieces};
 use crate::refused::Refused;
 use crate::version;
@@ -31,6 +31,18 @@ pub struct Local {
     /// what operators allow.
     pub oldest: u16,
     pub newest: u16,
+    /// The program's own version, which is only shown.
+    pub program: String,
+}
+
+impl Local {
+    pub fn versions(&self) -> Versions {
+        Versions {
+            program: self.program.clone(),
+            oldest: self.oldest,
+            newest: self.newest,
+        }
+    }
 }
 
 /// Who is at the other end.
@@ -106,6 +118,7 @@ impl Session {
             start: local.start,
             oldest: local.oldest.into(),
             newest: local.newest.into(),
+            program: local.program.clone(),
         };
         let mut session = Self {
             local,
@@ -375,11 +388,8 @@ impl Session {
 
     /// The newest version that both know.
     fn agree(&self, hello: &Hello) -> Result<u16, Refused> {
-        // Greater ones are not let through.
-        let number = |version: u32| u16::try_from(version).unwrap_or(u16::MAX);
-        let ours = self.local.oldest..=self.local.newest;
-        let theirs = number(hello.oldest)..=number(hello.newest);
-        version::agree(ours, theirs).ok_or_else(|| Refused::Version {
+        let agreed = self.local.versions().agree(&Versions::of(hello));
+        agreed.ok_or_else(|| Refused::Version {
             ours: format!("{} to {}", self.local.oldest, self.local.newest),
             theirs: format!("{} to {}", hello.oldest, hello.newest),
         })

@@ -77,6 +77,11 @@ fn sizes_are_in_their_limits() {
             hello.cluster = "x".repeat(MAX_NAME + 1);
         }
     });
+    check("hello-program", "too long a name", |e| {
+        if let Some(Body::Hello(hello)) = &mut e.body {
+            hello.program = "x".repeat(MAX_NAME + 1);
+        }
+    });
     check("piece", "a piece of nothing", |e| {
         if let Some(Body::Piece(piece)) = &mut e.body {
             piece.bytes = Bytes::new();

@@ -90,6 +90,7 @@ fn reader(version: u16) -> (Session, Peers) {
         start: 1,
         oldest: version,
         newest: version,
+        program: String::new(),
     };
     let (mut session, peers) = (Session::new(local(1), None, 300), Peers::default());
     let (mut hello, mut events) = (Vec::new(), Vec::new());

@@ -167,6 +167,7 @@ proptest! {
             start: 1,
             oldest: OLDEST,
             newest: version,
+            program: String::new(),
         };
         let peers = Peers::default();
         let mut events = Vec::new();

@@ -115,6 +115,7 @@ fn hello_of(incarnation: u64, start: u64) -> Vec<u8> {
         start,
         oldest: 1,
         newest: 1,
+        program: String::new(),
     };
     raw(0, Class::Control, Body::Hello(hello))
 }

@@ -7,6 +7,7 @@ mod end;
 use common::{all, envelope};
 use end::{End, local, pair_of, raw, settle};
 use rufous_wire::message::Heartbeat;
+use rufous_wire::peers::Versions;
 use rufous_wire::version::{NEWEST, OLDEST, since};
 use rufous_wire::{Body, Class, Event, Local, Refused};
 
@@ -89,4 +90,33 @@ fn a_message_that_the_version_lacks_ends_the_session() {
         .filter_map(|(_, _, envelope)| envelope.body)
         .filter(|body| since(body) > OLDEST);
     assert!(lacking.count() >= 2, "the newest version has something new");
+}
+
+#[test]
+fn what_a_node_has_said_of_its_program_is_known_while_it_is_connected() {
+    let (mut a, b) = pair_of((1, 2), (1, 3));
+    let said = Versions {
+        program: "2.0.0".to_owned(),
+        oldest: 1,
+        newest: 3,
+    };
+    assert_eq!(a.peers.versions(&[2; 20]).as_ref(), Some(&said));
+    assert_eq!(b.peers.versions(&[1; 20]).map(|v| v.newest), Some(2));
+    assert_eq!(a.peers.versions(&[1; 20]), None);
+    a.session.close(&a.peers);
+    assert_eq!(a.peers.versions(&[2; 20]), None);
+}
+
+/// It says nothing of its program, and is a node as any other.
+#[test]
+fn programs_before_that_was_said_are_let_in() {
+    let older = Local {
+        program: String::new(),
+        ..local(2)
+    };
+    let (mut a, mut b) = (End::new(local(1), None), End::new(older, None));
+    settle(&mut a, &mut b);
+    assert_eq!([spoken(&a), spoken(&b)], [Some(1); 2]);
+    let known = a.peers.versions(&[2; 20]).expect("it is connected");
+    assert_eq!((known.program.as_str(), known.newest), ("", 1));
 }

@@ -149,6 +149,7 @@ impl Node {
             start,
             oldest: OLDEST,
             newest: self.newest,
+            program: String::new(),
         };
         let cluster = Arc::new(Cluster::new(Settings::new("world"), local));
         let config = Arc::new(config(plan, self.index, self.workers));

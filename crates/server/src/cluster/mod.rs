@@ -33,7 +33,7 @@
 //! | [`clocks`] | how far the clocks of other nodes are from this one's |
 //! | [`figures`] | what workers count of them; `damage` what has to be mended |
 //! | `unclaimed` | data that is of no cluster yet |
-//! | [`about`] | what the node says of itself, and whether it is ready; [`status`] how the cluster is, [`preview`] what other weights would move |
+//! | [`about`] | what the node says of itself, and whether it is ready; [`status`] how the cluster is, [`versions`] which programs its nodes run, [`preview`] what other weights would move |
 //! | [`tls`] | certificates between nodes |
 //! | `redirect` | what clients are told who go to other nodes by themselves |
 //! | `way` | where the keys of a request are, for all other clients |
@@ -74,6 +74,7 @@ pub mod status;
 mod tests;
 pub mod tls;
 pub mod unclaimed;
+pub mod versions;
 pub(crate) mod way;
 mod wide;
 mod words;

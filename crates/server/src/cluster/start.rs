@@ -11,6 +11,7 @@ use super::tls::{self, PeerCertificates};
 use super::unclaimed::Unclaimed;
 use crate::front::Front;
 use crate::front::shared::Shared;
+use crate::identity::VERSION;
 use crate::tls::TlsError;
 use rufous::runtime::{self, Handle, Listen, Runtime};
 use rufous_coordinator::local::Local;
@@ -82,6 +83,7 @@ impl Joining {
             start: u64::from_le_bytes(start),
             oldest: OLDEST,
             newest: settings.wire_version,
+            program: VERSION.to_owned(),
         };
         let mut cluster = Cluster::new(settings.clone(), local);
         cluster.unclaimed = unclaimed;

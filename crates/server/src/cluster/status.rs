@@ -41,6 +41,12 @@ pub struct Node {
     pub zone: String,
     pub weight: u16,
     pub workers: u16,
+    /// Its program, the versions of the messages between nodes that it speaks, and
+    /// the one that the asked node speaks with it: see [`super::versions`].
+    pub program: Option<String>,
+    pub wire_oldest: Option<u16>,
+    pub wire_newest: Option<u16>,
+    pub wire_used: Option<u16>,
     /// Slots that it answers for, has a copy of, and learns.
     pub slots: usize,
     pub copies: usize,
@@ -144,7 +150,7 @@ impl Status {
             let zone: String = node.zone.chars().filter(|c| !c.is_control()).collect();
             let _ = write!(
                 out,
-                "node:number={},id={},incarnation={},alive={},drains={},peer={},plain={},clients={},weight={},workers={},slots={},copies={},learns={},zone={zone}\r\n",
+                "node:number={},id={},incarnation={},alive={},drains={},peer={},plain={},clients={},weight={},workers={},slots={},copies={},learns={}",
                 node.number,
                 node.id,
                 node.incarnation,
@@ -159,6 +165,8 @@ impl Status {
                 node.copies,
                 node.learns,
             );
+            node.versions(&mut out);
+            let _ = write!(out, ",zone={zone}\r\n");
         }
         out
     }
@@ -185,6 +193,23 @@ impl Status {
 }
 
 impl Node {
+    /// What is known of them.
+    fn versions(&self, out: &mut String) {
+        if let Some(program) = &self.program {
+            let _ = write!(out, ",program={program}");
+        }
+        let numbers = [
+            ("wire_oldest", self.wire_oldest),
+            ("wire_newest", self.wire_newest),
+            ("wire_used", self.wire_used),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                let _ = write!(out, ",{name}={number}");
+            }
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (text, zone) = text.split_once(",zone=")?;
         let mut node = Self {
@@ -207,6 +232,10 @@ impl Node {
                 "slots" => node.slots = value.parse().ok()?,
                 "copies" => node.copies = value.parse().ok()?,
                 "learns" => node.learns = value.parse().ok()?,
+                "program" => node.program = Some(value.to_owned()),
+                "wire_oldest" => node.wire_oldest = Some(value.parse().ok()?),
+                "wire_newest" => node.wire_newest = Some(value.parse().ok()?),
+                "wire_used" => node.wire_used = Some(value.parse().ok()?),
                 _ => {}
             }
         }
@@ -278,6 +307,15 @@ pub(super) mod tests {
         let status = Status::of(&mapping(&[1, 2], 2), &alive(&[1]), true);
         let text = status.text();
         assert_eq!(Status::parse(&text).as_ref(), Some(&status));
+        let mut told = status.clone();
+        told.nodes[0].wire_oldest = Some(1);
+        told.nodes[0].wire_newest = Some(2);
+        told.nodes[1] = Node {
+            program: Some("0.1.0".into()),
+            wire_used: Some(2),
+            ..told.nodes[0].clone()
+        };
+        assert_eq!(Status::parse(&told.text()), Some(told));
         let more = format!("{text}later:1\r\n");
         assert_eq!(Status::parse(&more), Some(status));
         for wrong in ["", "epoch", "epoch:x\r\n", "epoch:1\r\nnode:a\r\n"] {

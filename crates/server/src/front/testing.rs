@@ -64,6 +64,7 @@ impl Rig {
                 start: 1,
                 oldest: 1,
                 newest: 1,
+                program: String::new(),
             };
             Arc::new(Cluster::new(settings, local))
         });

@@ -216,6 +216,7 @@ impl Fake {
             start: 7,
             oldest: 1,
             newest: 1,
+            program: "9.8, or,so\r\n".to_owned(),
         };
         let mut link = Link {
             stream,

@@ -2,8 +2,11 @@
 //! starts, garbage, frames beyond all bounds, foreign certificates. Whoever they
 //! are, the others are not disturbed.
 
+use crate::fake::with_fake;
 use crate::node::{Node, connect_all, number, settings};
+use crate::plain::text;
 use rufous_coordinator::meeting::Meeting;
+use rufous_server::cluster::status::Status;
 use rufous_wire::{Event, Local, Peers, Refused, Session};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -48,6 +51,7 @@ fn stranger(cluster: &str) -> Local {
         start: 3,
         oldest: 1,
         newest: 1,
+        program: String::new(),
     }
 }
 
@@ -184,4 +188,27 @@ fn who_says_nothing_is_no_client_and_disturbs_nobody() {
     let info = nodes[0].info();
     assert_eq!(info["cluster_refused_reasons"], "13=50");
     nodes[0].has_the_same_sessions();
+}
+
+/// Whatever a node says that it runs, it is one field of its line, while it is there.
+#[test]
+fn what_a_node_says_of_its_program_is_shown_as_one_field() {
+    let (mut node, mut fake) = with_fake(1);
+    let mut shown = |connected: u64| {
+        node.until("as many are connected", |info| {
+            number(info, "cluster_connected_nodes") == connected
+        });
+        let text = text(node.call(&["CLUSTER", "STATUS"]));
+        let mut status = Status::parse(&text).expect("a status");
+        assert_eq!(status.nodes.len(), 2, "{text}");
+        let last = status.nodes.pop().expect("two nodes");
+        let wire = [last.wire_oldest, last.wire_newest, last.wire_used];
+        (last.is_alive, last.program, wire)
+    };
+    fake.accept();
+    let said = Some("9.8orso".to_owned());
+    assert_eq!(shown(1), (true, said, [Some(1); 3]));
+    fake.listen_no_more();
+    fake.hang_up();
+    assert_eq!(shown(0), (true, None, [None; 3]));
 }

@@ -7,6 +7,8 @@ use rufous_coordinator::meeting::Meeting;
 use rufous_server::cluster::Settings;
 use rufous_server::cluster::status::Status;
 use rufous_server::config::Config;
+use rufous_server::identity::VERSION;
+use rufous_wire::version::OLDEST;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -121,6 +123,7 @@ impl Three {
             for (name, version) in others {
                 check_session(&info, name, version);
             }
+            check_status(node, n, all);
         }
     }
 }
@@ -141,6 +144,21 @@ fn is_whole(node: &mut Node, starts: &[u64]) -> bool {
         let known = known.into_iter().map(|(_, start)| start);
         status.is_whole() && connected == 2 && known.eq(starts.iter().copied())
     })
+}
+
+/// Whichever node is asked shows the versions of all, and the one that it speaks with each.
+fn check_status(node: &mut Node, asked: usize, newest: [u16; 3]) {
+    let status = Status::parse(&text(node.call(&["CLUSTER", "STATUS"]))).expect("a status");
+    assert_eq!(status.nodes.len(), 3);
+    for shown in &status.nodes {
+        let n = (0..3).find(|n| shown.id == format!("{:02x}", n + 1).repeat(20));
+        let n = n.expect("one of the three");
+        assert_eq!(shown.program.as_deref(), Some(VERSION), "{shown:?}");
+        let speaks = (shown.wire_oldest, shown.wire_newest);
+        assert_eq!(speaks, (Some(OLDEST), Some(newest[n])), "{shown:?}");
+        let used = (n != asked).then(|| newest[asked].min(newest[n]));
+        assert_eq!(shown.wire_used, used, "{shown:?}");
+    }
 }
 
 fn check_session(info: &Info, name: &str, version: u16) {

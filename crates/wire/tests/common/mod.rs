@@ -80,6 +80,11 @@ fn control() -> Vec<Kind> {
         start: 0x0123_4567_89ab_cdef,
         oldest: 1,
         newest: 1,
+        program: String::new(),
+    };
+    let named = Hello {
+        program: "0.1.0".to_owned(),
+        ..hello.clone()
     };
     let refuse = Refuse {
         reason: 1,
@@ -89,6 +94,7 @@ fn control() -> Vec<Kind> {
     let asked_us = 1 << 40;
     let bodies = [
         ("hello", Body::Hello(hello)),
+        ("hello-program", Body::Hello(named)),
         ("refuse", Body::Refuse(refuse)),
         ("credit", Body::Credit(Credit { class, bytes })),
         ("heartbeat", Body::Heartbeat(Heartbeat {})),

@@ -14,6 +14,7 @@ pub(crate) fn local(id: u8) -> Local {
         start: u64::from(id),
         oldest: 1,
         newest: 1,
+        program: format!("{id}.0.0"),
     }
 }
 

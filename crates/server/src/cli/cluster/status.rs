@@ -6,7 +6,8 @@ use crate::cluster::status::{Node, Status};
 use anyhow::Result;
 use clap::Args;
 use rufous_base::limits::SLOTS;
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -60,8 +61,19 @@ fn print(status: &Status, json: bool) -> Result<()> {
 
 pub(super) fn table(status: &Status) -> String {
     let mut text = format!(
-        "{:<6}{:<24}{:<10}{:>7}{:>8}{:>8}{:>8}  {:<12}{}\n",
-        "node", "clients at", "state", "slots", "copies", "learns", "weight", "zone", "id"
+        "{:<6}{:<24}{:<10}{:>7}{:>8}{:>8}{:>8}  {:<12}{:<6}{:<6}{:<12}{}\n",
+        "node",
+        "clients at",
+        "state",
+        "slots",
+        "copies",
+        "learns",
+        "weight",
+        "program",
+        "wire",
+        "used",
+        "zone",
+        "id"
     );
     for node in &status.nodes {
         let Node {
@@ -76,13 +88,30 @@ pub(super) fn table(status: &Status) -> String {
         let name = format!("n{}", node.number);
         let state = state(node);
         let id = node.id.get(..8).unwrap_or(&node.id);
+        let [program, wire, used] = versions(node);
         let zone = if zone.is_empty() { "-" } else { zone };
         let _ = writeln!(
             text,
-            "{name:<6}{plain:<24}{state:<10}{slots:>7}{copies:>8}{learns:>8}{weight:>8}  {zone:<12}{id}"
+            "{name:<6}{plain:<24}{state:<10}{slots:>7}{copies:>8}{learns:>8}{weight:>8}  {program:<12}{wire:<6}{used:<6}{zone:<12}{id}"
         );
     }
-    text + &summary(status)
+    text + &summary(status) + &differences(status)
+}
+
+/// Its program, the versions of the messages between nodes that it speaks, and the
+/// one that the asked node speaks with it: not with itself.
+fn versions(node: &Node) -> [String; 3] {
+    let unknown = || "?".to_owned();
+    let wire = node.wire_oldest.zip(node.wire_newest);
+    [
+        node.program.clone().unwrap_or_else(unknown),
+        wire.map_or_else(unknown, |(oldest, newest)| format!("{oldest}-{newest}")),
+        match (node.wire_used, wire) {
+            (Some(used), _) => used.to_string(),
+            (None, Some(_)) => "-".to_owned(),
+            (None, None) => unknown(),
+        },
+    ]
 }
 
 fn state(node: &Node) -> &'static str {
@@ -118,13 +147,46 @@ fn summary(status: &Status) -> String {
     text
 }
 
+/// What nodes have to be brought to, where they differ: who upgrades one after the
+/// other sees how far that is.
+fn differences(status: &Status) -> String {
+    let nodes = || status.nodes.iter();
+    let programs = tally(nodes().filter_map(|node| node.program.clone()));
+    let newest = tally(nodes().filter_map(|node| node.wire_newest));
+    let mut text = String::new();
+    if programs.len() > 1 {
+        let _ = writeln!(text, "programs differ: {}", listed(&programs));
+    }
+    if newest.len() > 1 {
+        let _ = writeln!(
+            text,
+            "the newest wire version that nodes speak differs: {}",
+            listed(&newest)
+        );
+    }
+    text
+}
+
+fn tally<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    all.for_each(|one| *counts.entry(one).or_default() += 1);
+    counts
+}
+
+fn listed<T: Display>(counts: &BTreeMap<T, usize>) -> String {
+    let each = counts.iter().map(|(what, count)| match count {
+        1 => format!("{what} on 1 node"),
+        _ => format!("{what} on {count} nodes"),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_shown() {
-        let node = |number, is_alive, drains| Node {
+    fn node(number: u16, is_alive: bool, drains: bool) -> Node {
+        Node {
             number,
             is_alive,
             drains,
@@ -134,7 +196,52 @@ mod tests {
             copies: 9000,
             weight: 100,
             ..Node::default()
+        }
+    }
+
+    #[test]
+    fn versions_are_shown_and_where_they_differ() {
+        let known = |number, program: &str, newest, used| Node {
+            program: Some(program.into()),
+            wire_oldest: Some(1),
+            wire_newest: Some(newest),
+            wire_used: used,
+            ..node(number, true, false)
         };
+        let mut status = Status {
+            epoch: 7,
+            nodes: vec![
+                known(0, "0.2.0", 2, None),
+                known(1, "0.2.0", 2, Some(2)),
+                known(2, "0.1.0", 1, Some(1)),
+                node(3, false, false),
+            ],
+            ..Status::default()
+        };
+        let text = table(&status);
+        for (line, cells) in [
+            (1, "0.2.0 1-2 -"),
+            (2, "0.2.0 1-2 2"),
+            (3, "0.1.0 1-1 1"),
+            (4, "? ? ?"),
+        ] {
+            let line = text.lines().nth(line).expect("a line for each node");
+            let words: Vec<_> = line.split_whitespace().collect();
+            assert_eq!(words[7..10].join(" "), cells, "{text}");
+        }
+        assert!(
+            text.ends_with(
+                "programs differ: 0.1.0 on 1 node, 0.2.0 on 2 nodes\n\
+                 the newest wire version that nodes speak differs: 1 on 1 node, 2 on 2 nodes\n"
+            ),
+            "{text}"
+        );
+        status.nodes.remove(2);
+        assert!(!table(&status).contains("differ"));
+    }
+
+    #[test]
+    fn what_is_shown() {
         let mut status = Status {
             epoch: 7,
             is_current: true,

@@ -78,6 +78,7 @@ impl Side {
             start: u64::from(id),
             oldest: OLDEST,
             newest,
+            program: String::new(),
         };
         let cluster = Arc::new(Cluster::new(Settings::new("birds"), local));
         let links = |w| Links::new(Arc::clone(&cluster), WorkerId(w as u16), workers);

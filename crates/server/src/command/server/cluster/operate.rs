@@ -5,6 +5,8 @@
 
 use super::{known, spec};
 use crate::cluster::preview::Preview;
+use crate::cluster::status::Status;
+use crate::cluster::versions;
 use crate::command::SessionCommand;
 use crate::front::session::Session;
 use rufous_command::{Failure, Flags, Reply, Spec};
@@ -21,13 +23,15 @@ pub(super) static STATUS: SessionCommand = SessionCommand {
         "O(N) where N is the number of nodes",
         2,
         "",
-        "Returns the nodes of the cluster, and how many slots have all their copies.",
+        "Returns the nodes of the cluster, their versions, and how many slots have all their copies.",
     ),
     run: |session, _, reply| {
         known(session)?;
-        let cluster = session.front.shared.cluster.as_ref();
-        let status = cluster.and_then(|cluster| cluster.about.status());
-        let status = status.ok_or("CLUSTERDOWN The node has no mapping of its cluster yet")?;
+        let not_yet = "CLUSTERDOWN The node has no mapping of its cluster yet";
+        let cluster = session.front.shared.cluster.as_ref().ok_or(not_yet)?;
+        let status = cluster.about.status().ok_or(not_yet)?;
+        let mut status = Status::clone(&status);
+        versions::tell(&mut status, cluster);
         reply.verbatim(*b"txt", &status.text());
         Ok(())
     },

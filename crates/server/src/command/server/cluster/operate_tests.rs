@@ -1,6 +1,7 @@
 //! What operators ask of a node, and what it says to the coordinator then.
 
 use super::tests::{mapping, rig, text};
+use crate::cluster::status::Status;
 use rufous_mapping::NodeNo;
 
 #[test]
@@ -23,6 +24,15 @@ fn what_operators_ask_is_said_to_the_coordinator() {
         text(&status).contains("\r\nnode:number=0,id=0101"),
         "{status}"
     );
+
+    // Of itself it knows its versions, of who is not connected nothing.
+    let status = Status::parse(text(&status)).expect("a status");
+    let versions = |n: usize| {
+        let node = &status.nodes[n];
+        (node.wire_oldest, node.wire_newest, node.wire_used)
+    };
+    assert_eq!(versions(0), (Some(1), Some(1), None));
+    assert_eq!(versions(1), (None, None, None));
 
     rig.check("CLUSTER DRAIN", "+OK\r\n");
     assert!(cluster.about.news().expect("news").drains);
