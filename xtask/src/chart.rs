@@ -12,6 +12,9 @@ use std::process::Command;
 /// Helm built from source takes an old one for granted.
 const KUBERNETES: &str = "1.30.0";
 
+/// What a program says that has no client of etcd.
+const NO_ETCD: &str = "this program was built without etcd: build it with the feature etcd";
+
 /// Three nodes, as somebody would set them up.
 const USUAL: [&str; 2] = [
     "cluster.coordinator=etcd://etcd-0.etcd:2379\\,etcd-1.etcd:2379",
@@ -19,7 +22,10 @@ const USUAL: [&str; 2] = [
 ];
 
 /// Everything that is off otherwise.
-const MORE: [&str; 9] = [
+const MORE: [&str; 12] = [
+    "etcd.tls.existingSecret=etcd-certificates",
+    "etcd.tls.clientCertificate=true",
+    "etcd.auth.existingSecret=etcd-user",
     "peerTls.existingSecret=peers",
     "settings.maxmemory=512mb",
     "settings.appendfsync=always",
@@ -32,7 +38,7 @@ const MORE: [&str; 9] = [
 ];
 
 /// Values beside [`USUAL`], and what is said of them.
-const REFUSED: [(&str, &str); 7] = [
+const REFUSED: [(&str, &str); 10] = [
     ("cluster.coordinator=", "several nodes need a coordinator"),
     (
         "cluster.coordinator=local",
@@ -43,6 +49,12 @@ const REFUSED: [(&str, &str); 7] = [
     ("auth.existingSecret=", "would be turned away"),
     ("settings.port=1", "the chart's own"),
     ("settings.cluster-copies=1", "see cluster.*"),
+    ("settings.cluster-etcd-user=birds", "etcd.*"),
+    ("etcd.tls.clientCertificate=true", "is in a secret"),
+    (
+        "replicas=1,cluster.copies=1,cluster.coordinator=local,etcd.auth.existingSecret=a",
+        "cluster.coordinator is none",
+    ),
 ];
 
 /// Where Helm is, or why the chart cannot be tried.
@@ -114,7 +126,43 @@ fn check(rendered: &str) -> Result<()> {
         service["spec"]["publishNotReadyAddresses"] == true,
         "nodes do not find each other"
     );
+    ensure!(
+        of_kind("ConfigMap").is_err(),
+        "settings that are no secrets are in the pod itself"
+    );
+    secrets(pod, container)?;
     accepts(container)
+}
+
+/// Passwords come from secrets alone, and files are there where variables say: in a secret that
+/// is mounted.
+fn secrets(pod: &Value, container: &Value) -> Result<()> {
+    let of = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let mounts = of(&container["volumeMounts"]);
+    let volumes = of(&pod["volumes"]);
+    let is_secret = |mount: &Value| {
+        let mut named = volumes.iter().filter(|one| one["name"] == mount["name"]);
+        named.any(|one| one["secret"]["secretName"].is_string()) && mount["readOnly"] == true
+    };
+    for variable in of(&container["env"]) {
+        let name = variable["name"].as_str().context("a name")?;
+        if name.contains("PASS") {
+            let key = &variable["valueFrom"]["secretKeyRef"];
+            ensure!(
+                key["name"].is_string() && key["key"] == "password",
+                "{name} is of no secret"
+            );
+        }
+        if name.ends_with("_FILE") {
+            let file = variable["value"].as_str().context("a path")?;
+            let folder = file.rsplit_once('/').map(|(folder, _)| folder);
+            let mut there = mounts
+                .iter()
+                .filter(|mount| mount["mountPath"].as_str() == folder);
+            ensure!(there.any(is_secret), "{name}: {file} is in no secret");
+        }
+    }
+    Ok(())
 }
 
 /// The program takes the variables: their names are settings, their values are allowed.
@@ -132,13 +180,34 @@ fn accepts(container: &Value) -> Result<()> {
         };
         variables.insert(name.to_owned(), value);
     }
-    // The program need not have the client of etcd here.
+    let coordinator = "RUFOUS_CLUSTER_COORDINATOR";
     ensure!(
-        variables["RUFOUS_CLUSTER_COORDINATOR"].starts_with("etcd://"),
+        variables[coordinator].starts_with("etcd://"),
         "{variables:?}"
     );
-    variables.insert("RUFOUS_CLUSTER_COORDINATOR".to_owned(), "local".to_owned());
-    let mut command = Command::new(project::server_binary());
-    command.arg("check-config").envs(variables);
-    output(&mut command).map(drop)
+    let asked = |variables: &BTreeMap<String, String>| {
+        let mut command = Command::new(project::server_binary());
+        command.arg("check-config").envs(variables);
+        let answer = command.output().with_context(|| line(&command))?;
+        let said = String::from_utf8_lossy(&answer.stderr).into_owned();
+        anyhow::Ok((answer.status.success(), said))
+    };
+    let (mut is_taken, mut said) = asked(&variables)?;
+    // The program need not have the client of etcd here. It has looked at all values when it says
+    // that, and knows the names of those that only an etcd is shown.
+    if !is_taken && said.trim_end().ends_with(NO_ETCD) && said.lines().count() == 1 {
+        variables.insert(coordinator.to_owned(), "local".to_owned());
+        for (name, value) in &mut variables {
+            if name.starts_with("RUFOUS_CLUSTER_ETCD_") {
+                value.clear();
+            }
+        }
+        (is_taken, said) = asked(&variables)?;
+    }
+    ensure!(is_taken, "pods would not start: {said}");
+    ensure!(
+        !said.contains("is no setting"),
+        "pods are told more: {said}"
+    );
+    Ok(())
 }

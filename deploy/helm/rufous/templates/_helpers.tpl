@@ -21,6 +21,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and (gt (int .Values.replicas) 1) (not (hasPrefix "etcd://" $coordinator)) -}}
 {{- fail "several nodes need a coordinator: set cluster.coordinator to etcd://host:port,..." -}}
 {{- end -}}
+{{- if and (or .Values.etcd.tls.existingSecret .Values.etcd.auth.existingSecret) (not (hasPrefix "etcd://" $coordinator)) -}}
+{{- fail "etcd.* is what an etcd is shown, and cluster.coordinator is none" -}}
+{{- end -}}
+{{- if and .Values.etcd.tls.clientCertificate (not .Values.etcd.tls.existingSecret) -}}
+{{- fail "the certificate that nodes show to etcd is in a secret: set etcd.tls.existingSecret" -}}
+{{- end -}}
 {{- if gt $copies (int .Values.replicas) -}}
 {{- fail "cluster.copies is above replicas: a slot has at most one copy on a node" -}}
 {{- end -}}
@@ -37,7 +43,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- range $name, $_ := .Values.settings -}}
 {{- if hasPrefix "cluster-" $name -}}
-{{- fail (printf "settings.%s is the chart's own: see cluster.*" $name) -}}
+{{- fail (printf "settings.%s is the chart's own: see cluster.*, etcd.* and peerTls.*" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
