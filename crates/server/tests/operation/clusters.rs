@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(300);
 
 /// A cluster that runs, and what it says. It is killed in the end, with its nodes.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
     said: Vec<String>,
@@ -22,10 +22,10 @@ struct Running {
     dir: tempfile::TempDir,
 }
 
-/// A port from which on six nodes have room. What they agree through has the port before
+/// A port from which on six nodes have room. What they agree through has the two ports before
 /// those for other nodes.
-fn free_ports() -> u16 {
-    free_block(7, &[0, 10_000, 20_000, 30_000]).expect("free ports") + 1
+pub(crate) fn free_ports() -> u16 {
+    free_block(8, &[0, 10_000, 20_000, 30_000]).expect("free ports") + 2
 }
 
 impl Running {
@@ -35,10 +35,15 @@ impl Running {
     }
 
     fn start_in(dir: tempfile::TempDir, port: u16, nodes: u16) -> Self {
-        let mut child = program(&["cluster", "start", "--coordinator", "process"])
+        Self::start_with(dir, port, nodes, &["--coordinator", "process"])
+    }
+
+    pub(crate) fn start_with(dir: tempfile::TempDir, port: u16, nodes: u16, more: &[&str]) -> Self {
+        let mut child = program(&["cluster", "start"])
             .args(["--nodes", &nodes.to_string(), "--port", &port.to_string()])
             .arg("--dir")
             .arg(dir.path())
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .expect("started");
@@ -58,7 +63,7 @@ impl Running {
     }
 
     /// Waits until it says something of the kind.
-    fn says(&mut self, what: &str) -> String {
+    pub(crate) fn says(&mut self, what: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(LONG);
             let line = line.unwrap_or_else(|_| panic!("never: {what}: {:#?}", self.said));
@@ -73,7 +78,7 @@ impl Running {
         format!("127.0.0.1:{}", self.port + node - 1)
     }
 
-    fn client(&self, node: u16) -> Client {
+    pub(crate) fn client(&self, node: u16) -> Client {
         Client::connect(("127.0.0.1", self.port + node - 1))
     }
 
@@ -82,7 +87,7 @@ impl Running {
     }
 
     /// The process of a node.
-    fn pid(&self, node: u16) -> String {
+    pub(crate) fn pid(&self, node: u16) -> String {
         let Reply::Bulk(info) = self.client(node).call("INFO server") else {
             panic!("no INFO");
         };
@@ -93,19 +98,19 @@ impl Running {
         pid.expect("a process").to_owned()
     }
 
-    fn status(&self, node: u16, more: &[&str]) -> Output {
+    pub(crate) fn status(&self, node: u16, more: &[&str]) -> Output {
         run(program(&["cluster", "status", &self.at(node)]).args(more))
     }
 
     /// Every slot has all its copies before long, and so many nodes are there.
-    fn is_whole_with(&self, node: u16, alive: usize) {
+    pub(crate) fn is_whole_with(&self, node: u16, alive: usize) {
         let status = self.status(node, &["--wait", "300"]);
         let text = stdout(&status);
         assert_eq!(status.status.code(), Some(0), "{text}");
         assert_eq!(text.matches(" alive ").count(), alive, "{text}");
     }
 
-    fn stop(mut self) -> (ExitStatus, tempfile::TempDir) {
+    pub(crate) fn stop(mut self) -> (ExitStatus, tempfile::TempDir) {
         signal("TERM", &self.child.id().to_string());
         let ended = eventually("it ends", || self.child.try_wait().expect("asked"));
         let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().expect("a folder"));
@@ -122,13 +127,13 @@ impl Drop for Running {
     }
 }
 
-fn signal(name: &str, pid: &str) {
+pub(crate) fn signal(name: &str, pid: &str) {
     let sent = Command::new("kill").args(["-s", name, pid]).status();
     assert!(sent.expect("kill").success());
 }
 
 /// A key a number, each of which is there.
-fn check_keys(client: &mut Client) {
+pub(crate) fn check_keys(client: &mut Client) {
     for key in 0..200 {
         let reply = client.call(&format!("GET key:{key}"));
         assert_eq!(reply, bulk(&key.to_string()), "key:{key}");

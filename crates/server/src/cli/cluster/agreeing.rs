@@ -1,5 +1,5 @@
-//! What the nodes of one machine agree through: an etcd of their own, or the
-//! process that started them.
+//! What the nodes of one machine agree through: an etcd of their own, one that is
+//! there, or the process that started them.
 
 use super::layout::{Agree, Layout};
 use anyhow::{Context, Result, ensure};
@@ -9,8 +9,12 @@ use std::process::{Child, Command, Stdio};
 
 /// While it exists, nodes can agree.
 pub(super) enum Agreeing {
-    Process { _server: Server },
+    Process {
+        _server: Server,
+    },
     Etcd(Child),
+    /// Somebody else's.
+    Elsewhere,
 }
 
 /// Whether this program can use etcd, and there is one.
@@ -28,6 +32,10 @@ pub(super) fn usual() -> Agree {
 
 impl Agreeing {
     pub(super) async fn begin(layout: &Layout) -> Result<Self> {
+        ensure!(
+            cfg!(feature = "etcd") || layout.plan.coordinator == Agree::Process,
+            "this cluster agrees through etcd, and this program was built without the feature etcd"
+        );
         match layout.plan.coordinator {
             Agree::Process => {
                 let [port, _] = layout.agreeing();
@@ -36,21 +44,17 @@ impl Agreeing {
                 let server = Server::start(at, &layout.plan.name, Some(&agreed)).await;
                 Ok(Self::Process { _server: server? })
             }
-            Agree::Etcd => {
-                ensure!(
-                    cfg!(feature = "etcd"),
-                    "this cluster agrees through etcd, and this program was built without the feature etcd"
-                );
-                etcd(layout).map(Self::Etcd)
-            }
+            Agree::Etcd => etcd(layout).map(Self::Etcd),
+            Agree::At(_) => Ok(Self::Elsewhere),
         }
     }
 
     /// As a setting of nodes.
     pub(super) fn place(layout: &Layout) -> String {
-        let scheme = match layout.plan.coordinator {
+        let scheme = match &layout.plan.coordinator {
             Agree::Process => "rufous",
             Agree::Etcd => "etcd",
+            Agree::At(place) => return place.clone(),
         };
         let [port, _] = layout.agreeing();
         format!("{scheme}://127.0.0.1:{port}")
@@ -66,12 +70,13 @@ impl Agreeing {
             Agree::Etcd => format!(
                 "The nodes agree through an etcd of one member ({place}). It is on the same machine:\nfor a cluster that lasts take an etcd of three.\n"
             ),
+            Agree::At(_) => format!("The nodes agree through {place}.\n"),
         }
     }
 
     pub(super) fn child(&mut self) -> Option<&mut Child> {
         match self {
-            Self::Process { .. } => None,
+            Self::Process { .. } | Self::Elsewhere => None,
             Self::Etcd(child) => Some(child),
         }
     }

@@ -12,6 +12,7 @@
 //! for other nodes, for clients that know clusters, and for metrics.
 
 use super::ask::{Password, find, status_at};
+use crate::cluster::settings::{Place, Wrong};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use rufous::runtime::{DirError, DirLock, lock_data_dir};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 pub(super) const FOLDER: &str = "rufous-cluster";
@@ -45,12 +47,48 @@ pub(super) struct Plan {
     pub(super) coordinator: Agree,
 }
 
-/// What nodes agree through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// What nodes agree through, written down as its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(super) enum Agree {
+    /// One of the cluster's own.
     Etcd,
     Process,
+    /// An etcd that somebody else runs, as nodes are told of it.
+    At(String),
+}
+
+impl FromStr for Agree {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        match text {
+            "etcd" => Ok(Self::Etcd),
+            "process" => Ok(Self::Process),
+            _ => match Place::parse(text)? {
+                Place::Etcd(_) => Ok(Self::At(text.to_owned())),
+                _ => Err(Wrong::Place),
+            },
+        }
+    }
+}
+
+impl TryFrom<String> for Agree {
+    type Error = Wrong;
+
+    fn try_from(text: String) -> Result<Self, Wrong> {
+        text.parse()
+    }
+}
+
+impl From<Agree> for String {
+    fn from(agree: Agree) -> Self {
+        match agree {
+            Agree::Etcd => "etcd".to_owned(),
+            Agree::Process => "process".to_owned(),
+            Agree::At(place) => place,
+        }
+    }
 }
 
 /// Where a node is reached.
@@ -69,11 +107,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The cluster in the folder, or a new one there. Whoever calls has its lock.
-    pub(super) fn open_or_make(folder: &Path, plan: Plan) -> Result<Self> {
-        if let Some(layout) = Self::open(folder)? {
-            return Ok(layout);
-        }
+    /// A new cluster in the folder. Whoever calls has its lock.
+    pub(super) fn make(folder: &Path, plan: Plan) -> Result<Self> {
         ensure!(
             (1..=MAX_PORT).contains(&plan.port),
             "the first port is 1 to {MAX_PORT}: there are others up to 30000 above"
@@ -236,16 +271,42 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         assert!(Layout::open(folder).expect("read").is_none());
-        let made = Layout::open_or_make(folder, plan(7001)).expect("made");
+        let made = Layout::make(folder, plan(7001)).expect("made");
         assert_eq!(made.nodes().expect("read"), [] as [u16; 0]);
         assert_eq!((made.add().expect("one"), made.add().expect("two")), (1, 2));
         fs::create_dir(folder.join("node-x")).expect("somebody's");
-        let again = Layout::open_or_make(folder, plan(9)).expect("found");
+        let again = Layout::open(folder).expect("read").expect("found");
         assert_eq!(again.plan, plan(7001));
         assert_eq!(again.nodes().expect("read"), [1, 2]);
         assert_eq!(again.address(2), "127.0.0.1:7002");
         fs::write(folder.join(PLAN), "port = 7\n").expect("written");
         assert!(Layout::open(folder).is_err());
+    }
+
+    #[test]
+    fn what_nodes_agree_through_comes_back_from_its_text() {
+        for text in ["etcd", "process", "etcd://10.0.0.1:2379,[::1]:2379"] {
+            let agree: Agree = text.parse().expect("known");
+            assert_eq!(String::from(agree.clone()), text);
+            let folder = tempfile::tempdir().expect("a folder");
+            let chosen = Plan {
+                coordinator: agree,
+                ..plan(7001)
+            };
+            Layout::make(folder.path(), chosen.clone()).expect("made");
+            let found = Layout::open(folder.path()).expect("read");
+            assert_eq!(found.map(|layout| layout.plan), Some(chosen));
+        }
+        for text in [
+            "",
+            "local",
+            "rufous://a:1",
+            "etcd://",
+            "etcd://a",
+            "http://a:1",
+        ] {
+            assert_eq!(text.parse::<Agree>(), Err(Wrong::Place), "{text}");
+        }
     }
 
     #[test]
@@ -269,7 +330,7 @@ mod tests {
             all.sort_unstable();
             assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{port}");
         }
-        assert!(Layout::open_or_make(folder.path(), plan(MAX_PORT + 1)).is_err());
+        assert!(Layout::make(folder.path(), plan(MAX_PORT + 1)).is_err());
     }
 
     #[test]

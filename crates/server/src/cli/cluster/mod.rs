@@ -30,6 +30,9 @@ Examples:
   rufous cluster start
       Three nodes in ./rufous-cluster, at ports 7001, 7002 and 7003; Ctrl-C stops them.
   rufous cluster start --nodes 5 --copies 3 --dir /tmp/birds --port 7101
+  rufous cluster start --coordinator etcd://10.0.0.8:2379 --name birds
+      They agree through an etcd that is there. Certificates, or a name and a password,
+      for it are settings in ./rufous-cluster/rufous.toml.
   rufous cluster add
       One node more for the cluster in ./rufous-cluster, while it runs.
   rufous cluster status 127.0.0.1:7001

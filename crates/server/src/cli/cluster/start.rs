@@ -10,7 +10,7 @@ use super::ask::{Password, status_at};
 use super::layout::{Agree, FOLDER, Layout, MAX_NODES, Plan, lock};
 use crate::cluster::status::Status;
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rufous_base::limits::SLOTS;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -47,23 +47,36 @@ pub(in crate::cli) struct Start {
     /// Threads of each node that serve clients
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     workers: usize,
-    /// The cluster's name
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    name: String,
-    /// What nodes agree through
-    #[arg(long, value_name = "WHAT", default_value = "auto")]
+    /// The cluster's name [default: local]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What nodes agree through: `process`, this one; `etcd`, one that is started for
+    /// them; `etcd://HOST:PORT,...`, one that is there, with a --name that no other
+    /// cluster has in it: what it wants to see (cluster-etcd-...) is read from
+    /// rufous.toml in the folder; `auto`: etcd where there is one and the program has
+    /// the feature, else this process
+    #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = through)]
     coordinator: Through,
     /// Start nodes again that end by themselves
     #[arg(long)]
     restart: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Through {
-    /// etcd where there is one and the program has the feature, else this process
     Auto,
-    Etcd,
-    Process,
+    This(Agree),
+}
+
+fn through(text: &str) -> Result<Through, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Through::Auto),
+        (_, Ok(agree)) => Ok(Through::This(agree)),
+        (_, Err(_)) => Err(
+            "it is auto, etcd, process or etcd://host:port, with further host:port behind commas"
+                .to_owned(),
+        ),
+    }
 }
 
 pub(super) fn run(start: &Start) -> Result<()> {
@@ -71,18 +84,10 @@ pub(super) fn run(start: &Start) -> Result<()> {
     let Some(_lock) = lock(dir)? else {
         bail!("the cluster in {} runs already", dir.display());
     };
-    let plan = Plan {
-        name: start.name.clone(),
-        port: start.port,
-        copies: start.copies,
-        workers: start.workers,
-        coordinator: match start.coordinator {
-            Through::Auto => agreeing::usual(),
-            Through::Etcd => Agree::Etcd,
-            Through::Process => Agree::Process,
-        },
+    let layout = match Layout::open(dir)? {
+        Some(layout) => layout,
+        None => Layout::make(dir, plan(start)?)?,
     };
-    let layout = Layout::open_or_make(dir, plan)?;
     while layout.nodes()?.len() < usize::from(start.nodes) {
         layout.add()?;
     }
@@ -91,6 +96,26 @@ pub(super) fn run(start: &Start) -> Result<()> {
         .build()
         .context("cannot start")?;
     runtime.block_on(serve(start, layout))
+}
+
+/// Of a new cluster.
+fn plan(start: &Start) -> Result<Plan> {
+    let coordinator = match &start.coordinator {
+        Through::Auto => agreeing::usual(),
+        Through::This(agree) => agree.clone(),
+    };
+    let is_shared = matches!(coordinator, Agree::At(_));
+    ensure!(
+        start.name.is_some() || !is_shared,
+        "other clusters may agree through the same etcd: give this one a name that none of them has, by --name"
+    );
+    Ok(Plan {
+        name: start.name.clone().unwrap_or_else(|| "local".to_owned()),
+        port: start.port,
+        copies: start.copies,
+        workers: start.workers,
+        coordinator,
+    })
 }
 
 /// So that a signal of the terminal goes to this process alone.
