@@ -10,6 +10,7 @@ use super::redirect::Door;
 use super::words;
 use crate::front::{Front, Message};
 use rufous_base::{Args, ConnId, Effects, Now};
+use rufous_command::Failure;
 use rufous_kernel::Header;
 use rufous_wire::Bytes;
 use std::collections::BTreeMap;
@@ -27,13 +28,13 @@ pub(crate) struct Returned {
 }
 
 impl Returned {
-    /// False for what is too large to be passed on.
-    pub(crate) fn take(&mut self, header: &Header, args: &Args<'_>) -> bool {
-        let fits = words::size_of(args) <= words::MAX_WORDS;
-        if fits {
+    /// What is to be answered instead, where it is too large to be passed on.
+    pub(crate) fn take(&mut self, header: &Header, args: &Args<'_>) -> Option<Failure> {
+        let refused = words::too_large_by_now(args);
+        if refused.is_none() {
             self.all.push((*header, words::write(args)));
         }
-        fits
+        refused
     }
 
     pub(super) fn note_tried(&mut self, asked: &Asked) {

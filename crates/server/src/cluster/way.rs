@@ -7,6 +7,7 @@ use super::links::Links;
 use super::redirect::Door;
 use super::split::can_split;
 use super::wide::is_wide;
+use super::words;
 use crate::front::Front;
 use crate::front::connection::{ParsedKey, Suspended, What};
 use crate::front::turn::Request;
@@ -215,8 +216,10 @@ impl Front {
             Way::Apart(_) | Way::All(_) if in_transaction => {
                 return Some(NOT_IN_TRANSACTIONS.into());
             }
-            Way::All(_) => return None,
-            Way::Apart(_) if can_split(spec) => return None,
+            Way::All(_) => return words::too_large_for_all(args),
+            Way::Apart(heads) if can_split(spec) => {
+                return words::part_too_large(args, heads, |no| name_of(links, no));
+            }
             Way::Apart(_) => return Some(CROSSNODE.into()),
             Way::There(no) => *no,
         };
@@ -227,10 +230,7 @@ impl Front {
         if spec.flags.has(Flags::BLOCKING) {
             return Some(format!("CROSSNODE '{}' waits at the node that has its keys, which is node {}: connect there", spec.name, name()).into());
         }
-        let size = super::words::size_of(args);
-        (size > super::words::MAX_WORDS).then(|| {
-            format!("ERR a request of {size} bytes is too large to be passed on to the node that has its key, which is node {}: connect there", name()).into()
-        })
+        words::too_large(args, name)
     }
 
     /// Why what is queued for `EXEC` cannot run here any more.

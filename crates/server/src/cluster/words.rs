@@ -1,9 +1,12 @@
 //! Requests on their way to another node: the array of words that clients write.
 
 use rufous_base::{Args, Span};
+use rufous_command::Failure;
+use rufous_mapping::NodeNo;
 use rufous_resp::request::{Limits, Progress, RequestParser};
 use rufous_wire::Bytes;
 use rufous_wire::frame::MAX_FRAME;
+use std::collections::BTreeMap;
 
 /// What a message has around a request, and more.
 const AROUND: usize = 1024;
@@ -11,10 +14,63 @@ const AROUND: usize = 1024;
 /// Bytes of a request that can be passed on.
 pub(crate) const MAX_WORDS: usize = MAX_FRAME - AROUND;
 
-/// Bytes that these take; what is too large need not be written to know that.
+/// What is before and behind a word, at most, and before all of them.
+const HEAD: usize = 16;
+
+/// Bytes that a request of such words takes, at most; what is too large need not be written to
+/// know that.
+fn size_of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> usize {
+    HEAD + words.map(|word| HEAD + word.len()).sum::<usize>()
+}
+
 pub(crate) fn size_of(args: &Args<'_>) -> usize {
-    let heads = 16 * (args.len() + 1);
-    args.iter_from(0).map(<[u8]>::len).sum::<usize>() + heads
+    size_of_words(args.iter_from(0))
+}
+
+/// Why a request to one node cannot be passed on to it, if it cannot.
+pub(super) fn too_large(args: &Args<'_>, node: impl FnOnce() -> String) -> Option<Failure> {
+    let size = size_of(args);
+    (size > MAX_WORDS).then(|| {
+        format!("ERR a request of {size} bytes is too large to be passed on to the node that has its key, which is node {}; at most {MAX_WORDS} bytes are: connect there, or with a cluster client where cluster-clients is set", node()).into()
+    })
+}
+
+/// Likewise of one whose arguments are keys of several nodes.
+pub(super) fn part_too_large(
+    args: &Args<'_>,
+    heads: &[Option<NodeNo>],
+    node: impl FnOnce(NodeNo) -> String,
+) -> Option<Failure> {
+    if size_of(args) <= MAX_WORDS {
+        return None;
+    }
+    let mut sizes: BTreeMap<NodeNo, usize> = BTreeMap::new();
+    for (key, head) in args.iter_from(1).zip(heads) {
+        if let Some(no) = head {
+            let size = sizes
+                .entry(*no)
+                .or_insert_with(|| size_of_words([args.get(0)].into_iter()));
+            *size += HEAD + key.len();
+        }
+    }
+    let (no, size) = sizes.into_iter().find(|(_, size)| *size > MAX_WORDS)?;
+    Some(format!("ERR {size} bytes of this request are about keys of node {}, and at most {MAX_WORDS} bytes are passed on: use commands with fewer keys", node(no)).into())
+}
+
+/// Likewise of one that all nodes are asked.
+pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
+    let size = size_of(args);
+    (size > MAX_WORDS).then(|| {
+        format!("ERR a request of {size} bytes is too large to be passed on to all nodes; at most {MAX_WORDS} bytes are").into()
+    })
+}
+
+/// Likewise of one that was to run here, and whose keys have moved before it did.
+pub(super) fn too_large_by_now(args: &Args<'_>) -> Option<Failure> {
+    let size = size_of(args);
+    (size > MAX_WORDS).then(|| {
+        format!("TRYAGAIN The key has moved to another node before this was done, and a request of {size} bytes is too large to be passed on; at most {MAX_WORDS} bytes are: the reply to the next attempt names that node").into()
+    })
 }
 
 pub(crate) fn write(args: &Args<'_>) -> Bytes {
@@ -57,6 +113,24 @@ mod tests {
         assert!(bytes.len() <= size_of(&args));
         let all: Vec<_> = args.iter_from(0).map(<[u8]>::to_vec).collect();
         assert_eq!(words_of(&bytes), Some(all));
+    }
+
+    /// Of two nodes' parts one is as large as may be, then a byte larger.
+    #[test]
+    fn each_nodes_part_has_a_message_of_its_own() {
+        let check = |len: usize| {
+            let key = vec![b'k'; len];
+            let mut big = vec![(1, key.clone()), (2, key.clone()), (3, key)];
+            let spans = [(0, 3), (0, 0), (0, 0), (0, 0)];
+            let args = Args::new(b"DEL", &spans, &mut big);
+            let heads = [Some(NodeNo(1)), None, Some(NodeNo(2))];
+            part_too_large(&args, &heads, |no| no.to_string())
+        };
+        let most = MAX_WORDS - 3 * HEAD - 3;
+        assert!(check(most).is_none());
+        let refused = check(most + 1).expect("too large");
+        let refused = refused.text();
+        assert!(refused.contains("are about keys of node n1, "), "{refused}");
     }
 
     #[test]

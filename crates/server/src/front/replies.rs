@@ -6,7 +6,7 @@ use super::{Front, Message, blocked, closing, find, keyspaces, shared};
 use crate::cluster::jobs::{Jobs, is_job};
 use crate::cluster::returned::Returned;
 use rufous_base::{Args, Close, ConnId, Effects, Output, Until};
-use rufous_command::DataCommands;
+use rufous_command::{DataCommands, Reply};
 use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::{Completions, Header, Worker};
 
@@ -46,13 +46,17 @@ impl Front {
         reply: &Output,
         fx: &mut Effects<Message>,
     ) {
-        let range = ReplyRange {
-            start: (0, 0),
-            end: reply.mark(),
-            later: false,
-        };
+        let range = whole(reply);
         let (_, mut replies) = self.kernel_and_replies(fx);
         replies.deliver(conn, seq, reply, range);
+    }
+}
+
+fn whole(reply: &Output) -> ReplyRange {
+    ReplyRange {
+        start: (0, 0),
+        end: reply.mark(),
+        later: false,
     }
 }
 
@@ -85,7 +89,16 @@ impl Completions for Replies<'_> {
     }
 
     fn elsewhere(&mut self, header: &Header, args: &Args<'_>) -> bool {
-        header.conn != keyspaces::ITSELF && self.returned.take(header, args)
+        if header.conn == keyspaces::ITSELF {
+            return false;
+        }
+        if let Some(why) = self.returned.take(header, args) {
+            let mut out = Output::default();
+            Reply::new(&mut out, header.resp3).error(&why);
+            let range = whole(&out);
+            self.deliver(header.conn, header.seq, &out, range);
+        }
+        true
     }
 
     fn wait(&mut self, header: &Header) -> bool {

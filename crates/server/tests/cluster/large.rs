@@ -2,7 +2,7 @@
 //! copied to who joins, and there when the others have gone.
 
 use crate::node::{Node, connect_all, settings};
-use crate::plain::{connect, exchange, resp, text};
+use crate::plain::{connect, exchange, resp, spread, text};
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
@@ -91,4 +91,79 @@ fn what_is_large_goes_along_chains_and_to_who_joins() {
         let len = last.call(&["STRLEN", &format!("{{p}}{n}")]);
         assert_eq!(len, Reply::Integer(5 << 20), "{n}");
     }
+}
+
+/// What an error says after these words, up to the end of a word.
+fn after<'a>(error: &'a str, words: &str) -> &'a str {
+    let rest = error.split_once(words).unwrap_or_else(|| panic!("{error}"));
+    rest.1.split([';', ' ']).next().expect("a word")
+}
+
+/// A request that no message between nodes takes is refused with what to do, and that can be
+/// done; no session ends over it.
+#[test]
+fn what_is_too_large_to_be_passed_on_is_refused_with_where_it_can_be_sent() {
+    let mut nodes = spread(&[2, 1, 2]);
+    let large = "v".repeat(20 * MIB);
+    let fits = &large[..15 * MIB];
+    let mut refused = 0;
+    for n in 0..100 {
+        if refused == 2 {
+            break;
+        }
+        let key = format!("key:{n}");
+        assert_eq!(text(nodes[0].call(&["SET", &key, fits])), "OK");
+        let Reply::Error(error) = nodes[0].call(&["SET", &key, &large]) else {
+            continue;
+        };
+        let error = String::from_utf8(error).expect("text");
+        refused += 1;
+        assert!(error.starts_with("ERR "), "{error}");
+        assert!(error.contains("at most 16776192"), "{error}");
+        let size: usize = after(&error, "request of ").parse().expect("its size");
+        assert!((20 * MIB..21 * MIB).contains(&size), "{error}");
+        // As it says: at that node it is done.
+        let mut there = connect(after(&error, " at ").parse().expect("an address"));
+        exchange(&mut there, &resp(&["SET", &key, &large]), b"+OK\r\n");
+        // Replies of any size come back.
+        assert_eq!(text(nodes[0].call(&["GET", &key])), large);
+    }
+    assert_eq!(refused, 2, "other nodes have keys");
+    nodes.iter_mut().for_each(Node::has_the_same_sessions);
+}
+
+#[test]
+fn no_part_of_a_request_for_several_nodes_is_too_large_either() {
+    let mut nodes = spread(&[2, 1]);
+    let keys = (0..70).map(|n| format!("{{{n}}}{}", "k".repeat(MIB)));
+    // A transaction may begin with keys of this node alone.
+    let is_far = |key: &String| matches!(nodes[0].call(&["WATCH", key]), Reply::Error(_));
+    let (mut far, near): (Vec<String>, Vec<String>) = keys.partition(is_far);
+    far.truncate(17);
+    assert_eq!((far.len(), near.len() >= 8), (17, true));
+    let many = [&near[..1], &far].concat();
+    let enough = [&near[..8], &far[..15]].concat();
+    for command in ["MGET", "EXISTS", "DEL"] {
+        let mut ask = |keys: &[String]| {
+            let keys = keys.iter().map(String::as_str);
+            let words: Vec<&str> = [command].into_iter().chain(keys).collect();
+            nodes[0].call(&words)
+        };
+        let refused = text(ask(&many));
+        assert!(refused.starts_with("ERR "), "{command}: {:.200}", refused);
+        assert!(refused.contains("at most 16776192"), "{:.200}", refused);
+        // Where each part is small enough, all together may be more.
+        let all = ask(&enough);
+        assert!(
+            matches!(&all, Reply::Array(all) if all.len() == 23) || all == Reply::Integer(0),
+            "{command}: {:.200}",
+            text(all)
+        );
+    }
+    let pattern = &"p".repeat(20 * MIB);
+    for words in [&["KEYS", pattern][..], &["SCAN", "0", "MATCH", pattern]] {
+        let refused = text(nodes[0].call(words));
+        assert!(refused.contains("at most 16776192"), "{:.200}", refused);
+    }
+    nodes.iter_mut().for_each(Node::has_the_same_sessions);
 }

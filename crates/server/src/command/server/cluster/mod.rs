@@ -226,6 +226,8 @@ fn known(session: &Session<'_>) -> Result<Known, Failure> {
 #[cfg(test)]
 mod copies_tests;
 #[cfg(test)]
+mod leaving_tests;
+#[cfg(test)]
 mod operate_tests;
 #[cfg(test)]
 mod tests;

@@ -181,7 +181,7 @@ pub(super) fn redirected(rig: &mut Rig) -> Client {
 
 /// Two nodes with half of the slots each, of which this is one; a key of each, this
 /// node's first, and what is said of the other's.
-fn halves() -> (Rig, Client, [String; 2], String) {
+pub(super) fn halves() -> (Rig, Client, [String; 2], String) {
     let mut rig = rig(&[1, 2], 1);
     let client = redirected(&mut rig);
     let own = |key: &String| {
