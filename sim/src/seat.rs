@@ -337,7 +337,22 @@ impl Seat {
         if self.ignore_gate {
             turn.gate = 0;
         }
+        self.release(at, left);
+        if let Some(until) = abandon {
+            self.abandon(until, left);
+        }
+        let own = turn.gate;
         left.waited |= self.gate.take(turn, at);
+        self.release(at, left);
+        if let Some(until) = abandon.filter(|_| own > at.0) {
+            self.abandon(until, left);
+        }
+        for (conn, hold) in holds {
+            self.hold(conn, hold, left);
+        }
+    }
+
+    fn release(&mut self, at: (u64, u64), left: &mut Left) {
         let released = self.gate.release(at);
         left.overtook |= self.gate.overtaken_by(&released);
         for turn in released {
@@ -347,12 +362,6 @@ impl Seat {
             left.closes.extend(turn.closes);
             self.inbox
                 .extend(turn.drains.into_iter().map(Arrival::Drained));
-        }
-        if let Some(until) = abandon {
-            self.abandon(until, left);
-        }
-        for (conn, hold) in holds {
-            self.hold(conn, hold, left);
         }
     }
 

@@ -200,10 +200,7 @@ pub struct Worker<P> {
     durable: durability::Durability,
     next_multi: u64,
     /// Requests collected for each other worker.
-    #[expect(
-        clippy::vec_box,
-        reason = "batches travel boxed: taking one must not copy it"
-    )]
+    #[expect(clippy::vec_box, reason = "taking one must not copy it")]
     outbox: Vec<Box<Batch>>,
     #[expect(clippy::vec_box, reason = "as above")]
     pool: Vec<Box<Batch>>,

@@ -86,15 +86,9 @@ impl Gate {
         self.recycle(held);
     }
 
-    /// Whether the replies of a turn have to wait: for its own gate, or behind
-    /// others. Those that are about to be abandoned are no reason.
-    pub(crate) fn holds(&self, gate: Option<u64>, passed: u64, abandon: Option<Until>) -> bool {
-        let is_behind = match abandon {
-            None => !self.is_empty(),
-            Some(Until::Passed) => !self.logging.is_empty(),
-            Some(Until::Logged) => false,
-        };
-        is_behind || gate.is_some_and(|gate| gate > passed)
+    /// Whether the replies of a turn have to wait: for its own gate, or behind others.
+    pub(crate) fn holds(&self, gate: Option<u64>, passed: u64) -> bool {
+        !self.is_empty() || gate.is_some_and(|gate| gate > passed)
     }
 
     /// Keeps what has to wait of the replies, closes and drains of a turn, and leaves

@@ -362,10 +362,15 @@ impl<A: Actor> Worker<A> {
         send_at_once(&mut fx.at_once, sockets);
         let gate = fx.gate.take();
         self.gate.release(fx.passed, fx.logged, sockets);
-        if self.gate.holds(gate, fx.passed, fx.abandon) {
+        let abandon = fx.abandon.take();
+        if let Some(until) = abandon {
+            self.gate.abandon(until, sockets);
+        }
+        if self.gate.holds(gate, fx.passed) {
             self.gate.hold(gate, fx);
         }
-        if let Some(until) = fx.abandon.take() {
+        // Its own as well, where they wait for it.
+        if let Some(until) = abandon.filter(|_| gate.is_some_and(|gate| gate > fx.passed)) {
             self.gate.abandon(until, sockets);
         }
         self.parts.stats.held_turns.set(self.gate.len() as u64);

@@ -251,8 +251,8 @@ impl Front {
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.note_command(id, queues);
         let header = connection.header(id, request.quiet, request.keys.first());
-        let within = queues || has_begun;
-        if let Some(failure) = self.refused_on_keys(&request, &way, within, spec, &args) {
+        let refused = self.refused_on_keys(&request, &way, queues || has_begun, spec, &args);
+        if let Some(failure) = refused {
             return self.reject(&request, id, &failure, fx);
         }
         if queues {
@@ -260,8 +260,7 @@ impl Front {
             self.queue(now, header, spec, args, &mut reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
-        let is_more = has_begun || way != Way::Here;
-        self.note_until(&request, spec, is_more, &args);
+        self.note_until(&request, spec, has_begun || way != Way::Here, &args);
         // A transaction is shown after what it consists of.
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
