@@ -210,20 +210,14 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let mark = fx.output.mark();
-        let id = match request.what {
-            What::Command(id) => id,
-            other => {
-                if other == What::Unknown && self.turns_away_http(now, request.conn, &args) {
-                    return;
-                }
-                let failure = self.refusal(other, &args, errors);
-                self.refuse(&request, &failure, fx);
-                return self.finish_request(request.conn, mark, Submitted::Done, fx);
-            }
+        let What::Command(id) = request.what else {
+            return self.refuse_unknown(now, &request, &args, errors, fx);
         };
         let spec = self.table.spec(id);
-        let loading = self.refuses_while_loading(spec);
-        let way = self.way_of(&request, &args);
+        let (loading, way) = (
+            self.refuses_while_loading(spec),
+            self.way_of(&request, &args),
+        );
         let Some(connection) = find(&mut self.connections, request.conn) else {
             return;
         };
@@ -256,8 +250,8 @@ impl Front {
             return self.reject(&request, id, &failure, fx);
         }
         if queues {
-            let mut reply = Reply::new(&mut fx.output, header.resp3);
-            self.queue(now, header, spec, args, &mut reply);
+            let reply = &mut Reply::new(&mut fx.output, header.resp3);
+            self.queue(now, header, spec, args, reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
         self.note_until(&request, spec, has_begun || way != Way::Here, &args);
@@ -271,6 +265,24 @@ impl Front {
             way => self.submit_elsewhere(now, &way, &request, &header, &args, fx),
         };
         self.finish_request(request.conn, mark, submitted, fx);
+    }
+
+    /// Answers a request that names no command that there is.
+    fn refuse_unknown(
+        &mut self,
+        now: Now,
+        request: &Request<'_>,
+        args: &Args<'_>,
+        errors: &[String],
+        fx: &mut Effects<Message>,
+    ) {
+        if request.what == What::Unknown && self.turns_away_http(now, request.conn, args) {
+            return;
+        }
+        let mark = fx.output.mark();
+        let failure = self.refusal(request.what, args, errors);
+        self.refuse(request, &failure, fx);
+        self.finish_request(request.conn, mark, Submitted::Done, fx);
     }
 
     /// Answers a request that may not run.
