@@ -279,7 +279,7 @@ impl Node {
             let mut client = Client::connect_within(self.plain(), PATIENCE)?;
             let came = client.call(&["SET", key, value]);
             match came {
-                Ok(Reply::Simple(text)) if text == b"OK" => return Ok(client),
+                Ok(Reply::Simple(text)) if text == "OK" => return Ok(client),
                 other if Instant::now() > until => {
                     bail!("{key} at node {}: SET answered {other:?}", self.no)
                 }
