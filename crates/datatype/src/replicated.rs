@@ -133,11 +133,11 @@ pub struct Past<T: Algebra + ?Sized> {
     /// See [`Object::gone`].
     pub gone: for<'s> fn(T::View<'s>, horizon: u64) -> Stamp,
     /// Appends what is left of an operation without what was written below the
-    /// stamp, if anything is. Deadlines stay.
+    /// stamp, if anything is. Of deadlines see [`rufous_lattice::Deadline::since`].
     pub since: for<'o> fn(&T::Op<'o>, Stamp, &mut Vec<u8>),
     /// Likewise without removals up to the stamp, and what was written before them.
     /// What is counted stays: of that a removal takes only what it names, and the two
-    /// have met.
+    /// have met. Deadlines stay, too, where types name what goes.
     pub ended: for<'o> fn(&T::Op<'o>, Stamp, &mut Vec<u8>),
 }
 
@@ -184,7 +184,7 @@ pub fn chunk_gone(tag: Tag, mut chunk: &[u8], horizon: u64) -> Stamp {
 }
 
 /// A chunk of a value of this replicated type without what was written below the
-/// stamp, and has gone for good. Deadlines stay.
+/// stamp, and has gone for good. A deadline that has this for a cut stays.
 pub fn chunk_since(tag: Tag, chunk: &[u8], cut: Stamp) -> Result<Vec<u8>, Corrupt> {
     let ops = tag.since(&operations_of(tag, chunk), cut)?;
     match tag {

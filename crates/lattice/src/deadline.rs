@@ -68,6 +68,14 @@ impl Deadline {
         }
     }
 
+    /// What is left where all that was written below this cut has gone for good: not
+    /// one that was set below it, as what took its place may have gone with the rest.
+    /// One that has the cut itself stays.
+    pub fn since(self, cut: Stamp) -> Option<Self> {
+        let has_it = [self.cut, self.passed().cut].contains(&cut);
+        (has_it || self.stamp >= cut).then_some(self)
+    }
+
     /// Sets another one, or with 0 none. The stamp is that of a write.
     ///
     /// A time that the clock of the stamps has passed has come, whatever real
@@ -226,6 +234,22 @@ mod tests {
             assert_eq!(deadline.gone(time), set.passed().cut());
         }
         assert_eq!(Deadline::default().gone(u64::MAX), Stamp::ZERO);
+    }
+
+    #[test]
+    fn one_that_was_set_below_what_has_gone_is_none_unless_it_took_that() {
+        let cut = Deadline::default().set(stamp(1), 2).passed().cut();
+        let (time, early) = (cut.time, Deadline::default().set(stamp(1), 2));
+        for stays in [early, early.passed(), early.set(stamp(time), 0)] {
+            assert_eq!(stays.since(cut), Some(stays));
+            assert_eq!(stays.since(Stamp::ZERO), Some(stays));
+        }
+        for at in [0, 1, 9] {
+            let other = Deadline::default().set(stamp(3), at);
+            let gone = [other, other.passed(), early];
+            assert_eq!(gone.map(|gone| gone.since(stamp(time - 1))), [None; 3]);
+            assert_eq!(other.since(cut), None);
+        }
     }
 
     #[test]

@@ -74,6 +74,12 @@ impl Deadlines {
         known.max().unwrap_or_default()
     }
 
+    /// See [`Deadline::since`].
+    pub fn since(self, cut: Stamp) -> Option<Self> {
+        let is_left = self.before.contains(&cut) || self.last.since(cut).is_some();
+        is_left.then_some(self)
+    }
+
     /// See [`Deadline::set`].
     #[must_use]
     pub fn set(self, stamp: Stamp, at: u64) -> Self {
@@ -194,6 +200,8 @@ mod tests {
             assert_eq!(all.passed().last, all.last.passed());
             assert_eq!(all.set(stamp(time), at).last, all.last.set(stamp(time), at));
             assert!(all.gone(time) >= all.last.gone(time));
+            // What says what has gone stays with the rest.
+            assert_eq!(all.since(all.gone(time)), Some(all));
         }
     }
 

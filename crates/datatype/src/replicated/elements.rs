@@ -387,7 +387,12 @@ impl<E: Element> DataType for Elements<E> {
                         tell(name, &value, ops);
                     }
                 }
-                Op::Expire { .. } => Self::encode(op, ops),
+                Op::Expire { deadline } => {
+                    let deadline = Deadlines::decode(deadline).ok();
+                    if let Some(deadline) = deadline.and_then(|deadline| deadline.since(cut)) {
+                        tell_deadline(deadline, ops);
+                    }
+                }
             },
             ended: |op, end, ops| {
                 let Op::Merge { name, delta } = *op else {

@@ -106,11 +106,12 @@ impl<'a> Delta<'a> {
         let is_kept = self.stamp > cut || self.stamp == cut && self.is_there;
         let stamp = if is_kept { self.stamp } else { Stamp::ZERO };
         let is_there = is_kept && self.is_there;
-        if !is_there && stamp == Stamp::ZERO && self.deadline == Deadline::default() {
+        let deadline = self.deadline.since(cut).unwrap_or_default();
+        if !is_there && stamp == Stamp::ZERO && deadline == Deadline::default() {
             return None;
         }
         let mut out = Vec::new();
-        Self::put_head(&mut out, stamp, is_there, self.deadline);
+        Self::put_head(&mut out, stamp, is_there, deadline);
         if is_there {
             self.seen().for_each(|seen| Self::put(&mut out, seen));
         }

@@ -4,6 +4,7 @@ mod by_slot;
 mod collections;
 mod converted;
 mod counts;
+mod deadlines;
 mod ended;
 mod files;
 mod gone;

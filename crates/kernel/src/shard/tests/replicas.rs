@@ -21,7 +21,7 @@ pub(in crate::shard) struct All;
 
 /// All keys, with strings of this type.
 #[derive(Debug)]
-struct Strings(Tag);
+pub(super) struct Strings(pub(super) Tag);
 
 impl Keying for Strings {
     fn of(&self, _: &[u8]) -> Option<Keyed> {
