@@ -165,7 +165,7 @@ impl Connection {
             slots: VecDeque::new(),
             first_seq: 0,
             late: Output::default(),
-            until: Until::Passed,
+            until: Until::Logged,
         }
     }
 
@@ -237,12 +237,9 @@ impl Connection {
         self.first_seq = self.first_seq.wrapping_add(1);
     }
 
-    /// A request is about to run whose reply waits for this.
-    #[inline]
-    pub(super) fn note_until(&mut self, until: Until) {
-        if until == Until::Passed {
-            self.until = Until::Passed;
-        }
+    /// A request is about to run whose reply waits for more than the log.
+    pub(super) fn wait_for_copies(&mut self) {
+        self.until = Until::Passed;
     }
 
     /// Whether any of the replies not yet written waits for copies.
@@ -254,12 +251,12 @@ impl Connection {
     /// wait for the log alone.
     #[inline]
     pub(super) fn take_until(&mut self, splits: bool) -> Until {
+        if !splits {
+            return Until::Passed;
+        }
         let until = self.until;
         if self.slots.is_empty() {
-            self.until = match splits {
-                true => Until::Logged,
-                false => Until::Passed,
-            };
+            self.until = Until::Logged;
         }
         until
     }

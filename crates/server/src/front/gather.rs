@@ -188,7 +188,7 @@ impl Front {
         };
         let start = fx.output.mark();
         connection.complete(gather.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        let until = connection.take_until(self.kernel.splits());
+        let until = connection.take_until(self.splits);
         fx.write_until(gather.conn, start, until);
         super::closing::close_if_last(connection, fx);
     }

@@ -58,12 +58,25 @@ impl Front {
         is_more: bool,
         args: &Args<'_>,
     ) {
-        let until = match self.kernel.splits() && !is_more {
-            true => self.find_until(request, spec, args),
-            false => Until::Passed,
-        };
-        if let Some(connection) = find(&mut self.connections, request.conn) {
-            connection.note_until(until);
+        if self.splits && (is_more || self.find_until(request, spec, args) == Until::Passed) {
+            self.wait_for_copies(request.conn);
+        }
+    }
+
+    fn wait_for_copies(&mut self, conn: ConnId) {
+        if let Some(connection) = find(&mut self.connections, conn) {
+            connection.wait_for_copies();
+        }
+    }
+
+    /// Notes whether there are replies that wait for the log alone. Until it is known, all
+    /// wait for more.
+    #[inline]
+    pub(super) fn note_splits(&mut self) {
+        if self.splits != self.kernel.splits() {
+            self.splits = self.kernel.splits();
+            let all = self.connections.iter_mut().flatten();
+            all.for_each(|connection| connection.wait_for_copies());
         }
     }
 

@@ -169,6 +169,8 @@ pub struct Front {
     pub(crate) served: Served,
     pub(crate) jobs: Jobs,
     pub(crate) split: Split,
+    /// There are replies that wait for the log alone.
+    splits: bool,
 }
 
 impl Front {
@@ -224,6 +226,7 @@ impl Front {
             served: Served::default(),
             jobs: Jobs::default(),
             split: Split::default(),
+            splits: false,
         };
         let (cluster, workers) = (front.shared.cluster.clone(), front.shared.workers);
         if let Some(cluster) = &cluster {
@@ -345,6 +348,7 @@ impl Front {
 
     /// Collects what the step left behind.
     fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.note_splits();
         self.settle_peers(now, fx);
         self.settle_kernel(now, fx);
         self.end_waits_to_stop(now, fx);

@@ -16,7 +16,7 @@ impl Front {
         &'a mut self,
         fx: &'a mut Effects<Message>,
     ) -> (&'a mut Worker<DataCommands>, Replies<'a>) {
-        let splits = self.kernel.splits();
+        let splits = self.splits;
         let replies = Replies {
             connections: &mut self.connections,
             counters: &mut self.counters,
@@ -32,9 +32,11 @@ impl Front {
     /// What was written since `start` are replies to a client.
     #[inline]
     pub(super) fn write(&mut self, conn: ConnId, start: (usize, usize), fx: &mut Effects<Message>) {
-        let splits = self.kernel.splits();
+        if !self.splits {
+            return fx.write(conn, start);
+        }
         let connection = find(&mut self.connections, conn);
-        let until = connection.map_or(Until::Passed, |connection| connection.take_until(splits));
+        let until = connection.map_or(Until::Passed, |connection| connection.take_until(true));
         fx.write_until(conn, start, until);
     }
 
@@ -70,7 +72,7 @@ pub(super) struct Replies<'a> {
     pub(super) to_itself: &'a mut Option<Vec<u8>>,
     /// Requests whose keys are another node's by now.
     pub(super) returned: &'a mut Returned,
-    /// See [`Worker::splits`].
+    /// See [`Front::note_splits`].
     pub(super) splits: bool,
     pub(super) fx: &'a mut Effects<Message>,
 }

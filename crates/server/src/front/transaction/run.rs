@@ -242,7 +242,7 @@ impl Front {
         };
         let start = fx.output.mark();
         connection.complete(header.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        let until = connection.take_until(self.kernel.splits());
+        let until = connection.take_until(self.splits);
         fx.write_until(header.conn, start, until);
         closing::close_if_last(connection, fx);
     }
