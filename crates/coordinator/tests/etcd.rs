@@ -318,25 +318,10 @@ async fn settings_that_cannot_be_are_refused() {
 async fn etcd_wants_certificates() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    certificate(folder, "birds", None);
+    let server = Server::that_wants_certificates(folder);
     certificate(folder, "foreign", None);
-    certificate(folder, "server", Some("birds"));
-    certificate(folder, "node", Some("birds"));
     certificate(folder, "stranger", Some("foreign"));
-    let path = |name: &str| folder.join(name).display().to_string();
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
-    let server = Server::start_with(
-        "https",
-        &[
-            "--cert-file",
-            &path("server.pem"),
-            "--key-file",
-            &path("server.key"),
-            "--trusted-ca-file",
-            &path("birds.pem"),
-            "--client-cert-auth",
-        ],
-    );
     let settings = |authority: &str, node: Option<&str>| Settings {
         tls: Some(Tls {
             authority: Some(text(&format!("{authority}.pem"))),

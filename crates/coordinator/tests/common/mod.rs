@@ -45,6 +45,27 @@ impl Server {
         server
     }
 
+    /// Talks by TLS and only to who shows a certificate. In the folder are then those of the
+    /// authority (`birds`), of the server and of a `node`: see [`certificate`].
+    pub(crate) fn that_wants_certificates(folder: &Path) -> Self {
+        certificate(folder, "birds", None);
+        certificate(folder, "server", Some("birds"));
+        certificate(folder, "node", Some("birds"));
+        let file = |name: &str| folder.join(name).display().to_string();
+        Self::start_with(
+            "https",
+            &[
+                "--cert-file",
+                &file("server.pem"),
+                "--key-file",
+                &file("server.key"),
+                "--trusted-ca-file",
+                &file("birds.pem"),
+                "--client-cert-auth",
+            ],
+        )
+    }
+
     /// Starts it, or starts it again with what it had.
     pub(crate) fn begin(&mut self) {
         let log = self.folder.path().join("log");

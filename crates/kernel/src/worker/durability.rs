@@ -5,6 +5,7 @@
 //! 1. A reply or a message that tells of this worker's data leaves only when
 //!    every frame appended before it is committed: replies of the worker's own
 //!    connections by the driver's gate, messages by [`Worker::send_committed`].
+//!    What tells of lattice keys alone leaves when the log has these frames.
 //!    Frames of nothing but expiries need not be: without them, a start finds
 //!    the keys' times, and those have passed.
 //! 2. Frames end between commands.

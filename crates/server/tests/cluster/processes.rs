@@ -234,22 +234,7 @@ fn a_node_shows_its_certificate_to_etcd() {
     let (certificates, folder) = (tempfile::tempdir(), tempfile::tempdir());
     let (certificates, folder) = (certificates.expect("one"), folder.expect("another"));
     let at = certificates.path();
-    etcd::certificate(at, "birds", None);
-    etcd::certificate(at, "server", Some("birds"));
-    etcd::certificate(at, "node", Some("birds"));
-    let file = |name: &str| at.join(name).display().to_string();
-    let etcd = etcd::Server::start_with(
-        "https",
-        &[
-            "--cert-file",
-            &file("server.pem"),
-            "--key-file",
-            &file("server.key"),
-            "--trusted-ca-file",
-            &file("birds.pem"),
-            "--client-cert-auth",
-        ],
-    );
+    let etcd = etcd::Server::that_wants_certificates(at);
     let node = Process::start_with(&etcd, folder.path(), &[(CERTIFICATES, at)]);
     settled(&mut [node], 1);
 }

@@ -80,22 +80,7 @@ fn a_cluster_agrees_through_an_etcd_that_wants_certificates() {
     }
     let certificates = tempfile::tempdir().expect("a folder");
     let at = certificates.path();
-    etcd::certificate(at, "birds", None);
-    etcd::certificate(at, "server", Some("birds"));
-    etcd::certificate(at, "node", Some("birds"));
-    let file = |name: &str| at.join(name).display().to_string();
-    let etcd = etcd::Server::start_with(
-        "https",
-        &[
-            "--cert-file",
-            &file("server.pem"),
-            "--key-file",
-            &file("server.key"),
-            "--trusted-ca-file",
-            &file("birds.pem"),
-            "--client-cert-auth",
-        ],
-    );
+    let etcd = etcd::Server::that_wants_certificates(at);
     let (_, hosts) = etcd.endpoint.split_once("://").expect("an address");
     let place = format!("etcd://{hosts}");
     let dir = tempfile::tempdir().expect("a folder");
