@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<bool> {
         "build",
         "--release",
         "--package",
-        "rufous-server",
+        "rufous-node",
         "--package",
         "rufous-examples",
     ]))?;

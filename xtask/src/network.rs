@@ -72,7 +72,7 @@ fn build() -> Result<()> {
         "--tests",
         "--bins",
         "--features",
-        "rufous-coordinator/etcd,rufous-server/etcd",
+        "rufous-coordinator/etcd,rufous-node/etcd",
     ]))
 }
 

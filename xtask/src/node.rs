@@ -67,7 +67,7 @@ fn build() -> Result<()> {
         "build",
         "--release",
         "--package",
-        "rufous-server",
+        "rufous-node",
         "--package",
         "rufous-bench",
     ]))

@@ -199,7 +199,7 @@ fn unit(_full: bool) -> Result<Verdict> {
 
 /// The client of etcd is built only on request, as it needs `protoc`; here it is wherever its tests
 /// can run, so that they need no second build.
-const FEATURES: [&str; 2] = ["--features", "rufous-coordinator/etcd,rufous-server/etcd"];
+const FEATURES: [&str; 2] = ["--features", "rufous-coordinator/etcd,rufous-node/etcd"];
 
 /// Why the feature is left out.
 fn without_etcd() -> Option<String> {
@@ -234,7 +234,7 @@ fn build(_full: bool) -> Result<Verdict> {
         "--release",
         "--locked",
         "--package",
-        "rufous-server",
+        "rufous-node",
         "--package",
         "rufous-bench",
         "--package",

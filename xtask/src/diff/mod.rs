@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         anyhow::bail!("cannot compare: {obstacle}");
     }
     if args.server.is_none() && !args.no_build {
-        run_command(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
+        run_command(cargo().args(["build", "--release", "--package", "rufous-node"]))?;
     }
     let known = compare::known()?;
     let mut sides = Sides::start(args)?;

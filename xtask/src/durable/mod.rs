@@ -3,7 +3,7 @@
 
 // The clients are those of the tests of the server, and need the standard library alone.
 #[allow(dead_code, reason = "the tests use all of it")]
-#[path = "../../../crates/server/tests/durability/audit/mod.rs"]
+#[path = "../../../crates/node/tests/durability/audit/mod.rs"]
 mod audit;
 
 use crate::process::{self, cargo};
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
     println!("1. Build");
-    process::run(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
+    process::run(cargo().args(["build", "--release", "--package", "rufous-node"]))?;
     println!(
         "\n2. {CLIENTS} clients write {} keys: SET, APPEND, DEL, INCRBY, values that expire, MSET\n   \
          and RENAME over several workers, transactions. Each remembers what was acknowledged.\n   \

@@ -160,7 +160,7 @@ fn prepare<'a>(args: &Args, target: &'a Target) -> Result<(Run<'a>, bool)> {
         "only results of the release build are recorded"
     );
     if is_ours && !args.no_build {
-        run_command(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
+        run_command(cargo().args(["build", "--release", "--package", "rufous-node"]))?;
     }
     let logs = project::target().join("suite-logs");
     std::fs::create_dir_all(&logs)?;

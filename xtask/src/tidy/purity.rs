@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn crate_roots_forbid_unsafe() {
         assert_eq!(
-            complaints("crates/server/src/main.rs", "fn main() {}").len(),
+            complaints("crates/node/src/main.rs", "fn main() {}").len(),
             1
         );
         assert!(

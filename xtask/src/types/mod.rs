@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) fn run() -> Result<bool> {
     println!("1. Build, and get redis-py");
-    process::run(cargo().args(["build", "--release", "--package", "rufous-server"]))?;
+    process::run(cargo().args(["build", "--release", "--package", "rufous-node"]))?;
     let python = install::redis_py()?.python;
     println!("\n2. Start a node");
     let mut node = Node::start(&[])?;

@@ -75,7 +75,7 @@ pub(crate) fn rufous() -> PathBuf {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let target = folder.parent().expect("target");
         let built = Command::new(cargo)
-            .args(["build", "-p", "rufous-server", "--target-dir"])
+            .args(["build", "-p", "rufous-node", "--target-dir"])
             .arg(target)
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .status();

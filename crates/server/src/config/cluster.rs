@@ -255,7 +255,7 @@ fn not_the_port(name: &'static str, at: SocketAddr, config: &Config) -> Result<S
 /// A setting of a cluster, fixed at the start.
 macro_rules! setting {
     ($param:ident, $set:ident, $name:literal, $get:expr, $take:expr, $help:literal) => {
-        pub(in crate::config) const $param: Param = Param {
+        pub const $param: Param = Param {
             name: $name,
             get: |config| {
                 let get: fn(&Clustering) -> String = $get;
@@ -264,7 +264,7 @@ macro_rules! setting {
             set: None,
             help: $help,
         };
-        pub(in crate::config) const $set: Set = |config, value| {
+        pub const $set: Set = |config, value| {
             let take: fn(&mut Clustering, &str) -> Result<(), String> = $take;
             take(&mut config.clustering, value.trim())
         };
@@ -288,7 +288,7 @@ macro_rules! text {
     };
 }
 
-pub(super) const ENABLED: Param = Param {
+pub const ENABLED: Param = Param {
     name: "cluster-enabled",
     get: |config| super::values::yes_no(config.cluster.is_some()),
     set: None,
@@ -435,6 +435,4 @@ text!(
     "The certificates of those who sign the certificates of nodes (PEM)."
 );
 
-pub(super) mod etcd;
-#[cfg(test)]
-mod tests;
+pub mod etcd;

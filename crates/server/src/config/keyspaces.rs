@@ -3,7 +3,6 @@
 
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime, Resolve};
 use rufous_kernel::replicate::level::Level;
-use std::fmt::Write;
 
 /// What can be said of a keyspace beside its name, as the file spells it.
 pub const OPTIONS: [&str; 8] = [
@@ -102,16 +101,6 @@ pub fn declared(table: &Keyspaces, keyspace: Keyspace) -> Result<Keyspaces, Stri
         None => table.with(keyspace),
     };
     next.map_err(|why| why.to_string())
-}
-
-/// A `[[keyspace]]` table of the configuration file.
-pub(super) fn render(keyspace: &Keyspace) -> String {
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let mut out = format!("\n[[keyspace]]\nname = {}\n", quoted(&keyspace.name));
-    for (name, value) in options(keyspace) {
-        let _ = writeln!(out, "{name} = {}", quoted(&String::from_utf8_lossy(&value)));
-    }
-    out
 }
 
 #[cfg(test)]

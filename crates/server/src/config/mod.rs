@@ -6,18 +6,14 @@
 //! - [`keyspaces`]: what can be said of a keyspace
 //! - [`tls`]: those of TLS
 //! - [`values`]: values as text
-//! - [`options`]: how they can be given when a server starts
-//! - [`file`]: reading them from a TOML file
-//! - [`sources`]: defaults, file, environment and command line put together
+//!
+//! Where their values come from (file, environment, command line) is the program's part.
 
 pub mod cluster;
 pub mod collections;
 mod durability;
-pub mod file;
 pub mod keyspaces;
-pub mod options;
 pub mod params;
-pub mod sources;
 pub mod tls;
 pub mod values;
 

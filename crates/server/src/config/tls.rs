@@ -137,32 +137,32 @@ pub const PROTOCOLS: Param = Param {
     help: "The versions of TLS that are spoken.",
 };
 
-pub(super) const SET_PORT: Set = |config, value| {
+pub const SET_PORT: Set = |config, value| {
     config.tls.port = integer(value, 0..=i64::from(u16::MAX))? as u16;
     Ok(())
 };
 
-pub(super) const SET_CERT_FILE: Set = |config, value| {
+pub const SET_CERT_FILE: Set = |config, value| {
     config.tls.cert_file = value.into();
     Ok(())
 };
 
-pub(super) const SET_KEY_FILE: Set = |config, value| {
+pub const SET_KEY_FILE: Set = |config, value| {
     config.tls.key_file = value.into();
     Ok(())
 };
 
-pub(super) const SET_CA_CERT_FILE: Set = |config, value| {
+pub const SET_CA_CERT_FILE: Set = |config, value| {
     config.tls.ca_cert_file = value.into();
     Ok(())
 };
 
-pub(super) const SET_AUTH_CLIENTS: Set = |config, value| {
+pub const SET_AUTH_CLIENTS: Set = |config, value| {
     config.tls.auth_clients = named(&AuthClients::ALL, value)?;
     Ok(())
 };
 
-pub(super) const SET_PROTOCOLS: Set = |config, value| {
+pub const SET_PROTOCOLS: Set = |config, value| {
     config.tls.protocols = Protocols::parse(value)?;
     Ok(())
 };

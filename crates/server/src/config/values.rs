@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// What a setting that is a fact takes: only what it is.
-pub(super) fn constant(value: &str, only: &str, why: &str) -> Result<(), String> {
+pub fn constant(value: &str, only: &str, why: &str) -> Result<(), String> {
     if value.eq_ignore_ascii_case(only) {
         Ok(())
     } else {
@@ -11,13 +11,13 @@ pub(super) fn constant(value: &str, only: &str, why: &str) -> Result<(), String>
     }
 }
 
-pub(super) fn name_of<T: Copy + PartialEq>(all: &[(T, &'static str)], value: T) -> String {
+pub fn name_of<T: Copy + PartialEq>(all: &[(T, &'static str)], value: T) -> String {
     all.iter()
         .find(|(known, _)| *known == value)
         .map_or_else(String::new, |(_, name)| (*name).into())
 }
 
-pub(super) fn named<T: Copy>(all: &[(T, &'static str)], name: &str) -> Result<T, String> {
+pub fn named<T: Copy>(all: &[(T, &'static str)], name: &str) -> Result<T, String> {
     let found = all
         .iter()
         .find(|(_, known)| known.eq_ignore_ascii_case(name));
@@ -30,7 +30,7 @@ pub(super) fn named<T: Copy>(all: &[(T, &'static str)], name: &str) -> Result<T,
     })
 }
 
-pub(super) fn integer(value: &str, range: RangeInclusive<i64>) -> Result<i64, String> {
+pub fn integer(value: &str, range: RangeInclusive<i64>) -> Result<i64, String> {
     let number: i64 = value
         .parse()
         .map_err(|_| "argument couldn't be parsed into an integer".to_owned())?;
@@ -44,7 +44,7 @@ pub(super) fn integer(value: &str, range: RangeInclusive<i64>) -> Result<i64, St
     ))
 }
 
-pub(super) fn memory(value: &str, min: u64, max: u64) -> Result<u64, String> {
+pub fn memory(value: &str, min: u64, max: u64) -> Result<u64, String> {
     let bytes = parse_memory(value).ok_or("argument must be a memory value")?;
     if (min..=max).contains(&bytes) {
         return Ok(bytes);
@@ -71,11 +71,11 @@ pub fn parse_memory(text: &str) -> Option<u64> {
     text[..digits].parse::<u64>().ok()?.checked_mul(unit)
 }
 
-pub(super) fn yes_no(value: bool) -> String {
+pub fn yes_no(value: bool) -> String {
     if value { "yes" } else { "no" }.into()
 }
 
-pub(super) fn parse_yes_no(value: &str) -> Result<bool, String> {
+pub fn parse_yes_no(value: &str) -> Result<bool, String> {
     match value {
         v if v.eq_ignore_ascii_case("yes") => Ok(true),
         v if v.eq_ignore_ascii_case("no") => Ok(false),

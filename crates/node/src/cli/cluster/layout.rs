@@ -1,0 +1,345 @@
+//! A cluster of this machine as it lies in a folder, and where its nodes are
+//! reached.
+//!
+//! ```text
+//!   rufous-cluster/cluster.toml      what was chosen when it was made
+//!   rufous-cluster/agreed/           what the nodes have agreed on
+//!   rufous-cluster/node-1/data/      of the first node; its log and its errors beside
+//! ```
+//!
+//! A node's number says where it is reached: its port for clients is the first
+//! one's and so many more, and ten, twenty and thirty thousand above that are those
+//! for other nodes, for clients that know clusters, and for metrics.
+
+use super::ask::{Password, find, status_at};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use rufous::runtime::{DirError, DirLock, lock_data_dir};
+use rufous_server::cluster::settings::{Place, Wrong};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+pub(super) const FOLDER: &str = "rufous-cluster";
+const PLAN: &str = "cluster.toml";
+
+/// More would be too many processes for a machine.
+pub(super) const MAX_NODES: u16 = 64;
+/// So that the last node's last port is one.
+pub(super) const MAX_PORT: u16 = 35_000;
+
+/// How long `add` waits for the node.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What was chosen when the cluster was made, and holds from then on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub(super) name: String,
+    /// Of the first node.
+    pub(super) port: u16,
+    pub(super) copies: usize,
+    pub(super) workers: usize,
+    pub(super) coordinator: Agree,
+}
+
+/// What nodes agree through, written down as its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(super) enum Agree {
+    /// One of the cluster's own.
+    Etcd,
+    Process,
+    /// An etcd that somebody else runs, as nodes are told of it.
+    At(String),
+}
+
+impl FromStr for Agree {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        match text {
+            "etcd" => Ok(Self::Etcd),
+            "process" => Ok(Self::Process),
+            _ => match Place::parse(text)? {
+                Place::Etcd(_) => Ok(Self::At(text.to_owned())),
+                _ => Err(Wrong::Place),
+            },
+        }
+    }
+}
+
+impl TryFrom<String> for Agree {
+    type Error = Wrong;
+
+    fn try_from(text: String) -> Result<Self, Wrong> {
+        text.parse()
+    }
+}
+
+impl From<Agree> for String {
+    fn from(agree: Agree) -> Self {
+        match agree {
+            Agree::Etcd => "etcd".to_owned(),
+            Agree::Process => "process".to_owned(),
+            Agree::At(place) => place,
+        }
+    }
+}
+
+/// Where a node is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ports {
+    pub(super) plain: u16,
+    pub(super) peer: u16,
+    pub(super) clients: u16,
+    pub(super) admin: u16,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) folder: PathBuf,
+    pub(super) plan: Plan,
+}
+
+impl Layout {
+    /// A new cluster in the folder. Whoever calls has its lock.
+    pub(super) fn make(folder: &Path, plan: Plan) -> Result<Self> {
+        ensure!(
+            (1..=MAX_PORT).contains(&plan.port),
+            "the first port is 1 to {MAX_PORT}: there are others up to 30000 above"
+        );
+        let text = toml::to_string(&plan).context("cannot write down what was chosen")?;
+        let path = folder.join(PLAN);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        let folder = folder.to_owned();
+        Ok(Self { folder, plan })
+    }
+
+    pub(super) fn open(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(PLAN);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        let plan: Plan =
+            toml::from_str(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+        ensure!(
+            (1..=MAX_PORT).contains(&plan.port),
+            "{}: the first port is 1 to {MAX_PORT}",
+            path.display()
+        );
+        let folder = folder.to_owned();
+        Ok(Some(Self { folder, plan }))
+    }
+
+    /// The numbers of its nodes.
+    pub(super) fn nodes(&self) -> Result<Vec<u16>> {
+        let mut nodes = Vec::new();
+        for entry in fs::read_dir(&self.folder).context("cannot read the cluster's folder")? {
+            let name = entry?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix("node-"));
+            let number = number.and_then(|number| number.parse().ok());
+            nodes.extend(number.filter(|number| (1..=MAX_NODES).contains(number)));
+        }
+        nodes.sort_unstable();
+        Ok(nodes)
+    }
+
+    /// Makes the folder of one more node.
+    pub(super) fn add(&self) -> Result<u16> {
+        let number = self.nodes()?.last().map_or(1, |last| last + 1);
+        ensure!(
+            number <= MAX_NODES,
+            "there are {MAX_NODES} nodes on this machine already"
+        );
+        let folder = self.node(number);
+        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(number)
+    }
+
+    pub(super) fn node(&self, number: u16) -> PathBuf {
+        self.folder.join(format!("node-{number}"))
+    }
+
+    /// The configuration that a node reads: its own, or the one of all nodes.
+    pub(super) fn config_of(&self, number: u16) -> Option<PathBuf> {
+        let all = [self.node(number), self.folder.clone()].into_iter();
+        all.map(|folder| folder.join("rufous.toml"))
+            .find(|file| file.is_file())
+    }
+
+    pub(super) fn agreed(&self) -> PathBuf {
+        self.folder.join("agreed")
+    }
+
+    pub(super) fn ports(&self, number: u16) -> Ports {
+        let plain = self.plan.port + number.saturating_sub(1);
+        Ports {
+            plain,
+            peer: plain + 10_000,
+            clients: plain + 20_000,
+            admin: plain + 30_000,
+        }
+    }
+
+    /// Of what the nodes agree through, and one more if it needs one.
+    pub(super) fn agreeing(&self) -> [u16; 2] {
+        [self.plan.port + 9_999, self.plan.port + 9_998]
+    }
+
+    pub(super) fn address(&self, number: u16) -> String {
+        format!("127.0.0.1:{}", self.ports(number).plain)
+    }
+}
+
+/// Takes the folder for this process; `None`: another one has it.
+pub(super) fn lock(folder: &Path) -> Result<Option<DirLock>> {
+    match lock_data_dir(folder) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(DirError::InUse { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct Add {
+    /// The folder of the cluster
+    #[arg(long, value_name = "PATH", default_value = FOLDER)]
+    dir: PathBuf,
+    #[command(flatten)]
+    password: Password,
+}
+
+/// The process that has the cluster's nodes finds the folder of one more.
+pub(super) fn add(add: &Add) -> Result<()> {
+    let dir = &add.dir;
+    let Some(layout) = Layout::open(dir)? else {
+        bail!(
+            "there is no cluster in {}: rufous cluster start makes one",
+            dir.display()
+        );
+    };
+    ensure!(
+        lock(dir)?.is_none(),
+        "the cluster in {} does not run: rufous cluster start --dir {0}",
+        dir.display()
+    );
+    let number = layout.add()?;
+    let at = layout.address(number);
+    println!("node-{number} starts: {at}");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let found = status_at(&at, &add.password);
+        if found.is_ok_and(|status| find(&status, &at).is_ok_and(|node| node.is_alive)) {
+            break;
+        }
+        ensure!(
+            Instant::now() < until,
+            "node-{number} does not come: see {}",
+            layout.node(number).display()
+        );
+        std::thread::sleep(PAUSE);
+    }
+    println!("it is a member, and takes its share of the slots: rufous cluster status {at}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(port: u16) -> Plan {
+        Plan {
+            name: "birds".into(),
+            port,
+            copies: 2,
+            workers: 1,
+            coordinator: Agree::Process,
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_found_again_as_it_was_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        assert!(Layout::open(folder).expect("read").is_none());
+        let made = Layout::make(folder, plan(7001)).expect("made");
+        assert_eq!(made.nodes().expect("read"), [] as [u16; 0]);
+        assert_eq!((made.add().expect("one"), made.add().expect("two")), (1, 2));
+        fs::create_dir(folder.join("node-x")).expect("somebody's");
+        let again = Layout::open(folder).expect("read").expect("found");
+        assert_eq!(again.plan, plan(7001));
+        assert_eq!(again.nodes().expect("read"), [1, 2]);
+        assert_eq!(again.address(2), "127.0.0.1:7002");
+        fs::write(folder.join(PLAN), "port = 7\n").expect("written");
+        assert!(Layout::open(folder).is_err());
+    }
+
+    #[test]
+    fn what_nodes_agree_through_comes_back_from_its_text() {
+        for text in ["etcd", "process", "etcd://10.0.0.1:2379,[::1]:2379"] {
+            let agree: Agree = text.parse().expect("known");
+            assert_eq!(String::from(agree.clone()), text);
+            let folder = tempfile::tempdir().expect("a folder");
+            let chosen = Plan {
+                coordinator: agree,
+                ..plan(7001)
+            };
+            Layout::make(folder.path(), chosen.clone()).expect("made");
+            let found = Layout::open(folder.path()).expect("read");
+            assert_eq!(found.map(|layout| layout.plan), Some(chosen));
+        }
+        for text in [
+            "",
+            "local",
+            "rufous://a:1",
+            "etcd://",
+            "etcd://a",
+            "http://a:1",
+        ] {
+            assert_eq!(text.parse::<Agree>(), Err(Wrong::Place), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_two_have_the_same_port() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for port in [1, 7001, MAX_PORT] {
+            let layout = Layout {
+                folder: folder.path().into(),
+                plan: plan(port),
+            };
+            let mut all: Vec<u16> = layout.agreeing().into();
+            for number in 1..=MAX_NODES {
+                let Ports {
+                    plain,
+                    peer,
+                    clients,
+                    admin,
+                } = layout.ports(number);
+                all.extend([plain, peer, clients, admin]);
+            }
+            all.sort_unstable();
+            assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{port}");
+        }
+        assert!(Layout::make(folder.path(), plan(MAX_PORT + 1)).is_err());
+    }
+
+    #[test]
+    fn a_cluster_runs_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = lock(folder.path()).expect("asked");
+        assert!(first.is_some());
+        assert!(lock(folder.path()).expect("asked").is_none());
+        drop(first);
+        assert!(lock(folder.path()).expect("asked").is_some());
+    }
+}

@@ -1,0 +1,375 @@
+//! `rufous cluster start`: nodes as children of this process, which follows them
+//! to their end and stops them when it is told to.
+//!
+//! They are in process groups of their own: a Ctrl-C is for this process, which
+//! stops them in good order. Where it is killed they go on, without anything to
+//! agree through if that was this process.
+
+use super::agreeing::{self, Agreeing};
+use super::ask::{Password, status_at};
+use super::layout::{Agree, FOLDER, Layout, MAX_NODES, Plan, lock};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use rufous_base::limits::SLOTS;
+use rufous_server::cluster::status::Status;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How often it is looked after the children.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long nodes have to stop by themselves.
+const STOPPING: Duration = Duration::from_secs(30);
+/// Before a node that has ended is started again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct Start {
+    /// Nodes, where the folder has fewer
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_NODES)))]
+    nodes: u16,
+    /// The folder of the cluster: what is there goes on
+    #[arg(long, value_name = "PATH", default_value = FOLDER)]
+    dir: PathBuf,
+    /// The port for clients of the first node; the others follow
+    #[arg(long, value_name = "PORT", default_value_t = 7001)]
+    port: u16,
+    /// Copies of each key
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
+    copies: usize,
+    /// Threads of each node that serve clients
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    workers: usize,
+    /// The cluster's name [default: local]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What nodes agree through: `process`, this one; `etcd`, one that is started for
+    /// them; `etcd://HOST:PORT,...`, one that is there, with a --name that no other
+    /// cluster has in it: what it wants to see (cluster-etcd-...) is read from
+    /// rufous.toml in the folder; `auto`: etcd where there is one and the program has
+    /// the feature, else this process
+    #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = through)]
+    coordinator: Through,
+    /// Start nodes again that end by themselves
+    #[arg(long)]
+    restart: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Through {
+    Auto,
+    This(Agree),
+}
+
+fn through(text: &str) -> Result<Through, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Through::Auto),
+        (_, Ok(agree)) => Ok(Through::This(agree)),
+        (_, Err(_)) => Err(
+            "it is auto, etcd, process or etcd://host:port, with further host:port behind commas"
+                .to_owned(),
+        ),
+    }
+}
+
+pub(super) fn run(start: &Start) -> Result<()> {
+    let dir = &start.dir;
+    let Some(_lock) = lock(dir)? else {
+        bail!("the cluster in {} runs already", dir.display());
+    };
+    let layout = match Layout::open(dir)? {
+        Some(layout) => layout,
+        None => Layout::make(dir, plan(start)?)?,
+    };
+    while layout.nodes()?.len() < usize::from(start.nodes) {
+        layout.add()?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(serve(start, layout))
+}
+
+/// Of a new cluster.
+fn plan(start: &Start) -> Result<Plan> {
+    let coordinator = match &start.coordinator {
+        Through::Auto => agreeing::usual(),
+        Through::This(agree) => agree.clone(),
+    };
+    let is_shared = matches!(coordinator, Agree::At(_));
+    ensure!(
+        start.name.is_some() || !is_shared,
+        "other clusters may agree through the same etcd: give this one a name that none of them has, by --name"
+    );
+    Ok(Plan {
+        name: start.name.clone().unwrap_or_else(|| "local".to_owned()),
+        port: start.port,
+        copies: start.copies,
+        workers: start.workers,
+        coordinator,
+    })
+}
+
+/// So that a signal of the terminal goes to this process alone.
+pub(super) fn apart(command: &mut Command) {
+    command.process_group(0);
+}
+
+struct Running {
+    layout: Layout,
+    restart: bool,
+    nodes: BTreeMap<u16, Node>,
+    agreeing: Agreeing,
+}
+
+enum Node {
+    Runs(Child),
+    /// Since then.
+    Ended(Instant),
+}
+
+async fn serve(start: &Start, layout: Layout) -> Result<()> {
+    let mut ends = [
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
+    ];
+    let agreeing = Agreeing::begin(&layout).await?;
+    let mut running = Running {
+        layout,
+        restart: start.restart,
+        nodes: BTreeMap::new(),
+        agreeing,
+    };
+    running.look()?;
+    say(&running.text());
+    let mut is_ready = false;
+    loop {
+        let [interrupt, terminate, hangup] = &mut ends;
+        tokio::select! {
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+            _ = hangup.recv() => break,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        if let Err(error) = running.look() {
+            running.stop(&mut ends).await;
+            return Err(error);
+        }
+        if !is_ready && let Some(status) = running.ready().await {
+            is_ready = true;
+            say(&format!(
+                "ready: all {SLOTS} slots are served, copies of each: {}\n",
+                status.copies
+            ));
+        }
+    }
+    say("stopping\n");
+    running.stop(&mut ends).await;
+    Ok(())
+}
+
+/// A terminal that is gone is no reason to stop.
+fn say(text: &str) {
+    let mut out = std::io::stdout();
+    let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+impl Running {
+    /// Starts what is there and does not run, and tells what has ended.
+    fn look(&mut self) -> Result<()> {
+        for number in self.layout.nodes()? {
+            match self.nodes.get_mut(&number) {
+                None => {
+                    let child = self.spawn(number)?;
+                    self.nodes.insert(number, Node::Runs(child));
+                }
+                Some(Node::Runs(child)) => {
+                    let Some(status) = child.try_wait()? else {
+                        continue;
+                    };
+                    let text = self.ended(number, status);
+                    say(&text);
+                    self.nodes.insert(number, Node::Ended(Instant::now()));
+                }
+                Some(Node::Ended(since)) if self.restart && since.elapsed() > PAUSE => {
+                    let child = self.spawn(number)?;
+                    self.nodes.insert(number, Node::Runs(child));
+                    say(&format!("node-{number} starts again\n"));
+                }
+                Some(Node::Ended(_)) => {}
+            }
+        }
+        if let Some(etcd) = self.agreeing.child()
+            && let Some(status) = etcd.try_wait()?
+        {
+            let log = self.layout.agreed().join("log");
+            bail!("etcd has ended ({status}): see {}", log.display());
+        }
+        let runs = |node: &Node| matches!(node, Node::Runs(_));
+        ensure!(
+            self.restart || self.nodes.values().any(runs),
+            "no node runs any more"
+        );
+        Ok(())
+    }
+
+    fn ended(&self, number: u16, status: std::process::ExitStatus) -> String {
+        let folder = self.layout.node(number);
+        let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
+        let mut text = format!("node-{number} has ended ({status})");
+        if let Some(last) = errors.lines().last().filter(|_| !status.success()) {
+            let _ = write!(text, ": {last}");
+        }
+        let _ = writeln!(text, "; see {}", folder.join("log").display());
+        text
+    }
+
+    fn spawn(&self, number: u16) -> Result<Child> {
+        let Layout { plan, .. } = &self.layout;
+        let (ports, folder) = (self.layout.ports(number), self.layout.node(number));
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("RUFOUS_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg("server");
+        if let Some(config) = self.layout.config_of(number) {
+            command.arg("--config").arg(config);
+        }
+        command
+            .arg("--dir")
+            .arg(folder.join("data"))
+            .arg("--logfile")
+            .arg(folder.join("log"))
+            .args(["--bind", "127.0.0.1", "--pin", "no"])
+            .args(["--port", &ports.plain.to_string()])
+            .args(["--admin-port", &ports.admin.to_string()])
+            .args(["--workers", &plan.workers.to_string()])
+            .args(["--cluster-name", &plan.name])
+            .args(["--cluster-coordinator", &Agreeing::place(&self.layout)])
+            .args(["--cluster-listen", &at(ports.peer)])
+            .args(["--cluster-clients", &at(ports.clients)])
+            .args(["--cluster-copies", &plan.copies.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.join("errors"))?);
+        apart(&mut command);
+        command
+            .spawn()
+            .with_context(|| format!("cannot start node-{number}"))
+    }
+
+    /// How the cluster is, once every node that runs is in it and every slot has
+    /// all its copies.
+    async fn ready(&self) -> Option<Status> {
+        let runs = |(number, node): (&u16, &Node)| matches!(node, Node::Runs(_)).then_some(*number);
+        let running: Vec<u16> = self.nodes.iter().filter_map(runs).collect();
+        let at = self.layout.address(*running.first()?);
+        let asked = tokio::task::spawn_blocking(move || status_at(&at, &Password::default()));
+        let status = asked.await.ok()?.ok()?;
+        let alive = status.nodes.iter().filter(|node| node.is_alive).count();
+        (status.is_whole() && alive >= running.len()).then_some(status)
+    }
+
+    /// Stops all nodes, and what they agree through after them. A second signal
+    /// ends all at once.
+    async fn stop(&mut self, ends: &mut [tokio::signal::unix::Signal; 3]) {
+        for node in self.nodes.values() {
+            if let Node::Runs(child) = node {
+                terminate(child);
+            }
+        }
+        let until = Instant::now() + STOPPING;
+        let [interrupt, terminated, _] = ends;
+        let mut at_once = false;
+        while !self.has_stopped() && !at_once && Instant::now() < until {
+            tokio::select! {
+                _ = interrupt.recv() => at_once = true,
+                _ = terminated.recv() => at_once = true,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+        for (number, node) in &mut self.nodes {
+            if let Node::Runs(child) = node
+                && !matches!(child.try_wait(), Ok(Some(_)))
+            {
+                say(&format!("node-{number} is killed\n"));
+                let _gone = child.kill();
+                let _gone = child.wait();
+            }
+        }
+        if let Some(etcd) = self.agreeing.child() {
+            terminate(etcd);
+            let _gone = etcd.wait();
+        }
+    }
+
+    fn has_stopped(&mut self) -> bool {
+        self.nodes.values_mut().all(|node| match node {
+            Node::Runs(child) => matches!(child.try_wait(), Ok(Some(_))),
+            Node::Ended(_) => true,
+        })
+    }
+
+    /// What there is, and how to get there.
+    fn text(&self) -> String {
+        let mut text = format!(
+            "\nA cluster of this machine in {}, called {}.\n\n{:<9}{:<19}{:<23}{}\n",
+            self.layout.folder.display(),
+            self.layout.plan.name,
+            "",
+            "any client",
+            "clients that redirect",
+            "metrics"
+        );
+        for number in self.nodes.keys() {
+            let ports = self.layout.ports(*number);
+            let _ = writeln!(
+                text,
+                "{:<9}127.0.0.1:{:<9}127.0.0.1:{:<13}http://127.0.0.1:{}/",
+                format!("node-{number}"),
+                ports.plain,
+                ports.clients,
+                ports.admin
+            );
+        }
+        text.push('\n');
+        text.push_str(&Agreeing::text(&self.layout));
+        let ports = self.layout.ports(1);
+        let (folder, plain, clients) = (self.layout.folder.display(), ports.plain, ports.clients);
+        let _ = write!(
+            text,
+            "
+Try, in another terminal:
+  redis-cli -p {plain} set greeting hello
+  redis-cli -c -p {clients} get greeting
+  rufous cluster status 127.0.0.1:{plain}
+  rufous cluster add --dir {folder}
+
+Ctrl-C stops the nodes; what they have is there for the next start.
+
+"
+        );
+        text
+    }
+}
+
+/// Asks a process to stop, in good order.
+fn terminate(child: &Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // Gone already: as it should be.
+        let _gone = kill_process(pid, Signal::TERM);
+    }
+}
