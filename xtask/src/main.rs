@@ -3,7 +3,7 @@
 //! It needs nothing but a Rust toolchain to start; what single commands need beyond that
 //! (the Redis client tools, Tcl, a Python environment) they install themselves.
 //!
-//! Map: `tidy` keeps the rules of the house, `check` is the whole test run, `suite` runs the tests
+//! Map: `tidy` keeps the rules of the house, `house` measures how it is built, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `chart` tries the Helm chart, `node` starts servers and passes arguments on to the load generator, `fuzz`
 //! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
 //! with redis-server, `network` breaks the network of clusters, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
@@ -16,6 +16,7 @@ mod check;
 mod diff;
 mod durable;
 mod fuzz;
+mod house;
 mod install;
 mod merge;
 mod network;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
         cargo xtask test                    install what tests need, then run all of them\n  \
         cargo xtask test --quick            formatting, lints, unit tests and tidiness only\n  \
         cargo xtask test --only tidy        one step\n  \
+        cargo xtask house                   how the code is built, before and now\n  \
         cargo xtask suite tcl               Redis's own suite against the release build\n  \
         cargo xtask suite tcl --unit unit/expire --reference\n  \
         cargo xtask sim                     simulate nodes until stopped (--seeds N, --seed X)\n  \
@@ -71,6 +73,8 @@ enum Task {
     Test(check::Args),
     /// Check the layout and style rules of the repository
     Tidy,
+    /// Measure types, packages, cycles of calls and lengths, beside the figures of an earlier commit
+    House(house::Args),
     /// Run a test suite that others wrote against a server
     Suite(suite::Args),
     /// Run the fuzz targets for a while (needs a nightly toolchain and cargo-fuzz)
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Task::Test(args) => check::run(&args),
         Task::Tidy => tidy::run(),
+        Task::House(args) => house::run(&args),
         Task::Suite(args) => suite::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Sim(args) => sim::run(&args),

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Directories that hold build products, downloads or version control, never sources of ours.
+/// Names of what holds build products, downloads or version control, never sources of ours.
 const NOT_SOURCES: [&str; 6] = [
     ".git",
     "target",
@@ -62,10 +62,12 @@ fn walk(root: &Path, directory: &Path, found: &mut Vec<File>) -> Result<()> {
         let entry = entry?;
         let path = entry.path();
         let name = entry.file_name();
+        // In a linked working tree `.git` is a file.
+        if NOT_SOURCES.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
-            if !NOT_SOURCES.iter().any(|skipped| name == *skipped) {
-                walk(root, &path, found)?;
-            }
+            walk(root, &path, found)?;
             continue;
         }
         // A file that others remove while we walk is no error of the repository.

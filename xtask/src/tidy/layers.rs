@@ -43,6 +43,25 @@ struct Dependency {
     kind: Option<String>,
 }
 
+impl Package {
+    /// The folder of the package, without `crates/`.
+    pub(crate) fn folder(&self) -> &str {
+        let folder = self.manifest_path.trim_end_matches("/Cargo.toml");
+        folder.strip_prefix("crates/").unwrap_or(folder)
+    }
+
+    /// Names of the packages among `workspace` that this one depends on, but for tests.
+    pub(crate) fn edges<'a>(&'a self, workspace: &'a [Self]) -> impl Iterator<Item = &'a str> {
+        let normal = self
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind.is_none());
+        normal
+            .map(|dependency| dependency.name.as_str())
+            .filter(|name| workspace.iter().any(|other| other.name == *name))
+    }
+}
+
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,

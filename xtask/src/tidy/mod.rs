@@ -4,7 +4,7 @@
 //! violations, so that its unit tests can show it failing on a small bad sample. Rules about parts
 //! that do not exist yet (equal simulation traces, golden bytes) come with those parts.
 
-mod layers;
+pub(crate) mod layers;
 mod leftovers;
 mod machine;
 mod merges;
@@ -18,6 +18,7 @@ mod unwraps;
 
 use crate::project::{self, File};
 use anyhow::Result;
+pub(crate) use source::is_test_file;
 use std::fmt;
 
 /// Crates that hold no clock, socket, file, thread or unseeded hasher.
@@ -92,7 +93,7 @@ fn rust(files: &[File]) -> impl Iterator<Item = &File> {
 
 /// The Rust files that are part of what is shipped: not those whose module is declared for tests
 /// only, as in `#[cfg(test)] mod testing;`.
-fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
+pub(crate) fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
     let mut for_tests: Vec<String> = Vec::new();
     for file in rust(files).filter(|file| file.text.contains("cfg(test)")) {
         let source = source::Source::read(&file.path, &file.text);
@@ -109,7 +110,7 @@ fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
             let name = source::words(code, "mod")
                 .next()
                 .and_then(|at| code[at + 3..].trim().strip_suffix(';'));
-            if let Some(name) = name.filter(|_| !source::is_test_file(&file.path) && line > 0) {
+            if let Some(name) = name.filter(|_| !is_test_file(&file.path) && line > 0) {
                 for_tests.push(format!("{directory}/{name}.rs"));
                 for_tests.push(format!("{directory}/{name}/"));
             }
