@@ -15,6 +15,7 @@ use crate::tidy::layers;
 use anyhow::{Context, Result, ensure};
 use clap::Args as Arguments;
 use figures::Figures;
+pub(crate) use figures::{MOST_FILES_OF_A_TYPE, MOST_PARAMETERS, types};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -4,8 +4,10 @@
 //! violations, so that its unit tests can show it failing on a small bad sample. Rules about parts
 //! that do not exist yet (equal simulation traces, golden bytes) come with those parts.
 
+mod indexes;
 pub(crate) mod layers;
 mod leftovers;
+mod limits;
 mod machine;
 mod merges;
 mod opening;
@@ -72,6 +74,13 @@ pub(crate) fn run() -> Result<bool> {
     Ok(violations.is_empty())
 }
 
+/// Lowers the figures of the limits that today's code exceeds to what they are now.
+pub(crate) fn lower() -> Result<bool> {
+    let root = project::root();
+    limits::lower(&root, &project::files(&root)?)?;
+    run()
+}
+
 fn check(files: &[File], workspace: &[layers::Package]) -> Vec<Violation> {
     let mut all = layers::check(files, workspace);
     all.extend(purity::check(files));
@@ -83,6 +92,8 @@ fn check(files: &[File], workspace: &[layers::Package]) -> Vec<Violation> {
     all.extend(unwraps::check(files));
     all.extend(machine::check(files));
     all.extend(merges::check(files));
+    all.extend(indexes::check(files));
+    all.extend(limits::check(files));
     all
 }
 
