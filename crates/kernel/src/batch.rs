@@ -48,6 +48,8 @@ pub struct Request {
     spans: u32,
     first_big: u32,
     bigs: u32,
+    /// It was not executed, as its keys have moved to another node.
+    pub moved: bool,
     /// Where its reply lies in [`Batch::replies`].
     pub reply: ReplyRange,
 }
@@ -94,6 +96,7 @@ impl Batch {
         self.requests.push(Request {
             header,
             table: 0,
+            moved: false,
             first_span,
             spans: args.len() as u32,
             first_big,

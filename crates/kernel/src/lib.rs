@@ -43,4 +43,4 @@ pub mod worker;
 
 pub use batch::{Batch, Header};
 pub use program::{Context, Program};
-pub use worker::{Completions, Message, Submitted, Worker};
+pub use worker::{Message, Outcome, Submitted, Worker};

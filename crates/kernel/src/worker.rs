@@ -1,9 +1,10 @@
 //! One worker's part of the store: its shard, the requests it exchanges with
 //! the other workers, and the commands that it coordinates.
 //!
-//! The worker does not know connections: whoever embeds it hands requests in
-//! with a [`Header`], and is told of replies that come later through
-//! [`Completions`].
+//! The worker does not know connections. The embedder submits requests with a
+//! [`Header`]; a reply that exists at once is appended to the caller's output,
+//! and every later one is an [`Outcome`] in the worker's one queue, which the
+//! embedder empties with [`Worker::next_outcome`] after each call.
 
 mod chains;
 mod closing;
@@ -23,6 +24,7 @@ mod nodes;
 mod notes;
 mod open;
 mod opened;
+mod out;
 mod replicating;
 mod running;
 mod saving;
@@ -42,6 +44,7 @@ pub use exec::{ExecPlan, HeldExec};
 pub use loading::LoadPlan;
 pub use nodes::NodeFigures;
 pub use notes::DurableFigures;
+pub use out::Outcome;
 pub use rufous_lattice::Stamp;
 pub use saving::SaveRefused;
 pub use serving::NOT_HERE_REPLY;
@@ -49,7 +52,7 @@ pub use several::SEVERAL;
 pub use spanning::{Hold, Release};
 pub use waiting::{Arrival, WaitEnd};
 
-use crate::batch::{Batch, Header, ReplyRange};
+use crate::batch::{Batch, Header};
 use crate::durable::{Note, TxnId};
 use crate::evict::{Evictor, Ledger};
 use crate::lock::{KeyName, LockTable, Scope, Ticket};
@@ -61,7 +64,7 @@ use crate::stats::CommandStats;
 use crate::wait::{Note as WaitNote, Waits};
 use rufous_base::rng::Rng;
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -135,34 +138,12 @@ pub enum Message {
     Note(Box<Note>),
 }
 
-/// Where replies go that were not ready when the request was submitted.
-pub trait Completions {
-    /// `from` between the marks of `range` is the reply to `header`'s request.
-    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange);
-
-    /// Nobody knows what becomes of `header`'s request: it has run, and the
-    /// log that should hold it cannot be written.
-    fn lose(&mut self, header: &Header);
-
-    /// The keys of this request moved to another node before it ran: whether it is asked there.
-    fn elsewhere(&mut self, _header: &Header, _args: &Args<'_>) -> bool {
-        false
-    }
-
-    /// `header`'s client waits for data. False where nobody is there to wait:
-    /// then it gets no reply.
-    fn wait(&mut self, header: &Header) -> bool {
-        let _ = header;
-        true
-    }
-}
-
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// Its reply was appended.
     Done,
-    /// Its reply will come through [`Completions`].
+    /// Its reply will be an [`Outcome`].
     Pending,
     /// Likewise, and later requests of the same connection must wait for it,
     /// because they could overtake it.
@@ -205,6 +186,7 @@ pub struct Worker<P> {
     #[expect(clippy::vec_box, reason = "as above")]
     pool: Vec<Box<Batch>>,
     outgoing: Vec<(WorkerId, Message)>,
+    out: VecDeque<Outcome>,
     stats: Vec<CommandStats>,
     /// Commands run since the clock was last looked at.
     unaccounted: Vec<u16>,
@@ -234,6 +216,7 @@ impl<P: Program> Worker<P> {
             outbox: (0..placement.workers()).map(|_| Box::default()).collect(),
             pool: Vec::new(),
             outgoing: Vec::new(),
+            out: VecDeque::new(),
             stats: vec![CommandStats::default(); commands],
             unaccounted: Vec::new(),
             warm: Vec::new(),
@@ -393,46 +376,34 @@ impl<P: Program> Worker<P> {
 
     /// Runs what is free to run after submissions; call it before effects are
     /// collected.
-    pub fn settle(&mut self, now: Now, completions: &mut impl Completions) {
+    pub fn settle(&mut self, now: Now) {
         self.serve_waiters(now);
-        self.tell_clients(now, completions);
-        self.tell_exchanged(now, completions);
-        self.end_drain(now, completions);
+        self.tell_clients(now);
+        self.tell_exchanged(now);
+        self.end_drain(now);
         if self.locks.is_idle() {
             return;
         }
         while let Some((ticket, work)) = self.locks.next_granted() {
-            self.run_granted(now, (ticket, work), completions);
-            self.tell_clients(now, completions);
+            self.run_granted(now, (ticket, work));
+            self.tell_clients(now);
         }
     }
 
     /// Takes a message of another worker.
-    pub fn on_message(
-        &mut self,
-        now: Now,
-        from: WorkerId,
-        message: Message,
-        completions: &mut impl Completions,
-    ) {
-        self.take(now, from, message, completions);
-        self.settle(now, completions);
+    pub fn on_message(&mut self, now: Now, from: WorkerId, message: Message) {
+        self.take(now, from, message);
+        self.settle(now);
     }
 
-    fn take(
-        &mut self,
-        now: Now,
-        from: WorkerId,
-        message: Message,
-        completions: &mut impl Completions,
-    ) {
+    fn take(&mut self, now: Now, from: WorkerId, message: Message) {
         match message {
             Message::Requests(batch) => {
                 let batch = self.on_requests(now, from, batch);
-                self.answer_served(now, completions);
-                self.answer(now, from, batch, completions);
+                self.answer_served(now);
+                self.answer(now, from, batch);
             }
-            Message::Replies(batch) => self.on_replies(batch, completions),
+            Message::Replies(batch) => self.on_replies(batch),
             Message::MakeRoom => self.on_make_room(now),
             Message::Acquire {
                 multi,
@@ -457,30 +428,37 @@ impl<P: Program> Worker<P> {
                 ticket,
                 hold,
             } => {
-                self.on_acquired(now, multi, from, ticket, hold, completions);
+                self.on_acquired(now, multi, from, ticket, hold);
             }
             Message::Fetch { multi, touch, keys } => self.on_fetch(now, from, multi, touch, &keys),
             Message::Fetched { multi, gathered } => {
-                self.on_fetched(now, multi, gathered, completions);
+                self.on_fetched(now, multi, gathered);
             }
-            Message::Release(release) => self.on_release(now, from, release, completions),
-            Message::Committed { multi } => self.on_committed(now, multi, completions),
-            Message::Doubtful { multi } => self.on_doubtful(multi, completions),
-            Message::Lost(batch) => self.on_lost(&batch, completions),
+            Message::Release(release) => self.on_release(now, from, release),
+            Message::Committed { multi } => self.on_committed(now, multi),
+            Message::Doubtful { multi } => self.on_doubtful(multi),
+            Message::Lost(batch) => self.on_lost(&batch),
             Message::Unlock { ticket, txn } => self.on_unlock(now, ticket, txn),
             Message::Await(arrival) => self.on_arrival(from, *arrival),
-            Message::Waits(note) => self.on_waits(*note, completions),
+            Message::Waits(note) => self.on_waits(*note),
             Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
             Message::Replicate(bytes) => self.on_replicate(now, bytes),
             Message::Told(number, bytes) => self.on_told(now, number, bytes),
-            Message::Draining(note) => self.on_draining(now, from, note, completions),
-            Message::Note(note) => self.on_note(now, from, *note, completions),
+            Message::Draining(note) => self.on_draining(now, from, note),
+            Message::Note(note) => self.on_note(now, from, *note),
         }
         self.end_long_frame();
     }
 
+    /// What became of requests that were submitted earlier, in order.
+    #[inline]
+    pub fn next_outcome(&mut self) -> Option<Outcome> {
+        self.out.pop_front()
+    }
+
     /// Messages for other workers, requests collected since the last call included.
     pub fn take_messages(&mut self, mut send: impl FnMut(WorkerId, Message)) {
+        debug_assert!(self.out.is_empty(), "outcomes are taken before messages");
         for worker in 0..self.outbox.len() {
             if !self.outbox[worker].is_empty() {
                 self.flush_outbox(WorkerId(worker as u16));

@@ -4,11 +4,10 @@
 
 use rufous_base::rng::Rng;
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::multi::NodeAction;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
-use rufous_kernel::{Completions, Context, Header, Message, Program, Submitted, Worker};
+use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -144,22 +143,6 @@ impl Conn {
     }
 }
 
-struct Replies<'a>(&'a mut [Conn]);
-
-impl Completions for Replies<'_> {
-    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
-        let conn = &mut self.0[header.conn.index()];
-        let reply = &mut conn.replies[header.seq as usize].1;
-        assert!(reply.is_none(), "a second reply");
-        *reply = Some(from.bytes[range.start.0..range.end.0].to_vec());
-        conn.barrier &= conn.waiting() > 0;
-    }
-
-    fn lose(&mut self, _: &Header) {
-        unreachable!("there is no log here");
-    }
-}
-
 struct World {
     workers: Vec<Worker<TestProgram>>,
     /// Connections of each worker.
@@ -245,9 +228,27 @@ impl World {
         conn.barrier |= submitted == Submitted::Barrier;
     }
 
+    fn take_outcomes(&mut self, w: usize) {
+        while let Some(outcome) = self.workers[w].next_outcome() {
+            let Outcome::Replies(batch) = outcome else {
+                unreachable!("there is no log here, and no command waits");
+            };
+            for request in batch.requests.iter().filter(|r| !r.reply.later) {
+                let (header, range) = (request.header, request.reply);
+                let conn = &mut self.conns[w][header.conn.index()];
+                let reply = &mut conn.replies[header.seq as usize].1;
+                assert!(reply.is_none(), "a second reply");
+                *reply = Some(batch.replies.bytes[range.start.0..range.end.0].to_vec());
+                conn.barrier &= conn.waiting() > 0;
+            }
+            self.workers[w].recycle(batch);
+        }
+    }
+
     /// Ends a step of a worker: what is granted runs, messages leave.
     fn finish_step(&mut self, w: usize) {
-        self.workers[w].settle(NOW, &mut Replies(&mut self.conns[w]));
+        self.workers[w].settle(NOW);
+        self.take_outcomes(w);
         let wires = &mut self.wires[w];
         self.workers[w].take_messages(|to, message| wires[to.index()].push_back(message));
     }
@@ -264,8 +265,7 @@ impl World {
         }
         let (from, to) = busy[self.draw(busy.len())];
         if let Some(message) = self.wires[from][to].pop_front() {
-            let replies = &mut Replies(&mut self.conns[to]);
-            self.workers[to].on_message(NOW, WorkerId(from as u16), message, replies);
+            self.workers[to].on_message(NOW, WorkerId(from as u16), message);
             self.finish_step(to);
         }
         true

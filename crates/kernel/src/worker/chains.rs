@@ -20,9 +20,9 @@ pub(super) use state::Chains;
 use state::slot_of;
 pub use state::{ChainFigures, ChainSettings, Said};
 
+use super::Worker;
 use super::leaving::Leaving;
 use super::serving::Waiting;
-use super::{Completions, Worker};
 use crate::chains::{BySlot, Slots, items_of};
 use crate::durable::{Event, SlotMark};
 use crate::planted::{self, Planted};
@@ -72,22 +72,16 @@ impl<P: Program> Worker<P> {
 
     /// A mapping has come into force, in which this node has that number. One that
     /// has it no more takes away what it answered for.
-    pub fn on_mapping(
-        &mut self,
-        now: Now,
-        mapping: &Arc<Mapping>,
-        own: Option<NodeNo>,
-        completions: &mut impl Completions,
-    ) {
+    pub fn on_mapping(&mut self, now: Now, mapping: &Arc<Mapping>, own: Option<NodeNo>) {
         if let Some(chains) = &mut self.chains {
             let before = chains.replica.as_ref().map(Replica::me);
             chains.mapping = own.or(before).map(|own| (Arc::clone(mapping), own));
         }
-        self.take_up(now, completions);
+        self.take_up(now);
     }
 
     /// Acts by the newest mapping, once what is on disk is known.
-    fn take_up(&mut self, now: Now, completions: &mut impl Completions) {
+    fn take_up(&mut self, now: Now) {
         if !self.is_serving() {
             return;
         }
@@ -130,7 +124,7 @@ impl<P: Program> Worker<P> {
             false => self.note_changed(),
         }
         self.end_waits_elsewhere(now);
-        self.settle_chains(now, completions);
+        self.settle_chains(now);
     }
 
     /// `is_first`: this node had no other number since it started.
@@ -224,13 +218,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// A worker of another node says something.
-    pub fn on_peer(
-        &mut self,
-        now: Now,
-        from: Peer,
-        envelope: Envelope,
-        completions: &mut impl Completions,
-    ) {
+    pub fn on_peer(&mut self, now: Now, from: Peer, envelope: Envelope) {
         let slot = slot_of(&envelope.message);
         let is_here = |slot: u16| worker_of_slot(slot, self.placement.workers()) == self.id;
         if slot.is_some_and(|slot| usize::from(slot) >= SLOTS || !is_here(slot)) {
@@ -247,7 +235,7 @@ impl<P: Program> Worker<P> {
                 self.note_slots(slot);
             }
             self.want_steps();
-            self.settle_chains(now, completions);
+            self.settle_chains(now);
         }
     }
 
@@ -260,16 +248,11 @@ impl<P: Program> Worker<P> {
 
     /// What is due by the clock, and some of what takes long. `has_room`: for
     /// whom there is room to send parts of copies to.
-    pub fn step_chains(
-        &mut self,
-        now: Now,
-        has_room: impl Fn(NodeNo) -> bool,
-        completions: &mut impl Completions,
-    ) {
+    pub fn step_chains(&mut self, now: Now, has_room: impl Fn(NodeNo) -> bool) {
         if self.chains.is_none() {
             return;
         }
-        self.take_up(now, completions);
+        self.take_up(now);
         self.look_after_waiters(now);
         self.take_part(now);
         let is_due = |chains: &Chains| {
@@ -299,7 +282,7 @@ impl<P: Program> Worker<P> {
                 (chains.more, chains.step_at) = (more, now.mono_us + pause_us.max(STEP_US));
             }
         }
-        self.settle_chains(now, completions);
+        self.settle_chains(now);
     }
 
     /// What was dropped leaves no mark.
@@ -320,7 +303,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// Tells everybody who waits for chains how far they are.
-    fn settle_chains(&mut self, now: Now, completions: &mut impl Completions) {
+    fn settle_chains(&mut self, now: Now) {
         self.want_steps();
         let Some(chains) = &mut self.chains else {
             return;
@@ -332,12 +315,12 @@ impl<P: Program> Worker<P> {
             chains.figures.lost += 1;
             chains.is_losing = true;
             self.durable.events.push(Event::Uncommitted(Until::Passed));
-            self.lose_held(now, Until::Passed, completions);
+            self.lose_held(now, Until::Passed);
         }
         self.send_what_waits();
-        self.log_moved_on(now, completions);
-        self.look_after_parked(now, completions);
-        self.tell_clients(now, completions);
+        self.log_moved_on(now);
+        self.look_after_parked(now);
+        self.tell_clients(now);
     }
 
     /// Sends what may be sent, and opens gates.

@@ -1,7 +1,7 @@
 //! The end of a node: once nothing is under way anywhere, every worker brings
 //! its log to its end.
 
-use super::{Completions, Worker};
+use super::Worker;
 use crate::durable::Note;
 use crate::program::Program;
 use rufous_base::{Now, WorkerId};
@@ -9,25 +9,25 @@ use rufous_base::{Now, WorkerId};
 impl<P: Program> Worker<P> {
     /// The node stops, and this worker has nothing under way that it began.
     /// True once all workers are so: then nothing is under way anywhere.
-    pub fn all_quiet(&mut self, now: Now, completions: &mut impl Completions) -> bool {
-        self.say_quiet(now, completions);
+    pub fn all_quiet(&mut self, now: Now) -> bool {
+        self.say_quiet(now);
         self.durable.may_close || self.durable.quiet == self.placement.workers()
     }
 
     /// Has worker 0 know that this worker has nothing under way. Returns
     /// whether it was said before.
-    pub fn say_quiet(&mut self, now: Now, completions: &mut impl Completions) -> bool {
+    pub fn say_quiet(&mut self, now: Now) -> bool {
         let said = std::mem::replace(&mut self.durable.said_quiet, true);
         if !said {
-            self.tell(now, WorkerId(0), Note::Quiet, completions);
+            self.tell(now, WorkerId(0), Note::Quiet);
         }
         said
     }
 
     /// At worker 0, when all are quiet: has every worker close its log.
-    pub fn close_logs(&mut self, now: Now, completions: &mut impl Completions) {
+    pub fn close_logs(&mut self, now: Now) {
         if !self.durable.may_close {
-            self.tell_all(now, || Note::CloseLogs, completions);
+            self.tell_all(now, || Note::CloseLogs);
         }
     }
 

@@ -18,7 +18,7 @@
 //! 3. Another drain: nobody lets go before the new replicas are everywhere.
 
 use super::replicating::each_grave;
-use super::{Completions, Message, Worker};
+use super::{Message, Worker};
 use crate::keyspace::{Keyspace, Keyspaces};
 use crate::lock::Ticket;
 use crate::multi::Multi;
@@ -259,13 +259,7 @@ impl<P: Program> Worker<P> {
         None
     }
 
-    pub(super) fn on_draining(
-        &mut self,
-        now: Now,
-        from: WorkerId,
-        note: Draining,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_draining(&mut self, now: Now, from: WorkerId, note: Draining) {
         match note {
             Draining::Begin { multi, table } => self.on_drain(from, multi, table),
             Draining::Sent { version, taken } => {
@@ -273,7 +267,7 @@ impl<P: Program> Worker<P> {
                 *heard.entry((version, taken)).or_insert(0) += 1;
             }
             Draining::Settled { multi, findings } => {
-                self.on_settled(now, multi, findings, completions);
+                self.on_settled(now, multi, findings);
             }
         }
     }
@@ -324,7 +318,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// Ends a drain: all replicas of this worker are as those of the others.
-    pub(super) fn end_drain(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn end_drain(&mut self, now: Now) {
         if !self.has_drained() {
             return;
         }
@@ -337,7 +331,7 @@ impl<P: Program> Worker<P> {
                 let findings = self.look_at(&table, true, now);
                 self.lattice.drains.early = Some(Vec::new());
                 if coordinator == self.id {
-                    self.on_settled(now, multi, findings, completions);
+                    self.on_settled(now, multi, findings);
                 } else {
                     self.send(
                         coordinator,
@@ -351,13 +345,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// A worker's replicas are as those of the others, and it has looked again.
-    fn on_settled(
-        &mut self,
-        now: Now,
-        id: u64,
-        findings: Findings,
-        completions: &mut impl Completions,
-    ) {
+    fn on_settled(&mut self, now: Now, id: u64, findings: Findings) {
         let Some(multi) = self.multis.get_mut(&id) else {
             debug_assert!(false, "settled, but not under way");
             return;
@@ -368,7 +356,7 @@ impl<P: Program> Worker<P> {
             && let Some(mut multi) = self.multis.remove(&id)
         {
             multi.drained = true;
-            self.finish(now, multi, completions);
+            self.finish(now, multi);
         }
     }
 

@@ -6,8 +6,8 @@
 //! which it has a replica. All do the same, and nobody is served before all
 //! have.
 
+use super::Worker;
 use super::loading::Stage;
-use super::{Completions, Worker};
 use crate::durable::Note;
 use crate::placement::Placement;
 use crate::program::Program;
@@ -18,18 +18,13 @@ use std::sync::Arc;
 
 impl<P: Program> Worker<P> {
     /// A partition was loaded.
-    pub(super) fn tell_held(
-        &mut self,
-        now: Now,
-        held: Option<Box<Held>>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn tell_held(&mut self, now: Now, held: Option<Box<Held>>) {
         // Where nothing was forgotten, nothing was held.
         let Some(held) = held.filter(|held| !held.says_nothing()) else {
             return;
         };
         let held = Arc::<Held>::from(held);
-        self.tell_all(now, || Note::Held(Arc::clone(&held)), completions);
+        self.tell_all(now, || Note::Held(Arc::clone(&held)));
     }
 
     /// What its shard takes, and what it holds for the start: of what several

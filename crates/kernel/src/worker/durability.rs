@@ -14,7 +14,7 @@
 
 use super::loading::{Heard, Stage};
 use super::saving::Snapshotting;
-use super::{Completions, Worker, gates};
+use super::{Worker, gates};
 use crate::durable::file::salt;
 use crate::durable::keeper::{Keeper, Schedule};
 use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
@@ -320,20 +320,20 @@ impl<P: Program> Worker<P> {
     }
 
     /// The disk has answered.
-    pub fn on_disk(&mut self, now: Now, done: DiskDone, completions: &mut impl Completions) {
+    pub fn on_disk(&mut self, now: Now, done: DiskDone) {
         match ids::space(done.id) {
-            ids::LOG => self.on_log_disk(now, done, completions),
-            ids::SNAPSHOT => self.on_snapshot_disk(now, done, completions),
-            ids::LOAD => self.on_load_disk(now, done, completions),
+            ids::LOG => self.on_log_disk(now, done),
+            ids::SNAPSHOT => self.on_snapshot_disk(now, done),
+            ids::LOAD => self.on_load_disk(now, done),
             _ if matches!(self.durable.stage, Stage::Finding { .. }) => {
-                self.on_found(now, done, completions);
+                self.on_found(now, done);
             }
-            _ => self.on_keeper_disk(now, done, completions),
+            _ => self.on_keeper_disk(now, done),
         }
-        self.settle(now, completions);
+        self.settle(now);
     }
 
-    fn on_log_disk(&mut self, now: Now, done: DiskDone, completions: &mut impl Completions) {
+    fn on_log_disk(&mut self, now: Now, done: DiskDone) {
         // What this turn has written so far is lost with the rest, if it is.
         self.end_frame();
         let Some(log) = &mut self.durable.log else {
@@ -347,23 +347,23 @@ impl<P: Program> Worker<P> {
             if !known && self.committed() < self.position() {
                 self.durable.events.push(Event::Uncommitted(Until::Logged));
             }
-            self.lose_held(now, Until::Logged, completions);
+            self.lose_held(now, Until::Logged);
         }
-        self.log_moved_on(now, completions);
+        self.log_moved_on(now);
     }
 
     /// Tells everybody who waits for the log how far it is.
-    pub(super) fn log_moved_on(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn log_moved_on(&mut self, now: Now) {
         self.release_envelopes();
-        self.note_trouble(now, completions);
-        self.send_held(now, completions);
-        self.note_sealed(now, completions);
-        self.note_saved(now, completions);
-        self.note_ready(now, completions);
+        self.note_trouble(now);
+        self.send_held(now);
+        self.note_sealed(now);
+        self.note_saved(now);
+        self.note_ready(now);
     }
 
     /// Tells everybody where this log has ceased or begun again to be written.
-    fn note_trouble(&mut self, now: Now, completions: &mut impl Completions) {
+    fn note_trouble(&mut self, now: Now) {
         let log = self.durable.log.as_ref();
         let text = log.and_then(LogWriter::trouble);
         let lost = log.is_some_and(|l| l.has_lost() && !l.is_stuck());
@@ -374,7 +374,7 @@ impl<P: Program> Worker<P> {
         let text = text.map(Arc::<str>::from);
         self.durable.events.push(Event::Trouble(text.clone()));
         let trouble = text.map(|text| Trouble { text, lost });
-        self.tell_all(now, || Note::Trouble(trouble.clone()), completions);
+        self.tell_all(now, || Note::Trouble(trouble.clone()));
     }
 
     /// Whether a log cannot be written, so that what waits for it waits for long.

@@ -1,7 +1,7 @@
 //! Requests and replies between workers, many in one message.
 
 use super::serving::NOT_HERE_REPLY;
-use super::{Completions, Message, Work, Worker};
+use super::{Message, Outcome, Work, Worker};
 use crate::batch::{Batch, Door, Header, ReplyRange, Request};
 use crate::lock::Scope;
 use crate::program::Program;
@@ -49,7 +49,8 @@ impl<P: Program> Worker<P> {
         batch
     }
 
-    pub(super) fn recycle(&mut self, mut batch: Box<Batch>) {
+    /// Takes back a batch whose outcomes were carried out.
+    pub fn recycle(&mut self, mut batch: Box<Batch>) {
         if self.pool.len() < POOLED_BATCHES {
             batch.reset();
             self.pool.push(batch);
@@ -117,46 +118,35 @@ impl<P: Program> Worker<P> {
         batch
     }
 
-    pub(super) fn on_replies(&mut self, mut batch: Box<Batch>, completions: &mut impl Completions) {
-        let may_move = self.chains.is_some();
-        for index in 0..batch.requests.len() {
-            let request = batch.requests[index];
-            if !request.reply.later {
-                if may_move && Self::goes_elsewhere(&mut batch, index, completions) {
-                    continue;
-                }
-                if !self.waits.clients.is_empty() {
-                    self.waited_enough(&request.header);
-                }
-                completions.complete(&request.header, &batch.replies, request.reply);
+    pub(super) fn on_replies(&mut self, mut batch: Box<Batch>) {
+        if self.chains.is_some() {
+            find_moved(&mut batch);
+        }
+        if !self.waits.clients.is_empty() {
+            let answered = |request: &&Request| !request.reply.later && !request.moved;
+            for request in batch.requests.iter().filter(answered) {
+                self.waited_enough(&request.header);
             }
         }
-        self.recycle(batch);
+        self.out.push_back(Outcome::Replies(batch));
     }
 
-    /// Whether the request's keys have moved, and it is asked for there.
-    fn goes_elsewhere(batch: &mut Batch, index: usize, completions: &mut impl Completions) -> bool {
-        let Request { header, reply, .. } = batch.requests[index];
-        let said = batch.replies.bytes.get(reply.start.0..reply.end.0);
-        if header.door != Door::Plain || said != Some(NOT_HERE_REPLY) {
-            return false;
-        }
-        let (_, args, _) = batch.parts(index);
-        completions.elsewhere(&header, &args)
-    }
-
-    pub(super) fn answer(
-        &mut self,
-        now: Now,
-        origin: WorkerId,
-        batch: Box<Batch>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn answer(&mut self, now: Now, origin: WorkerId, batch: Box<Batch>) {
         if origin == self.id {
-            self.on_replies(batch, completions);
+            self.on_replies(batch);
         } else {
             let until = batch.until;
-            self.send_committed(now, origin, (until, Message::Replies(batch)), completions);
+            self.send_committed(now, origin, (until, Message::Replies(batch)));
         }
+    }
+}
+
+/// Marks requests that were not executed because their keys have moved.
+fn find_moved(batch: &mut Batch) {
+    for request in &mut batch.requests {
+        let ReplyRange { start, end, later } = request.reply;
+        let reply = batch.replies.bytes.get(start.0..end.0);
+        request.moved =
+            !later && request.header.door == Door::Plain && reply == Some(NOT_HERE_REPLY);
     }
 }

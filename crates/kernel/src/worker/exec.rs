@@ -11,11 +11,11 @@
 //! Whether a watched key was touched is asked at its owner while it is held,
 //! so that the answer still holds when the commands run.
 
+use super::Worker;
 use super::contexts::seen_since;
 use super::open::Borrowed;
 use super::scratch::{discard, load, unload};
 use super::spanning::Changes;
-use super::{Completions, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
 use crate::multi::{Gathered, Multi, NodeAction, Part};
@@ -216,14 +216,7 @@ impl<P: Program> Worker<P> {
 
     /// Sends home what a transaction changed, lets go of its keys, and hands
     /// out its reply (all of `reply`) as that of a command would be.
-    pub fn release_held(
-        &mut self,
-        mut held: HeldExec,
-        now: Now,
-        header: &Header,
-        reply: Output,
-        completions: &mut impl Completions,
-    ) {
+    pub fn release_held(&mut self, mut held: HeldExec, now: Now, header: &Header, reply: Output) {
         self.execs.running -= 1;
         let Multi {
             held: tickets,
@@ -249,7 +242,7 @@ impl<P: Program> Worker<P> {
             client,
             seen,
         };
-        self.scatter(now, tickets, changes, (self.id, replies), completions);
+        self.scatter(now, tickets, changes, (self.id, replies));
     }
 
     /// Everything is held: the embedder may run the transaction.

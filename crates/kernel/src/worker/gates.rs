@@ -2,7 +2,7 @@
 //! member of its slot's chain. Positions count frames. What tells of lattice
 //! keys alone waits for the log, and not behind what waits for chains.
 
-use super::{Completions, Message, Worker};
+use super::{Message, Outcome, Worker};
 use crate::batch::Batch;
 use crate::durable::LogWriter;
 use crate::planted::{self, Planted};
@@ -127,14 +127,13 @@ impl<P: Program> Worker<P> {
         now: Now,
         to: WorkerId,
         (until, message): (Until, Message),
-        completions: &mut impl Completions,
     ) {
         let position = self.position();
         let waits = matches!(message, Message::Committed { .. }) || !self.is_in_trouble();
         if waits && self.committed_at().of(until) < position {
             self.durable.held.push(until, (position, to, message));
         } else if to == self.id {
-            self.take(now, to, message, completions);
+            self.take(now, to, message);
         } else {
             self.send(to, message);
         }
@@ -160,7 +159,7 @@ impl<P: Program> Worker<P> {
     /// What waits until this, or for more, may do so for long. Whoever would be answered is
     /// told that nobody knows the outcome; what only tells of data goes now,
     /// as it would from here on; what says that something is committed waits.
-    pub(super) fn lose_held(&mut self, now: Now, until: Until, completions: &mut impl Completions) {
+    pub(super) fn lose_held(&mut self, now: Now, until: Until) {
         let at = self.committed_at();
         let passed = std::mem::take(&mut self.durable.held.passed);
         let logged = match until {
@@ -181,27 +180,27 @@ impl<P: Program> Worker<P> {
                 message => message,
             };
             if to == self.id {
-                self.take(now, to, told, completions);
+                self.take(now, to, told);
             } else {
                 self.send(to, told);
             }
         }
     }
 
-    pub(super) fn on_lost(&mut self, batch: &Batch, completions: &mut impl Completions) {
+    pub(super) fn on_lost(&mut self, batch: &Batch) {
         let answered = batch.requests.iter().filter(|r| !r.reply.later);
-        answered.for_each(|r| completions.lose(&r.header));
+        self.out.extend(answered.map(|r| Outcome::Lost(r.header)));
     }
 
     /// The client of a command over workers is not answered; its keys stay
     /// held until it is committed.
-    pub(super) fn on_doubtful(&mut self, multi: u64, completions: &mut impl Completions) {
+    pub(super) fn on_doubtful(&mut self, multi: u64) {
         let Some(committing) = self.committing.get(&multi) else {
             return;
         };
         let requests = committing.replies.requests.iter();
         if committing.origin == self.id {
-            return requests.for_each(|r| completions.lose(&r.header));
+            return self.out.extend(requests.map(|r| Outcome::Lost(r.header)));
         }
         let mut lost = Box::<Batch>::default();
         requests.for_each(|r| lost.push_reply(r.header, Output::default()));
@@ -222,12 +221,12 @@ impl<P: Program> Worker<P> {
         self.durable.held.has_passed(self.committed_at())
     }
 
-    pub(super) fn send_held(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn send_held(&mut self, now: Now) {
         // What is taken here may commit nothing.
         let at = self.committed_at();
         while let Some((_, to, message)) = self.durable.held.pop(at, |_| true) {
             if to == self.id {
-                self.take(now, to, message, completions);
+                self.take(now, to, message);
             } else {
                 self.send(to, message);
             }

@@ -10,8 +10,8 @@
 //! 3. Every worker starts its log before worker 0 says that the node serves:
 //!    no command runs anywhere without being logged.
 
+use super::Worker;
 use super::moving::highest_generation;
-use super::{Completions, Worker};
 use crate::durable::keeper::Keeper;
 use crate::durable::load::{self, Folder, Loader, LogSummary, judge};
 use crate::durable::resolve::Verdict;
@@ -135,12 +135,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// An answer that worker 0 needs before it can plan.
-    pub(super) fn on_found(
-        &mut self,
-        now: Now,
-        done: DiskDone,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_found(&mut self, now: Now, done: DiskDone) {
         let Stage::Finding { manifest, files } = &mut self.durable.stage else {
             return;
         };
@@ -157,26 +152,20 @@ impl<P: Program> Worker<P> {
                     _ => "the data folder",
                 };
                 let text = format!("cannot read {what}: {error}");
-                return self.cannot_load(now, &text, completions);
+                return self.cannot_load(now, &text);
             }
         }
         if let (Some(manifest), Some(files)) = (manifest.take_if(|_| files.is_some()), files) {
             let files = std::mem::take(files);
-            self.plan(now, manifest, files, completions);
+            self.plan(now, manifest, files);
         }
     }
 
-    fn plan(
-        &mut self,
-        now: Now,
-        manifest: Option<Vec<u8>>,
-        files: Vec<FileInfo>,
-        completions: &mut impl Completions,
-    ) {
+    fn plan(&mut self, now: Now, manifest: Option<Vec<u8>>, files: Vec<FileInfo>) {
         let highest = highest_generation(&files);
         let folder = match Folder::new(&files, manifest.as_deref()) {
             Ok(folder) => folder,
-            Err(damage) => return self.cannot_load(now, &explain(&damage), completions),
+            Err(damage) => return self.cannot_load(now, &explain(&damage)),
         };
         let workers = self.placement.workers();
         let segments = folder.plans.iter().flat_map(|p| &p.segments);
@@ -192,15 +181,10 @@ impl<P: Program> Worker<P> {
             moves,
             folder,
         });
-        self.tell_all(now, || Note::Plan(Arc::clone(&plan)), completions);
+        self.tell_all(now, || Note::Plan(Arc::clone(&plan)));
     }
 
-    pub(super) fn on_plan(
-        &mut self,
-        now: Now,
-        plan: Arc<LoadPlan>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_plan(&mut self, now: Now, plan: Arc<LoadPlan>) {
         if let Some(seed) = plan.hash_seed() {
             self.durable.file_seed = seed;
         }
@@ -226,16 +210,11 @@ impl<P: Program> Worker<P> {
             verdicts: None,
             told_bytes: 0,
         }));
-        self.load_on(now, completions);
+        self.load_on(now);
     }
 
     /// The disk has answered a loader.
-    pub(super) fn on_load_disk(
-        &mut self,
-        now: Now,
-        done: DiskDone,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_load_disk(&mut self, now: Now, done: DiskDone) {
         let Stage::Loading(loading) = &mut self.durable.stage else {
             return;
         };
@@ -248,20 +227,20 @@ impl<P: Program> Worker<P> {
         let bytes = u64::saturating_sub(done_bytes, loading.told_bytes);
         loading.told_bytes += bytes;
         self.durable.events.push(Event::LoadProgress { bytes });
-        self.load_on(now, completions);
+        self.load_on(now);
     }
 
     /// Goes on as far as it can without the disk or the others.
-    fn load_on(&mut self, now: Now, completions: &mut impl Completions) {
+    fn load_on(&mut self, now: Now) {
         loop {
             let Stage::Loading(loading) = &mut self.durable.stage else {
                 return;
             };
             let Some(part) = loading.parts.get_mut(loading.at) else {
                 if loading.verdicts.is_some() {
-                    self.loaded(now, completions);
+                    self.loaded(now);
                 } else if loading.plan.folder.plans.is_empty() && self.id.0 == 0 {
-                    self.resolve(now, completions);
+                    self.resolve(now);
                 }
                 return;
             };
@@ -270,13 +249,13 @@ impl<P: Program> Worker<P> {
             match part.loader.stage() {
                 load::Stage::Failed(damage) => {
                     let text = explain(&damage);
-                    return self.cannot_load(now, &text, completions);
+                    return self.cannot_load(now, &text);
                 }
                 load::Stage::Scanned if loading.verdicts.is_none() => {
                     let summary = part.loader.summary().clone();
                     loading.at += 1;
                     let note = Note::Scanned { partition, summary };
-                    self.tell(now, WorkerId(0), note, completions);
+                    self.tell(now, WorkerId(0), note);
                 }
                 load::Stage::Scanned => {
                     let verdicts = loading.verdicts.as_ref();
@@ -292,12 +271,12 @@ impl<P: Program> Worker<P> {
                     let node = shard.node();
                     loading.at += 1;
                     self.durable.events.extend(loaded.map(Event::Loaded));
-                    self.tell_table(now, &table, completions);
-                    self.tell_node_of_files(now, node, &table, completions);
-                    self.tell_held(now, held, completions);
+                    self.tell_table(now, &table);
+                    self.tell_node_of_files(now, node, &table);
+                    self.tell_held(now, held);
                     if let Some(staging) = staging {
-                        self.tell_marks(now, &staging, completions);
-                        self.move_keys(now, staging, completions);
+                        self.tell_marks(now, &staging);
+                        self.move_keys(now, staging);
                     }
                 }
                 load::Stage::Scanning | load::Stage::Applying => return,
@@ -306,23 +285,17 @@ impl<P: Program> Worker<P> {
     }
 
     /// At worker 0: a partition's logs have been looked through.
-    pub(super) fn on_scanned(
-        &mut self,
-        now: Now,
-        partition: u16,
-        summary: LogSummary,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_scanned(&mut self, now: Now, partition: u16, summary: LogSummary) {
         self.durable.heard.summaries.insert(partition, summary);
         let Stage::Loading(loading) = &self.durable.stage else {
             return;
         };
         if self.durable.heard.summaries.len() == loading.plan.folder.plans.len() {
-            self.resolve(now, completions);
+            self.resolve(now);
         }
     }
 
-    fn resolve(&mut self, now: Now, completions: &mut impl Completions) {
+    fn resolve(&mut self, now: Now) {
         let Stage::Loading(loading) = &self.durable.stage else {
             return;
         };
@@ -331,7 +304,7 @@ impl<P: Program> Worker<P> {
         let all: Vec<_> = summaries.values().collect();
         let verdicts = match judge(&plan.folder.plans, &all) {
             Ok(verdicts) => Arc::new(verdicts),
-            Err(damage) => return self.cannot_load(now, &explain(&damage), completions),
+            Err(damage) => return self.cannot_load(now, &explain(&damage)),
         };
         // Not before it is clear that all that counts can be loaded.
         for file in &plan.folder.strays {
@@ -352,13 +325,13 @@ impl<P: Program> Worker<P> {
         let stored = plan.folder.manifest.as_ref();
         if plan.moves || stored.is_some_and(|m| m.logs_until == until) {
             self.durable.keeper = Some(keeper);
-            return self.tell_resolved(now, completions);
+            return self.tell_resolved(now);
         }
         keeper.install_logs_until(until, &mut self.durable.requests);
         self.durable.keeper = Some(keeper);
     }
 
-    fn tell_resolved(&mut self, now: Now, completions: &mut impl Completions) {
+    fn tell_resolved(&mut self, now: Now) {
         let Some((verdicts, run)) = self.durable.heard.resolved.take() else {
             return;
         };
@@ -366,27 +339,21 @@ impl<P: Program> Worker<P> {
             verdicts: Arc::clone(&verdicts),
             run,
         };
-        self.tell_all(now, note, completions);
+        self.tell_all(now, note);
     }
 
-    pub(super) fn on_resolved(
-        &mut self,
-        now: Now,
-        verdicts: Arc<Vec<Verdict>>,
-        run: u64,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_resolved(&mut self, now: Now, verdicts: Arc<Vec<Verdict>>, run: u64) {
         self.durable.run = run;
         let Stage::Loading(loading) = &mut self.durable.stage else {
             return;
         };
         loading.verdicts = Some(verdicts);
         loading.at = 0;
-        self.load_on(now, completions);
+        self.load_on(now);
     }
 
     /// All partitions of this worker are loaded.
-    fn loaded(&mut self, now: Now, completions: &mut impl Completions) {
+    fn loaded(&mut self, now: Now) {
         let stage = std::mem::replace(&mut self.durable.stage, Stage::Waiting);
         let Stage::Loading(loading) = stage else {
             return;
@@ -398,7 +365,7 @@ impl<P: Program> Worker<P> {
                 senders: self.placement.workers(),
             };
             let early = std::mem::take(&mut self.durable.early_ends);
-            self.tell_all(now, || Note::NoMoreKeys, completions);
+            self.tell_all(now, || Note::NoMoreKeys);
             for _ in 0..early {
                 self.on_no_more_keys();
             }
@@ -413,11 +380,11 @@ impl<P: Program> Worker<P> {
         let seq = loaded.map_or(0, |l| l.next_seq);
         self.start_log(plan.generation, index, seq, salt);
         self.durable.ready = true;
-        self.note_ready(now, completions);
+        self.note_ready(now);
     }
 
     /// Tells worker 0 that this one may be served, once its log can take frames.
-    pub(super) fn note_ready(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn note_ready(&mut self, now: Now) {
         if !self.durable.ready {
             return;
         }
@@ -427,7 +394,7 @@ impl<P: Program> Worker<P> {
             return;
         }
         self.durable.ready = false;
-        self.tell(now, WorkerId(0), Note::Loaded, completions);
+        self.tell(now, WorkerId(0), Note::Loaded);
     }
 
     fn new_keeper(&self, now: Now, plan: &LoadPlan, run: u64) -> Keeper {
@@ -453,26 +420,21 @@ impl<P: Program> Worker<P> {
     }
 
     /// At worker 0: a worker is ready.
-    pub(super) fn on_loaded(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn on_loaded(&mut self, now: Now) {
         self.durable.heard.loaded += 1;
         if self.durable.heard.loaded == self.placement.workers() {
-            self.begin_exchange(now, completions);
+            self.begin_exchange(now);
         }
     }
 
     /// At worker 0: the manifest that serving needs is on disk, or cannot be.
-    pub(super) fn on_first_manifest(
-        &mut self,
-        now: Now,
-        ended: Result<u64, Arc<str>>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_first_manifest(&mut self, now: Now, ended: Result<u64, Arc<str>>) {
         match ended {
             Ok(_) if self.durable.heard.resolved.is_some() => {
-                self.tell_resolved(now, completions);
+                self.tell_resolved(now);
             }
-            Ok(_) => self.begin_exchange(now, completions),
-            Err(text) => self.cannot_load(now, &text, completions),
+            Ok(_) => self.begin_exchange(now),
+            Err(text) => self.cannot_load(now, &text),
         }
     }
 
@@ -484,9 +446,9 @@ impl<P: Program> Worker<P> {
     }
 
     /// The node cannot start.
-    fn cannot_load(&mut self, now: Now, text: &str, completions: &mut impl Completions) {
+    fn cannot_load(&mut self, now: Now, text: &str) {
         let text = Arc::<str>::from(text);
-        self.tell_all(now, || Note::Unloadable(Arc::clone(&text)), completions);
+        self.tell_all(now, || Note::Unloadable(Arc::clone(&text)));
     }
 
     pub(super) fn on_unloadable(&mut self, text: Arc<str>) {

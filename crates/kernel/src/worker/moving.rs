@@ -1,8 +1,8 @@
 //! Loading what another number of workers had: keys go to their owners, who
 //! then save them under the new layout.
 
+use super::Worker;
 use super::loading::Stage;
-use super::{Completions, Worker};
 use crate::durable::{DataFile, Note, SlotMark, ids, manifest};
 use crate::program::Program;
 use crate::shard::Shard;
@@ -18,12 +18,7 @@ const KEYS_PER_MESSAGE: usize = 1024;
 
 impl<P: Program> Worker<P> {
     /// Sends the keys of a partition to their owners.
-    pub(super) fn move_keys(
-        &mut self,
-        now: Now,
-        mut staging: Box<Shard>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn move_keys(&mut self, now: Now, mut staging: Box<Shard>) {
         // Nothing is due at the beginning of time.
         let never = Now::default();
         for db in 0..DATABASES {
@@ -33,14 +28,14 @@ impl<P: Program> Worker<P> {
                 cursor = staging.scan(db, at, KEYS_PER_MESSAGE, never, &mut |item| {
                     names.push(item.key.into());
                 });
-                self.move_some(now, &mut staging, db, names, completions);
+                self.move_some(now, &mut staging, db, names);
             }
             // What is known of deleted keys goes along.
             let mut from = Some(Box::<[u8]>::default());
             while let Some(at) = from {
                 let (names, next) = staging.graves(db, &at, KEYS_PER_MESSAGE);
                 let names = names.iter().map(|name| Box::from(&**name)).collect();
-                self.move_some(now, &mut staging, db, names, completions);
+                self.move_some(now, &mut staging, db, names);
                 from = next;
             }
         }
@@ -48,14 +43,7 @@ impl<P: Program> Worker<P> {
 
     /// A replicated key goes to its primary: the other replicas hear of it
     /// before anybody is served.
-    fn move_some(
-        &mut self,
-        now: Now,
-        staging: &mut Shard,
-        db: usize,
-        names: Vec<Box<[u8]>>,
-        completions: &mut impl Completions,
-    ) {
+    fn move_some(&mut self, now: Now, staging: &mut Shard, db: usize, names: Vec<Box<[u8]>>) {
         let mut by_owner = BTreeMap::<WorkerId, Vec<_>>::new();
         for name in names {
             let key = staging.key(&name);
@@ -68,20 +56,15 @@ impl<P: Program> Worker<P> {
             }
         }
         for (owner, keys) in by_owner {
-            self.tell(now, owner, Note::Keys(keys), completions);
+            self.tell(now, owner, Note::Keys(keys));
         }
     }
 
     /// Sends what is known of slots to who has them.
-    pub(super) fn tell_marks(
-        &mut self,
-        now: Now,
-        staging: &Shard,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn tell_marks(&mut self, now: Now, staging: &Shard) {
         if !staging.slot_marks().is_empty() {
             let marks = Arc::new(staging.slot_marks().clone());
-            self.tell_all(now, || Note::Marks(Arc::clone(&marks)), completions);
+            self.tell_all(now, || Note::Marks(Arc::clone(&marks)));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What workers tell one another of loading and saving, taken to where it
 //! belongs; and what a worker counts of both.
 
-use super::{Completions, Worker};
+use super::Worker;
 use crate::durable::{LogGauges, Note};
 use crate::program::Program;
 use rufous_base::{Now, WorkerId};
@@ -53,33 +53,27 @@ impl<P: Program> Worker<P> {
         figures
     }
 
-    pub(super) fn on_note(
-        &mut self,
-        now: Now,
-        from: WorkerId,
-        note: Note,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_note(&mut self, now: Now, from: WorkerId, note: Note) {
         match note {
-            Note::Plan(plan) => self.on_plan(now, plan, completions),
+            Note::Plan(plan) => self.on_plan(now, plan),
             Note::Scanned { partition, summary } => {
-                self.on_scanned(now, partition, summary, completions);
+                self.on_scanned(now, partition, summary);
             }
-            Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run, completions),
+            Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run),
             Note::Table(table) => self.on_table(&table),
             Note::Held(held) => self.durable.counts.push((from, held)),
             Note::Exchange(table) => self.on_exchange(&table),
-            Note::Exchanged => self.on_exchanged(now, completions),
+            Note::Exchanged => self.on_exchanged(now),
             Note::Marks(marks) => self.on_marks(&marks),
             Note::Node(number) => self.on_node_of_files(number),
             Note::HasHeard(number) => self.on_has_heard(number),
-            Note::Loaded => self.on_loaded(now, completions),
+            Note::Loaded => self.on_loaded(now),
             Note::Keys(keys) => self.on_keys(keys),
             Note::NoMoreKeys => self.on_no_more_keys(),
             Note::Serve => self.on_serve(),
             Note::Unloadable(text) => self.on_unloadable(text),
-            Note::Saved { generation, saved } => self.on_saved(now, generation, saved, completions),
-            Note::SaveEnded(ended) => self.on_save_ended(now, ended, completions),
+            Note::Saved { generation, saved } => self.on_saved(now, generation, saved),
+            Note::SaveEnded(ended) => self.on_save_ended(now, ended),
             Note::Sealed { generation } => self.on_sealed(generation),
             Note::Usage(usage) => {
                 if let Some(keeper) = &mut self.durable.keeper {

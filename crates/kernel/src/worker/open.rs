@@ -18,7 +18,7 @@
 
 use super::scratch::{discard, load};
 use super::spanning::gather;
-use super::{Completions, HeldExec, Message, Submitted, Worker};
+use super::{HeldExec, Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::lock::KeyName;
 use crate::multi::{Gathered, Multi};
@@ -94,12 +94,7 @@ impl<P: Program> Worker<P> {
 
     /// Has a command hold the other keys that it reads as well. Gives it back
     /// where it has them all.
-    pub(super) fn with_others(
-        &mut self,
-        now: Now,
-        mut multi: Multi,
-        completions: &mut impl Completions,
-    ) -> Option<Multi> {
+    pub(super) fn with_others(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
         let Some(open) = multi.open else {
             return Some(multi);
         };
@@ -124,7 +119,7 @@ impl<P: Program> Worker<P> {
             .map(|key| (self.placement.owner(&key.1), key))
             .collect();
         keys.extend(multi.gathered.into_iter().map(|g| (g.owner, g.key)));
-        self.release_all(now, multi.held, completions);
+        self.release_all(now, multi.held);
         let workers = self.placement.workers();
         self.start(Multi::on_open(multi.batch, keys, open.round + 1, workers));
         None
@@ -180,13 +175,7 @@ impl<P: Program> Worker<P> {
         self.send(from, Message::Fetched { multi, gathered });
     }
 
-    pub(super) fn on_fetched(
-        &mut self,
-        now: Now,
-        id: u64,
-        gathered: Vec<Gathered>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_fetched(&mut self, now: Now, id: u64, gathered: Vec<Gathered>) {
         if let Some(held) = self.execs.borrowing.get_mut(&id) {
             held.borrow(gathered, now);
             held.borrowed.awaited -= 1;
@@ -207,7 +196,7 @@ impl<P: Program> Worker<P> {
         if multi.awaited == 0
             && let Some(multi) = self.multis.remove(&id)
         {
-            self.finish(now, multi, completions);
+            self.finish(now, multi);
         }
     }
 

@@ -14,7 +14,7 @@ use super::converting::Drains;
 use super::loading::Stage;
 use super::nodes::Nodes;
 use super::unsettled::Unsettled;
-use super::{Completions, Message, Submitted, Worker};
+use super::{Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::Note;
 use crate::durable::effect::Effect;
@@ -368,29 +368,24 @@ impl<P: Program> Worker<P> {
 impl<P: Program> Worker<P> {
     /// At worker 0, when everything is loaded: replicas tell one another what
     /// they have, if there are any.
-    pub(super) fn begin_exchange(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn begin_exchange(&mut self, now: Now) {
         let table = Arc::clone(self.keyspaces());
         let note = || Note::Exchange(Arc::clone(&table));
-        self.tell_all(now, note, completions);
+        self.tell_all(now, note);
     }
 
     /// At worker 0: a worker has heard what all others have.
-    pub(super) fn on_exchanged(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn on_exchanged(&mut self, now: Now) {
         self.durable.heard.exchanged += 1;
         if self.durable.heard.exchanged == self.placement.workers() {
-            self.tell_all(now, || Note::Serve, completions);
+            self.tell_all(now, || Note::Serve);
         }
     }
 
     /// Tells everybody of a table that a partition had.
-    pub(super) fn tell_table(
-        &mut self,
-        now: Now,
-        table: &Arc<Keyspaces>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn tell_table(&mut self, now: Now, table: &Arc<Keyspaces>) {
         if table.version() > 0 {
-            self.tell_all(now, || Note::Table(Arc::clone(table)), completions);
+            self.tell_all(now, || Note::Table(Arc::clone(table)));
         }
     }
 
@@ -414,14 +409,14 @@ impl<P: Program> Worker<P> {
     }
 
     /// Tells worker 0 once all that the others have kept is here.
-    pub(super) fn tell_exchanged(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn tell_exchanged(&mut self, now: Now) {
         if self.has_exchanged() {
             self.durable.stage = Stage::Exchanging { told: true };
             let own = self.id;
             let is_here =
                 |placement: &Placement, key: &[u8]| placement.owners(key).any(|at| at == own);
             self.bring_back_counts(now, is_here);
-            self.tell(now, WorkerId(0), Note::Exchanged, completions);
+            self.tell(now, WorkerId(0), Note::Exchanged);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Saving: the cut, this worker's snapshot, and at worker 0 the keeper.
 
-use super::{Completions, Message, Worker};
+use super::{Message, Worker};
 use crate::batch::Batch;
 use crate::durable::keeper::{Event, Keeper, Pinned, Saved, Usage};
 use crate::durable::snapshot::{SnapshotState, SnapshotWriter};
@@ -116,13 +116,13 @@ impl<P: Program> Worker<P> {
     }
 
     /// This worker's log before the cut is synced.
-    pub(super) fn note_sealed(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn note_sealed(&mut self, now: Now) {
         let synced = self.durable.log.as_ref().map_or(u64::MAX, |l| l.synced());
         while let Some(&(generation, position)) = self.durable.sealing.front()
             && position <= synced
         {
             self.durable.sealing.pop_front();
-            self.tell(now, WorkerId(0), Note::Sealed { generation }, completions);
+            self.tell(now, WorkerId(0), Note::Sealed { generation });
         }
     }
 
@@ -231,12 +231,7 @@ impl<P: Program> Worker<P> {
         more && snapshot.writer.can_take()
     }
 
-    pub(super) fn on_snapshot_disk(
-        &mut self,
-        now: Now,
-        done: DiskDone,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_snapshot_disk(&mut self, now: Now, done: DiskDone) {
         let Some(snapshot) = &mut self.durable.snapshot else {
             return;
         };
@@ -247,11 +242,11 @@ impl<P: Program> Worker<P> {
             SnapshotState::Finished(file) => Some(Ok(file.clone())),
             SnapshotState::Failed(text) => Some(Err(text.clone())),
         };
-        self.note_saved(now, completions);
+        self.note_saved(now);
     }
 
     /// Tells worker 0 once the snapshot is there, and the log that follows it.
-    pub(super) fn note_saved(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn note_saved(&mut self, now: Now) {
         let Some(snapshot) = &mut self.durable.snapshot else {
             return;
         };
@@ -267,34 +262,18 @@ impl<P: Program> Worker<P> {
         if saved.is_err() {
             self.shard.abort_snapshot();
         }
-        self.tell(
-            now,
-            WorkerId(0),
-            Note::Saved { generation, saved },
-            completions,
-        );
+        self.tell(now, WorkerId(0), Note::Saved { generation, saved });
     }
 
-    pub(super) fn on_saved(
-        &mut self,
-        now: Now,
-        generation: u64,
-        saved: Saved,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_saved(&mut self, now: Now, generation: u64, saved: Saved) {
         let Some(keeper) = &mut self.durable.keeper else {
             return;
         };
         let event = keeper.on_saved(generation, saved, now, &mut self.durable.requests);
-        self.on_keeper_event(now, event, completions);
+        self.on_keeper_event(now, event);
     }
 
-    pub(super) fn on_keeper_disk(
-        &mut self,
-        now: Now,
-        done: DiskDone,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_keeper_disk(&mut self, now: Now, done: DiskDone) {
         if done.id & LIST_SEALED == LIST_SEALED {
             return self.on_sealed_files(done);
         }
@@ -302,15 +281,10 @@ impl<P: Program> Worker<P> {
             return;
         };
         let event = keeper.on_disk(done, now, &mut self.durable.requests);
-        self.on_keeper_event(now, event, completions);
+        self.on_keeper_event(now, event);
     }
 
-    fn on_keeper_event(
-        &mut self,
-        now: Now,
-        event: Option<Event>,
-        completions: &mut impl Completions,
-    ) {
+    fn on_keeper_event(&mut self, now: Now, event: Option<Event>) {
         let ended = match event {
             None => return,
             Some(Event::Noted) if self.is_serving() => return,
@@ -319,18 +293,13 @@ impl<P: Program> Worker<P> {
             Some(Event::Failed { text }) => Err(Arc::<str>::from(text)),
         };
         if !self.is_serving() {
-            return self.on_first_manifest(now, ended, completions);
+            return self.on_first_manifest(now, ended);
         }
-        self.tell_all(now, || Note::SaveEnded(ended.clone()), completions);
+        self.tell_all(now, || Note::SaveEnded(ended.clone()));
     }
 
     /// How a save of the node ended.
-    pub(super) fn on_save_ended(
-        &mut self,
-        now: Now,
-        ended: Result<u64, Arc<str>>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_save_ended(&mut self, now: Now, ended: Result<u64, Arc<str>>) {
         if let (Ok(generation), Some(log)) = (&ended, &mut self.durable.log) {
             // Frames that the snapshot covers are committed with it.
             log.snapshot_installed(*generation);
@@ -341,7 +310,7 @@ impl<P: Program> Worker<P> {
             settings.stop_on_save_error && !settings.log && !settings.schedule.points.is_empty();
         self.durable.save_error = ended.as_ref().err().filter(|_| stops).cloned();
         self.durable.events.push(Told::SaveEnded(ended));
-        self.log_moved_on(now, completions);
+        self.log_moved_on(now);
     }
 
     /// Whether there is something that the last save has not.
@@ -371,7 +340,7 @@ impl<P: Program> Worker<P> {
 
     /// Tells worker 0 what it needs to know for the schedule, and begins a save
     /// there when it is due.
-    pub fn look_after_saving(&mut self, now: Now, completions: &mut impl Completions) {
+    pub fn look_after_saving(&mut self, now: Now) {
         if !self.is_serving() || now.mono_us < self.durable.usage_told_us + USAGE_PERIOD_US {
             return;
         }
@@ -383,9 +352,9 @@ impl<P: Program> Worker<P> {
                 .log_bytes()
                 .saturating_sub(self.durable.log_bytes_at_cut),
         };
-        self.tell(now, WorkerId(0), Note::Usage(usage), completions);
+        self.tell(now, WorkerId(0), Note::Usage(usage));
         if self.log_asks_for_save(now) {
-            self.tell(now, WorkerId(0), Note::SaveNow, completions);
+            self.tell(now, WorkerId(0), Note::SaveNow);
         }
         let logs = self.durable.logs();
         if let Some(keeper) = &self.durable.keeper
@@ -405,32 +374,21 @@ impl<P: Program> Worker<P> {
         log.is_some_and(|l| l.has_lost() || (l.needs_snapshot() && !lately))
     }
 
-    pub(super) fn tell(
-        &mut self,
-        now: Now,
-        to: WorkerId,
-        note: Note,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn tell(&mut self, now: Now, to: WorkerId, note: Note) {
         if to == self.id {
-            self.on_note(now, self.id, note, completions);
+            self.on_note(now, self.id, note);
         } else {
             self.send(to, Message::Note(Box::new(note)));
         }
     }
 
-    pub(super) fn tell_all(
-        &mut self,
-        now: Now,
-        note: impl Fn() -> Note,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn tell_all(&mut self, now: Now, note: impl Fn() -> Note) {
         for worker in 0..self.placement.workers() {
             let to = WorkerId(worker as u16);
             if to != self.id {
                 self.send(to, Message::Note(Box::new(note())));
             }
         }
-        self.on_note(now, self.id, note(), completions);
+        self.on_note(now, self.id, note());
     }
 }

@@ -1,6 +1,6 @@
 //! How workers of clients hear of waits that began, and who was served.
 
-use super::{Completions, Message, Worker};
+use super::{Message, Worker};
 use crate::batch::Header;
 use crate::program::Program;
 use crate::wait::{Client, Told};
@@ -8,14 +8,14 @@ use rufous_base::{Now, Until};
 
 impl<P: Program> Worker<P> {
     /// Tells the workers of clients of waits that began or were served.
-    pub(super) fn tell_clients(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn tell_clients(&mut self, now: Now) {
         while let Some((to, told)) = self.waits.told.pop_front() {
             match told {
-                Told::Served(batch) => self.answer(now, to, batch, completions),
-                Told::Waits(note) if to == self.id => self.on_waits(*note, completions),
+                Told::Served(batch) => self.answer(now, to, batch),
+                Told::Waits(note) if to == self.id => self.on_waits(*note),
                 Told::Waits(note) => {
                     let waits = (Until::Passed, Message::Waits(note));
-                    self.send_committed(now, to, waits, completions);
+                    self.send_committed(now, to, waits);
                 }
             }
         }
@@ -24,14 +24,14 @@ impl<P: Program> Worker<P> {
     /// Answers whoever was served that waited before the messages that served it:
     /// the replies to those behind it in these go later.
     #[inline]
-    pub(super) fn answer_served(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn answer_served(&mut self, now: Now) {
         if !self.waits.told.is_empty() {
-            self.answer_all_served(now, completions);
+            self.answer_all_served(now);
         }
     }
 
     #[cold]
-    fn answer_all_served(&mut self, now: Now, completions: &mut impl Completions) {
+    fn answer_all_served(&mut self, now: Now) {
         let mut begun = Vec::new();
         for (to, told) in std::mem::take(&mut self.waits.told) {
             let client = |header: &Header| Client::new(to, header.conn);
@@ -49,7 +49,7 @@ impl<P: Program> Worker<P> {
                 {
                     self.waits.told.push_back((to, Told::Served(batch)));
                 }
-                Told::Served(batch) => self.answer(now, to, batch, completions),
+                Told::Served(batch) => self.answer(now, to, batch),
             }
         }
     }

@@ -6,7 +6,7 @@
 //! order in which they came.
 
 use super::several::SEVERAL;
-use super::{Completions, Work, Worker};
+use super::{Work, Worker};
 use crate::batch::{Batch, Door, Header};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::Multi;
@@ -205,7 +205,7 @@ impl<P: Program> Worker<P> {
 
     /// Runs those whose slots are answered for by now, and gives up those that
     /// have waited for long, or whose slots are elsewhere.
-    pub(super) fn look_after_parked(&mut self, now: Now, completions: &mut impl Completions) {
+    pub(super) fn look_after_parked(&mut self, now: Now) {
         let Some(chains) = &mut self.chains else {
             return;
         };
@@ -256,7 +256,7 @@ impl<P: Program> Worker<P> {
             let mut reply = Output::default();
             P::refuse_slot(&why, header.resp3, &mut reply);
             batch.set_reply(reply);
-            self.answer(now, origin, batch, completions);
+            self.answer(now, origin, batch);
         }
     }
 
@@ -273,7 +273,6 @@ impl<P: Program> Worker<P> {
         now: Now,
         (ticket, origin): (Ticket, WorkerId),
         mut batch: Box<Batch>,
-        completions: &mut impl Completions,
     ) -> Option<Box<Batch>> {
         if self.chains.is_none() {
             return Some(batch);
@@ -288,7 +287,7 @@ impl<P: Program> Worker<P> {
             let mut reply = Output::default();
             P::refuse_slot(SEVERAL, header.resp3, &mut reply);
             batch.set_reply(reply);
-            self.answer(now, origin, batch, completions);
+            self.answer(now, origin, batch);
             return None;
         }
         let mut refused = keys.iter().filter_map(|(_, key)| {
@@ -314,19 +313,14 @@ impl<P: Program> Worker<P> {
             );
         }
         batch.set_reply(reply);
-        self.answer(now, origin, batch, completions);
+        self.answer(now, origin, batch);
         None
     }
 
     /// A command over workers has its keys: gives it back, unless some are of
     /// slots that this node does not answer for. What waits for data at these
     /// keys has been run before.
-    pub(super) fn all_served(
-        &mut self,
-        now: Now,
-        mut multi: Multi,
-        completions: &mut impl Completions,
-    ) -> Option<Multi> {
+    pub(super) fn all_served(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
         let spread = match multi.batch.requests.first() {
             // Who waits was there before the slots had copies.
             Some(request) if multi.waiter.is_none() => {
@@ -338,7 +332,7 @@ impl<P: Program> Worker<P> {
         if (!multi.unserved || multi.waiter.is_some()) && !spread {
             return Some(multi);
         }
-        self.release_all(now, std::mem::take(&mut multi.held), completions);
+        self.release_all(now, std::mem::take(&mut multi.held));
         if let Some(exec) = multi.exec {
             multi.gathered.clear();
             self.ready_exec(now, exec, multi);
@@ -353,7 +347,7 @@ impl<P: Program> Worker<P> {
         };
         P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);
         multi.batch.set_reply(reply);
-        self.answer(now, self.id, multi.batch, completions);
+        self.answer(now, self.id, multi.batch);
         None
     }
 }

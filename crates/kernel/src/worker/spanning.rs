@@ -3,7 +3,7 @@
 
 use super::converting::Findings;
 use super::scratch::{discard, load, unload};
-use super::{Completions, Message, Work, Worker};
+use super::{Message, Work, Worker};
 use crate::batch::Batch;
 use crate::durable::{TxnId, entry};
 use crate::keyspace::Keyspaces;
@@ -202,7 +202,6 @@ impl<P: Program> Worker<P> {
         from: WorkerId,
         ticket: Ticket,
         hold: Hold,
-        completions: &mut impl Completions,
     ) {
         let Some(multi) = self.multis.get_mut(&id) else {
             debug_assert!(false, "a hold for a command that is not under way");
@@ -216,19 +215,19 @@ impl<P: Program> Worker<P> {
         self.was_promised(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
-            && let Some(multi) = self.all_served(now, multi, completions)
-            && let Some(multi) = self.not_stale(now, multi, completions)
+            && let Some(multi) = self.all_served(now, multi)
+            && let Some(multi) = self.not_stale(now, multi)
         {
             match multi.exec {
                 Some(exec) => self.ready_exec(now, exec, multi),
-                None => self.finish(now, multi, completions),
+                None => self.finish(now, multi),
             }
         }
     }
 
     /// Everything is held: run the command once and send its writes home.
-    pub(super) fn finish(&mut self, now: Now, multi: Multi, completions: &mut impl Completions) {
-        let Some(multi) = self.with_others(now, multi, completions) else {
+    pub(super) fn finish(&mut self, now: Now, multi: Multi) {
+        let Some(multi) = self.with_others(now, multi) else {
             return;
         };
         let reshapes = multi.table.is_some();
@@ -272,7 +271,7 @@ impl<P: Program> Worker<P> {
             client,
             seen,
         };
-        self.scatter(now, held, changes, replies, completions);
+        self.scatter(now, held, changes, replies);
     }
 
     /// Sends writes home, lets go of everything and hands out the replies:
@@ -289,7 +288,6 @@ impl<P: Program> Worker<P> {
             mut seen,
         }: Changes<'_>,
         (origin, replies): (WorkerId, Box<Batch>),
-        completions: &mut impl Completions,
     ) {
         let whole = table.is_some() || !actions.iter().all(is_cut);
         let writers = self.writers(&held, &writes, whole);
@@ -338,13 +336,13 @@ impl<P: Program> Worker<P> {
         };
         for (owner, release) in releases {
             if owner == self.id {
-                self.on_release(now, self.id, release, completions);
+                self.on_release(now, self.id, release);
             } else {
                 self.send(owner, Message::Release(release));
             }
         }
         if let Some(replies) = done {
-            self.answer(now, origin, replies, completions);
+            self.answer(now, origin, replies);
         }
     }
 
@@ -369,13 +367,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    pub(super) fn on_release(
-        &mut self,
-        now: Now,
-        coordinator: WorkerId,
-        release: Release,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_release(&mut self, now: Now, coordinator: WorkerId, release: Release) {
         let until = self.until_of(&release);
         let Release {
             ticket,
@@ -436,16 +428,11 @@ impl<P: Program> Worker<P> {
         self.make_room(now);
         let Some(multi) = multi else { return };
         let committed = (until, Message::Committed { multi });
-        self.send_committed(now, coordinator, committed, completions);
+        self.send_committed(now, coordinator, committed);
     }
 
     /// A worker has committed its part.
-    pub(super) fn on_committed(
-        &mut self,
-        now: Now,
-        multi: u64,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn on_committed(&mut self, now: Now, multi: u64) {
         let Some(committing) = self.committing.get_mut(&multi) else {
             debug_assert!(false, "committed, but not under way");
             return;
@@ -457,7 +444,7 @@ impl<P: Program> Worker<P> {
         let Some(committing) = self.committing.remove(&multi) else {
             return;
         };
-        self.answer(now, committing.origin, committing.replies, completions);
+        self.answer(now, committing.origin, committing.replies);
         let Some(txn) = committing.txn else { return };
         for (owner, ticket) in committing.held {
             if owner == self.id {

@@ -9,7 +9,7 @@
 //! one replica and read another. What a lattice key refuses is refused.
 
 use super::spanning::Release;
-use super::{Completions, Message, Work, Worker};
+use super::{Message, Work, Worker};
 use crate::batch::{Batch, Header, ReplyRange};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{Gathered, Multi, Open};
@@ -98,12 +98,7 @@ impl<P: Program> Worker<P> {
 
     /// A command over workers has its keys, or some of them by a table that is
     /// no longer: gives it back where that makes no difference.
-    pub(super) fn not_stale(
-        &mut self,
-        now: Now,
-        mut multi: Multi,
-        completions: &mut impl Completions,
-    ) -> Option<Multi> {
+    pub(super) fn not_stale(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
         let is_of_keys = multi.table.is_none() && multi.actions.is_empty();
         if multi.mark == self.table_mark() || !is_of_keys {
             return Some(multi);
@@ -113,7 +108,7 @@ impl<P: Program> Worker<P> {
         if multi.waiter.is_some() || !multi.gathered.iter().any(has_moved) {
             return Some(multi);
         }
-        self.release_all(now, std::mem::take(&mut multi.held), completions);
+        self.release_all(now, std::mem::take(&mut multi.held));
         if let Some(plan) = multi.plan {
             self.hold_all(*plan);
             return None;
@@ -123,16 +118,11 @@ impl<P: Program> Worker<P> {
         None
     }
 
-    pub(super) fn release_all(
-        &mut self,
-        now: Now,
-        held: Vec<(WorkerId, Ticket)>,
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn release_all(&mut self, now: Now, held: Vec<(WorkerId, Ticket)>) {
         for (owner, ticket) in held {
             let release = Release::of_nothing(ticket);
             if owner == self.id {
-                self.on_release(now, self.id, release, completions);
+                self.on_release(now, self.id, release);
             } else {
                 self.send(owner, Message::Release(release));
             }
@@ -140,24 +130,19 @@ impl<P: Program> Worker<P> {
     }
 
     /// Takes work off the queue of those who have waited for their keys.
-    pub(super) fn run_granted(
-        &mut self,
-        now: Now,
-        (ticket, work): (Ticket, Work),
-        completions: &mut impl Completions,
-    ) {
+    pub(super) fn run_granted(&mut self, now: Now, (ticket, work): (Ticket, Work)) {
         match work {
             Work::Run { batch, origin } => {
                 let Some(batch) = self.sent_on(now, (ticket, origin), batch) else {
                     return;
                 };
-                let served = self.still_served(now, (ticket, origin), batch, completions);
+                let served = self.still_served(now, (ticket, origin), batch);
                 let Some(batch) = served else {
                     return;
                 };
                 let batch = self.run_parked(now, ticket, batch, origin);
                 self.let_go(now, ticket);
-                self.answer(now, origin, batch, completions);
+                self.answer(now, origin, batch);
             }
             Work::Hold {
                 multi,
@@ -174,7 +159,7 @@ impl<P: Program> Worker<P> {
                     ticket,
                     hold,
                 };
-                self.send_committed(now, coordinator, (until, acquired), completions);
+                self.send_committed(now, coordinator, (until, acquired));
             }
         }
     }

@@ -10,7 +10,7 @@
 //! `held`, until its queue has been gone through in a state in which nobody
 //! beside holds it; and who enters a queue found nothing while it had the key.
 
-use super::{Completions, Message, Worker};
+use super::{Message, Outcome, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::{KeyName, Ticket};
 use crate::multi::{Gathered, Multi};
@@ -233,18 +233,14 @@ impl<P: Program> Worker<P> {
         Some(waiter)
     }
 
-    /// A client of this worker waits, or is told to.
-    pub(super) fn on_waits(&mut self, note: Note, completions: &mut impl Completions) {
-        if completions.wait(&note.header) {
-            self.waits.clients.insert(note);
-        } else {
-            note.claim.take();
-            self.forget_at_owners(&note);
-        }
+    /// A client of this worker begins to wait, unless the embedder ends it.
+    pub(super) fn on_waits(&mut self, note: Note) {
+        self.out.push_back(Outcome::Waits(note.header));
+        self.waits.clients.insert(note);
     }
 
-    /// A client of this worker was answered: whoever still has its wait
-    /// forgets it.
+    /// A client of this worker was answered: owners that still have its wait
+    /// forget it.
     #[cold]
     pub(super) fn waited_enough(&mut self, header: &Header) {
         let conn = header.conn;

@@ -8,7 +8,6 @@ use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::Object;
 use rufous_datatype::set::{Op, Set};
-use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::durable::keeper::Schedule;
 use rufous_kernel::durable::log::Fsync;
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
@@ -16,7 +15,7 @@ use rufous_kernel::multi::NodeAction;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{ExpirySetting, NewValue};
 use rufous_kernel::worker::DurableSettings;
-use rufous_kernel::{Completions, Context, Header, Message, Program, Submitted, Worker};
+use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
 use std::collections::{BTreeMap, VecDeque};
 
 const SEED: u64 = 7;
@@ -131,20 +130,6 @@ impl Program for TestProgram {
 }
 
 type Replies = BTreeMap<u32, Option<Vec<u8>>>;
-
-struct Answers<'a>(&'a mut Replies);
-
-impl Completions for Answers<'_> {
-    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
-        let reply = self.0.get_mut(&header.seq).expect("a request");
-        assert!(reply.is_none(), "a second reply");
-        *reply = Some(from.bytes[range.start.0..range.end.0].to_vec());
-    }
-
-    fn lose(&mut self, _: &Header) {
-        unreachable!("the disk is fine");
-    }
-}
 
 pub(crate) struct World {
     pub(crate) workers: Vec<Worker<TestProgram>>,
@@ -329,10 +314,27 @@ impl World {
         self.replies[&seq].clone().expect("it was answered")
     }
 
+    fn take_outcomes(&mut self, w: usize) {
+        while let Some(outcome) = self.workers[w].next_outcome() {
+            let Outcome::Replies(batch) = outcome else {
+                unreachable!("the disk is fine, and no command waits");
+            };
+            for request in batch.requests.iter().filter(|r| !r.reply.later) {
+                let range = request.reply;
+                let reply = self.replies.get_mut(&request.header.seq);
+                let reply = reply.expect("a request");
+                assert!(reply.is_none(), "a second reply");
+                *reply = Some(batch.replies.bytes[range.start.0..range.end.0].to_vec());
+            }
+            self.workers[w].recycle(batch);
+        }
+    }
+
     /// Ends a turn of a worker: what it says and asks for leaves.
     pub(crate) fn end_turn(&mut self, w: usize) {
+        self.workers[w].settle(self.now);
+        self.take_outcomes(w);
         let worker = &mut self.workers[w];
-        worker.settle(self.now, &mut Answers(&mut self.replies));
         worker.end_turn(self.now);
         let mut requests = Vec::new();
         worker.take_disk_requests(&mut requests);
@@ -355,23 +357,21 @@ impl World {
             return false;
         }
         let (from, to) = busy[self.draw(busy.len())];
-        let answers = &mut Answers(&mut self.replies);
         if from == n {
             if let Some(request) = self.disks[to].pop_front() {
                 let done = carry_out(&mut self.files, request);
-                self.workers[to].on_disk(self.now, done, answers);
+                self.workers[to].on_disk(self.now, done);
             }
         } else if let Some(message) = self.wires[from][to].pop_front() {
             let from = WorkerId(from as u16);
-            self.workers[to].on_message(self.now, from, message, answers);
+            self.workers[to].on_message(self.now, from, message);
         }
         if self.together && self.draw(3) == 0 {
-            let answers = &mut Answers(&mut self.replies);
             for from in 0..n {
                 let messages = std::mem::take(&mut self.wires[from][to]);
                 for message in messages {
                     let from = WorkerId(from as u16);
-                    self.workers[to].on_message(self.now, from, message, answers);
+                    self.workers[to].on_message(self.now, from, message);
                 }
             }
         }

@@ -3,12 +3,11 @@
 
 use rufous_base::rng::Rng;
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use rufous_kernel::batch::ReplyRange;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
 use rufous_kernel::wait::Wait;
 use rufous_kernel::worker::WaitEnd;
-use rufous_kernel::{Completions, Context, Header, Message, Program, Submitted, Worker};
+use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Appends to lists: key, number, and so on. A list is a key's value, eight
@@ -168,55 +167,6 @@ pub(crate) struct World {
     pub(crate) answered: Vec<(usize, usize)>,
 }
 
-pub(crate) struct Replies<'a> {
-    worker: usize,
-    conns: &'a mut [Conn],
-    answered: &'a mut Vec<(usize, usize)>,
-    now_us: u64,
-    in_turn: bool,
-}
-
-impl Completions for Replies<'_> {
-    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
-        let conn = &mut self.conns[header.conn.index()];
-        if conn.generation != header.conn.generation {
-            return;
-        }
-        assert_eq!(conn.seq, header.seq);
-        assert!(
-            conn.busy && conn.reply.is_none(),
-            "a reply that nobody awaits"
-        );
-        let reply = from.bytes[range.start.0..range.end.0].to_vec();
-        if reply == b"nil" {
-            let due = conn.deadline_us.expect("it waits for ever");
-            assert!(self.now_us >= due, "it gave up too early");
-        }
-        let served = reply != b"nil";
-        conn.reply = Some(reply);
-        conn.waits = false;
-        conn.busy = false;
-        if self.in_turn && served && conn.command == POP && conn.keys.len() == 1 {
-            let conn = &self.conns[header.conn.index()];
-            let alike = |c: &&Conn| c.busy && c.command == POP && c.keys == conn.keys;
-            let mut others = self.conns.iter().filter(alike);
-            assert!(others.all(|c| c.number > conn.number), "out of turn");
-        }
-        self.answered.push((self.worker, header.conn.index()));
-    }
-
-    fn lose(&mut self, _: &Header) {
-        unreachable!("there is no log here");
-    }
-
-    fn wait(&mut self, header: &Header) -> bool {
-        let conn = &mut self.conns[header.conn.index()];
-        let there = conn.generation == header.conn.generation;
-        conn.waits |= there;
-        there
-    }
-}
-
 impl World {
     pub(crate) fn new(workers: usize, conns: usize, seed: u64) -> Self {
         let placement = Placement::new(workers);
@@ -303,28 +253,71 @@ impl World {
         }
     }
 
-    pub(crate) fn with<R>(
-        &mut self,
-        w: usize,
-        f: impl FnOnce(&mut Worker<Lists>, Now, &mut Replies<'_>) -> R,
-    ) -> R {
-        let replies = &mut Replies {
-            worker: w,
-            conns: &mut self.conns[w],
-            answered: &mut self.answered,
-            now_us: self.now_us,
-            in_turn: self.in_turn,
-        };
+    pub(crate) fn with<R>(&mut self, w: usize, f: impl FnOnce(&mut Worker<Lists>, Now) -> R) -> R {
         let now = now_at(self.now_us);
-        let result = f(&mut self.workers[w], now, replies);
-        self.workers[w].settle(now, replies);
+        let result = f(&mut self.workers[w], now);
+        self.take_outcomes(w);
+        self.workers[w].settle(now);
+        self.take_outcomes(w);
         let wires = &mut self.wires[w];
         self.workers[w].take_messages(|to, message| wires[to.index()].push_back(message));
         result
     }
 
+    fn take_outcomes(&mut self, w: usize) {
+        while let Some(outcome) = self.workers[w].next_outcome() {
+            match outcome {
+                Outcome::Replies(batch) => {
+                    for request in batch.requests.iter().filter(|r| !r.reply.later) {
+                        let range = request.reply;
+                        let reply = &batch.replies.bytes[range.start.0..range.end.0];
+                        self.answer(w, &request.header, reply);
+                    }
+                    self.workers[w].recycle(batch);
+                }
+                Outcome::Waits(header) => {
+                    let conn = &mut self.conns[w][header.conn.index()];
+                    if conn.generation == header.conn.generation {
+                        conn.waits = true;
+                    } else {
+                        self.workers[w].end_wait(header.conn, WaitEnd::Gone);
+                    }
+                }
+                Outcome::Lost(_) => unreachable!("there is no log here"),
+            }
+        }
+    }
+
+    fn answer(&mut self, w: usize, header: &Header, reply: &[u8]) {
+        let conns = &mut self.conns[w];
+        let conn = &mut conns[header.conn.index()];
+        if conn.generation != header.conn.generation {
+            return;
+        }
+        assert_eq!(conn.seq, header.seq);
+        assert!(
+            conn.busy && conn.reply.is_none(),
+            "a reply that nobody awaits"
+        );
+        if reply == b"nil" {
+            let due = conn.deadline_us.expect("it waits for ever");
+            assert!(self.now_us >= due, "it gave up too early");
+        }
+        let served = reply != b"nil";
+        conn.reply = Some(reply.to_vec());
+        conn.waits = false;
+        conn.busy = false;
+        if self.in_turn && served && conn.command == POP && conn.keys.len() == 1 {
+            let conn = &conns[header.conn.index()];
+            let alike = |c: &&Conn| c.busy && c.command == POP && c.keys == conn.keys;
+            let mut others = conns.iter().filter(alike);
+            assert!(others.all(|c| c.number > conn.number), "out of turn");
+        }
+        self.answered.push((w, header.conn.index()));
+    }
+
     pub(crate) fn finish_step(&mut self, w: usize) {
-        self.with(w, |_, _, _| ());
+        self.with(w, |_, _| ());
     }
 
     pub(crate) fn deliver(&mut self) -> bool {
@@ -338,8 +331,8 @@ impl World {
         }
         let (from, to) = busy[self.draw(busy.len())];
         if let Some(message) = self.wires[from][to].pop_front() {
-            self.with(to, |worker, now, replies| {
-                worker.on_message(now, WorkerId(from as u16), message, replies);
+            self.with(to, |worker, now| {
+                worker.on_message(now, WorkerId(from as u16), message);
             });
         }
         true
@@ -388,7 +381,7 @@ impl World {
     pub(crate) fn tick(&mut self, us: u64) {
         self.now_us += us;
         for w in 0..self.workers.len() {
-            self.with(w, |worker, now, _| worker.end_due_waits(now));
+            self.with(w, |worker, now| worker.end_due_waits(now));
         }
     }
 
@@ -403,7 +396,7 @@ impl World {
             generation: conn.generation + 1,
             ..Conn::default()
         };
-        self.with(w, |worker, _, _| worker.end_wait(id, WaitEnd::Gone));
+        self.with(w, |worker, _| worker.end_wait(id, WaitEnd::Gone));
     }
 
     /// A key of this worker's.

@@ -105,8 +105,8 @@ impl Front {
     }
 
     pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        kernel.on_disk(now, done, &mut replies);
+        self.kernel.on_disk(now, done);
+        self.deliver_outcomes(fx);
     }
 
     pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
@@ -147,8 +147,8 @@ impl Front {
         if !self.durability.folder {
             return;
         }
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        kernel.look_after_saving(now, &mut replies);
+        self.kernel.look_after_saving(now);
+        self.deliver_outcomes(fx);
         if self.kernel.wants_log() && self.kernel.keeper().is_some() {
             // Refused only where a save is under way: then the next tick tries again.
             let _ = self.kernel.begin_save(now);
@@ -393,22 +393,24 @@ impl Front {
         if !self.durability.folder {
             return true;
         }
-        let loading = self.durability.loading;
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        if loading {
+        if self.durability.loading {
             // Worker 0 may have come to the end of loading by now, and would wait
             // for this one for ever.
-            return kernel.say_quiet(now, &mut replies);
+            let said = self.kernel.say_quiet(now);
+            self.deliver_outcomes(fx);
+            return said;
         }
-        if !kernel.all_quiet(now, &mut replies) {
+        let all_quiet = self.kernel.all_quiet(now);
+        self.deliver_outcomes(fx);
+        if !all_quiet {
             return false;
         }
         if self.durability.coordinates {
             if self.saves_before_stop(now) {
                 return false;
             }
-            let (kernel, mut replies) = self.kernel_and_replies(fx);
-            kernel.close_logs(now, &mut replies);
+            self.kernel.close_logs(now);
+            self.deliver_outcomes(fx);
         }
         self.kernel.close_log(now)
     }

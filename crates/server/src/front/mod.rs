@@ -332,8 +332,8 @@ impl Front {
                 if let worker::Message::Requests(batch) = &mut message {
                     self.prepare_forwarded(batch);
                 }
-                let (kernel, mut replies) = self.kernel_and_replies(fx);
-                kernel.on_message(now, from, message, &mut replies);
+                self.kernel.on_message(now, from, message);
+                self.deliver_outcomes(fx);
             }
             Message::Ask { gather, question } => {
                 let answer = question(self, now);
@@ -396,8 +396,8 @@ impl Front {
 
     /// Lets the kernel run what became free to run.
     fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        kernel.settle(now, &mut replies);
+        self.kernel.settle(now);
+        self.deliver_outcomes(fx);
     }
 
     /// Lets connections go on whose reason to wait is gone.

@@ -13,8 +13,8 @@ impl Front {
     /// A mapping comes into force.
     pub(crate) fn act_by(&mut self, now: Now, mapping: &Arc<Mapping>, fx: &mut Effects<Message>) {
         let own = self.links().and_then(|links| links.own());
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        kernel.on_mapping(now, mapping, own, &mut replies);
+        self.kernel.on_mapping(now, mapping, own);
+        self.deliver_outcomes(fx);
     }
 
     /// Another node says something that is for no layer above the kernel.
@@ -33,8 +33,8 @@ impl Front {
         }
         match envelope.into_chain(node) {
             Some((from, said)) => {
-                let (kernel, mut replies) = self.kernel_and_replies(fx);
-                kernel.on_peer(now, from, said, &mut replies);
+                self.kernel.on_peer(now, from, said);
+                self.deliver_outcomes(fx);
             }
             None => self.counters.peer_messages_unused += 1,
         }
@@ -46,8 +46,8 @@ impl Front {
             return;
         };
         let has_room = |node| cluster.rooms.has_room(node);
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        kernel.step_chains(now, has_room, &mut replies);
+        self.kernel.step_chains(now, has_room);
+        self.deliver_outcomes(fx);
     }
 
     /// Ends sessions with other nodes before the node stops: not before what

@@ -1,32 +1,78 @@
-//! Replies that come from elsewhere than the request that runs: they wait for
-//! their turn at the connection.
+//! Replies of requests that did not run in the call that submitted them. Each
+//! waits for the replies that precede it on its connection.
 
-use super::connection::Connection;
-use super::{Front, Message, blocked, closing, find, keyspaces, shared};
-use crate::cluster::jobs::{Jobs, is_job};
-use crate::cluster::returned::Returned;
-use rufous_base::{Args, Close, ConnId, Effects, Output, Until};
-use rufous_command::{DataCommands, Reply};
+use super::{Front, Message, blocked, closing, find, keyspaces};
+use crate::cluster::jobs::is_job;
+use rufous_base::{Close, ConnId, Effects, Output, Until};
+use rufous_command::Reply;
 use rufous_kernel::batch::ReplyRange;
-use rufous_kernel::{Completions, Header, Worker};
+use rufous_kernel::worker::WaitEnd;
+use rufous_kernel::{Batch, Header, Outcome};
 
 impl Front {
-    /// The kernel, and where its replies go.
-    pub(super) fn kernel_and_replies<'a>(
-        &'a mut self,
-        fx: &'a mut Effects<Message>,
-    ) -> (&'a mut Worker<DataCommands>, Replies<'a>) {
-        let splits = self.splits;
-        let replies = Replies {
-            connections: &mut self.connections,
-            counters: &mut self.counters,
-            jobs: &mut self.jobs,
-            to_itself: &mut self.declared.reply,
-            returned: &mut self.forward.returned,
-            splits,
-            fx,
-        };
-        (&mut self.kernel, replies)
+    /// Carries out what became of requests that were submitted earlier. To be
+    /// called after every call of the kernel that may run requests.
+    #[inline]
+    pub(super) fn deliver_outcomes(&mut self, fx: &mut Effects<Message>) {
+        while let Some(outcome) = self.kernel.next_outcome() {
+            self.deliver_outcome(outcome, fx);
+        }
+    }
+
+    fn deliver_outcome(&mut self, outcome: Outcome, fx: &mut Effects<Message>) {
+        match outcome {
+            Outcome::Replies(batch) => self.deliver_batch(batch, fx),
+            Outcome::Lost(header) => self.lose(&header, fx),
+            Outcome::Waits(header) => {
+                let connection = find(&mut self.connections, header.conn);
+                if !blocked::begin(connection, &header, fx) {
+                    self.kernel.end_wait(header.conn, WaitEnd::Gone);
+                }
+            }
+        }
+    }
+
+    fn deliver_batch(&mut self, mut batch: Box<Batch>, fx: &mut Effects<Message>) {
+        for index in 0..batch.requests.len() {
+            let request = batch.requests[index];
+            let header = request.header;
+            if request.reply.later || request.moved && self.asks_elsewhere(&mut batch, index, fx) {
+                continue;
+            }
+            self.deliver_range(header.conn, header.seq, (&batch.replies, request.reply), fx);
+        }
+        self.kernel.recycle(batch);
+    }
+
+    /// Whether a request whose keys have moved is forwarded to another node.
+    fn asks_elsewhere(
+        &mut self,
+        batch: &mut Batch,
+        index: usize,
+        fx: &mut Effects<Message>,
+    ) -> bool {
+        let (header, args, _) = batch.parts(index);
+        if header.conn == keyspaces::ITSELF {
+            return false;
+        }
+        if let Some(why) = self.forward.returned.take(&header, &args) {
+            let mut out = Output::default();
+            Reply::new(&mut out, header.resp3).error(&why);
+            self.deliver(header.conn, header.seq, &out, fx);
+        }
+        true
+    }
+
+    fn lose(&mut self, header: &Header, fx: &mut Effects<Message>) {
+        if header.conn == keyspaces::ITSELF {
+            return;
+        }
+        if is_job(header.conn) {
+            return self.jobs.lose(header);
+        }
+        if find(&mut self.connections, header.conn).is_some() {
+            fx.closes.push((header.conn, Close::Now));
+        }
     }
 
     /// What was written since `start` are replies to a client.
@@ -48,94 +94,42 @@ impl Front {
         reply: &Output,
         fx: &mut Effects<Message>,
     ) {
-        let range = whole(reply);
-        let (_, mut replies) = self.kernel_and_replies(fx);
-        replies.deliver(conn, seq, reply, range);
-    }
-}
-
-fn whole(reply: &Output) -> ReplyRange {
-    ReplyRange {
-        start: (0, 0),
-        end: reply.mark(),
-        later: false,
-    }
-}
-
-/// Takes replies of the kernel to their connections.
-pub(super) struct Replies<'a> {
-    pub(super) connections: &'a mut [Option<Box<Connection>>],
-    pub(super) counters: &'a mut shared::Counters,
-    /// Requests of nobody who is connected here.
-    pub(super) jobs: &'a mut Jobs,
-    /// The reply to what no client has asked for.
-    pub(super) to_itself: &'a mut Option<Vec<u8>>,
-    /// Requests whose keys are another node's by now.
-    pub(super) returned: &'a mut Returned,
-    /// See [`Front::note_splits`].
-    pub(super) splits: bool,
-    pub(super) fx: &'a mut Effects<Message>,
-}
-
-impl Completions for Replies<'_> {
-    fn lose(&mut self, header: &Header) {
-        if header.conn == keyspaces::ITSELF {
-            return;
-        }
-        if is_job(header.conn) {
-            return self.jobs.lose(header);
-        }
-        if find(self.connections, header.conn).is_some() {
-            self.fx.closes.push((header.conn, Close::Now));
-        }
+        let range = ReplyRange {
+            start: (0, 0),
+            end: reply.mark(),
+            later: false,
+        };
+        self.deliver_range(conn, seq, (reply, range), fx);
     }
 
-    fn elsewhere(&mut self, header: &Header, args: &Args<'_>) -> bool {
-        if header.conn == keyspaces::ITSELF {
-            return false;
-        }
-        if let Some(why) = self.returned.take(header, args) {
-            let mut out = Output::default();
-            Reply::new(&mut out, header.resp3).error(&why);
-            let range = whole(&out);
-            self.deliver(header.conn, header.seq, &out, range);
-        }
-        true
-    }
-
-    fn wait(&mut self, header: &Header) -> bool {
-        let connection = find(self.connections, header.conn);
-        blocked::begin(connection, header, self.fx)
-    }
-
-    fn complete(&mut self, header: &Header, from: &Output, range: ReplyRange) {
-        self.deliver(header.conn, header.seq, from, range);
-    }
-}
-
-impl Replies<'_> {
-    fn deliver(&mut self, conn: ConnId, seq: u32, from: &Output, range: ReplyRange) {
+    fn deliver_range(
+        &mut self,
+        conn: ConnId,
+        seq: u32,
+        (from, range): (&Output, ReplyRange),
+        fx: &mut Effects<Message>,
+    ) {
         if is_job(conn) {
             return self.deliver_to_none(conn, from, range);
         }
         self.counters
             .note_reply(&from.bytes[range.start.0..range.end.0]);
-        let Some(connection) = find(self.connections, conn) else {
+        let Some(connection) = find(&mut self.connections, conn) else {
             return;
         };
         connection.unblock(seq);
-        let start = self.fx.output.mark();
-        connection.complete(seq, from, range.start, range.end, &mut self.fx.output);
+        let start = fx.output.mark();
+        connection.complete(seq, from, range.start, range.end, &mut fx.output);
         let until = connection.take_until(self.splits);
-        self.fx.write_until(conn, start, until);
-        connection.bound_awaited(self.counters, self.fx);
-        closing::close_if_last(connection, self.fx);
+        fx.write_until(conn, start, until);
+        connection.bound_awaited(&mut self.counters, fx);
+        closing::close_if_last(connection, fx);
     }
 
     #[cold]
     fn deliver_to_none(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
         if conn == keyspaces::ITSELF {
-            *self.to_itself = Some(from.bytes[range.start.0..range.end.0].to_vec());
+            self.declared.reply = Some(from.bytes[range.start.0..range.end.0].to_vec());
             return;
         }
         self.jobs.complete(conn, from, range);

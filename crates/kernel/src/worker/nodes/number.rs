@@ -9,8 +9,8 @@ use crate::program::Program;
 use crate::replicate::gossip::{Gossip, Limits};
 use crate::replicate::replicas::Replicas;
 use crate::shard::{Item, NO_NODE};
+use crate::worker::Worker;
 use crate::worker::replicating::each_grave;
-use crate::worker::{Completions, Worker};
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use std::cmp::Ordering;
@@ -110,10 +110,9 @@ impl<P: Program> Worker<P> {
         now: Now,
         node: Option<u16>,
         table: &Keyspaces,
-        completions: &mut impl Completions,
     ) {
         if let Some(number) = node.or(table.has_lattice().then_some(0)) {
-            self.tell_all(now, || Note::Node(number), completions);
+            self.tell_all(now, || Note::Node(number));
         }
     }
 

@@ -233,9 +233,8 @@ impl Front {
         let header = running.header;
         self.finish_running(now, running);
         if let Some(held) = held {
-            let (kernel, mut replies) = self.kernel_and_replies(fx);
-            kernel.release_held(held, now, &header, out, &mut replies);
-            return;
+            self.kernel.release_held(held, now, &header, out);
+            return self.deliver_outcomes(fx);
         }
         let Some(connection) = find(&mut self.connections, header.conn) else {
             return;

@@ -214,8 +214,8 @@ impl Front {
     ) {
         let (header, mut out) = (step.header, Output::default());
         self.run_step(now, step, Some(&mut held), &mut out);
-        let (kernel, mut replies) = self.kernel_and_replies(fx);
-        kernel.release_held(held, now, &header, out, &mut replies);
+        self.kernel.release_held(held, now, &header, out);
+        self.deliver_outcomes(fx);
     }
 
     /// Its keys are held, or free. Does nothing where the client is gone.
