@@ -1,8 +1,8 @@
 //! Rufous measured: a load generator, comparisons with its peers, YCSB, and instruction counts.
 //!
 //! It drives servers from outside over sockets and knows nothing of their insides, so that Redis,
-//! Valkey and Rufous are measured by the very same code. Only [`figures`] drives shards in process,
-//! where the papers do.
+//! Valkey and Rufous are measured by the very same code. The papers' figures (`bench/figures`) are a
+//! program of their own: they drive shards in process, where the papers do.
 //!
 //! | module | concept |
 //! |---|---|
@@ -12,7 +12,6 @@
 //! | [`sections`], [`options`] | the parts of `bench-peers` |
 //! | [`ycsb`] | YCSB's workloads A–F |
 //! | [`callgrind`] | instructions per command |
-//! | [`figures`] | the papers' figures |
 //! | [`adhoc`] | one load against a running server |
 //! | [`nodes`], [`elastic`] | clusters of processes; one under clients that remember, while nodes come and go |
 //! | [`report`], [`table`], [`plot`], [`progress`], [`date`] | pages, charts, the terminal |
@@ -23,7 +22,6 @@ pub mod callgrind;
 pub mod client;
 pub mod date;
 pub mod elastic;
-pub mod figures;
 pub mod loadgen;
 pub mod measure;
 pub mod nodes;

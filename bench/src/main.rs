@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use rufous_bench::{adhoc, callgrind, elastic, figures, options, sections, ycsb};
+use rufous_bench::{adhoc, callgrind, elastic, options, sections, ycsb};
 use std::process::ExitCode;
 
 /// Stores that allocate are measured with the allocator that the server has.
@@ -26,8 +26,6 @@ enum Command {
     Ycsb(ycsb::run::Options),
     /// Instructions per command by callgrind, beside the stored ones
     Callgrind(callgrind::Options),
-    /// The papers' figures, measured here; writes docs/benchmarks
-    Figures(figures::Options),
     /// One load against a running server
     Load(adhoc::Options),
     /// A cluster whose nodes join, drain and are killed under clients that remember
@@ -39,7 +37,6 @@ fn main() -> Result<ExitCode> {
         Command::BenchPeers(options) => sections::run(*options),
         Command::Ycsb(options) => ycsb::run::run(&options),
         Command::Callgrind(options) => callgrind::run(&options),
-        Command::Figures(options) => figures::run(&options),
         Command::Load(options) => adhoc::run(&options),
         Command::Elastic(options) => match elastic::run(&options)? {
             true => Ok(()),

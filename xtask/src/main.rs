@@ -95,7 +95,7 @@ enum Task {
     Chart,
     /// Compare with Redis and Valkey; arguments go to `rufous-bench bench-peers`
     BenchPeers(node::PassThrough),
-    /// Measure what the papers' figures show; arguments go to `rufous-bench figures`
+    /// Measure what the papers' figures show; arguments go to `rufous-figures`
     Figures(node::PassThrough),
     /// Run the YCSB workloads; arguments go to `rufous-bench ycsb`
     Ycsb(node::PassThrough),
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         Task::Diff(args) => diff::run(&args),
         Task::Chart => chart::run(),
         Task::BenchPeers(args) => node::bench("bench-peers", &args),
-        Task::Figures(args) => node::bench("figures", &args),
+        Task::Figures(args) => node::figures(&args),
         Task::Ycsb(args) => node::bench("ycsb", &args),
         Task::Demo(args) => node::demo(&args),
     };

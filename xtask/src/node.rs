@@ -62,6 +62,20 @@ pub(crate) fn bench(command: &str, pass: &PassThrough) -> Result<bool> {
     Ok(status.success())
 }
 
+/// Builds the papers' figures, which other builds leave out, and passes the arguments on.
+pub(crate) fn figures(pass: &PassThrough) -> Result<bool> {
+    build()?;
+    let package = ["--package", "rufous-figures", "--features", "measure"];
+    process::run(cargo().args(["build", "--release"]).args(package))?;
+    let mut figures = Command::new(project::target().join("release/rufous-figures"));
+    let status = figures
+        .current_dir(project::root())
+        .args(&pass.arguments)
+        .status()
+        .context("cannot run rufous-figures")?;
+    Ok(status.success())
+}
+
 fn build() -> Result<()> {
     process::run(cargo().args([
         "build",

@@ -168,6 +168,7 @@ fn format(_full: bool) -> Result<Verdict> {
 fn lint(_full: bool) -> Result<Verdict> {
     let mut command = process::cargo();
     command.args(["clippy", "--workspace", "--all-targets", "--locked"]);
+    command.args(FIGURES);
     if without_etcd().is_none() {
         command.args(FEATURES);
     }
@@ -179,9 +180,12 @@ fn lint(_full: bool) -> Result<Verdict> {
     ))
 }
 
-fn unit(_full: bool) -> Result<Verdict> {
+fn unit(full: bool) -> Result<Verdict> {
     let mut command = process::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    if full {
+        command.args(FIGURES);
+    }
     let etcd = match without_etcd() {
         None => {
             command.args(FEATURES);
@@ -196,6 +200,9 @@ fn unit(_full: bool) -> Result<Verdict> {
         format!("{passed} tests passed, {failed} failed, {etcd}"),
     ))
 }
+
+/// The papers' figures, which builds of the workspace leave out.
+const FIGURES: [&str; 2] = ["--features", "rufous-figures/measure"];
 
 /// The client of etcd is built only on request, as it needs `protoc`; here it is wherever its tests
 /// can run, so that they need no second build.
