@@ -1,4 +1,5 @@
-//! The coordinator: whom it hears of, what is planned next, and who is told.
+//! The coordinator and the leader: which nodes are alive, the next epoch, and which nodes learn
+//! of it. The leader and every node run the server's own control.
 
 use super::node::Power;
 use super::plan::KEYS;
@@ -6,8 +7,10 @@ use super::world::{What, World};
 use crate::random::Random;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
-use rufous_mapping::planner::{self, Limits, Seen};
+use rufous_cluster::control::{Action, Control, Outcome, Settings, Stored, View};
+use rufous_mapping::planner::{Learned, Limits};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
+use rufous_wire::mapping::encode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,12 +23,17 @@ const PERIOD_US: u64 = 100_000;
 /// Nothing changes any more if nothing has changed for so long.
 const REST_US: u64 = 4_000_000;
 
+/// The leader, which is none of the nodes: it never fails.
+const LEADER: NodeId = NodeId([0xff; 20]);
+
 pub(super) struct Coordinator {
     pub(super) mapping: Arc<Mapping>,
-    learned: planner::Learned,
+    /// The mapping as it is stored.
+    stored: Vec<u8>,
+    leader: Control,
+    learned: Learned,
     /// Who is there, and when that was last heard.
     heard: BTreeMap<NodeId, (Member, u64)>,
-    away_since: BTreeMap<NodeNo, u64>,
     pub(super) away_until_us: u64,
     /// Who lost everything with its start, and is another node now: the operator
     /// has them forgotten.
@@ -39,9 +47,10 @@ impl Coordinator {
     pub(super) fn new(copies: usize, seed: u64) -> Self {
         Self {
             mapping: Arc::new(Mapping::new(copies)),
-            learned: planner::Learned::default(),
+            stored: Vec::new(),
+            leader: control(LEADER, copies, 0),
+            learned: Learned::default(),
             heard: BTreeMap::new(),
-            away_since: BTreeMap::new(),
             away_until_us: 0,
             dead: BTreeSet::new(),
             changed_us: 0,
@@ -62,40 +71,56 @@ impl Coordinator {
         self.number_of(id).is_none()
     }
 
-    fn seen(&mut self, now: u64) -> Seen {
-        let mapping = &self.mapping;
+    fn stored(&self) -> Option<Stored<'_>> {
+        let epoch = self.mapping.epoch;
+        let mapping = self.stored.as_slice();
+        (epoch > 0).then_some(Stored { epoch, mapping })
+    }
+
+    /// What the leader decides now.
+    fn decide(&mut self, now: u64) -> Vec<Action> {
         self.heard.retain(|_, (_, at)| now - *at < DETECTION_US);
-        let heard = &self.heard;
-        let is_away = |no: &NodeNo| {
-            let member = mapping.members.get(no);
-            member.is_some_and(|member| !heard.contains_key(&member.id))
-        };
-        self.away_since.retain(|no, _| is_away(no));
-        for no in mapping.members.keys().filter(|no| is_away(no)) {
-            self.away_since.entry(*no).or_insert(now);
-        }
-        let away = self.away_since.iter();
-        let members = mapping.members.iter();
-        let draining = members.filter(|(_, member)| {
-            let known = heard.get(&member.id);
-            self.dead.contains(&member.id) || known.is_some_and(|(member, _)| member.drains)
-        });
-        Seen {
-            alive: heard.iter().map(|(id, (m, _))| (*id, m.clone())).collect(),
-            away_ms: away.map(|(no, at)| (*no, (now - at) / 1_000)).collect(),
+        let heard = self.heard.iter();
+        let epoch = self.mapping.epoch;
+        let view = View {
+            is_current: true,
+            is_member: true,
+            leader: Some(LEADER),
+            stored: (epoch > 0).then_some(Stored {
+                epoch,
+                mapping: &self.stored,
+            }),
+            alive: heard.map(|(id, (m, _))| (*id, m.clone())).collect(),
+            removed: self.dead.clone(),
             learned: self.learned.clone(),
-            draining: draining.map(|(no, _)| *no).collect(),
-        }
+            ..View::default()
+        };
+        self.leader.decide(now, &view)
     }
 
     pub(super) fn describe(&self) -> String {
         let mut text = format!("  epoch {}, ", self.mapping.epoch);
-        text.push_str(&format!("away since {:?}\n", self.away_since));
+        text.push_str(&format!("away since {:?}\n", self.leader.away()));
         for (slots, chain) in self.mapping.chains.ranges().take(40) {
             text.push_str(&format!("    {slots:?}: {chain:?}\n"));
         }
         text
     }
+}
+
+/// Control as nodes have it, for a cluster in which epochs follow one another fast.
+pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
+    let limits = Limits {
+        learning: 16384,
+        ..Limits::default()
+    };
+    Control::new(Settings {
+        me,
+        copies,
+        workers,
+        apart_us: 0,
+        limits,
+    })
 }
 
 /// The chains of these slots; the others are nobody's, so that it all goes faster.
@@ -164,15 +189,21 @@ impl World {
     }
 
     fn plan_next(&mut self) {
+        let now = self.now_us;
         let coordinator = &mut self.coordinator;
-        let seen = coordinator.seen(self.now_us);
-        let limits = Limits {
-            learning: 16384,
-            ..Limits::default()
-        };
-        let Some(mut next) = planner::next(&coordinator.mapping, &seen, &limits) else {
-            return;
-        };
+        for action in coordinator.decide(now) {
+            match action {
+                Action::Propose { next, .. } => return self.propose(next),
+                Action::Refused { epoch, why } => {
+                    return self.fail(format!("the leader refuses epoch {epoch}: {why}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn propose(&mut self, mut next: Mapping) {
+        let coordinator = &mut self.coordinator;
         if !self.plan.slots.is_empty() {
             next.chains = only(&self.plan.slots, &next.chains);
             let before = &coordinator.mapping;
@@ -186,15 +217,18 @@ impl World {
         }
         coordinator.learned.clear();
         coordinator.changed_us = self.now_us;
+        coordinator.stored = encode(&next);
+        coordinator.leader.on_proposed(self.now_us, Outcome::Taken);
         let before = std::mem::replace(&mut coordinator.mapping, Arc::new(next));
-        self.look_at_changes(&before, &seen);
+        self.look_at_changes(&before);
     }
 
-    fn look_at_changes(&mut self, before: &Mapping, seen: &Seen) {
+    fn look_at_changes(&mut self, before: &Mapping) {
         let mapping = Arc::clone(&self.coordinator.mapping);
+        let heard = &self.coordinator.heard;
         let there = |no: NodeNo| {
             let member = before.members.get(&no);
-            member.is_some_and(|member| seen.alive.contains_key(&member.id))
+            member.is_some_and(|member| heard.contains_key(&member.id))
         };
         let mut slots = mapping.chains.ranges().map(|(slots, _)| slots.start);
         let replaced = slots.any(|slot| {
@@ -218,17 +252,37 @@ impl World {
         self.note("coord", format_args!("epoch {}: {text}", mapping.epoch));
     }
 
+    /// The node's control sees the stored mapping; its workers hear of it sooner or later.
     fn tell(&mut self, node: usize) {
-        let mapping = Arc::clone(&self.coordinator.mapping);
-        if mapping.epoch == 0 {
+        if self.coordinator.epoch() == 0 {
             return;
+        }
+        let view = View {
+            is_current: true,
+            is_member: true,
+            leader: Some(LEADER),
+            stored: self.coordinator.stored(),
+            ..View::default()
+        };
+        let now_us = self.nodes[node].clock(self.now_us);
+        let actions = self.nodes[node].control.decide(now_us, &view);
+        let mut behind: BTreeMap<usize, Arc<Mapping>> = BTreeMap::new();
+        for action in actions {
+            match action {
+                Action::Tell { worker, mapping } => {
+                    behind.insert(worker, mapping);
+                }
+                Action::Refused { epoch, why } => {
+                    self.fail(format!("node {node} refuses epoch {epoch}: {why}"));
+                }
+                _ => {}
+            }
         }
         for worker in 0..self.nodes[node].workers {
             let chance = self.coordinator.random.chance(0.4);
-            if self.nodes[node].told[worker] < mapping.epoch && chance {
-                self.nodes[node].told[worker] = mapping.epoch;
+            if let Some(mapping) = behind.remove(&worker).filter(|_| chance) {
+                self.nodes[node].control.on_told(worker, mapping.epoch);
                 let at = self.now_us + self.coordinator.random.skewed(10, 50_000);
-                let mapping = Arc::clone(&mapping);
                 self.push_of(node, at, What::Tell { worker, mapping });
             }
         }
@@ -253,7 +307,7 @@ impl World {
         let mut nodes = self.nodes.iter();
         self.now_us >= coordinator.changed_us + REST_US
             && nodes.all(|node| match node.power {
-                Power::Up => !node.drains && node.told.iter().all(knows),
+                Power::Up => !node.drains && node.control.told().iter().all(knows),
                 Power::Gone | Power::New => true,
                 Power::Down | Power::Stopping(_) => false,
             })

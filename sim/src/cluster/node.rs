@@ -1,5 +1,6 @@
 //! One node: its workers, its disk and its clock, over all its lives.
 
+use super::coordinator::control;
 use super::plan::{PREFIX, Plan};
 use crate::disk::Disk;
 use crate::plan::Mode;
@@ -7,6 +8,7 @@ use crate::random::Random;
 use crate::seat::Seat;
 use rufous_base::disk::DiskOp;
 use rufous_base::{Now, WorkerId};
+use rufous_cluster::control::Control;
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_mapping::{Member, NodeId};
 use rufous_server::cluster::{Cluster, Settings};
@@ -51,8 +53,8 @@ pub(super) struct Node {
     pub(super) slow: (u64, u64),
     /// Whether the coordinator and the node reach each other from then on.
     pub(super) alone_until_us: u64,
-    /// The newest epoch that each worker was sent.
-    pub(super) told: Vec<u64>,
+    /// Which mapping it acts by, and which of its workers know.
+    pub(super) control: Control,
     /// When the last message between two workers arrives.
     pub(super) last_message_us: BTreeMap<(usize, usize), u64>,
     offset_us: u64,
@@ -77,7 +79,7 @@ impl Node {
             paused_until_us: 0,
             slow: (1, 0),
             alone_until_us: 0,
-            told: Vec::new(),
+            control: control(NodeId([index as u8; 20]), plan.copies, 0),
             last_message_us: BTreeMap::new(),
             offset_us: 1_000_000 + random.below(1_000_000_000),
             drift,
@@ -165,7 +167,7 @@ impl Node {
         let front = |w| Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
         self.seats = (0..self.workers).map(|w| Seat::new(front(w))).collect();
         self.shared = Some(shared);
-        self.told = vec![0; self.workers];
+        self.control = control(self.id, plan.copies, self.workers);
         self.last_message_us.clear();
     }
 

@@ -11,7 +11,6 @@
 //! starts end, data is not dropped that nobody else has.
 
 use rufous_kernel::durable::file::MANIFEST;
-use rufous_mapping::{Mapping, NodeId};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,19 +38,14 @@ impl Unclaimed {
         Ok(mark.exists().then_some(Self { folder, mark }))
     }
 
-    /// Why a mapping is not to be acted by, if it is not.
-    pub fn refuses(&self, mapping: &Mapping, me: NodeId) -> Option<String> {
-        let own = mapping.number_of(me);
-        let mut heads = mapping.chains.ranges().map(|(_, chain)| chain.head());
-        if own.is_some() && heads.all(|head| head == own) {
-            return None;
-        }
+    /// Why the node stops where other nodes of the cluster have slots.
+    pub fn refusal(&self) -> String {
         let folder = self.folder.display();
-        Some(format!(
+        format!(
             "the folder '{folder}' has data of a node that was in no cluster, and other nodes of this cluster have slots: \
              here their keys would be dropped, so the node stops. To go on, start it with an empty folder and write the data to the cluster \
              as a client does; or start it as the first node of a new cluster, where its data stays"
-        ))
+        )
     }
 
     /// The data is the cluster's from now on.

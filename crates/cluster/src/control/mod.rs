@@ -1,0 +1,340 @@
+//! Which mapping a node acts by, which workers still have to be told of it, and the next
+//! epoch where this node is the leader.
+//!
+//! [`Control::decide`] is pure: a [`View`] and the time go in, [`Action`]s come out. The caller
+//! carries them out in order and reports what became of those with an outcome
+//! ([`Control::on_told`], [`Control::on_proposed`]).
+//!
+//! Invariants:
+//! 1. A mapping is checked before any worker is told of it: the coordinator stores bytes that
+//!    any client of it could have written.
+//! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one.
+//! 3. Nothing here is waited for by requests.
+
+#[cfg(test)]
+mod tests;
+
+use rufous_mapping::planner::{self, Learned, Limits, Seen};
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
+use rufous_wire::mapping::{decode, decode_member};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Least time between two epochs, unless a node has just gone. Progress of learners is reported
+/// by node and by worker: an epoch for each report would keep all nodes busy with mappings, and
+/// nodes that lag behind would lose their leases.
+pub const APART_US: u64 = 200_000;
+
+/// What a node's control is configured with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub me: NodeId,
+    /// Copies of each key, in a cluster that has no mapping yet.
+    pub copies: usize,
+    pub workers: usize,
+    /// Least time between two epochs; see [`APART_US`].
+    pub apart_us: u64,
+    pub limits: Limits,
+}
+
+/// What the coordinator has stored, not checked yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored<'a> {
+    pub epoch: u64,
+    pub mapping: &'a [u8],
+}
+
+/// Whether the data folder belongs to this cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Data {
+    #[default]
+    Claimed,
+    /// It was written by a node outside of any cluster.
+    Unclaimed,
+}
+
+/// What the node observes of its cluster.
+#[derive(Clone, Debug, Default)]
+pub struct View<'a> {
+    /// Whether the connection to the coordinator works.
+    pub is_current: bool,
+    /// Whether the coordinator counts this node as alive.
+    pub is_member: bool,
+    pub leader: Option<NodeId>,
+    pub stored: Option<Stored<'a>>,
+    /// Live nodes as they announce themselves; [`announced`] checks them.
+    pub alive: BTreeMap<NodeId, Member>,
+    /// Members that will not come back and leave for good, though they cannot announce it.
+    pub removed: BTreeSet<NodeId>,
+    pub data: Data,
+    /// Progress of learners, as this node and others have reported it.
+    pub learned: Learned,
+}
+
+/// What the caller has to do, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The folder's data cannot belong to this cluster: stop the node. No action follows.
+    Stop,
+    /// Note that the folder's data is the cluster's, before the actions that follow; stop the
+    /// node if that fails.
+    Claim,
+    /// This mapping is in force.
+    Adopted {
+        mapping: Arc<Mapping>,
+        /// This node's number, where an earlier mapping did not give it the same one.
+        numbered: Option<NodeNo>,
+    },
+    /// The coordinator has a mapping that is not valid; the node goes on by the last one.
+    Refused { epoch: u64, why: &'static str },
+    /// A worker has not been told of the mapping yet.
+    Tell {
+        worker: usize,
+        mapping: Arc<Mapping>,
+    },
+    /// Send what this node knows of learners to the leader.
+    Report { to: NodeNo },
+    /// Drop what other nodes have reported: this node is not the leader.
+    ForgetReports,
+    /// Propose this mapping as the epoch after `expected`.
+    Propose { expected: u64, next: Mapping },
+}
+
+/// What became of a proposal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Taken,
+    /// Another proposal was first, or the node does not count as alive: the next view tells.
+    Passed,
+    Failed(String),
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Control {
+    settings: Settings,
+    mapping: Option<Arc<Mapping>>,
+    /// The epoch that each worker was told of.
+    told: Vec<u64>,
+    /// Since when members have been away.
+    away: BTreeMap<NodeNo, u64>,
+    /// When a proposal of this node last came into force.
+    proposed_us: Option<u64>,
+    /// The last problem that was logged, so that it is logged once.
+    said: String,
+}
+
+impl Control {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            told: vec![0; settings.workers],
+            settings,
+            mapping: None,
+            away: BTreeMap::new(),
+            proposed_us: None,
+            said: String::new(),
+        }
+    }
+
+    /// The mapping in force.
+    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+        self.mapping.as_ref()
+    }
+
+    /// The epoch that each worker was told of; 0 for none.
+    pub fn told(&self) -> &[u64] {
+        &self.told
+    }
+
+    /// Since when members have been away, as the leader has seen it.
+    pub fn away(&self) -> &BTreeMap<NodeNo, u64> {
+        &self.away
+    }
+
+    pub fn decide(&mut self, now_us: u64, view: &View<'_>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.follow(view, &mut actions);
+        if actions.last() == Some(&Action::Stop) {
+            return actions;
+        }
+        self.tell(&mut actions);
+        self.report(view, &mut actions);
+        self.plan(now_us, view, &mut actions);
+        actions
+    }
+
+    /// A worker has this mapping, or has ended.
+    pub fn on_told(&mut self, worker: usize, epoch: u64) {
+        if let Some(told) = self.told.get_mut(worker) {
+            *told = epoch.max(*told);
+        }
+    }
+
+    /// Returns an error that has to be logged: the last one said something else.
+    pub fn on_proposed(&mut self, now_us: u64, outcome: Outcome) -> Option<String> {
+        match outcome {
+            Outcome::Taken => self.proposed_us = Some(now_us),
+            Outcome::Passed => {}
+            Outcome::Failed(error) => return self.is_news(&error).then_some(error),
+        }
+        None
+    }
+
+    /// Takes the stored mapping into force, if it is newer and valid.
+    fn follow(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let known = self.mapping.as_deref();
+        let epoch = known.map_or(0, |mapping| mapping.epoch);
+        let Some(stored) = view.stored.filter(|stored| stored.epoch > epoch) else {
+            return;
+        };
+        let mapping = match judge(&stored, known) {
+            Ok(mapping) => mapping,
+            Err(why) => {
+                let epoch = stored.epoch;
+                if self.is_news(&format!("epoch {epoch}: {why}")) {
+                    actions.push(Action::Refused { epoch, why });
+                }
+                return;
+            }
+        };
+        let me = self.settings.me;
+        if known.is_none() && view.data == Data::Unclaimed {
+            if !has_all(&mapping, me) {
+                actions.push(Action::Stop);
+                return;
+            }
+            actions.push(Action::Claim);
+        }
+        let before = known.and_then(|known| known.number_of(me));
+        let numbered = mapping.number_of(me).filter(|no| before != Some(*no));
+        let mapping = Arc::new(mapping);
+        self.mapping = Some(Arc::clone(&mapping));
+        actions.push(Action::Adopted { mapping, numbered });
+    }
+
+    fn tell(&self, actions: &mut Vec<Action>) {
+        let Some(mapping) = &self.mapping else {
+            return;
+        };
+        let told = self.told.iter().enumerate();
+        let behind = told.filter(|(_, told)| **told != mapping.epoch);
+        actions.extend(behind.map(|(worker, _)| Action::Tell {
+            worker,
+            mapping: Arc::clone(mapping),
+        }));
+    }
+
+    /// The tail of a chain knows what its learner has; the leader needs it.
+    fn report(&self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let leader = view.leader.filter(|leader| *leader != self.settings.me);
+        let mapping = self.mapping.as_ref();
+        let to = leader.and_then(|leader| mapping?.number_of(leader));
+        actions.extend(to.map(|to| Action::Report { to }));
+    }
+
+    /// Proposes the next epoch, if this node is the leader and there is one.
+    fn plan(&mut self, now_us: u64, view: &View<'_>, actions: &mut Vec<Action>) {
+        if !(view.is_current && view.is_member && view.leader == Some(self.settings.me)) {
+            // A later leader counts from then on.
+            self.away.clear();
+            actions.push(Action::ForgetReports);
+            return;
+        }
+        let empty;
+        let mapping = match (&self.mapping, &view.stored) {
+            (Some(mapping), Some(stored)) if mapping.epoch == stored.epoch => &**mapping,
+            (None, None) => {
+                empty = Mapping::new(self.settings.copies);
+                &empty
+            }
+            // The stored mapping is not valid: it must not be built on.
+            _ => return,
+        };
+        note_away(&mut self.away, mapping, &view.alive, now_us);
+        if !is_time(self.proposed_us, &self.away, self.settings.apart_us, now_us) {
+            return;
+        }
+        let away = self.away.iter();
+        let seen = Seen {
+            alive: view.alive.clone(),
+            away_ms: away
+                .map(|(no, since)| (*no, now_us.saturating_sub(*since) / 1_000))
+                .collect(),
+            learned: view.learned.clone(),
+            draining: draining(mapping, view),
+        };
+        if let Some(next) = planner::next(mapping, &seen, &self.settings.limits) {
+            let expected = mapping.epoch;
+            actions.push(Action::Propose { expected, next });
+        }
+    }
+
+    fn is_news(&mut self, what: &str) -> bool {
+        let is_news = self.said != what;
+        what.clone_into(&mut self.said);
+        is_news
+    }
+}
+
+/// A live node's announcement, if it is valid and about this start of that node.
+pub fn announced(id: NodeId, incarnation: u64, about: &[u8]) -> Option<Member> {
+    let member = decode_member(about).ok()?;
+    (member.id == id && member.incarnation == incarnation).then_some(member)
+}
+
+/// The stored mapping, if it is valid and may follow the known one.
+fn judge(stored: &Stored<'_>, known: Option<&Mapping>) -> Result<Mapping, &'static str> {
+    let mapping = decode(stored.mapping).map_err(|invalid| invalid.0)?;
+    if mapping.epoch != stored.epoch {
+        return Err("it says that it is of another epoch");
+    }
+    // Of epochs between the two nothing is known any more.
+    if let Some(known) = known.filter(|known| known.epoch + 1 == mapping.epoch) {
+        mapping.follows(known).map_err(|invalid| invalid.0)?;
+    }
+    Ok(mapping)
+}
+
+/// Whether a node is the head of every slot.
+fn has_all(mapping: &Mapping, me: NodeId) -> bool {
+    let own = mapping.number_of(me);
+    let mut heads = mapping.chains.ranges().map(|(_, chain)| chain.head());
+    own.is_some() && heads.all(|head| head == own)
+}
+
+/// Whether the next epoch may be proposed.
+fn is_time(
+    proposed_us: Option<u64>,
+    away: &BTreeMap<NodeNo, u64>,
+    apart_us: u64,
+    now_us: u64,
+) -> bool {
+    let is_recent = |at: &u64| now_us.saturating_sub(*at) < apart_us;
+    away.values().any(is_recent) || !proposed_us.as_ref().is_some_and(is_recent)
+}
+
+/// Members that announce that they want to leave, and those that were removed.
+fn draining(mapping: &Mapping, view: &View<'_>) -> BTreeSet<NodeNo> {
+    let announces = |id: &NodeId| view.alive.get(id).is_some_and(|member| member.drains);
+    let members = mapping.members.iter();
+    members
+        .filter(|(_, member)| view.removed.contains(&member.id) || announces(&member.id))
+        .map(|(no, _)| *no)
+        .collect()
+}
+
+fn note_away(
+    away: &mut BTreeMap<NodeNo, u64>,
+    mapping: &Mapping,
+    alive: &BTreeMap<NodeId, Member>,
+    now_us: u64,
+) {
+    let is_away = |no: &NodeNo| {
+        let member = mapping.members.get(no);
+        member.is_some_and(|member| !alive.contains_key(&member.id))
+    };
+    away.retain(|no, _| is_away(no));
+    for no in mapping.members.keys().filter(|no| is_away(no)) {
+        away.entry(*no).or_insert(now_us);
+    }
+}

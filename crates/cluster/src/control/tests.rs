@@ -1,0 +1,250 @@
+//! Observation in, expected actions out.
+
+use super::*;
+use rufous_wire::mapping::{encode, encode_member};
+
+const ME: NodeId = NodeId([1; 20]);
+const OTHER: NodeId = NodeId([2; 20]);
+
+fn member(id: NodeId) -> Member {
+    Member {
+        id,
+        incarnation: 1,
+        peer: "127.0.0.1:1".into(),
+        plain: String::new(),
+        cluster: String::new(),
+        zone: String::new(),
+        weight: 100,
+        workers: 1,
+        drains: false,
+    }
+}
+
+fn alive(ids: &[NodeId]) -> BTreeMap<NodeId, Member> {
+    ids.iter().map(|id| (*id, member(*id))).collect()
+}
+
+/// The epoch that follows from these nodes being alive.
+fn next(before: &Mapping, ids: &[NodeId]) -> Mapping {
+    let seen = Seen {
+        alive: alive(ids),
+        ..Seen::default()
+    };
+    planner::next(before, &seen, &Limits::default()).expect("a change")
+}
+
+fn control() -> Control {
+    Control::new(Settings {
+        me: ME,
+        copies: 1,
+        workers: 2,
+        apart_us: APART_US,
+        limits: Limits::default(),
+    })
+}
+
+/// What the leader's or another node's view is.
+fn view<'a>(leader: NodeId, stored: Option<(u64, &'a [u8])>, ids: &[NodeId]) -> View<'a> {
+    View {
+        is_current: true,
+        is_member: true,
+        leader: Some(leader),
+        stored: stored.map(|(epoch, mapping)| Stored { epoch, mapping }),
+        alive: alive(ids),
+        ..View::default()
+    }
+}
+
+/// An action in a word or two.
+fn brief(action: &Action) -> String {
+    match action {
+        Action::Stop => "stop".into(),
+        Action::Claim => "claim".into(),
+        Action::Adopted { mapping, numbered } => {
+            let numbered = numbered.map_or(String::new(), |no| format!(" as {}", no.0));
+            format!("adopted {}{numbered}", mapping.epoch)
+        }
+        Action::Refused { epoch, .. } => format!("refused {epoch}"),
+        Action::Tell { worker, mapping } => format!("tell {worker} of {}", mapping.epoch),
+        Action::Report { to } => format!("report to {}", to.0),
+        Action::ForgetReports => "forget".into(),
+        Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
+    }
+}
+
+/// Has the control decide, and compares what it says.
+#[track_caller]
+fn check(control: &mut Control, now_us: u64, view: &View<'_>, expected: &[&str]) {
+    let actions = control.decide(now_us, view);
+    let actions: Vec<String> = actions.iter().map(brief).collect();
+    assert_eq!(actions, expected);
+}
+
+#[test]
+fn the_leader_of_a_new_cluster_proposes_its_first_epoch() {
+    let mut control = control();
+    let empty = view(ME, None, &[ME]);
+    check(&mut control, 0, &empty, &["propose 1 after 0"]);
+    // Until it is known what became of that, it is proposed again.
+    check(&mut control, 1, &empty, &["propose 1 after 0"]);
+    assert_eq!(control.on_proposed(1, Outcome::Taken), None);
+    check(&mut control, 2, &empty, &[]);
+    // Neither without the coordinator, nor where another node leads.
+    let away = View {
+        is_current: false,
+        ..empty.clone()
+    };
+    check(&mut control, APART_US + 1, &away, &["forget"]);
+    check(
+        &mut control,
+        APART_US + 1,
+        &view(OTHER, None, &[ME]),
+        &["forget"],
+    );
+}
+
+#[test]
+fn workers_are_told_until_they_know() {
+    let first = next(&Mapping::new(1), &[ME, OTHER]);
+    let bytes = encode(&first);
+    let own = first.number_of(ME).expect("a member").0;
+    let leader = first.number_of(OTHER).expect("a member").0;
+    let (adopted, report) = (format!("adopted 1 as {own}"), format!("report to {leader}"));
+    let stored = view(OTHER, Some((1, &bytes)), &[ME, OTHER]);
+    let mut control = control();
+    let tell = ["tell 0 of 1", "tell 1 of 1"];
+    let expected = [&adopted, tell[0], tell[1], &report, "forget"];
+    check(&mut control, 0, &stored, &expected);
+    control.on_told(1, 1);
+    check(&mut control, 1, &stored, &[tell[0], &report, "forget"]);
+    control.on_told(0, 1);
+    check(&mut control, 2, &stored, &[&report, "forget"]);
+    assert_eq!(control.told(), [1, 1]);
+}
+
+#[test]
+fn only_valid_mappings_are_adopted() {
+    let first = next(&Mapping::new(1), &[ME]);
+    let second = next(&first, &[ME, OTHER]);
+    // All slots are another node's at once.
+    let mut taken = next(&Mapping::new(1), &[OTHER]);
+    taken.epoch = 2;
+    // An epoch that was not seen may lie between.
+    let mut third = second.clone();
+    third.epoch = 3;
+    let cases = [
+        (2, encode(&second), "adopted 2"),
+        (3, encode(&third), "adopted 3"),
+        (2, encode(&first), "refused 2"),
+        (2, encode(&taken), "refused 2"),
+        (2, vec![0xff; 40], "refused 2"),
+    ];
+    for (epoch, bytes, expected) in &cases {
+        let mut control = control();
+        control.decide(0, &view(OTHER, Some((1, &encode(&first))), &[ME]));
+        let stored = view(OTHER, Some((*epoch, bytes)), &[ME]);
+        let actions = control.decide(1, &stored);
+        assert_eq!(actions.first().map(brief).as_deref(), Some(*expected));
+        // A refusal is reported once.
+        let again = control.decide(2, &stored);
+        assert!(again.iter().all(|action| brief(action) != *expected));
+        // An older one is not looked at.
+        let adopted = control.mapping().map(|mapping| mapping.epoch);
+        control.decide(3, &view(OTHER, Some((1, &encode(&first))), &[ME]));
+        assert_eq!(control.mapping().map(|mapping| mapping.epoch), adopted);
+    }
+}
+
+#[test]
+fn nobody_builds_on_a_mapping_that_is_not_valid() {
+    let bytes = encode(&next(&Mapping::new(1), &[ME]));
+    let garbage = [0xff; 40];
+    let mut control = control();
+    control.decide(0, &view(OTHER, Some((1, &bytes)), &[ME]));
+    control.on_told(0, 1);
+    control.on_told(1, 1);
+    let leads = view(ME, Some((2, &garbage)), &[ME, OTHER]);
+    check(&mut control, 1, &leads, &["refused 2"]);
+    let leads = view(ME, Some((1, &bytes)), &[ME, OTHER]);
+    check(&mut control, 2, &leads, &["propose 2 after 1"]);
+}
+
+#[test]
+fn unclaimed_data_joins_only_a_cluster_in_which_its_node_has_all_slots() {
+    let alone = encode(&next(&Mapping::new(1), &[ME]));
+    let others = encode(&next(&Mapping::new(1), &[OTHER]));
+    let cases = [(&alone, "claim"), (&others, "stop")];
+    for (bytes, expected) in cases {
+        let mut control = control();
+        let mut stored = view(OTHER, Some((1, bytes)), &[]);
+        stored.data = Data::Unclaimed;
+        let actions = control.decide(0, &stored);
+        assert_eq!(brief(&actions[0]), expected);
+        assert_eq!(actions.len() == 1, expected == "stop", "{actions:?}");
+        // A later mapping does not matter any more.
+        assert_eq!(control.mapping().is_some(), expected == "claim");
+    }
+}
+
+#[test]
+fn epochs_are_apart_unless_a_node_has_just_gone() {
+    let gone = |ms: u64| BTreeMap::from([(NodeNo(3), ms * 1_000)]);
+    let none = BTreeMap::new();
+    let is_time = |proposed: Option<u64>, away: &BTreeMap<NodeNo, u64>, ms: u64| {
+        is_time(proposed.map(|ms| ms * 1_000), away, APART_US, ms * 1_000)
+    };
+    assert!(is_time(None, &none, 0));
+    assert!(!is_time(Some(0), &none, 199));
+    assert!(is_time(Some(0), &none, 200));
+    assert!(is_time(Some(0), &gone(50), 60));
+    // One that has been away for long is no reason to hurry.
+    assert!(!is_time(Some(500), &gone(0), 510));
+}
+
+#[test]
+fn members_count_as_away_from_when_the_leader_misses_them() {
+    let bytes = encode(&next(&Mapping::new(1), &[ME, OTHER]));
+    let mut control = control();
+    let no = {
+        control.decide(0, &view(ME, Some((1, &bytes)), &[ME, OTHER]));
+        assert!(control.away().is_empty());
+        let mapping = control.mapping().expect("adopted");
+        mapping.number_of(OTHER).expect("a member")
+    };
+    control.decide(5, &view(ME, Some((1, &bytes)), &[ME]));
+    control.decide(9, &view(ME, Some((1, &bytes)), &[ME]));
+    assert_eq!(control.away(), &BTreeMap::from([(no, 5)]));
+    control.decide(10, &view(OTHER, Some((1, &bytes)), &[ME]));
+    assert!(control.away().is_empty(), "another node leads");
+}
+
+#[test]
+fn a_failure_to_propose_is_logged_once() {
+    let mut control = control();
+    let failed = |text: &str| Outcome::Failed(text.into());
+    assert_eq!(control.on_proposed(0, failed("x")).as_deref(), Some("x"));
+    assert_eq!(control.on_proposed(1, failed("x")), None);
+    assert_eq!(control.on_proposed(2, Outcome::Passed), None);
+    assert_eq!(control.on_proposed(3, failed("y")).as_deref(), Some("y"));
+}
+
+#[test]
+fn removed_members_and_those_that_announce_it_drain() {
+    let mapping = next(&Mapping::new(1), &[ME, OTHER]);
+    let number = |id| BTreeSet::from([mapping.number_of(id).expect("a member")]);
+    let mut seen = view(ME, None, &[ME]);
+    seen.removed.insert(OTHER);
+    assert_eq!(draining(&mapping, &seen), number(OTHER));
+    seen.removed.clear();
+    seen.alive.get_mut(&ME).expect("alive").drains = true;
+    assert_eq!(draining(&mapping, &seen), number(ME));
+}
+
+#[test]
+fn announcements_are_of_the_node_and_start_that_they_say() {
+    let about = encode_member(&member(ME));
+    assert_eq!(announced(ME, 1, &about), Some(member(ME)));
+    assert_eq!(announced(OTHER, 1, &about), None);
+    assert_eq!(announced(ME, 2, &about), None);
+    assert_eq!(announced(ME, 1, &[0xff; 5]), None);
+}
