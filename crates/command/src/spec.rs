@@ -14,6 +14,34 @@ pub struct Command {
     pub run: Run,
 }
 
+/// Declares a command on data: its documentation is the summary, `name = function` what runs it, and
+/// the rest as in [`Spec`].
+#[macro_export]
+macro_rules! command {
+    (
+        $(#[doc = $summary:literal])+
+        $name:ident = $run:path: $text:literal, syntax $syntax:literal, arity $arity:literal,
+        group $group:ident, since $since:literal, flags $($flag:ident)|+,
+        complexity $complexity:literal, keys $keys:expr $(,)?
+    ) => {
+        $(#[doc = $summary])+
+        pub static $name: $crate::Command = $crate::Command {
+            spec: $crate::Spec {
+                name: $text,
+                summary: concat!($($summary),+).trim_ascii(),
+                since: $since,
+                group: $crate::Group::$group,
+                complexity: $complexity,
+                arity: $arity,
+                flags: $crate::Flags::NONE$(.or($crate::Flags::$flag))+,
+                keys: $keys,
+                syntax: $syntax,
+            },
+            run: $run,
+        };
+    };
+}
+
 /// Runs a command. On `Err`, what it wrote so far is taken back and the error
 /// is the reply.
 pub type Run = fn(&mut Ctx<'_>, Args<'_>, &mut Reply<'_>) -> Result<(), Failure>;
@@ -71,6 +99,18 @@ impl Keys {
     pub const FIRST: Keys = Keys::Range {
         first: 1,
         last: 1,
+        step: 1,
+    };
+    /// The first two arguments.
+    pub const FIRST_TWO: Keys = Keys::Range {
+        first: 1,
+        last: 2,
+        step: 1,
+    };
+    /// Every argument but the last.
+    pub const BUT_LAST: Keys = Keys::Range {
+        first: 1,
+        last: -2,
         step: 1,
     };
     /// The argument after the subcommand's name.

@@ -2,24 +2,16 @@
 
 use super::unit;
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bits::{self, BitUnit};
 
-pub static BITCOUNT: Command = Command {
-    spec: Spec {
-        name: "bitcount",
-        summary: "Counts the bits that are set in the string at a key, or between two offsets of it.",
-        since: "2.6.0",
-        group: Group::Bitmap,
-        complexity: "O(N) with N bytes to look at",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key [start end [BYTE | BIT]]",
-    },
-    run,
-};
+command! {
+    /// Counts the bits that are set in the string at a key, or between two offsets of it.
+    BITCOUNT = run: "bitcount", syntax "key [start end [BYTE | BIT]]", arity -2, group Bitmap,
+    since "2.6.0", flags READONLY | SLOW, complexity "O(N) with N bytes to look at",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

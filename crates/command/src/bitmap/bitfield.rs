@@ -1,27 +1,20 @@
 //! BITFIELD: reads and changes integers of any width within a value.
 
 use crate::options::{integer, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::bitfield::{self, BitfieldAction, BitfieldOp, BitfieldOverflow, BitfieldType};
 use rufous_datatype::bits::parse_bit_offset;
 use rufous_kernel::shard::Value;
 
-pub static BITFIELD: Command = Command {
-    spec: Spec {
-        name: "bitfield",
-        summary: "Reads, sets and increments integers of any width at any bit offset of the string at a key.",
-        since: "3.2.0",
-        group: Group::Bitmap,
-        complexity: "O(1) for each operation",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET encoding offset value | INCRBY encoding offset increment [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET encoding offset value | INCRBY encoding offset increment ...]]",
-    },
-    run,
-};
+command! {
+    /// Reads, sets and increments integers of any width at any bit offset of the string at a key.
+    BITFIELD = run: "bitfield",
+    syntax "key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET encoding offset value | INCRBY encoding offset increment [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET encoding offset value | INCRBY encoding offset increment ...]]",
+    arity -2, group Bitmap, since "3.2.0", flags WRITE | DENYOOM,
+    complexity "O(1) for each operation", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let ops = parse(&args)?;

@@ -1,24 +1,16 @@
 //! BITFIELD_RO: reads integers of any width within a value.
 
 use super::bitfield::{parse, read};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bitfield::BitfieldOp;
 
-pub static BITFIELD_RO: Command = Command {
-    spec: Spec {
-        name: "bitfield_ro",
-        summary: "Reads integers of any width at any bit offset of the string at a key.",
-        since: "6.0.0",
-        group: Group::Bitmap,
-        complexity: "O(1) for each operation",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [GET encoding offset [GET encoding offset ...]]",
-    },
-    run,
-};
+command! {
+    /// Reads integers of any width at any bit offset of the string at a key.
+    BITFIELD_RO = run: "bitfield_ro", syntax "key [GET encoding offset [GET encoding offset ...]]",
+    arity -2, group Bitmap, since "6.0.0", flags READONLY | FAST,
+    complexity "O(1) for each operation", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let ops = parse(&args)?;

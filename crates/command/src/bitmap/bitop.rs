@@ -2,29 +2,22 @@
 
 use crate::options::is;
 use crate::string::owned::{bytes, owned};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bits::{self, BitOp};
 use rufous_kernel::shard::{ExpirySetting, NewValue};
 
-pub static BITOP: Command = Command {
-    spec: Spec {
-        name: "bitop",
-        summary: "Stores the bitwise AND, OR or XOR of several strings, or the NOT of one, and returns its length.",
-        since: "2.6.0",
-        group: Group::Bitmap,
-        complexity: "O(N) with N bytes in all sources",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::Range {
-            first: 2,
-            last: -1,
-            step: 1,
-        },
-        syntax: "AND | OR | XOR | NOT destkey key [key ...]",
+command! {
+    /// Stores the bitwise AND, OR or XOR of several strings, or the NOT of one, and returns its
+    /// length.
+    BITOP = run: "bitop", syntax "AND | OR | XOR | NOT destkey key [key ...]", arity -4,
+    group Bitmap, since "2.6.0", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N) with N bytes in all sources", keys Keys::Range {
+        first: 2,
+        last: -1,
+        step: 1,
     },
-    run,
-};
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let op = match args.get(1) {

@@ -2,24 +2,17 @@
 
 use super::unit;
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bits::{self, BitUnit};
 
-pub static BITPOS: Command = Command {
-    spec: Spec {
-        name: "bitpos",
-        summary: "Finds the first bit that is set, or clear, in the string at a key or between two offsets of it.",
-        since: "2.8.7",
-        group: Group::Bitmap,
-        complexity: "O(N) with N bytes to look at",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key bit [start [end [BYTE | BIT]]]",
-    },
-    run,
-};
+command! {
+    /// Finds the first bit that is set, or clear, in the string at a key or between two offsets of
+    /// it.
+    BITPOS = run: "bitpos", syntax "key bit [start [end [BYTE | BIT]]]", arity -3, group Bitmap,
+    since "2.8.7", flags READONLY | SLOW, complexity "O(N) with N bytes to look at",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let bit = bits::parse_bitpos_bit(args.get(2))?;

@@ -1,24 +1,16 @@
 //! GETBIT: one bit of a value.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::bits;
 
-pub static GETBIT: Command = Command {
-    spec: Spec {
-        name: "getbit",
-        summary: "Returns the bit at an offset of the string at a key; beyond its end, and of a missing key, it is 0.",
-        since: "2.2.0",
-        group: Group::Bitmap,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key offset",
-    },
-    run,
-};
+command! {
+    /// Returns the bit at an offset of the string at a key; beyond its end, and of a missing key,
+    /// it is 0.
+    GETBIT = run: "getbit", syntax "key offset", arity 3, group Bitmap, since "2.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let offset = bits::parse_bit_offset(args.get(2), None, MAX_BULK)?;

@@ -1,24 +1,16 @@
 //! SETBIT: sets or clears one bit.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::bits;
 
-pub static SETBIT: Command = Command {
-    spec: Spec {
-        name: "setbit",
-        summary: "Sets or clears the bit at an offset of the string at a key, making the string long enough, and returns the old bit.",
-        since: "2.2.0",
-        group: Group::Bitmap,
-        complexity: "O(1)",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key offset value",
-    },
-    run,
-};
+command! {
+    /// Sets or clears the bit at an offset of the string at a key, making the string long enough,
+    /// and returns the old bit.
+    SETBIT = run: "setbit", syntax "key offset value", arity 4, group Bitmap, since "2.2.0",
+    flags WRITE | DENYOOM, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let offset = bits::parse_bit_offset(args.get(2), None, MAX_BULK)?;

@@ -1,22 +1,15 @@
 //! CAUSAL.DEL: deletes what a token has seen.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static DEL: Command = Command {
-    spec: Spec {
-        name: "causal.del",
-        summary: "Deletes those values of a key that the token has seen; others stay. Returns 1 if there were any.",
-        since: "7.2.0",
-        group: Group::String,
-        complexity: "O(N) where N is the number of concurrent values",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key token",
-    },
-    run,
-};
+command! {
+    /// Deletes those values of a key that the token has seen; others stay. Returns 1 if there were
+    /// any.
+    DEL = run: "causal.del", syntax "key token", arity 3, group String, since "7.2.0",
+    flags WRITE | FAST, complexity "O(N) where N is the number of concurrent values",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,15 @@
 //! CAUSAL.GET: all concurrent values of a key, and a token for having seen them.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::replicated::token;
 
-pub static GET: Command = Command {
-    spec: Spec {
-        name: "causal.get",
-        summary: "Returns a token for what is seen of a key, and its concurrent values, the latest first.",
-        since: "7.2.0",
-        group: Group::String,
-        complexity: "O(N) where N is the number of concurrent values",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns a token for what is seen of a key, and its concurrent values, the latest first.
+    GET = run: "causal.get", syntax "key", arity 2, group String, since "7.2.0",
+    flags READONLY | FAST, complexity "O(N) where N is the number of concurrent values",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,24 +1,18 @@
 //! CAUSAL.SET: writes a value in the place of what a token has seen.
 
 use crate::string::set::ExpiryUnit;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::replicated::token;
 
-pub static SET: Command = Command {
-    spec: Spec {
-        name: "causal.set",
-        summary: "Sets a key in the place of those of its values that the token has seen; others stay beside it. Returns the token of who has written. The value may have a deadline of its own.",
-        since: "7.2.0",
-        group: Group::String,
-        complexity: "O(N) where N is the number of concurrent values",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key token value [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds]",
-    },
-    run,
-};
+command! {
+    /// Sets a key in the place of those of its values that the token has seen; others stay beside
+    /// it. Returns the token of who has written. The value may have a deadline of its own.
+    SET = run: "causal.set",
+    syntax "key token value [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds]",
+    arity -4, group String, since "7.2.0", flags WRITE | DENYOOM | FAST,
+    complexity "O(N) where N is the number of concurrent values", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -3,24 +3,17 @@
 use super::place::position;
 use crate::options::is;
 use crate::sorted_set::zadd::add;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::Only;
 
-pub static GEOADD: Command = Command {
-    spec: Spec {
-        name: "geoadd",
-        summary: "Adds members with their positions to a sorted set.",
-        since: "3.2.0",
-        group: Group::Geo,
-        complexity: "O(log(N)) for each member, with N members in the set",
-        arity: -5,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]",
-    },
-    run,
-};
+command! {
+    /// Adds members with their positions to a sorted set.
+    GEOADD = run: "geoadd",
+    syntax "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]",
+    arity -5, group Geo, since "3.2.0", flags WRITE | DENYOOM,
+    complexity "O(log(N)) for each member, with N members in the set", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (mut only, mut changed, mut at) = (Only::default(), false, 2);

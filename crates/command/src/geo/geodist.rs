@@ -1,25 +1,16 @@
 //! GEODIST: the distance of two members.
 
 use super::place::distance;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::geo::{Position, Unit};
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static GEODIST: Command = Command {
-    spec: Spec {
-        name: "geodist",
-        summary: "Returns the distance between two members of a sorted set.",
-        since: "3.2.0",
-        group: Group::Geo,
-        complexity: "O(1)",
-        arity: -4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key member1 member2 [M | KM | FT | MI]",
-    },
-    run,
-};
+command! {
+    /// Returns the distance between two members of a sorted set.
+    GEODIST = run: "geodist", syntax "key member1 member2 [M | KM | FT | MI]", arity -4, group Geo,
+    since "3.2.0", flags READONLY, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let unit = match args.len() {

@@ -1,24 +1,15 @@
 //! GEOHASH: positions as text that others know.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::geo::Position;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static GEOHASH: Command = Command {
-    spec: Spec {
-        name: "geohash",
-        summary: "Returns the positions of members of a sorted set as geohashes.",
-        since: "3.2.0",
-        group: Group::Geo,
-        complexity: "O(N) with N members asked for",
-        arity: -2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key [member [member ...]]",
-    },
-    run,
-};
+command! {
+    /// Returns the positions of members of a sorted set as geohashes.
+    GEOHASH = run: "geohash", syntax "key [member [member ...]]", arity -2, group Geo,
+    since "3.2.0", flags READONLY, complexity "O(N) with N members asked for", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,25 +1,16 @@
 //! GEOPOS: the positions of members.
 
 use super::place::coordinates;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::geo::Position;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static GEOPOS: Command = Command {
-    spec: Spec {
-        name: "geopos",
-        summary: "Returns the positions of members of a sorted set.",
-        since: "3.2.0",
-        group: Group::Geo,
-        complexity: "O(N) with N members asked for",
-        arity: -2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key [member [member ...]]",
-    },
-    run,
-};
+command! {
+    /// Returns the positions of members of a sorted set.
+    GEOPOS = run: "geopos", syntax "key [member [member ...]]", arity -2, group Geo, since "3.2.0",
+    flags READONLY, complexity "O(N) with N members asked for", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

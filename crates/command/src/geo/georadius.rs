@@ -1,26 +1,20 @@
 //! GEORADIUS: the members around a position.
 
 use super::search::{self, Form};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GEORADIUS: Command = Command {
-    spec: Spec {
-        name: "georadius",
-        summary: "Returns or stores the members of a sorted set around a position.",
-        since: "3.2.0",
-        group: Group::Geo,
-        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
-        arity: -6,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
-        keys: Keys::Custom {
-            find: |args, db, keys| search::keys(args, 6, db, keys),
-            shown: (1, 1, 1),
-        },
-        syntax: "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
+command! {
+    /// Returns or stores the members of a sorted set around a position.
+    GEORADIUS = run: "georadius",
+    syntax "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
+    arity -6, group Geo, since "3.2.0", flags WRITE | DENYOOM | MOVABLE_KEYS,
+    complexity "O(N + log(M)) with N members in the area that is looked through and M in the set",
+    keys Keys::Custom {
+        find: |args, db, keys| search::keys(args, 6, db, keys),
+        shown: (1, 1, 1),
     },
-    run,
-};
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     search::run(ctx, &args, reply, Form::Radius { store: true })

@@ -1,23 +1,17 @@
 //! GEORADIUS_RO: GEORADIUS that never stores.
 
 use super::search::{self, Form};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GEORADIUS_RO: Command = Command {
-    spec: Spec {
-        name: "georadius_ro",
-        summary: "Returns the members of a sorted set around a position.",
-        since: "3.2.10",
-        group: Group::Geo,
-        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
-        arity: -6,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of a sorted set around a position.
+    GEORADIUS_RO = run: "georadius_ro",
+    syntax "key longitude latitude radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]",
+    arity -6, group Geo, since "3.2.10", flags READONLY,
+    complexity "O(N + log(M)) with N members in the area that is looked through and M in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     search::run(ctx, &args, reply, Form::Radius { store: false })

@@ -1,26 +1,20 @@
 //! GEORADIUSBYMEMBER: the members around another.
 
 use super::search::{self, Form};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GEORADIUSBYMEMBER: Command = Command {
-    spec: Spec {
-        name: "georadiusbymember",
-        summary: "Returns or stores the members of a sorted set around one of them.",
-        since: "3.2.0",
-        group: Group::Geo,
-        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
-        arity: -5,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
-        keys: Keys::Custom {
-            find: |args, db, keys| search::keys(args, 5, db, keys),
-            shown: (1, 1, 1),
-        },
-        syntax: "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
+command! {
+    /// Returns or stores the members of a sorted set around one of them.
+    GEORADIUSBYMEMBER = run: "georadiusbymember",
+    syntax "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]",
+    arity -5, group Geo, since "3.2.0", flags WRITE | DENYOOM | MOVABLE_KEYS,
+    complexity "O(N + log(M)) with N members in the area that is looked through and M in the set",
+    keys Keys::Custom {
+        find: |args, db, keys| search::keys(args, 5, db, keys),
+        shown: (1, 1, 1),
     },
-    run,
-};
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     search::run(ctx, &args, reply, Form::ByMember { store: true })

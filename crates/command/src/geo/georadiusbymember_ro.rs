@@ -1,23 +1,17 @@
 //! GEORADIUSBYMEMBER_RO: GEORADIUSBYMEMBER that never stores.
 
 use super::search::{self, Form};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GEORADIUSBYMEMBER_RO: Command = Command {
-    spec: Spec {
-        name: "georadiusbymember_ro",
-        summary: "Returns the members of a sorted set around one of them.",
-        since: "3.2.10",
-        group: Group::Geo,
-        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
-        arity: -5,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of a sorted set around one of them.
+    GEORADIUSBYMEMBER_RO = run: "georadiusbymember_ro",
+    syntax "key member radius M | KM | FT | MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]",
+    arity -5, group Geo, since "3.2.10", flags READONLY,
+    complexity "O(N + log(M)) with N members in the area that is looked through and M in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     search::run(ctx, &args, reply, Form::ByMember { store: false })

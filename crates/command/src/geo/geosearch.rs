@@ -1,23 +1,17 @@
 //! GEOSEARCH: the members in a circle or a box.
 
 use super::search::{self, Form};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GEOSEARCH: Command = Command {
-    spec: Spec {
-        name: "geosearch",
-        summary: "Returns the members of a sorted set whose positions are in a circle or a box.",
-        since: "6.2.0",
-        group: Group::Geo,
-        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
-        arity: -7,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of a sorted set whose positions are in a circle or a box.
+    GEOSEARCH = run: "geosearch",
+    syntax "key FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+    arity -7, group Geo, since "6.2.0", flags READONLY,
+    complexity "O(N + log(M)) with N members in the area that is looked through and M in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     search::run(ctx, &args, reply, Form::Search)

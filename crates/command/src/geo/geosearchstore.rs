@@ -1,27 +1,18 @@
 //! GEOSEARCHSTORE: the members in a circle or a box as the value of another key.
 
 use super::search::{self, Form};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GEOSEARCHSTORE: Command = Command {
-    spec: Spec {
-        name: "geosearchstore",
-        summary: "Stores the members of a sorted set whose positions are in a circle or a box and returns how many there are.",
-        since: "6.2.0",
-        group: Group::Geo,
-        complexity: "O(N + log(M)) with N members in the area that is looked through and M in the set",
-        arity: -8,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [STOREDIST]",
-    },
-    run,
-};
+command! {
+    /// Stores the members of a sorted set whose positions are in a circle or a box and returns how
+    /// many there are.
+    GEOSEARCHSTORE = run: "geosearchstore",
+    syntax "destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius M | KM | FT | MI | BYBOX width height M | KM | FT | MI [ASC | DESC] [COUNT count [ANY]] [STOREDIST]",
+    arity -8, group Geo, since "6.2.0", flags WRITE | DENYOOM,
+    complexity "O(N + log(M)) with N members in the area that is looked through and M in the set",
+    keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     search::run(ctx, &args, reply, Form::SearchStore)

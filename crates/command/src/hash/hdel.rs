@@ -1,23 +1,14 @@
 //! HDEL: removes fields.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hash::{Hash, Op};
 
-pub static HDEL: Command = Command {
-    spec: Spec {
-        name: "hdel",
-        summary: "Removes fields of a hash, and the key with the last; answers how many were there.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(N) with N fields",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field [field ...]",
-    },
-    run,
-};
+command! {
+    /// Removes fields of a hash, and the key with the last; answers how many were there.
+    HDEL = run: "hdel", syntax "key field [field ...]", arity -3, group Hash, since "2.0.0",
+    flags WRITE | FAST, complexity "O(N) with N fields", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,14 @@
 //! HEXISTS: whether a field is there.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HEXISTS: Command = Command {
-    spec: Spec {
-        name: "hexists",
-        summary: "Tells whether a field is in a hash.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field",
-    },
-    run,
-};
+command! {
+    /// Tells whether a field is in a hash.
+    HEXISTS = run: "hexists", syntax "key field", arity 3, group Hash, since "2.0.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let found = read(ctx, args.get(1))?.is_some_and(|hash| hash.contains(args.get(2)));

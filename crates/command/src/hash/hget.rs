@@ -1,23 +1,14 @@
 //! HGET: the value of a field.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HGET: Command = Command {
-    spec: Spec {
-        name: "hget",
-        summary: "Returns the value of a field of a hash.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field",
-    },
-    run,
-};
+command! {
+    /// Returns the value of a field of a hash.
+    HGET = run: "hget", syntax "key field", arity 3, group Hash, since "2.0.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     match read(ctx, args.get(1))?.and_then(|hash| hash.get(args.get(2))) {

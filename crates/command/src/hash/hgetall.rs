@@ -1,23 +1,14 @@
 //! HGETALL: all fields with their values.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HGETALL: Command = Command {
-    spec: Spec {
-        name: "hgetall",
-        summary: "Returns all fields of a hash with their values.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(N) with N fields",
-        arity: 2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns all fields of a hash with their values.
+    HGETALL = run: "hgetall", syntax "key", arity 2, group Hash, since "2.0.0", flags READONLY,
+    complexity "O(N) with N fields", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let Some(hash) = read(ctx, args.get(1))? else {

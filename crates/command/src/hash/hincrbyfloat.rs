@@ -1,23 +1,15 @@
 //! HINCRBYFLOAT: adds to the number in a field.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hash::{self, Hash, Op};
 
-pub static HINCRBYFLOAT: Command = Command {
-    spec: Spec {
-        name: "hincrbyfloat",
-        summary: "Adds a floating-point number to the number in a field of a hash; a missing field counts as 0.",
-        since: "2.6.0",
-        group: Group::Hash,
-        complexity: "O(1)",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field increment",
-    },
-    run,
-};
+command! {
+    /// Adds a floating-point number to the number in a field of a hash; a missing field counts as
+    /// 0.
+    HINCRBYFLOAT = run: "hincrbyfloat", syntax "key field increment", arity 4, group Hash,
+    since "2.6.0", flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let by = args.get(3);

@@ -1,24 +1,15 @@
 //! HLEN: how many fields a hash has.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hash::View;
 
-pub static HLEN: Command = Command {
-    spec: Spec {
-        name: "hlen",
-        summary: "Returns the number of fields of a hash.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the number of fields of a hash.
+    HLEN = run: "hlen", syntax "key", arity 2, group Hash, since "2.0.0", flags READONLY | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     reply.count(read(ctx, args.get(1))?.map_or(0, View::len));

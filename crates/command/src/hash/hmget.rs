@@ -1,23 +1,14 @@
 //! HMGET: the values of several fields.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HMGET: Command = Command {
-    spec: Spec {
-        name: "hmget",
-        summary: "Returns the values of several fields of a hash, nil for each that is missing.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(N) with N fields",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field [field ...]",
-    },
-    run,
-};
+command! {
+    /// Returns the values of several fields of a hash, nil for each that is missing.
+    HMGET = run: "hmget", syntax "key field [field ...]", arity -3, group Hash, since "2.0.0",
+    flags READONLY | FAST, complexity "O(N) with N fields", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let hash = read(ctx, args.get(1))?;

@@ -1,23 +1,14 @@
 //! HMSET: gives fields of a hash their values, as before HSET took several.
 
 use super::hset::set;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HMSET: Command = Command {
-    spec: Spec {
-        name: "hmset",
-        summary: "Sets fields of a hash, creating it where the key is missing.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(N) with N fields",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field value [field value ...]",
-    },
-    run,
-};
+command! {
+    /// Sets fields of a hash, creating it where the key is missing.
+    HMSET = run: "hmset", syntax "key field value [field value ...]", arity -4, group Hash,
+    since "2.0.0", flags WRITE | DENYOOM | FAST, complexity "O(N) with N fields", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     set(ctx, &args, "hmset")?;

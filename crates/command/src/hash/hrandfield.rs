@@ -2,25 +2,16 @@
 
 use crate::elements::{draw_any, draw_different, draws};
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hash::Hash;
 use rufous_resp::encode::Proto;
 
-pub static HRANDFIELD: Command = Command {
-    spec: Spec {
-        name: "hrandfield",
-        summary: "Returns random fields of a hash: different ones, or with a negative count any.",
-        since: "6.2.0",
-        group: Group::Hash,
-        complexity: "O(N) with N fields returned",
-        arity: -2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key [count [WITHVALUES]]",
-    },
-    run,
-};
+command! {
+    /// Returns random fields of a hash: different ones, or with a negative count any.
+    HRANDFIELD = run: "hrandfield", syntax "key [count [WITHVALUES]]", arity -2, group Hash,
+    since "6.2.0", flags READONLY, complexity "O(N) with N fields returned", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -2,23 +2,15 @@
 
 use super::read;
 use crate::elements::{Elements, Scan};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HSCAN: Command = Command {
-    spec: Spec {
-        name: "hscan",
-        summary: "Returns some fields of a hash with their values, and a cursor to go on with.",
-        since: "2.8.0",
-        group: Group::Hash,
-        complexity: "O(1) for every call, O(N) for all N fields",
-        arity: -3,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key cursor [MATCH pattern] [COUNT count]",
-    },
-    run,
-};
+command! {
+    /// Returns some fields of a hash with their values, and a cursor to go on with.
+    HSCAN = run: "hscan", syntax "key cursor [MATCH pattern] [COUNT count]", arity -3, group Hash,
+    since "2.8.0", flags READONLY, complexity "O(1) for every call, O(N) for all N fields",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let cursor = Scan::cursor(args.get(2))?;

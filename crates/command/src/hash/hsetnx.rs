@@ -1,23 +1,14 @@
 //! HSETNX: gives a field a value if it has none.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hash::{Hash, Op};
 
-pub static HSETNX: Command = Command {
-    spec: Spec {
-        name: "hsetnx",
-        summary: "Sets a field of a hash unless it is there; answers whether it was set.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(1)",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field value",
-    },
-    run,
-};
+command! {
+    /// Sets a field of a hash unless it is there; answers whether it was set.
+    HSETNX = run: "hsetnx", syntax "key field value", arity 4, group Hash, since "2.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,14 @@
 //! HSTRLEN: how long the value of a field is.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HSTRLEN: Command = Command {
-    spec: Spec {
-        name: "hstrlen",
-        summary: "Returns the length of the value of a field, 0 where it is missing.",
-        since: "3.2.0",
-        group: Group::Hash,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key field",
-    },
-    run,
-};
+command! {
+    /// Returns the length of the value of a field, 0 where it is missing.
+    HSTRLEN = run: "hstrlen", syntax "key field", arity 3, group Hash, since "3.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let value = read(ctx, args.get(1))?.and_then(|hash| hash.get(args.get(2)));

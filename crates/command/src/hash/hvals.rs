@@ -1,23 +1,14 @@
 //! HVALS: all values of a hash.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static HVALS: Command = Command {
-    spec: Spec {
-        name: "hvals",
-        summary: "Returns all values of a hash.",
-        since: "2.0.0",
-        group: Group::Hash,
-        complexity: "O(N) with N fields",
-        arity: 2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns all values of a hash.
+    HVALS = run: "hvals", syntax "key", arity 2, group Hash, since "2.0.0", flags READONLY,
+    complexity "O(N) with N fields", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let Some(hash) = read(ctx, args.get(1))? else {

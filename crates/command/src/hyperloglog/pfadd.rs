@@ -1,7 +1,7 @@
 //! PFADD: lets a HyperLogLog observe elements.
 
 use super::Change;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hll::{self, DENSE_LEN, Editor, Encoding, HEADER_LEN, Observation, Sketch};
 use rufous_kernel::shard::Key;
@@ -9,20 +9,13 @@ use rufous_kernel::shard::Key;
 /// Beyond so many changed registers, the whole value is logged rather than each of them.
 const SINGLE_REGISTERS: usize = 256;
 
-pub static PFADD: Command = Command {
-    spec: Spec {
-        name: "pfadd",
-        summary: "Adds elements to the HyperLogLog at a key, creating the key where it is missing, and returns whether its estimate may have changed.",
-        since: "2.8.9",
-        group: Group::HyperLogLog,
-        complexity: "O(1) for each element",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [element [element ...]]",
-    },
-    run,
-};
+command! {
+    /// Adds elements to the HyperLogLog at a key, creating the key where it is missing, and returns
+    /// whether its estimate may have changed.
+    PFADD = run: "pfadd", syntax "key [element [element ...]]", arity -2, group HyperLogLog,
+    since "2.8.9", flags WRITE | DENYOOM | FAST, complexity "O(1) for each element",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,16 @@
 //! PFCOUNT: estimates how many elements HyperLogLogs observed.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hll::{self, HEADER_LEN, Registers, Sketch};
 
-pub static PFCOUNT: Command = Command {
-    spec: Spec {
-        name: "pfcount",
-        summary: "Estimates how many different elements were added to a HyperLogLog, or to any of several.",
-        since: "2.8.9",
-        group: Group::HyperLogLog,
-        complexity: "O(1) for one key; O(N) with N keys otherwise, with a much larger constant",
-        arity: -2,
-        flags: Flags::READONLY,
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Estimates how many different elements were added to a HyperLogLog, or to any of several.
+    PFCOUNT = run: "pfcount", syntax "key [key ...]", arity -2, group HyperLogLog, since "2.8.9",
+    flags READONLY,
+    complexity "O(1) for one key; O(N) with N keys otherwise, with a much larger constant",
+    keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let count = match args.len() {

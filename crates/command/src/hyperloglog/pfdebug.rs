@@ -2,25 +2,17 @@
 
 use super::Change;
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hll::{Editor, Sketch};
 use rufous_kernel::shard::Key;
 
-pub static PFDEBUG: Command = Command {
-    spec: Spec {
-        name: "pfdebug",
-        summary: "Shows the registers, the runs or the encoding of a HyperLogLog, or makes it dense.",
-        since: "2.8.9",
-        group: Group::HyperLogLog,
-        complexity: "O(1), with a large constant",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::ADMIN),
-        keys: Keys::SECOND,
-        syntax: "GETREG | DECODE | ENCODING | TODENSE key",
-    },
-    run,
-};
+command! {
+    /// Shows the registers, the runs or the encoding of a HyperLogLog, or makes it dense.
+    PFDEBUG = run: "pfdebug", syntax "GETREG | DECODE | ENCODING | TODENSE key", arity 3,
+    group HyperLogLog, since "2.8.9", flags WRITE | DENYOOM | ADMIN,
+    complexity "O(1), with a large constant", keys Keys::SECOND,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(2));

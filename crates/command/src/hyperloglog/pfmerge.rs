@@ -1,24 +1,17 @@
 //! PFMERGE: joins HyperLogLogs.
 
 use super::Change;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hll::{self, Editor, Encoding, Registers, Sketch};
 
-pub static PFMERGE: Command = Command {
-    spec: Spec {
-        name: "pfmerge",
-        summary: "Adds to a HyperLogLog what others have observed, creating the destination where it is missing.",
-        since: "2.8.9",
-        group: Group::HyperLogLog,
-        complexity: "O(N) with N sources, with a large constant",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "destkey [sourcekey [sourcekey ...]]",
-    },
-    run,
-};
+command! {
+    /// Adds to a HyperLogLog what others have observed, creating the destination where it is
+    /// missing.
+    PFMERGE = run: "pfmerge", syntax "destkey [sourcekey [sourcekey ...]]", arity -2,
+    group HyperLogLog, since "2.8.9", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N) with N sources, with a large constant", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let mut union = Registers::default();

@@ -1,27 +1,20 @@
 //! COPY: gives a value a second key, in the same database or another.
 
 use crate::options::{self, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use std::borrow::Cow;
 
-pub static COPY: Command = Command {
-    spec: Spec {
-        name: "copy",
-        summary: "Copies the value of a key, with its expiry, to another key.",
-        since: "6.2.0",
-        group: Group::Generic,
-        complexity: "O(N) in the size of small values, O(1) for large ones, which are shared until one is changed",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::Custom {
-            find,
-            shown: (1, 2, 1),
-        },
-        syntax: "source destination [DB destination-db] [REPLACE]",
+command! {
+    /// Copies the value of a key, with its expiry, to another key.
+    COPY = run: "copy", syntax "source destination [DB destination-db] [REPLACE]", arity -3,
+    group Generic, since "6.2.0", flags WRITE | DENYOOM,
+    complexity "O(N) in the size of small values, O(1) for large ones, which are shared until one is changed",
+    keys Keys::Custom {
+        find,
+        shown: (1, 2, 1),
     },
-    run,
-};
+}
 
 /// The source in the selected database, the destination in the one that is
 /// named. Of a request that cannot run, any keys will do.

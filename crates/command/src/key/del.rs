@@ -1,22 +1,13 @@
 //! DEL: removes keys.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static DEL: Command = Command {
-    spec: Spec {
-        name: "del",
-        summary: "Removes keys and tells how many there were.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(N) where N is the number of keys",
-        arity: -2,
-        flags: Flags::WRITE,
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Removes keys and tells how many there were.
+    DEL = run: "del", syntax "key [key ...]", arity -2, group Generic, since "1.0.0", flags WRITE,
+    complexity "O(N) where N is the number of keys", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     remove(ctx, &args, reply);

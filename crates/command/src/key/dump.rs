@@ -1,6 +1,6 @@
 //! DUMP: the value of a key as bytes that RESTORE makes a value of.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::hash::Hash;
@@ -10,20 +10,11 @@ use rufous_datatype::set::Set;
 use rufous_datatype::sorted_set::SortedSet;
 use rufous_kernel::shard::Any;
 
-pub static DUMP: Command = Command {
-    spec: Spec {
-        name: "dump",
-        summary: "Returns the value of a key as bytes for RESTORE, in the format of Redis's files.",
-        since: "2.6.0",
-        group: Group::Generic,
-        complexity: "O(N) in the size of the value",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the value of a key as bytes for RESTORE, in the format of Redis's files.
+    DUMP = run: "dump", syntax "key", arity 2, group Generic, since "2.6.0", flags READONLY | SLOW,
+    complexity "O(N) in the size of the value", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

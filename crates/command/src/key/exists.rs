@@ -1,22 +1,13 @@
 //! EXISTS: how many of the keys named are there.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static EXISTS: Command = Command {
-    spec: Spec {
-        name: "exists",
-        summary: "Tells how many of the given keys exist; a key given twice counts twice.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(N) where N is the number of keys",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Tells how many of the given keys exist; a key given twice counts twice.
+    EXISTS = run: "exists", syntax "key [key ...]", arity -2, group Generic, since "1.0.0",
+    flags READONLY | FAST, complexity "O(N) where N is the number of keys", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let mut present = 0;

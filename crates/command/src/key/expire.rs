@@ -1,26 +1,17 @@
 //! EXPIRE: gives a key a time to live in seconds.
 
 use crate::options;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire::{
     self, ExpireBase, ExpireCondition, ExpireOutcome, ExpireTime, ExpireUnit,
 };
 
-pub static EXPIRE: Command = Command {
-    spec: Spec {
-        name: "expire",
-        summary: "Gives a key a time to live in seconds.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key seconds [NX | XX | GT | LT]",
-    },
-    run,
-};
+command! {
+    /// Gives a key a time to live in seconds.
+    EXPIRE = run: "expire", syntax "key seconds [NX | XX | GT | LT]", arity -3, group Generic,
+    since "1.0.0", flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let time = (ExpireUnit::Seconds, ExpireBase::Relative);

@@ -1,24 +1,15 @@
 //! EXPIREAT: sets when a key expires, in seconds of Unix time.
 
 use super::expire::set_deadline;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire::{ExpireBase, ExpireUnit};
 
-pub static EXPIREAT: Command = Command {
-    spec: Spec {
-        name: "expireat",
-        summary: "Sets when a key expires, in seconds of Unix time.",
-        since: "1.2.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key unix-time-seconds [NX | XX | GT | LT]",
-    },
-    run,
-};
+command! {
+    /// Sets when a key expires, in seconds of Unix time.
+    EXPIREAT = run: "expireat", syntax "key unix-time-seconds [NX | XX | GT | LT]", arity -3,
+    group Generic, since "1.2.0", flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let time = (ExpireUnit::Seconds, ExpireBase::Absolute);

@@ -1,24 +1,15 @@
 //! EXPIRETIME: when a key expires, in seconds of Unix time.
 
 use super::ttl::deadline;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire;
 
-pub static EXPIRETIME: Command = Command {
-    spec: Spec {
-        name: "expiretime",
-        summary: "Returns the Unix time in seconds at which a key expires.",
-        since: "7.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the Unix time in seconds at which a key expires.
+    EXPIRETIME = run: "expiretime", syntax "key", arity 2, group Generic, since "7.0.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     deadline(ctx, &args, reply, |at, _| expire::to_seconds(at));

@@ -2,23 +2,14 @@
 //! server's own commands.
 
 use crate::options::{self, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static MEMORY_USAGE: Command = Command {
-    spec: Spec {
-        name: "memory|usage",
-        summary: "Estimates the bytes that a key and its value take.",
-        since: "4.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::READONLY,
-        keys: Keys::SECOND,
-        syntax: "key [SAMPLES count]",
-    },
-    run,
-};
+command! {
+    /// Estimates the bytes that a key and its value take.
+    MEMORY_USAGE = run: "memory|usage", syntax "key [SAMPLES count]", arity -3, group Generic,
+    since "4.0.0", flags READONLY, complexity "O(1)", keys Keys::SECOND,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let mut at = 3;

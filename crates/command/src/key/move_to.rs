@@ -2,26 +2,17 @@
 
 use super::copy::{SAME_KEY, target_database};
 use crate::options;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static MOVE: Command = Command {
-    spec: Spec {
-        name: "move",
-        summary: "Moves a key to another database unless it exists there.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::Custom {
-            find,
-            shown: (1, 1, 1),
-        },
-        syntax: "key db",
+command! {
+    /// Moves a key to another database unless it exists there.
+    MOVE = run: "move", syntax "key db", arity 3, group Generic, since "1.0.0", flags WRITE | FAST,
+    complexity "O(1)", keys Keys::Custom {
+        find,
+        shown: (1, 1, 1),
     },
-    run,
-};
+}
 
 /// The same name in both databases. Of a request that cannot run, the
 /// selected one will do.

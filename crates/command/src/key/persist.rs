@@ -1,22 +1,13 @@
 //! PERSIST: lets a key live for ever.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static PERSIST: Command = Command {
-    spec: Spec {
-        name: "persist",
-        summary: "Removes the expiry of a key.",
-        since: "2.2.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Removes the expiry of a key.
+    PERSIST = run: "persist", syntax "key", arity 2, group Generic, since "2.2.0",
+    flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

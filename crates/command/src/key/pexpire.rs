@@ -1,24 +1,15 @@
 //! PEXPIRE: gives a key a time to live in milliseconds.
 
 use super::expire::set_deadline;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire::{ExpireBase, ExpireUnit};
 
-pub static PEXPIRE: Command = Command {
-    spec: Spec {
-        name: "pexpire",
-        summary: "Gives a key a time to live in milliseconds.",
-        since: "2.6.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key milliseconds [NX | XX | GT | LT]",
-    },
-    run,
-};
+command! {
+    /// Gives a key a time to live in milliseconds.
+    PEXPIRE = run: "pexpire", syntax "key milliseconds [NX | XX | GT | LT]", arity -3,
+    group Generic, since "2.6.0", flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let time = (ExpireUnit::Milliseconds, ExpireBase::Relative);

@@ -1,24 +1,16 @@
 //! PEXPIREAT: sets when a key expires, in milliseconds of Unix time.
 
 use super::expire::set_deadline;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire::{ExpireBase, ExpireUnit};
 
-pub static PEXPIREAT: Command = Command {
-    spec: Spec {
-        name: "pexpireat",
-        summary: "Sets when a key expires, in milliseconds of Unix time.",
-        since: "2.6.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
-    },
-    run,
-};
+command! {
+    /// Sets when a key expires, in milliseconds of Unix time.
+    PEXPIREAT = run: "pexpireat", syntax "key unix-time-milliseconds [NX | XX | GT | LT]",
+    arity -3, group Generic, since "2.6.0", flags WRITE | FAST, complexity "O(1)",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let time = (ExpireUnit::Milliseconds, ExpireBase::Absolute);

@@ -1,23 +1,14 @@
 //! PEXPIRETIME: when a key expires, in milliseconds of Unix time.
 
 use super::ttl::deadline;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static PEXPIRETIME: Command = Command {
-    spec: Spec {
-        name: "pexpiretime",
-        summary: "Returns the Unix time in milliseconds at which a key expires.",
-        since: "7.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the Unix time in milliseconds at which a key expires.
+    PEXPIRETIME = run: "pexpiretime", syntax "key", arity 2, group Generic, since "7.0.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     deadline(ctx, &args, reply, |at, _| at);

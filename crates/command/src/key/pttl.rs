@@ -1,24 +1,15 @@
 //! PTTL: how long a key still lives, in milliseconds.
 
 use super::ttl::deadline;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire;
 
-pub static PTTL: Command = Command {
-    spec: Spec {
-        name: "pttl",
-        summary: "Returns the remaining time to live of a key, in milliseconds.",
-        since: "2.6.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the remaining time to live of a key, in milliseconds.
+    PTTL = run: "pttl", syntax "key", arity 2, group Generic, since "2.6.0", flags READONLY | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     deadline(ctx, &args, reply, expire::remaining_ms);

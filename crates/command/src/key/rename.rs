@@ -1,26 +1,13 @@
 //! RENAME: gives a key another name, in place of whoever had it.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static RENAME: Command = Command {
-    spec: Spec {
-        name: "rename",
-        summary: "Renames a key, replacing the destination if it exists.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE,
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "key newkey",
-    },
-    run,
-};
+command! {
+    /// Renames a key, replacing the destination if it exists.
+    RENAME = run: "rename", syntax "key newkey", arity 3, group Generic, since "1.0.0",
+    flags WRITE, complexity "O(1)", keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));

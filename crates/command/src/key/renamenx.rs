@@ -1,26 +1,13 @@
 //! RENAMENX: gives a key another name, unless that is taken.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static RENAMENX: Command = Command {
-    spec: Spec {
-        name: "renamenx",
-        summary: "Renames a key only if the new name is not in use.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "key newkey",
-    },
-    run,
-};
+command! {
+    /// Renames a key only if the new name is not in use.
+    RENAMENX = run: "renamenx", syntax "key newkey", arity 3, group Generic, since "1.0.0",
+    flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));

@@ -1,27 +1,20 @@
 //! RESTORE: gives a key the value of a payload of DUMP.
 
 use crate::options::{self, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::rdb::{self, RdbError, Restored};
 use rufous_kernel::shard::{Entry, OwnedValue};
 use std::sync::Arc;
 
-pub static RESTORE: Command = Command {
-    spec: Spec {
-        name: "restore",
-        summary: "Gives a key the value of a payload of DUMP, from here or from Redis up to 7.2.",
-        since: "2.6.0",
-        group: Group::Generic,
-        complexity: "O(N) in the size of the value, O(N log N) for sorted sets",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-    },
-    run,
-};
+command! {
+    /// Gives a key the value of a payload of DUMP, from here or from Redis up to 7.2.
+    RESTORE = run: "restore",
+    syntax "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+    arity -4, group Generic, since "2.6.0", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N) in the size of the value, O(N log N) for sorted sets", keys Keys::FIRST,
+}
 
 #[derive(Default)]
 struct Options {

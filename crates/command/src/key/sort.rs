@@ -6,7 +6,7 @@
 mod pattern;
 mod request;
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use request::{Get, Request};
 use rufous_base::{Args, Now};
 use rufous_datatype::algebra::Algebra;
@@ -21,48 +21,33 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-pub static SORT: Command = Command {
-    spec: Spec {
-        name: "sort",
-        summary: "Returns or stores the elements of a list, a set or a sorted set in the order of their numbers or bytes.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(N log N) with N elements",
-        arity: -2,
-        flags: Flags::WRITE
-            .or(Flags::DENYOOM)
-            .or(Flags::MOVABLE_KEYS)
-            .or(Flags::SLOW),
-        keys: Keys::Open {
-            find,
-            shown: (1, 1, 1),
-            is_open,
-            others: |shard, db, args, now| others(shard, db, args, now, true),
-        },
-        syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
+command! {
+    /// Returns or stores the elements of a list, a set or a sorted set in the order of their
+    /// numbers or bytes.
+    SORT = run: "sort",
+    syntax "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
+    arity -2, group Generic, since "1.0.0", flags WRITE | DENYOOM | MOVABLE_KEYS | SLOW,
+    complexity "O(N log N) with N elements", keys Keys::Open {
+        find,
+        shown: (1, 1, 1),
+        is_open,
+        others: |shard, db, args, now| others(shard, db, args, now, true),
     },
-    run,
-};
+}
 
-pub static SORT_RO: Command = Command {
-    spec: Spec {
-        name: "sort_ro",
-        summary: "Returns the elements of a list, a set or a sorted set in the order of their numbers or bytes.",
-        since: "7.0.0",
-        group: Group::Generic,
-        complexity: "O(N log N) with N elements",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::SLOW),
-        keys: Keys::Open {
-            find: |_, db, keys| keys.push((db, 1)),
-            shown: (1, 1, 1),
-            is_open,
-            others: |shard, db, args, now| others(shard, db, args, now, false),
-        },
-        syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+command! {
+    /// Returns the elements of a list, a set or a sorted set in the order of their numbers or
+    /// bytes.
+    SORT_RO = run_ro: "sort_ro",
+    syntax "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+    arity -2, group Generic, since "7.0.0", flags READONLY | MOVABLE_KEYS | SLOW,
+    complexity "O(N log N) with N elements", keys Keys::Open {
+        find: |_, db, keys| keys.push((db, 1)),
+        shown: (1, 1, 1),
+        is_open,
+        others: |shard, db, args, now| others(shard, db, args, now, false),
     },
-    run: run_ro,
-};
+}
 
 /// The last destination that is named counts. Of a request that cannot run, any keys will do.
 fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {

@@ -1,22 +1,13 @@
 //! TOUCH: accesses keys without reading them.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static TOUCH: Command = Command {
-    spec: Spec {
-        name: "touch",
-        summary: "Marks keys as just accessed and tells how many of them exist.",
-        since: "3.2.1",
-        group: Group::Generic,
-        complexity: "O(N) where N is the number of keys",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Marks keys as just accessed and tells how many of them exist.
+    TOUCH = run: "touch", syntax "key [key ...]", arity -2, group Generic, since "3.2.1",
+    flags READONLY | FAST, complexity "O(N) where N is the number of keys", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     // Also for clients whose other commands leave no trace (CLIENT NO-TOUCH);

@@ -1,23 +1,14 @@
 //! TTL: how long a key still lives, in seconds.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::expire;
 
-pub static TTL: Command = Command {
-    spec: Spec {
-        name: "ttl",
-        summary: "Returns the remaining time to live of a key, in seconds.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the remaining time to live of a key, in seconds.
+    TTL = run: "ttl", syntax "key", arity 2, group Generic, since "1.0.0", flags READONLY | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     deadline(ctx, &args, reply, expire::remaining_seconds);

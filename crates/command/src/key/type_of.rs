@@ -1,23 +1,14 @@
 //! TYPE: what kind of value a key holds.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::Any;
 
-pub static TYPE: Command = Command {
-    spec: Spec {
-        name: "type",
-        summary: "Returns the type of the value stored at a key.",
-        since: "1.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the type of the value stored at a key.
+    TYPE = run: "type", syntax "key", arity 2, group Generic, since "1.0.0", flags READONLY | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

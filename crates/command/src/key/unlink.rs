@@ -1,22 +1,15 @@
 //! UNLINK: removes keys without waiting for their memory to be freed.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static UNLINK: Command = Command {
-    spec: Spec {
-        name: "unlink",
-        summary: "Removes keys, leaving the release of their memory to another thread.",
-        since: "4.0.0",
-        group: Group::Generic,
-        complexity: "O(1) for each key; memory of large values is freed by another thread",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Removes keys, leaving the release of their memory to another thread.
+    UNLINK = run: "unlink", syntax "key [key ...]", arity -2, group Generic, since "4.0.0",
+    flags WRITE | FAST,
+    complexity "O(1) for each key; memory of large values is freed by another thread",
+    keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::del::remove(ctx, &args, reply);

@@ -3,26 +3,19 @@
 use super::lmpop::Request;
 use super::pop_many;
 use crate::blocking::timeout;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static BLMPOP: Command = Command {
-    spec: Spec {
-        name: "blmpop",
-        summary: "Takes elements from one end of the first list that has some; waits where none has.",
-        since: "7.0.0",
-        group: Group::List,
-        complexity: "O(N+M) where N is the number of keys and M the number of elements taken",
-        arity: -5,
-        flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLE_KEYS),
-        keys: Keys::Custom {
-            find,
-            shown: (0, 0, 0),
-        },
-        syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+command! {
+    /// Takes elements from one end of the first list that has some; waits where none has.
+    BLMPOP = run: "blmpop", syntax "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+    arity -5, group List, since "7.0.0", flags WRITE | BLOCKING | MOVABLE_KEYS,
+    complexity "O(N+M) where N is the number of keys and M the number of elements taken",
+    keys Keys::Custom {
+        find,
+        shown: (0, 0, 0),
     },
-    run,
-};
+}
 
 fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
     if let Ok(request) = Request::parse(args, 2) {

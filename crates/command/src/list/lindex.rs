@@ -1,23 +1,14 @@
 //! LINDEX: one element of a list.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static LINDEX: Command = Command {
-    spec: Spec {
-        name: "lindex",
-        summary: "Returns the element of a list at an index, negative ones counted from the end.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(log N) with N elements in the list",
-        arity: 3,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key index",
-    },
-    run,
-};
+command! {
+    /// Returns the element of a list at an index, negative ones counted from the end.
+    LINDEX = run: "lindex", syntax "key index", arity 3, group List, since "1.0.0", flags READONLY,
+    complexity "O(log N) with N elements in the list", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let Some(view) = super::read(ctx, args.get(1))? else {

@@ -1,25 +1,18 @@
 //! LINSERT: puts an element next to another.
 
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::list::{List, Op, Reply as Answer};
 use rufous_kernel::shard::Editor;
 
-pub static LINSERT: Command = Command {
-    spec: Spec {
-        name: "linsert",
-        summary: "Puts an element before or after the first one of a list that is equal to the pivot, and returns the new length, or -1 where there is no such pivot.",
-        since: "2.2.0",
-        group: Group::List,
-        complexity: "O(N) with N elements before the pivot",
-        arity: 5,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key BEFORE | AFTER pivot element",
-    },
-    run,
-};
+command! {
+    /// Puts an element before or after the first one of a list that is equal to the pivot, and
+    /// returns the new length, or -1 where there is no such pivot.
+    LINSERT = run: "linsert", syntax "key BEFORE | AFTER pivot element", arity 5, group List,
+    since "2.2.0", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N) with N elements before the pivot", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (pivot, element) = (args.get(3), args.get(4));

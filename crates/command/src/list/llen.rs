@@ -1,22 +1,13 @@
 //! LLEN: how long a list is.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static LLEN: Command = Command {
-    spec: Spec {
-        name: "llen",
-        summary: "Returns the length of a list, 0 where it is missing.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the length of a list, 0 where it is missing.
+    LLEN = run: "llen", syntax "key", arity 2, group List, since "1.0.0", flags READONLY | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let view = super::read(ctx, args.get(1))?;

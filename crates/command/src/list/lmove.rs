@@ -1,27 +1,14 @@
 //! LMOVE: moves an element from a list to another.
 
 use super::{End, transfer};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static LMOVE: Command = Command {
-    spec: Spec {
-        name: "lmove",
-        summary: "Takes an element off an end of a list, puts it at an end of another, and returns it.",
-        since: "6.2.0",
-        group: Group::List,
-        complexity: "O(1)",
-        arity: 5,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "source destination LEFT | RIGHT LEFT | RIGHT",
-    },
-    run,
-};
+command! {
+    /// Takes an element off an end of a list, puts it at an end of another, and returns it.
+    LMOVE = run: "lmove", syntax "source destination LEFT | RIGHT LEFT | RIGHT", arity 5,
+    group List, since "6.2.0", flags WRITE | DENYOOM, complexity "O(1)", keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (from, to) = (End::parse(args.get(3))?, End::parse(args.get(4))?);

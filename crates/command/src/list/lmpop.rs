@@ -2,28 +2,20 @@
 
 use super::{End, pop_many};
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::integer::parse_i64;
 use rufous_datatype::list::List;
 
-pub static LMPOP: Command = Command {
-    spec: Spec {
-        name: "lmpop",
-        summary: "Takes elements off an end of the first list that is there, and returns its key and them.",
-        since: "7.0.0",
-        group: Group::List,
-        complexity: "O(N + M) with N keys and M elements returned",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::MOVABLE_KEYS),
-        keys: Keys::Custom {
-            find,
-            shown: (0, 0, 0),
-        },
-        syntax: "numkeys key [key ...] LEFT | RIGHT [COUNT count]",
+command! {
+    /// Takes elements off an end of the first list that is there, and returns its key and them.
+    LMPOP = run: "lmpop", syntax "numkeys key [key ...] LEFT | RIGHT [COUNT count]", arity -4,
+    group List, since "7.0.0", flags WRITE | MOVABLE_KEYS,
+    complexity "O(N + M) with N keys and M elements returned", keys Keys::Custom {
+        find,
+        shown: (0, 0, 0),
     },
-    run,
-};
+}
 
 fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
     if let Ok(request) = Request::parse(args, 1) {

@@ -1,25 +1,18 @@
 //! LPOS: where in a list an element is.
 
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::integer::parse_i64;
 use rufous_datatype::list::Search;
 
-pub static LPOS: Command = Command {
-    spec: Spec {
-        name: "lpos",
-        summary: "Returns the index of the first element of a list that is equal to the one given, or the indices of several.",
-        since: "6.0.6",
-        group: Group::List,
-        complexity: "O(N) with N elements looked at",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
-    },
-    run,
-};
+command! {
+    /// Returns the index of the first element of a list that is equal to the one given, or the
+    /// indices of several.
+    LPOS = run: "lpos", syntax "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+    arity -3, group List, since "6.0.6", flags READONLY | SLOW,
+    complexity "O(N) with N elements looked at", keys Keys::FIRST,
+}
 
 /// The search, and whether an array is asked for.
 fn parse<'a>(args: &'a Args<'_>) -> Result<(Search<'a>, bool), Failure> {

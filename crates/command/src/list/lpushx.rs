@@ -1,23 +1,15 @@
 //! LPUSHX: puts elements at the front of a list that is there.
 
 use super::ends::{self, End};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static LPUSHX: Command = Command {
-    spec: Spec {
-        name: "lpushx",
-        summary: "Puts elements at the front of a list if there is one, and returns its length.",
-        since: "2.2.0",
-        group: Group::List,
-        complexity: "O(1) for each element",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key element [element ...]",
-    },
-    run,
-};
+command! {
+    /// Puts elements at the front of a list if there is one, and returns its length.
+    LPUSHX = run: "lpushx", syntax "key element [element ...]", arity -3, group List,
+    since "2.2.0", flags WRITE | DENYOOM | FAST, complexity "O(1) for each element",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     ends::push(ctx, &args, End::Left, true, reply)

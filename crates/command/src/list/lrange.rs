@@ -1,23 +1,15 @@
 //! LRANGE: a part of a list.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static LRANGE: Command = Command {
-    spec: Spec {
-        name: "lrange",
-        summary: "Returns the elements of a list from one index to another, both included.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(log S + N) with N elements returned from a list of S",
-        arity: 4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key start stop",
-    },
-    run,
-};
+command! {
+    /// Returns the elements of a list from one index to another, both included.
+    LRANGE = run: "lrange", syntax "key start stop", arity 4, group List, since "1.0.0",
+    flags READONLY, complexity "O(log S + N) with N elements returned from a list of S",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (start, stop) = (integer(args.get(2))?, integer(args.get(3))?);

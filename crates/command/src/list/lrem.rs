@@ -1,25 +1,17 @@
 //! LREM: removes elements that are equal to one.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::list::{List, Op, Reply as Answer};
 use rufous_kernel::shard::Editor;
 
-pub static LREM: Command = Command {
-    spec: Spec {
-        name: "lrem",
-        summary: "Removes elements of a list that are equal to the one given: the first so many, the last if the count is negative, all if it is 0. Returns how many.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(N) with N elements in the list",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::SLOW),
-        keys: Keys::FIRST,
-        syntax: "key count element",
-    },
-    run,
-};
+command! {
+    /// Removes elements of a list that are equal to the one given: the first so many, the last if
+    /// the count is negative, all if it is 0. Returns how many.
+    LREM = run: "lrem", syntax "key count element", arity 4, group List, since "1.0.0",
+    flags WRITE | SLOW, complexity "O(N) with N elements in the list", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (count, element) = (integer(args.get(2))?, args.get(3));

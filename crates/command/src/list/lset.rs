@@ -1,25 +1,16 @@
 //! LSET: puts another element at an index.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::list::{List, Op, Reply as Answer};
 use rufous_kernel::shard::Editor;
 
-pub static LSET: Command = Command {
-    spec: Spec {
-        name: "lset",
-        summary: "Puts an element in the place of the one at an index of a list.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(log N) with N elements in the list",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key index element",
-    },
-    run,
-};
+command! {
+    /// Puts an element in the place of the one at an index of a list.
+    LSET = run: "lset", syntax "key index element", arity 4, group List, since "1.0.0",
+    flags WRITE | DENYOOM, complexity "O(log N) with N elements in the list", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

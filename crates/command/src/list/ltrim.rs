@@ -1,25 +1,17 @@
 //! LTRIM: keeps a part of a list.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::list::{List, Op};
 use rufous_kernel::shard::Editor;
 
-pub static LTRIM: Command = Command {
-    spec: Spec {
-        name: "ltrim",
-        summary: "Removes all elements of a list but those from one index to another.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(log N) with N elements in the list: what goes is dropped elsewhere",
-        arity: 4,
-        flags: Flags::WRITE,
-        keys: Keys::FIRST,
-        syntax: "key start stop",
-    },
-    run,
-};
+command! {
+    /// Removes all elements of a list but those from one index to another.
+    LTRIM = run: "ltrim", syntax "key start stop", arity 4, group List, since "1.0.0", flags WRITE,
+    complexity "O(log N) with N elements in the list: what goes is dropped elsewhere",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (start, stop) = (integer(args.get(2))?, integer(args.get(3))?);

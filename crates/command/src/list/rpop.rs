@@ -1,23 +1,14 @@
 //! RPOP: takes elements off the end of a list.
 
 use super::ends::{self, End};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static RPOP: Command = Command {
-    spec: Spec {
-        name: "rpop",
-        summary: "Takes elements off the end of a list and returns them.",
-        since: "1.0.0",
-        group: Group::List,
-        complexity: "O(N) with N elements returned",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [count]",
-    },
-    run,
-};
+command! {
+    /// Takes elements off the end of a list and returns them.
+    RPOP = run: "rpop", syntax "key [count]", arity -2, group List, since "1.0.0",
+    flags WRITE | FAST, complexity "O(N) with N elements returned", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     ends::pop(ctx, &args, End::Right, "rpop", reply)

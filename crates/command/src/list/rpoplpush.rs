@@ -1,27 +1,14 @@
 //! RPOPLPUSH: moves the last element of a list to the front of another.
 
 use super::{End, transfer};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static RPOPLPUSH: Command = Command {
-    spec: Spec {
-        name: "rpoplpush",
-        summary: "Takes the last element of a list, puts it at the front of another, and returns it.",
-        since: "1.2.0",
-        group: Group::List,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "source destination",
-    },
-    run,
-};
+command! {
+    /// Takes the last element of a list, puts it at the front of another, and returns it.
+    RPOPLPUSH = run: "rpoplpush", syntax "source destination", arity 3, group List, since "1.2.0",
+    flags WRITE | DENYOOM, complexity "O(1)", keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (source, target) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));

@@ -1,24 +1,16 @@
 //! FLUSHALL: empties every database.
 
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::DATABASES;
 
-pub static FLUSHALL: Command = Command {
-    spec: Spec {
-        name: "flushall",
-        summary: "Removes all keys of all databases.",
-        since: "1.0.0",
-        group: Group::Server,
-        complexity: "O(1) for clients; memory is freed by another thread",
-        arity: -1,
-        flags: Flags::WRITE.or(Flags::SLOW),
-        keys: Keys::None,
-        syntax: "[ASYNC | SYNC]",
-    },
-    run,
-};
+command! {
+    /// Removes all keys of all databases.
+    FLUSHALL = run: "flushall", syntax "[ASYNC | SYNC]", arity -1, group Server, since "1.0.0",
+    flags WRITE | SLOW, complexity "O(1) for clients; memory is freed by another thread",
+    keys Keys::None,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     check_mode(&args)?;

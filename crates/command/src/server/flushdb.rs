@@ -1,23 +1,15 @@
 //! FLUSHDB: empties the selected database.
 
 use super::flushall::check_mode;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static FLUSHDB: Command = Command {
-    spec: Spec {
-        name: "flushdb",
-        summary: "Removes all keys of the selected database.",
-        since: "1.0.0",
-        group: Group::Server,
-        complexity: "O(1) for clients; memory is freed by another thread",
-        arity: -1,
-        flags: Flags::WRITE.or(Flags::SLOW),
-        keys: Keys::None,
-        syntax: "[ASYNC | SYNC]",
-    },
-    run,
-};
+command! {
+    /// Removes all keys of the selected database.
+    FLUSHDB = run: "flushdb", syntax "[ASYNC | SYNC]", arity -1, group Server, since "1.0.0",
+    flags WRITE | SLOW, complexity "O(1) for clients; memory is freed by another thread",
+    keys Keys::None,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     check_mode(&args)?;

@@ -1,23 +1,14 @@
 //! SWAPDB: makes two databases change places.
 
 use crate::options;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SWAPDB: Command = Command {
-    spec: Spec {
-        name: "swapdb",
-        summary: "Swaps two databases, for all clients at once.",
-        since: "4.0.0",
-        group: Group::Server,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::None,
-        syntax: "index1 index2",
-    },
-    run,
-};
+command! {
+    /// Swaps two databases, for all clients at once.
+    SWAPDB = run: "swapdb", syntax "index1 index2", arity 3, group Server, since "4.0.0",
+    flags WRITE | FAST, complexity "O(1)", keys Keys::None,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (a, b) = databases(&args)?;

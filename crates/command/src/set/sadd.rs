@@ -1,23 +1,14 @@
 //! SADD: adds members to a set.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::{Op, Set};
 
-pub static SADD: Command = Command {
-    spec: Spec {
-        name: "sadd",
-        summary: "Adds members to a set, creating it where the key is missing; answers how many are new.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM.or(Flags::FAST)),
-        keys: Keys::FIRST,
-        syntax: "key member [member ...]",
-    },
-    run,
-};
+command! {
+    /// Adds members to a set, creating it where the key is missing; answers how many are new.
+    SADD = run: "sadd", syntax "key member [member ...]", arity -3, group Set, since "1.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(N) with N members", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,24 +1,15 @@
 //! SCARD: how many members a set has.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::View;
 
-pub static SCARD: Command = Command {
-    spec: Spec {
-        name: "scard",
-        summary: "Returns the number of members of a set.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the number of members of a set.
+    SCARD = run: "scard", syntax "key", arity 2, group Set, since "1.0.0", flags READONLY | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     reply.count(read(ctx, args.get(1))?.map_or(0, View::len));

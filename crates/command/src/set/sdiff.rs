@@ -2,23 +2,15 @@
 
 use super::combine::{sets, subtract};
 use crate::elements::Elements;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SDIFF: Command = Command {
-    spec: Spec {
-        name: "sdiff",
-        summary: "Returns the members of the first set that are in none of the others.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N * M) with N members of the first set and M other sets",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of the first set that are in none of the others.
+    SDIFF = run: "sdiff", syntax "key [key ...]", arity -2, group Set, since "1.0.0",
+    flags READONLY | SLOW, complexity "O(N * M) with N members of the first set and M other sets",
+    keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let sets = sets(ctx, args.iter_from(1))?;

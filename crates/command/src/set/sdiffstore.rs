@@ -1,23 +1,16 @@
 //! SDIFFSTORE: keeps what is in one set and in no other.
 
 use super::combine::{difference, sets, store};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SDIFFSTORE: Command = Command {
-    spec: Spec {
-        name: "sdiffstore",
-        summary: "Stores the members of the first set that are in none of the others; answers how many.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members of the first set or of all others, whichever is less",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "destination key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Stores the members of the first set that are in none of the others; answers how many.
+    SDIFFSTORE = run: "sdiffstore", syntax "destination key [key ...]", arity -3, group Set,
+    since "1.0.0", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N) with N members of the first set or of all others, whichever is less",
+    keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let sets = sets(ctx, args.iter_from(2))?;

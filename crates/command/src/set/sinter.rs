@@ -2,24 +2,16 @@
 
 use super::combine::{intersect, sets};
 use crate::elements::Elements;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use std::ops::ControlFlow;
 
-pub static SINTER: Command = Command {
-    spec: Spec {
-        name: "sinter",
-        summary: "Returns the members that are in all of several sets.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N * M) with N members of the smallest set and M sets",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Returns the members that are in all of several sets.
+    SINTER = run: "sinter", syntax "key [key ...]", arity -2, group Set, since "1.0.0",
+    flags READONLY | SLOW, complexity "O(N * M) with N members of the smallest set and M sets",
+    keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let sets = sets(ctx, args.iter_from(1))?;

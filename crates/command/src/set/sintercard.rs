@@ -2,28 +2,20 @@
 
 use super::combine::{intersect, sets};
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::integer;
 use std::ops::ControlFlow;
 
-pub static SINTERCARD: Command = Command {
-    spec: Spec {
-        name: "sintercard",
-        summary: "Returns how many members are in all of several sets, counting no further than the limit.",
-        since: "7.0.0",
-        group: Group::Set,
-        complexity: "O(N * M) with N members of the smallest set and M sets",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::SLOW),
-        keys: Keys::Custom {
-            find,
-            shown: (0, 0, 0),
-        },
-        syntax: "numkeys key [key ...] [LIMIT limit]",
+command! {
+    /// Returns how many members are in all of several sets, counting no further than the limit.
+    SINTERCARD = run: "sintercard", syntax "numkeys key [key ...] [LIMIT limit]", arity -3,
+    group Set, since "7.0.0", flags READONLY | MOVABLE_KEYS | SLOW,
+    complexity "O(N * M) with N members of the smallest set and M sets", keys Keys::Custom {
+        find,
+        shown: (0, 0, 0),
     },
-    run,
-};
+}
 
 /// Of a request that cannot run, any keys will do.
 fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {

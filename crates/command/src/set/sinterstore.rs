@@ -1,26 +1,18 @@
 //! SINTERSTORE: keeps what is in all of several sets.
 
 use super::combine::{intersect, sets, store};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::set::{Op, Set};
 use std::ops::ControlFlow;
 
-pub static SINTERSTORE: Command = Command {
-    spec: Spec {
-        name: "sinterstore",
-        summary: "Stores the members that are in all of several sets; answers how many.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N * M) with N members of the smallest set and M sets",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "destination key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Stores the members that are in all of several sets; answers how many.
+    SINTERSTORE = run: "sinterstore", syntax "destination key [key ...]", arity -3, group Set,
+    since "1.0.0", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N * M) with N members of the smallest set and M sets", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let sets = sets(ctx, args.iter_from(2))?;

@@ -1,23 +1,14 @@
 //! SISMEMBER: whether something is a member of a set.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SISMEMBER: Command = Command {
-    spec: Spec {
-        name: "sismember",
-        summary: "Tells whether something is a member of a set.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member",
-    },
-    run,
-};
+command! {
+    /// Tells whether something is a member of a set.
+    SISMEMBER = run: "sismember", syntax "key member", arity 3, group Set, since "1.0.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let found = read(ctx, args.get(1))?.is_some_and(|set| set.contains(args.get(2)));

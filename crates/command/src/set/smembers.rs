@@ -1,23 +1,14 @@
 //! SMEMBERS: all members of a set.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SMEMBERS: Command = Command {
-    spec: Spec {
-        name: "smembers",
-        summary: "Returns all members of a set.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members",
-        arity: 2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns all members of a set.
+    SMEMBERS = run: "smembers", syntax "key", arity 2, group Set, since "1.0.0", flags READONLY,
+    complexity "O(N) with N members", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let Some(set) = read(ctx, args.get(1))? else {

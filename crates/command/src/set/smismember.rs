@@ -1,23 +1,15 @@
 //! SMISMEMBER: which of several things are members of a set.
 
 use super::read;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SMISMEMBER: Command = Command {
-    spec: Spec {
-        name: "smismember",
-        summary: "Tells of each of several things whether it is a member of a set.",
-        since: "6.2.0",
-        group: Group::Set,
-        complexity: "O(N) with N members asked for",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member [member ...]",
-    },
-    run,
-};
+command! {
+    /// Tells of each of several things whether it is a member of a set.
+    SMISMEMBER = run: "smismember", syntax "key member [member ...]", arity -3, group Set,
+    since "6.2.0", flags READONLY | FAST, complexity "O(N) with N members asked for",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let set = read(ctx, args.get(1))?;

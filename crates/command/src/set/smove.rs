@@ -1,28 +1,15 @@
 //! SMOVE: moves a member from one set to another.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::{Op, Set};
 use rufous_kernel::shard::Any;
 
-pub static SMOVE: Command = Command {
-    spec: Spec {
-        name: "smove",
-        summary: "Moves a member from one set to another; answers whether it was there.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(1)",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "source destination member",
-    },
-    run,
-};
+command! {
+    /// Moves a member from one set to another; answers whether it was there.
+    SMOVE = run: "smove", syntax "source destination member", arity 4, group Set, since "1.0.0",
+    flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));

@@ -1,25 +1,16 @@
 //! SPOP: takes members out of a set, whichever.
 
 use crate::elements::positive;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::{Op, Set, View};
 use rufous_kernel::shard::Any;
 
-pub static SPOP: Command = Command {
-    spec: Spec {
-        name: "spop",
-        summary: "Removes random members from a set and returns them.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members removed",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [count]",
-    },
-    run,
-};
+command! {
+    /// Removes random members from a set and returns them.
+    SPOP = run: "spop", syntax "key [count]", arity -2, group Set, since "1.0.0",
+    flags WRITE | FAST, complexity "O(N) with N members removed", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

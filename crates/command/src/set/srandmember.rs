@@ -1,24 +1,15 @@
 //! SRANDMEMBER: shows members of a set, whichever.
 
 use crate::elements::{draw_any, draw_different, draws};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::Set;
 
-pub static SRANDMEMBER: Command = Command {
-    spec: Spec {
-        name: "srandmember",
-        summary: "Returns random members of a set: different ones, or with a negative count any.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members returned",
-        arity: -2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key [count]",
-    },
-    run,
-};
+command! {
+    /// Returns random members of a set: different ones, or with a negative count any.
+    SRANDMEMBER = run: "srandmember", syntax "key [count]", arity -2, group Set, since "1.0.0",
+    flags READONLY, complexity "O(N) with N members returned", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     if args.len() > 3 {

@@ -1,23 +1,14 @@
 //! SREM: removes members from a set.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::{Op, Set};
 
-pub static SREM: Command = Command {
-    spec: Spec {
-        name: "srem",
-        summary: "Removes members from a set, and the key with the last; answers how many were there.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member [member ...]",
-    },
-    run,
-};
+command! {
+    /// Removes members from a set, and the key with the last; answers how many were there.
+    SREM = run: "srem", syntax "key member [member ...]", arity -3, group Set, since "1.0.0",
+    flags WRITE | FAST, complexity "O(N) with N members", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,14 @@
 //! SUNION: what is in any of several sets.
 
 use super::combine::{sets, union};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SUNION: Command = Command {
-    spec: Spec {
-        name: "sunion",
-        summary: "Returns the members of several sets, each once.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members of all sets",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of several sets, each once.
+    SUNION = run: "sunion", syntax "key [key ...]", arity -2, group Set, since "1.0.0",
+    flags READONLY | SLOW, complexity "O(N) with N members of all sets", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let sets = sets(ctx, args.iter_from(1))?;

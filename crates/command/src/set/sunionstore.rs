@@ -1,23 +1,15 @@
 //! SUNIONSTORE: keeps what is in any of several sets.
 
 use super::combine::{sets, store, union};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static SUNIONSTORE: Command = Command {
-    spec: Spec {
-        name: "sunionstore",
-        summary: "Stores the members of several sets, each once; answers how many.",
-        since: "1.0.0",
-        group: Group::Set,
-        complexity: "O(N) with N members of all sets but the largest",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::SLOW),
-        keys: Keys::ALL,
-        syntax: "destination key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Stores the members of several sets, each once; answers how many.
+    SUNIONSTORE = run: "sunionstore", syntax "destination key [key ...]", arity -3, group Set,
+    since "1.0.0", flags WRITE | DENYOOM | SLOW,
+    complexity "O(N) with N members of all sets but the largest", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let sets = sets(ctx, args.iter_from(2))?;

@@ -2,26 +2,20 @@
 
 use super::zmpop::Plan;
 use crate::blocking::timeout;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static BZMPOP: Command = Command {
-    spec: Spec {
-        name: "bzmpop",
-        summary: "Takes the members with the lowest or highest scores from the first sorted set that has some; waits where none has.",
-        since: "7.0.0",
-        group: Group::SortedSet,
-        complexity: "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
-        arity: -5,
-        flags: Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLE_KEYS),
-        keys: Keys::Custom {
-            find,
-            shown: (0, 0, 0),
-        },
-        syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+command! {
+    /// Takes the members with the lowest or highest scores from the first sorted set that has some;
+    /// waits where none has.
+    BZMPOP = run: "bzmpop", syntax "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+    arity -5, group SortedSet, since "7.0.0", flags WRITE | BLOCKING | MOVABLE_KEYS,
+    complexity "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
+    keys Keys::Custom {
+        find,
+        shown: (0, 0, 0),
     },
-    run,
-};
+}
 
 fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
     if let Ok(plan) = Plan::parse(args, 2) {

@@ -2,30 +2,16 @@
 //! waits for one.
 
 use super::blocking;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static BZPOPMIN: Command = Command {
-    spec: Spec {
-        name: "bzpopmin",
-        summary: "Takes the member with the lowest score of the first sorted set that has one; waits where none has.",
-        since: "5.0.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) with N members in the set",
-        arity: -3,
-        flags: Flags::WRITE
-            .or(Flags::NOSCRIPT)
-            .or(Flags::FAST)
-            .or(Flags::BLOCKING),
-        keys: Keys::Range {
-            first: 1,
-            last: -2,
-            step: 1,
-        },
-        syntax: "key [key ...] timeout",
-    },
-    run,
-};
+command! {
+    /// Takes the member with the lowest score of the first sorted set that has one; waits where
+    /// none has.
+    BZPOPMIN = run: "bzpopmin", syntax "key [key ...] timeout", arity -3, group SortedSet,
+    since "5.0.0", flags WRITE | NOSCRIPT | FAST | BLOCKING,
+    complexity "O(log(N)) with N members in the set", keys Keys::BUT_LAST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     blocking::run(ctx, &args, reply, false)

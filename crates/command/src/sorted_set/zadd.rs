@@ -2,26 +2,19 @@
 
 use super::reply::score;
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::float;
 use rufous_datatype::sorted_set::{Only, Op, Outcome, Reply as Answer, SortedSet};
 use std::borrow::Cow;
 
-pub static ZADD: Command = Command {
-    spec: Spec {
-        name: "zadd",
-        summary: "Adds members to a sorted set, or gives those that are there another score.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) for each member, with N members in the set",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
-    },
-    run,
-};
+command! {
+    /// Adds members to a sorted set, or gives those that are there another score.
+    ZADD = run: "zadd",
+    syntax "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", arity -4,
+    group SortedSet, since "1.2.0", flags WRITE | DENYOOM | FAST,
+    complexity "O(log(N)) for each member, with N members in the set", keys Keys::FIRST,
+}
 
 pub(super) const NOT_A_NUMBER: Failure =
     Failure(Cow::Borrowed("ERR resulting score is not a number (NaN)"));

@@ -1,23 +1,14 @@
 //! ZCARD: how many members there are.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static ZCARD: Command = Command {
-    spec: Spec {
-        name: "zcard",
-        summary: "Returns how many members a sorted set has.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns how many members a sorted set has.
+    ZCARD = run: "zcard", syntax "key", arity 2, group SortedSet, since "1.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

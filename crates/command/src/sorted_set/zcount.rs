@@ -1,24 +1,15 @@
 //! ZCOUNT: how many members have scores in a range.
 
 use super::bounds::scores;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static ZCOUNT: Command = Command {
-    spec: Spec {
-        name: "zcount",
-        summary: "Returns how many members of a sorted set have scores between two.",
-        since: "2.0.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) with N members in the set",
-        arity: 4,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key min max",
-    },
-    run,
-};
+command! {
+    /// Returns how many members of a sorted set have scores between two.
+    ZCOUNT = run: "zcount", syntax "key min max", arity 4, group SortedSet, since "2.0.0",
+    flags READONLY | FAST, complexity "O(log(N)) with N members in the set", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let zone = scores(args.get(2), args.get(3))?;

@@ -1,23 +1,16 @@
 //! ZDIFF: the members of a set that others do not have.
 
 use super::algebra::{Operation, read};
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 
-pub static ZDIFF: Command = Command {
-    spec: Spec {
-        name: "zdiff",
-        summary: "Returns the members of the first sorted set that are in none of the others.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(N K) + O(M log(M)) with N members in the first of K sets and M in the result",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::KEYS,
-        syntax: "numkeys key [key ...] [WITHSCORES]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of the first sorted set that are in none of the others.
+    ZDIFF = run: "zdiff", syntax "numkeys key [key ...] [WITHSCORES]", arity -3, group SortedSet,
+    since "6.2.0", flags READONLY | MOVABLE_KEYS,
+    complexity "O(N K) + O(M log(M)) with N members in the first of K sets and M in the result",
+    keys super::numbered::KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     read(ctx, &args, reply, ("zdiff", Operation::Diff))

@@ -1,23 +1,17 @@
 //! ZDIFFSTORE: what one set has and others have not as the value of a key.
 
 use super::algebra::{Operation, store};
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 
-pub static ZDIFFSTORE: Command = Command {
-    spec: Spec {
-        name: "zdiffstore",
-        summary: "Stores the members of the first sorted set that are in none of the others and returns how many there are.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(N K) + O(M log(M)) with N members in the first of K sets and M in the result",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::TARGET_AND_KEYS,
-        syntax: "destination numkeys key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Stores the members of the first sorted set that are in none of the others and returns how
+    /// many there are.
+    ZDIFFSTORE = run: "zdiffstore", syntax "destination numkeys key [key ...]", arity -4,
+    group SortedSet, since "6.2.0", flags WRITE | DENYOOM | MOVABLE_KEYS,
+    complexity "O(N K) + O(M log(M)) with N members in the first of K sets and M in the result",
+    keys super::numbered::TARGET_AND_KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     store(ctx, &args, reply, ("zdiffstore", Operation::Diff))

@@ -1,24 +1,16 @@
 //! ZINCRBY: adds to the score of a member.
 
 use super::zadd::{increment, score_of};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::Only;
 
-pub static ZINCRBY: Command = Command {
-    spec: Spec {
-        name: "zincrby",
-        summary: "Adds to the score of a member of a sorted set; one that is not there begins at 0.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) with N members in the set",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key increment member",
-    },
-    run,
-};
+command! {
+    /// Adds to the score of a member of a sorted set; one that is not there begins at 0.
+    ZINCRBY = run: "zincrby", syntax "key increment member", arity 4, group SortedSet,
+    since "1.2.0", flags WRITE | DENYOOM | FAST, complexity "O(log(N)) with N members in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let by = score_of(args.get(2))?;

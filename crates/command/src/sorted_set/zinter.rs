@@ -1,23 +1,17 @@
 //! ZINTER: the members that several sets have in common.
 
 use super::algebra::{Operation, read};
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 
-pub static ZINTER: Command = Command {
-    spec: Spec {
-        name: "zinter",
-        summary: "Returns the intersection of several sorted sets.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(N K) + O(M log(M)) with N members in the smallest of K sets and M in the result",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::KEYS,
-        syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
-    },
-    run,
-};
+command! {
+    /// Returns the intersection of several sorted sets.
+    ZINTER = run: "zinter",
+    syntax "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+    arity -3, group SortedSet, since "6.2.0", flags READONLY | MOVABLE_KEYS,
+    complexity "O(N K) + O(M log(M)) with N members in the smallest of K sets and M in the result",
+    keys super::numbered::KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     read(ctx, &args, reply, ("zinter", Operation::Inter))

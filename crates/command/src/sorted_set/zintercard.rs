@@ -1,22 +1,14 @@
 //! ZINTERCARD: how many members several sets have in common.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 
-pub static ZINTERCARD: Command = Command {
-    spec: Spec {
-        name: "zintercard",
-        summary: "Returns how many members several sorted sets have in common.",
-        since: "7.0.0",
-        group: Group::SortedSet,
-        complexity: "O(N K) with N members in the smallest of K sets",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::KEYS,
-        syntax: "numkeys key [key ...] [LIMIT limit]",
-    },
-    run,
-};
+command! {
+    /// Returns how many members several sorted sets have in common.
+    ZINTERCARD = run: "zintercard", syntax "numkeys key [key ...] [LIMIT limit]", arity -3,
+    group SortedSet, since "7.0.0", flags READONLY | MOVABLE_KEYS,
+    complexity "O(N K) with N members in the smallest of K sets", keys super::numbered::KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::algebra::count_common(ctx, &args, reply)

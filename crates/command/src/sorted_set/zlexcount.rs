@@ -1,24 +1,17 @@
 //! ZLEXCOUNT: how many members are in a range of bytes.
 
 use super::bounds::{Bounds, By, Limit};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static ZLEXCOUNT: Command = Command {
-    spec: Spec {
-        name: "zlexcount",
-        summary: "Returns how many members of a sorted set, whose scores are all the same, are in a range of bytes.",
-        since: "2.8.9",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) with N members in the set, O(N) where scores differ",
-        arity: 4,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key min max",
-    },
-    run,
-};
+command! {
+    /// Returns how many members of a sorted set, whose scores are all the same, are in a range of
+    /// bytes.
+    ZLEXCOUNT = run: "zlexcount", syntax "key min max", arity 4, group SortedSet, since "2.8.9",
+    flags READONLY | FAST,
+    complexity "O(log(N)) with N members in the set, O(N) where scores differ", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let bounds = Bounds::parse(By::Lex, args.get(2), args.get(3))?;

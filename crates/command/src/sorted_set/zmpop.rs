@@ -2,24 +2,18 @@
 
 use super::pop::{Pop, pop};
 use crate::options::{integer, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 use std::ops::Range;
 
-pub static ZMPOP: Command = Command {
-    spec: Spec {
-        name: "zmpop",
-        summary: "Removes the members with the lowest or highest scores from the first sorted set that is not empty, and returns them.",
-        since: "7.0.0",
-        group: Group::SortedSet,
-        complexity: "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::KEYS,
-        syntax: "numkeys key [key ...] MIN | MAX [COUNT count]",
-    },
-    run,
-};
+command! {
+    /// Removes the members with the lowest or highest scores from the first sorted set that is not
+    /// empty, and returns them.
+    ZMPOP = run: "zmpop", syntax "numkeys key [key ...] MIN | MAX [COUNT count]", arity -4,
+    group SortedSet, since "7.0.0", flags WRITE | MOVABLE_KEYS,
+    complexity "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
+    keys super::numbered::KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let plan = Plan::parse(&args, 1)?;

@@ -1,24 +1,16 @@
 //! ZMSCORE: the scores of several members.
 
 use super::reply::score;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static ZMSCORE: Command = Command {
-    spec: Spec {
-        name: "zmscore",
-        summary: "Returns the scores of several members of a sorted set.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(N) with N members asked for",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member [member ...]",
-    },
-    run,
-};
+command! {
+    /// Returns the scores of several members of a sorted set.
+    ZMSCORE = run: "zmscore", syntax "key member [member ...]", arity -3, group SortedSet,
+    since "6.2.0", flags READONLY | FAST, complexity "O(N) with N members asked for",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

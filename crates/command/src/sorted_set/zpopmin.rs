@@ -1,22 +1,14 @@
 //! ZPOPMIN: takes the members with the lowest scores.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZPOPMIN: Command = Command {
-    spec: Spec {
-        name: "zpopmin",
-        summary: "Removes the members with the lowest scores from a sorted set and returns them.",
-        since: "5.0.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M taken",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [count]",
-    },
-    run,
-};
+command! {
+    /// Removes the members with the lowest scores from a sorted set and returns them.
+    ZPOPMIN = run: "zpopmin", syntax "key [count]", arity -2, group SortedSet, since "5.0.0",
+    flags WRITE | FAST, complexity "O(log(N) + M) with N members in the set and M taken",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::pop::run(ctx, &args, reply, false)

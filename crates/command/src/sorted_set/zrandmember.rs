@@ -2,27 +2,19 @@
 
 use super::reply::{element, elements, head};
 use crate::options::{self, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::rng::Rng;
 use rufous_datatype::sorted_set::{SortedSet, View};
 use std::collections::HashSet;
 
-pub static ZRANDMEMBER: Command = Command {
-    spec: Spec {
-        name: "zrandmember",
-        summary: "Returns one or more members of a sorted set, chosen at random.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(M log(N)) with N members in the set and M asked for",
-        arity: -2,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key [count [WITHSCORES]]",
-    },
-    run,
-};
+command! {
+    /// Returns one or more members of a sorted set, chosen at random.
+    ZRANDMEMBER = run: "zrandmember", syntax "key [count [WITHSCORES]]", arity -2, group SortedSet,
+    since "6.2.0", flags READONLY,
+    complexity "O(M log(N)) with N members in the set and M asked for", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let count = match args.len() {

@@ -1,27 +1,17 @@
 //! ZRANGESTORE: a part of a sorted set as the value of another key.
 
 use super::rangeof::{self, Fixed};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZRANGESTORE: Command = Command {
-    spec: Spec {
-        name: "zrangestore",
-        summary: "Stores a part of a sorted set at another key and returns how many members it has.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M log(M)) with N members in the set and M in the range",
-        arity: -5,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
-    },
-    run,
-};
+command! {
+    /// Stores a part of a sorted set at another key and returns how many members it has.
+    ZRANGESTORE = run: "zrangestore",
+    syntax "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", arity -5,
+    group SortedSet, since "6.2.0", flags WRITE | DENYOOM,
+    complexity "O(log(N) + M log(M)) with N members in the set and M in the range",
+    keys Keys::FIRST_TWO,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let fixed = Fixed {

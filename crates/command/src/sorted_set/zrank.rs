@@ -2,24 +2,16 @@
 
 use super::reply::score;
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static ZRANK: Command = Command {
-    spec: Spec {
-        name: "zrank",
-        summary: "Returns the position of a member of a sorted set, counted from the lowest score.",
-        since: "2.0.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) with N members in the set",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member [WITHSCORE]",
-    },
-    run,
-};
+command! {
+    /// Returns the position of a member of a sorted set, counted from the lowest score.
+    ZRANK = run: "zrank", syntax "key member [WITHSCORE]", arity -3, group SortedSet,
+    since "2.0.0", flags READONLY | FAST, complexity "O(log(N)) with N members in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     answer(ctx, &args, reply, false)

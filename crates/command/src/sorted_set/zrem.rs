@@ -1,23 +1,15 @@
 //! ZREM: removes members.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::{Op, Reply as Answer, SortedSet};
 
-pub static ZREM: Command = Command {
-    spec: Spec {
-        name: "zrem",
-        summary: "Removes members from a sorted set and tells how many there were.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) for each member, with N members in the set",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member [member ...]",
-    },
-    run,
-};
+command! {
+    /// Removes members from a sorted set and tells how many there were.
+    ZREM = run: "zrem", syntax "key member [member ...]", arity -3, group SortedSet, since "1.2.0",
+    flags WRITE | FAST, complexity "O(log(N)) for each member, with N members in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,15 @@
 //! ZREMRANGEBYLEX: removes members in a range of bytes.
 
 use super::bounds::By;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREMRANGEBYLEX: Command = Command {
-    spec: Spec {
-        name: "zremrangebylex",
-        summary: "Removes the members of a sorted set in a range of bytes and tells how many there were.",
-        since: "2.8.9",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M removed",
-        arity: 4,
-        flags: Flags::WRITE,
-        keys: Keys::FIRST,
-        syntax: "key min max",
-    },
-    run,
-};
+command! {
+    /// Removes the members of a sorted set in a range of bytes and tells how many there were.
+    ZREMRANGEBYLEX = run: "zremrangebylex", syntax "key min max", arity 4, group SortedSet,
+    since "2.8.9", flags WRITE, complexity "O(log(N) + M) with N members in the set and M removed",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::remrange::run(ctx, &args, reply, By::Lex)

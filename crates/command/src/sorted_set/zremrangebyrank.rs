@@ -1,23 +1,15 @@
 //! ZREMRANGEBYRANK: removes members by position.
 
 use super::bounds::By;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREMRANGEBYRANK: Command = Command {
-    spec: Spec {
-        name: "zremrangebyrank",
-        summary: "Removes the members of a sorted set by position and tells how many there were.",
-        since: "2.0.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M removed",
-        arity: 4,
-        flags: Flags::WRITE,
-        keys: Keys::FIRST,
-        syntax: "key start stop",
-    },
-    run,
-};
+command! {
+    /// Removes the members of a sorted set by position and tells how many there were.
+    ZREMRANGEBYRANK = run: "zremrangebyrank", syntax "key start stop", arity 4, group SortedSet,
+    since "2.0.0", flags WRITE, complexity "O(log(N) + M) with N members in the set and M removed",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::remrange::run(ctx, &args, reply, By::Rank)

@@ -1,23 +1,15 @@
 //! ZREMRANGEBYSCORE: removes members with scores between two.
 
 use super::bounds::By;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREMRANGEBYSCORE: Command = Command {
-    spec: Spec {
-        name: "zremrangebyscore",
-        summary: "Removes the members of a sorted set with scores between two and tells how many there were.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M removed",
-        arity: 4,
-        flags: Flags::WRITE,
-        keys: Keys::FIRST,
-        syntax: "key min max",
-    },
-    run,
-};
+command! {
+    /// Removes the members of a sorted set with scores between two and tells how many there were.
+    ZREMRANGEBYSCORE = run: "zremrangebyscore", syntax "key min max", arity 4, group SortedSet,
+    since "1.2.0", flags WRITE, complexity "O(log(N) + M) with N members in the set and M removed",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::remrange::run(ctx, &args, reply, By::Score)

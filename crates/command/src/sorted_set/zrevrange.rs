@@ -2,23 +2,15 @@
 
 use super::bounds::By;
 use super::rangeof::{self, Fixed};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREVRANGE: Command = Command {
-    spec: Spec {
-        name: "zrevrange",
-        summary: "Returns a part of a sorted set by position, counted from the highest score.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M in the reply",
-        arity: -4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key start stop [WITHSCORES]",
-    },
-    run,
-};
+command! {
+    /// Returns a part of a sorted set by position, counted from the highest score.
+    ZREVRANGE = run: "zrevrange", syntax "key start stop [WITHSCORES]", arity -4, group SortedSet,
+    since "1.2.0", flags READONLY,
+    complexity "O(log(N) + M) with N members in the set and M in the reply", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let fixed = Fixed {

@@ -2,23 +2,16 @@
 
 use super::bounds::By;
 use super::rangeof::{self, Fixed};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREVRANGEBYLEX: Command = Command {
-    spec: Spec {
-        name: "zrevrangebylex",
-        summary: "Returns the members of a sorted set, whose scores are all the same, in a range of bytes, the last first.",
-        since: "2.8.9",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M in the reply",
-        arity: -4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key max min [LIMIT offset count]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of a sorted set, whose scores are all the same, in a range of bytes, the
+    /// last first.
+    ZREVRANGEBYLEX = run: "zrevrangebylex", syntax "key max min [LIMIT offset count]", arity -4,
+    group SortedSet, since "2.8.9", flags READONLY,
+    complexity "O(log(N) + M) with N members in the set and M in the reply", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let fixed = Fixed {

@@ -2,23 +2,16 @@
 
 use super::bounds::By;
 use super::rangeof::{self, Fixed};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREVRANGEBYSCORE: Command = Command {
-    spec: Spec {
-        name: "zrevrangebyscore",
-        summary: "Returns the members of a sorted set with scores between two, the highest first.",
-        since: "2.2.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N) + M) with N members in the set and M in the reply",
-        arity: -4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key max min [WITHSCORES] [LIMIT offset count]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of a sorted set with scores between two, the highest first.
+    ZREVRANGEBYSCORE = run: "zrevrangebyscore",
+    syntax "key max min [WITHSCORES] [LIMIT offset count]", arity -4, group SortedSet,
+    since "2.2.0", flags READONLY,
+    complexity "O(log(N) + M) with N members in the set and M in the reply", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let fixed = Fixed {

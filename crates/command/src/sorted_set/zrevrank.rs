@@ -1,22 +1,14 @@
 //! ZREVRANK: how many members come after one.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static ZREVRANK: Command = Command {
-    spec: Spec {
-        name: "zrevrank",
-        summary: "Returns the position of a member of a sorted set, counted from the highest score.",
-        since: "2.0.0",
-        group: Group::SortedSet,
-        complexity: "O(log(N)) with N members in the set",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member [WITHSCORE]",
-    },
-    run,
-};
+command! {
+    /// Returns the position of a member of a sorted set, counted from the highest score.
+    ZREVRANK = run: "zrevrank", syntax "key member [WITHSCORE]", arity -3, group SortedSet,
+    since "2.0.0", flags READONLY | FAST, complexity "O(log(N)) with N members in the set",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::zrank::answer(ctx, &args, reply, true)

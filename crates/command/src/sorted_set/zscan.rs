@@ -2,25 +2,17 @@
 
 use super::reply::bulk_score;
 use crate::elements::{Elements, Scan};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 use rufous_resp::encode::Proto;
 
-pub static ZSCAN: Command = Command {
-    spec: Spec {
-        name: "zscan",
-        summary: "Goes through the members of a sorted set and their scores, a few with every call.",
-        since: "2.8.0",
-        group: Group::SortedSet,
-        complexity: "O(1) for every call, O(N) for a whole pass over N members",
-        arity: -3,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key cursor [MATCH pattern] [COUNT count]",
-    },
-    run,
-};
+command! {
+    /// Goes through the members of a sorted set and their scores, a few with every call.
+    ZSCAN = run: "zscan", syntax "key cursor [MATCH pattern] [COUNT count]", arity -3,
+    group SortedSet, since "2.8.0", flags READONLY,
+    complexity "O(1) for every call, O(N) for a whole pass over N members", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let cursor = Scan::cursor(args.get(2))?;

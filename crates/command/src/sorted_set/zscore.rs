@@ -1,24 +1,15 @@
 //! ZSCORE: the score of a member.
 
 use super::reply::score;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::sorted_set::SortedSet;
 
-pub static ZSCORE: Command = Command {
-    spec: Spec {
-        name: "zscore",
-        summary: "Returns the score of a member of a sorted set.",
-        since: "1.2.0",
-        group: Group::SortedSet,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member",
-    },
-    run,
-};
+command! {
+    /// Returns the score of a member of a sorted set.
+    ZSCORE = run: "zscore", syntax "key member", arity 3, group SortedSet, since "1.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

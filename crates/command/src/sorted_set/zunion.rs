@@ -1,23 +1,17 @@
 //! ZUNION: the members of several sets.
 
 use super::algebra::{Operation, read};
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 
-pub static ZUNION: Command = Command {
-    spec: Spec {
-        name: "zunion",
-        summary: "Returns the union of several sorted sets.",
-        since: "6.2.0",
-        group: Group::SortedSet,
-        complexity: "O(N) + O(M log(M)) with N members in all sets and M in the result",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::KEYS,
-        syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
-    },
-    run,
-};
+command! {
+    /// Returns the union of several sorted sets.
+    ZUNION = run: "zunion",
+    syntax "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+    arity -3, group SortedSet, since "6.2.0", flags READONLY | MOVABLE_KEYS,
+    complexity "O(N) + O(M log(M)) with N members in all sets and M in the result",
+    keys super::numbered::KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     read(ctx, &args, reply, ("zunion", Operation::Union))

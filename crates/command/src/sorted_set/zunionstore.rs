@@ -1,23 +1,17 @@
 //! ZUNIONSTORE: the members of several sets as the value of a key.
 
 use super::algebra::{Operation, store};
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 
-pub static ZUNIONSTORE: Command = Command {
-    spec: Spec {
-        name: "zunionstore",
-        summary: "Stores the union of several sorted sets and returns how many members it has.",
-        since: "2.0.0",
-        group: Group::SortedSet,
-        complexity: "O(N) + O(M log(M)) with N members in all sets and M in the result",
-        arity: -4,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
-        keys: super::numbered::TARGET_AND_KEYS,
-        syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
-    },
-    run,
-};
+command! {
+    /// Stores the union of several sorted sets and returns how many members it has.
+    ZUNIONSTORE = run: "zunionstore",
+    syntax "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
+    arity -4, group SortedSet, since "2.0.0", flags WRITE | DENYOOM | MOVABLE_KEYS,
+    complexity "O(N) + O(M log(M)) with N members in all sets and M in the result",
+    keys super::numbered::TARGET_AND_KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     store(ctx, &args, reply, ("zunionstore", Operation::Union))

@@ -1,26 +1,19 @@
 //! APPEND: adds bytes at the end of a value.
 
 use super::set::new_value;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::range::check_string_len;
 use rufous_kernel::shard::{ExpirySetting, Value};
 
-pub static APPEND: Command = Command {
-    spec: Spec {
-        name: "append",
-        summary: "Adds bytes at the end of the string at a key, creating the key where it is missing.",
-        since: "2.0.0",
-        group: Group::String,
-        complexity: "O(1) amortized: a value that outgrows its memory is moved to twice as much",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key value",
-    },
-    run,
-};
+command! {
+    /// Adds bytes at the end of the string at a key, creating the key where it is missing.
+    APPEND = run: "append", syntax "key value", arity 3, group String, since "2.0.0",
+    flags WRITE | DENYOOM | FAST,
+    complexity "O(1) amortized: a value that outgrows its memory is moved to twice as much",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let big = args.take_big(2);

@@ -1,23 +1,14 @@
 //! DECR: subtracts one from a number.
 
 use super::counter;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static DECR: Command = Command {
-    spec: Spec {
-        name: "decr",
-        summary: "Subtracts one from the integer at a key; a missing key counts as 0.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Subtracts one from the integer at a key; a missing key counts as 0.
+    DECR = run: "decr", syntax "key", arity 2, group String, since "1.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     counter::add(ctx, args.get(1), -1, reply)

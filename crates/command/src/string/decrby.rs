@@ -2,24 +2,15 @@
 
 use super::counter;
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::integer::negate_decrement;
 
-pub static DECRBY: Command = Command {
-    spec: Spec {
-        name: "decrby",
-        summary: "Subtracts an integer from the integer at a key; a missing key counts as 0.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key decrement",
-    },
-    run,
-};
+command! {
+    /// Subtracts an integer from the integer at a key; a missing key counts as 0.
+    DECRBY = run: "decrby", syntax "key decrement", arity 3, group String, since "1.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let by = negate_decrement(integer(args.get(2))?)?;

@@ -1,22 +1,13 @@
 //! GETDEL: returns a value and removes its key.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GETDEL: Command = Command {
-    spec: Spec {
-        name: "getdel",
-        summary: "Returns the string at a key and removes the key.",
-        since: "6.2.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the string at a key and removes the key.
+    GETDEL = run: "getdel", syntax "key", arity 2, group String, since "6.2.0", flags WRITE | FAST,
+    complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

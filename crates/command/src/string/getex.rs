@@ -2,23 +2,15 @@
 
 use super::set::ExpiryUnit;
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static GETEX: Command = Command {
-    spec: Spec {
-        name: "getex",
-        summary: "Returns the string at a key and may set or remove its expiry.",
-        since: "6.2.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-    },
-    run,
-};
+command! {
+    /// Returns the string at a key and may set or remove its expiry.
+    GETEX = run: "getex",
+    syntax "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+    arity -2, group String, since "6.2.0", flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 /// What becomes of the expiry.
 enum Change<'a> {

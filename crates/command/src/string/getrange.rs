@@ -1,25 +1,17 @@
 //! GETRANGE: a part of a value.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::range::string_range;
 use rufous_kernel::shard::Value;
 
-pub static GETRANGE: Command = Command {
-    spec: Spec {
-        name: "getrange",
-        summary: "Reads the bytes between two offsets, both included, of the string at a key; negative offsets count from the end.",
-        since: "2.4.0",
-        group: Group::String,
-        complexity: "O(N) with N bytes in the reply",
-        arity: 4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key start end",
-    },
-    run,
-};
+command! {
+    /// Reads the bytes between two offsets, both included, of the string at a key; negative offsets
+    /// count from the end.
+    GETRANGE = run: "getrange", syntax "key start end", arity 4, group String, since "2.4.0",
+    flags READONLY, complexity "O(N) with N bytes in the reply", keys Keys::FIRST,
+}
 
 /// SUBSTR runs this too.
 pub(super) fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

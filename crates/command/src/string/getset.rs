@@ -1,24 +1,15 @@
 //! GETSET: gives a key a value and returns the old one.
 
 use super::set::new_value;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::ExpirySetting;
 
-pub static GETSET: Command = Command {
-    spec: Spec {
-        name: "getset",
-        summary: "Sets the string at a key and returns the one it replaces; the expiry is lost.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key value",
-    },
-    run,
-};
+command! {
+    /// Sets the string at a key and returns the one it replaces; the expiry is lost.
+    GETSET = run: "getset", syntax "key value", arity 3, group String, since "1.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let big = args.take_big(2);

@@ -2,23 +2,14 @@
 
 use super::counter;
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static INCRBY: Command = Command {
-    spec: Spec {
-        name: "incrby",
-        summary: "Adds an integer to the integer at a key; a missing key counts as 0.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key increment",
-    },
-    run,
-};
+command! {
+    /// Adds an integer to the integer at a key; a missing key counts as 0.
+    INCRBY = run: "incrby", syntax "key increment", arity 3, group String, since "1.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     counter::add(ctx, args.get(1), integer(args.get(2))?, reply)

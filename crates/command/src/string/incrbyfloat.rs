@@ -1,24 +1,15 @@
 //! INCRBYFLOAT: adds to a number that need not be whole.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::float;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Value};
 
-pub static INCRBYFLOAT: Command = Command {
-    spec: Spec {
-        name: "incrbyfloat",
-        summary: "Adds a floating-point number to the number at a key; a missing key counts as 0.",
-        since: "2.6.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key increment",
-    },
-    run,
-};
+command! {
+    /// Adds a floating-point number to the number at a key; a missing key counts as 0.
+    INCRBYFLOAT = run: "incrbyfloat", syntax "key increment", arity 3, group String, since "2.6.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -2,29 +2,18 @@
 
 use super::owned::{bytes, owned};
 use crate::options::{integer, is};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::lcs;
 
-pub static LCS: Command = Command {
-    spec: Spec {
-        name: "lcs",
-        summary: "Finds a longest common subsequence of the strings at two keys: the bytes, their number, or where they stand.",
-        since: "7.0.0",
-        group: Group::String,
-        complexity: "O(N*M) with strings of N and M bytes",
-        arity: -3,
-        flags: Flags::READONLY.or(Flags::SLOW),
-        keys: Keys::Range {
-            first: 1,
-            last: 2,
-            step: 1,
-        },
-        syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
-    },
-    run,
-};
+command! {
+    /// Finds a longest common subsequence of the strings at two keys: the bytes, their number, or
+    /// where they stand.
+    LCS = run: "lcs", syntax "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
+    arity -3, group String, since "7.0.0", flags READONLY | SLOW,
+    complexity "O(N*M) with strings of N and M bytes", keys Keys::FIRST_TWO,
+}
 
 /// Redis has a text of its own for this command.
 const NOT_STRINGS: Failure = Failure(std::borrow::Cow::Borrowed(

@@ -1,24 +1,15 @@
 //! MGET: the values of several keys.
 
 use super::warm;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::Key;
 
-pub static MGET: Command = Command {
-    spec: Spec {
-        name: "mget",
-        summary: "Returns the strings at several keys, nil for each that is missing.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(N) with N keys",
-        arity: -2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-    },
-    run,
-};
+command! {
+    /// Returns the strings at several keys, nil for each that is missing.
+    MGET = run: "mget", syntax "key [key ...]", arity -2, group String, since "1.0.0",
+    flags READONLY | FAST, complexity "O(N) with N keys", keys Keys::ALL,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     reply.array(args.len() - 1);

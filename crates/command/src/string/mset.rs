@@ -2,7 +2,7 @@
 
 use super::set::new_value;
 use super::warm;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::{ExpirySetting, Key};
 
@@ -13,20 +13,11 @@ pub(super) const KEYS: Keys = Keys::Range {
     step: 2,
 };
 
-pub static MSET: Command = Command {
-    spec: Spec {
-        name: "mset",
-        summary: "Sets the strings at several keys, all at once.",
-        since: "1.0.1",
-        group: Group::String,
-        complexity: "O(N) with N keys",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: KEYS,
-        syntax: "key value [key value ...]",
-    },
-    run,
-};
+command! {
+    /// Sets the strings at several keys, all at once.
+    MSET = run: "mset", syntax "key value [key value ...]", arity -3, group String, since "1.0.1",
+    flags WRITE | DENYOOM, complexity "O(N) with N keys", keys KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     check_pairs(&args, "mset")?;

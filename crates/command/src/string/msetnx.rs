@@ -2,24 +2,15 @@
 
 use super::mset::{KEYS, check_pairs, set_all};
 use super::warm;
-use crate::{Command, Ctx, Failure, Flags, Group, Reply, Spec};
+use crate::{Ctx, Failure, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::Key;
 
-pub static MSETNX: Command = Command {
-    spec: Spec {
-        name: "msetnx",
-        summary: "Sets the strings at several keys, all at once, if none of the keys exists yet.",
-        since: "1.0.1",
-        group: Group::String,
-        complexity: "O(N) with N keys",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: KEYS,
-        syntax: "key value [key value ...]",
-    },
-    run,
-};
+command! {
+    /// Sets the strings at several keys, all at once, if none of the keys exists yet.
+    MSETNX = run: "msetnx", syntax "key value [key value ...]", arity -3, group String,
+    since "1.0.1", flags WRITE | DENYOOM, complexity "O(N) with N keys", keys KEYS,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     check_pairs(&args, "msetnx")?;

@@ -2,23 +2,14 @@
 
 use super::set::ExpiryUnit;
 use super::setex::set_expiring;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static PSETEX: Command = Command {
-    spec: Spec {
-        name: "psetex",
-        summary: "Sets the string at a key together with its time to live in milliseconds.",
-        since: "2.6.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key milliseconds value",
-    },
-    run,
-};
+command! {
+    /// Sets the string at a key together with its time to live in milliseconds.
+    PSETEX = run: "psetex", syntax "key milliseconds value", arity 4, group String, since "2.6.0",
+    flags WRITE | DENYOOM, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     set_expiring(ctx, args, reply, ExpiryUnit::MILLISECONDS, "psetex")

@@ -1,24 +1,18 @@
 //! SET: gives a key a value, on conditions, with an expiry.
 
 use crate::options::is;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::{ExpirySetting, NewValue};
 
-pub static SET: Command = Command {
-    spec: Spec {
-        name: "set",
-        summary: "Gives a key a string value, whatever it held before, on conditions and with an expiry where asked to.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-    },
-    run,
-};
+command! {
+    /// Gives a key a string value, whatever it held before, on conditions and with an expiry where
+    /// asked to.
+    SET = run: "set",
+    syntax "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+    arity -3, group String, since "1.0.0", flags WRITE | DENYOOM, complexity "O(1)",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     if args.len() > 3 {

@@ -1,24 +1,15 @@
 //! SETEX: gives a key a value and a time to live in seconds.
 
 use super::set::{ExpiryUnit, new_value};
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::ExpirySetting;
 
-pub static SETEX: Command = Command {
-    spec: Spec {
-        name: "setex",
-        summary: "Sets the string at a key together with its time to live in seconds.",
-        since: "2.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key seconds value",
-    },
-    run,
-};
+command! {
+    /// Sets the string at a key together with its time to live in seconds.
+    SETEX = run: "setex", syntax "key seconds value", arity 4, group String, since "2.0.0",
+    flags WRITE | DENYOOM, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     set_expiring(ctx, args, reply, ExpiryUnit::SECONDS, "setex")

@@ -1,24 +1,15 @@
 //! SETNX: gives a key a value if it has none.
 
 use super::set::new_value;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_kernel::shard::ExpirySetting;
 
-pub static SETNX: Command = Command {
-    spec: Spec {
-        name: "setnx",
-        summary: "Sets the string at a key if there is no such key yet.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key value",
-    },
-    run,
-};
+command! {
+    /// Sets the string at a key if there is no such key yet.
+    SETNX = run: "setnx", syntax "key value", arity 3, group String, since "1.0.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let big = args.take_big(2);

@@ -1,26 +1,20 @@
 //! SETRANGE: overwrites a part of a value.
 
 use crate::options::integer;
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_base::limits::MAX_BULK;
 use rufous_datatype::range::setrange_offset;
 use rufous_kernel::shard::Value;
 
-pub static SETRANGE: Command = Command {
-    spec: Spec {
-        name: "setrange",
-        summary: "Overwrites a part of the string at a key from an offset on, after filling up with zero bytes where the string is too short or missing.",
-        since: "2.2.0",
-        group: Group::String,
-        complexity: "O(M) with M bytes to write, plus the zero bytes in front of them",
-        arity: 4,
-        flags: Flags::WRITE.or(Flags::DENYOOM),
-        keys: Keys::FIRST,
-        syntax: "key offset value",
-    },
-    run,
-};
+command! {
+    /// Overwrites a part of the string at a key from an offset on, after filling up with zero bytes
+    /// where the string is too short or missing.
+    SETRANGE = run: "setrange", syntax "key offset value", arity 4, group String, since "2.2.0",
+    flags WRITE | DENYOOM,
+    complexity "O(M) with M bytes to write, plus the zero bytes in front of them",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let bytes = args.get(3);

@@ -1,22 +1,13 @@
 //! STRLEN: how long a value is.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static STRLEN: Command = Command {
-    spec: Spec {
-        name: "strlen",
-        summary: "Tells the length of the string at a key in bytes; 0 for a missing key.",
-        since: "2.2.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Tells the length of the string at a key in bytes; 0 for a missing key.
+    STRLEN = run: "strlen", syntax "key", arity 2, group String, since "2.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

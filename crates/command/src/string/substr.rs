@@ -1,22 +1,13 @@
 //! SUBSTR: the old name of GETRANGE.
 
 use super::getrange;
-use crate::{Command, Flags, Group, Keys, Spec};
+use crate::{Keys, command};
 
-pub static SUBSTR: Command = Command {
-    spec: Spec {
-        name: "substr",
-        summary: "Reads a part of the string at a key: an older name of GETRANGE.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(N) with N bytes in the reply",
-        arity: 4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key start end",
-    },
-    run: getrange::run,
-};
+command! {
+    /// Reads a part of the string at a key: an older name of GETRANGE.
+    SUBSTR = getrange::run: "substr", syntax "key start end", arity 4, group String, since "1.0.0",
+    flags READONLY, complexity "O(N) with N bytes in the reply", keys Keys::FIRST,
+}
 
 #[cfg(test)]
 mod tests {

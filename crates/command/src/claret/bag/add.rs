@@ -1,23 +1,15 @@
 //! BAG.ADD: adds numbers to a summary.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bag::{Bag, Op, value};
 
-pub static ADD: Command = Command {
-    spec: Spec {
-        name: "bag.add",
-        summary: "Adds numbers to the summary bag at a key, creating it where it is missing. The reply tells nothing of the bag, so adds are independent of each other.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(N) with N numbers",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key number [number ...]",
-    },
-    run,
-};
+command! {
+    /// Adds numbers to the summary bag at a key, creating it where it is missing. The reply tells
+    /// nothing of the bag, so adds are independent of each other.
+    ADD = run: "bag.add", syntax "key number [number ...]", arity -3, group Claret, since "7.2.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(N) with N numbers", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,23 +1,14 @@
 //! BAG.MAX: the greatest number.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bag::Op;
 
-pub static MAX: Command = Command {
-    spec: Spec {
-        name: "bag.max",
-        summary: "Returns the greatest number that was added to a summary bag; null of an empty one.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the greatest number that was added to a summary bag; null of an empty one.
+    MAX = run: "bag.max", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::answer(ctx, &args, &Op::Max, reply)

@@ -1,23 +1,14 @@
 //! BAG.STATS: all that is known of a bag, at once.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bag::{self, Op};
 
-pub static STATS: Command = Command {
-    spec: Spec {
-        name: "bag.stats",
-        summary: "Returns count, sum, mean, minimum and maximum of a summary bag.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns count, sum, mean, minimum and maximum of a summary bag.
+    STATS = run: "bag.stats", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let bag::Reply::Stats(stats) = super::ask(ctx, &args, &Op::Stats)? else {

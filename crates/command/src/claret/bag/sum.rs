@@ -1,23 +1,14 @@
 //! BAG.SUM: the sum of all numbers, rounded once.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bag::Op;
 
-pub static SUM: Command = Command {
-    spec: Spec {
-        name: "bag.sum",
-        summary: "Returns the sum of the numbers in a summary bag, exact but for being rounded once.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the sum of the numbers in a summary bag, exact but for being rounded once.
+    SUM = run: "bag.sum", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     super::answer(ctx, &args, &Op::Sum, reply)

@@ -1,23 +1,16 @@
 //! BCOUNT.ADD: adds within the bounds, and tells no more than whether it did.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use crate::{Ctx, Failure, Keys, Reply, command, options};
 use rufous_base::Args;
 use rufous_datatype::bounded::{self, Op};
 
-pub static ADD: Command = Command {
-    spec: Spec {
-        name: "bcount.add",
-        summary: "Adds to a bounded counter and returns 1; returns 0, and changes nothing, where it would leave its bounds. As the new value is not told, such adds are independent while there is enough for all.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::WRITE.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key increment",
-    },
-    run,
-};
+command! {
+    /// Adds to a bounded counter and returns 1; returns 0, and changes nothing, where it would
+    /// leave its bounds. As the new value is not told, such adds are independent while there is
+    /// enough for all.
+    ADD = run: "bcount.add", syntax "key increment", arity 3, group Claret, since "7.2.0",
+    flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let by = options::integer(args.get(2))?;

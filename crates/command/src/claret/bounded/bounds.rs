@@ -1,23 +1,15 @@
 //! BCOUNT.BOUNDS: the least and the greatest value.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bounded::{self, Op};
 
-pub static BOUNDS: Command = Command {
-    spec: Spec {
-        name: "bcount.bounds",
-        summary: "Returns the least and the greatest value that a bounded counter may have; null where there is none.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the least and the greatest value that a bounded counter may have; null where there
+    /// is none.
+    BOUNDS = run: "bcount.bounds", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     match super::ask(ctx, &args, &Op::Bounds)? {

@@ -1,23 +1,14 @@
 //! BCOUNT.GET: the value.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::bounded::{self, Op};
 
-pub static GET: Command = Command {
-    spec: Spec {
-        name: "bcount.get",
-        summary: "Returns the value of a bounded counter; null where there is none.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the value of a bounded counter; null where there is none.
+    GET = run: "bcount.get", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     match super::ask(ctx, &args, &Op::Get)? {

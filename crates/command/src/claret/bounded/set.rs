@@ -1,23 +1,15 @@
 //! BCOUNT.SET: makes a bounded counter, or sets one.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use crate::{Ctx, Failure, Keys, Reply, command, options};
 use rufous_base::Args;
 use rufous_datatype::bounded::{self, Counter, Op};
 
-pub static SET: Command = Command {
-    spec: Spec {
-        name: "bcount.set",
-        summary: "Sets the value and the bounds of a bounded counter, creating it where it is missing. Bounds that are not given stay; those of a new counter are 0 and the largest integer.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key value [MIN min] [MAX max]",
-    },
-    run,
-};
+command! {
+    /// Sets the value and the bounds of a bounded counter, creating it where it is missing. Bounds
+    /// that are not given stay; those of a new counter are 0 and the largest integer.
+    SET = run: "bcount.set", syntax "key value [MIN min] [MAX max]", arity -3, group Claret,
+    since "7.2.0", flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (mut min, mut max) = (None, None);

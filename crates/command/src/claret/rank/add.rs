@@ -1,23 +1,17 @@
 //! RANK.ADD: adds members to a ranking.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use crate::{Ctx, Failure, Keys, Reply, command, options};
 use rufous_base::Args;
 use rufous_datatype::top_k::{Add, MAX_K, Op, TopK};
 
-pub static ADD: Command = Command {
-    spec: Spec {
-        name: "rank.add",
-        summary: "Adds members to the ranking at a key, creating it where it is missing. A member keeps its greatest score, and the ranking its k highest members, with the least k that was ever given. The reply tells nothing of the ranking, so adds are independent of each other.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(N*log(k)) with N members",
-        arity: -5,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key k score member [score member ...]",
-    },
-    run,
-};
+command! {
+    /// Adds members to the ranking at a key, creating it where it is missing. A member keeps its
+    /// greatest score, and the ranking its k highest members, with the least k that was ever given.
+    /// The reply tells nothing of the ranking, so adds are independent of each other.
+    ADD = run: "rank.add", syntax "key k score member [score member ...]", arity -5, group Claret,
+    since "7.2.0", flags WRITE | DENYOOM | FAST, complexity "O(N*log(k)) with N members",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,21 +1,12 @@
 //! RANK.LEN: how many members a ranking has.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
-pub static LEN: Command = Command {
-    spec: Spec {
-        name: "rank.len",
-        summary: "Returns how many members a ranking has.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns how many members a ranking has.
+    LEN = run: "rank.len", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     reply.count(super::ranking(ctx, &args)?.map_or(0, |ranking| ranking.len()));

@@ -1,21 +1,12 @@
 //! RANK.MAX: the first of a ranking.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
-pub static MAX: Command = Command {
-    spec: Spec {
-        name: "rank.max",
-        summary: "Returns the highest member of a ranking and its score; null where there is none.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the highest member of a ranking and its score; null where there is none.
+    MAX = run: "rank.max", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     match super::ranking(ctx, &args)?.and_then(|ranking| ranking.at(0)) {

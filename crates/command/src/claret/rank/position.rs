@@ -1,21 +1,12 @@
 //! RANK.POSITION: the rank of a member.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
-pub static POSITION: Command = Command {
-    spec: Spec {
-        name: "rank.position",
-        summary: "Returns how many members of a ranking are higher than this one; null where it is none.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(log(k))",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member",
-    },
-    run,
-};
+command! {
+    /// Returns how many members of a ranking are higher than this one; null where it is none.
+    POSITION = run: "rank.position", syntax "key member", arity 3, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(log(k))", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     match super::ranking(ctx, &args)?.and_then(|ranking| ranking.position(args.get(2))) {

@@ -1,23 +1,16 @@
 //! RANK.RANGE: a part of a ranking.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use crate::{Ctx, Failure, Keys, Reply, command, options};
 use rufous_base::Args;
 use rufous_resp::encode::Proto;
 
-pub static RANGE: Command = Command {
-    spec: Spec {
-        name: "rank.range",
-        summary: "Returns the members of a ranking from one rank to another, the highest first. Rank 0 is the highest, -1 the lowest.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(log(k)+N) with N members returned",
-        arity: -4,
-        flags: Flags::READONLY,
-        keys: Keys::FIRST,
-        syntax: "key start stop [WITHSCORES]",
-    },
-    run,
-};
+command! {
+    /// Returns the members of a ranking from one rank to another, the highest first. Rank 0 is the
+    /// highest, -1 the lowest.
+    RANGE = run: "rank.range", syntax "key start stop [WITHSCORES]", arity -4, group Claret,
+    since "7.2.0", flags READONLY, complexity "O(log(k)+N) with N members returned",
+    keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (start, stop) = (

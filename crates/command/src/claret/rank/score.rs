@@ -1,21 +1,12 @@
 //! RANK.SCORE: the score of a member.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
-pub static SCORE: Command = Command {
-    spec: Spec {
-        name: "rank.score",
-        summary: "Returns the score of a member of a ranking; null where it is none.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key member",
-    },
-    run,
-};
+command! {
+    /// Returns the score of a member of a ranking; null where it is none.
+    SCORE = run: "rank.score", syntax "key member", arity 3, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     match super::ranking(ctx, &args)?.and_then(|ranking| ranking.score(args.get(2))) {

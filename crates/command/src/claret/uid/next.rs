@@ -1,23 +1,15 @@
 //! UID.NEXT: takes identifiers.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, options};
+use crate::{Ctx, Failure, Keys, Reply, command, options};
 use rufous_base::Args;
 use rufous_datatype::uid::{Op, Uid, free};
 
-pub static NEXT: Command = Command {
-    spec: Spec {
-        name: "uid.next",
-        summary: "Takes one identifier, or COUNT of them, that nobody else was given or will be. They come in no promised order.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(N) where N is COUNT",
-        arity: -2,
-        flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key [COUNT count]",
-    },
-    run,
-};
+command! {
+    /// Takes one identifier, or COUNT of them, that nobody else was given or will be. They come in
+    /// no promised order.
+    NEXT = run: "uid.next", syntax "key [COUNT count]", arity -2, group Claret, since "7.2.0",
+    flags WRITE | DENYOOM | FAST, complexity "O(N) where N is COUNT", keys Keys::FIRST,
+}
 
 /// So many identifiers can be taken at once.
 const MOST: i64 = 100_000;

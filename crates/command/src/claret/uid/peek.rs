@@ -1,24 +1,15 @@
 //! UID.PEEK: from where on no identifier was taken.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::uid::{Op, Uid};
 
-pub static PEEK: Command = Command {
-    spec: Spec {
-        name: "uid.peek",
-        summary: "Returns a number above all identifiers that were taken, and takes none.",
-        since: "7.2.0",
-        group: Group::Claret,
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::READONLY.or(Flags::FAST),
-        keys: Keys::FIRST,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns a number above all identifiers that were taken, and takes none.
+    PEEK = run: "uid.peek", syntax "key", arity 2, group Claret, since "7.2.0",
+    flags READONLY | FAST, complexity "O(1)", keys Keys::FIRST,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));

@@ -1,24 +1,15 @@
 //! OBJECT ENCODING: how Redis would keep the value.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::integer;
 use rufous_kernel::shard::Any;
 
-pub static ENCODING: Command = Command {
-    spec: Spec {
-        name: "object|encoding",
-        summary: "Tells how the value of a key is represented, in Redis's terms.",
-        since: "2.2.3",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY,
-        keys: Keys::SECOND,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Tells how the value of a key is represented, in Redis's terms.
+    ENCODING = run: "object|encoding", syntax "key", arity 3, group Generic, since "2.2.3",
+    flags READONLY, complexity "O(1)", keys Keys::SECOND,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(2));

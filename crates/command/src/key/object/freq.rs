@@ -1,22 +1,13 @@
 //! OBJECT FREQ: how often a key is accessed.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static FREQ: Command = Command {
-    spec: Spec {
-        name: "object|freq",
-        summary: "Returns the logarithmic access counter of a key, where the eviction policy counts accesses.",
-        since: "4.0.0",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY,
-        keys: Keys::SECOND,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the logarithmic access counter of a key, where the eviction policy counts accesses.
+    FREQ = run: "object|freq", syntax "key", arity 3, group Generic, since "4.0.0", flags READONLY,
+    complexity "O(1)", keys Keys::SECOND,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let policy = ctx.shard.policy();

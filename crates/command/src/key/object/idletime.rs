@@ -1,22 +1,13 @@
 //! OBJECT IDLETIME: how long ago a key was last accessed.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static IDLETIME: Command = Command {
-    spec: Spec {
-        name: "object|idletime",
-        summary: "Tells how many seconds ago a key was last accessed.",
-        since: "2.2.3",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY,
-        keys: Keys::SECOND,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Tells how many seconds ago a key was last accessed.
+    IDLETIME = run: "object|idletime", syntax "key", arity 3, group Generic, since "2.2.3",
+    flags READONLY, complexity "O(1)", keys Keys::SECOND,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let policy = ctx.shard.policy();

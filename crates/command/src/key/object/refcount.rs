@@ -1,22 +1,13 @@
 //! OBJECT REFCOUNT: how many keys share the value.
 
-use crate::{Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec};
+use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 
-pub static REFCOUNT: Command = Command {
-    spec: Spec {
-        name: "object|refcount",
-        summary: "Returns the number of references to the value of a key.",
-        since: "2.2.3",
-        group: Group::Generic,
-        complexity: "O(1)",
-        arity: 3,
-        flags: Flags::READONLY,
-        keys: Keys::SECOND,
-        syntax: "key",
-    },
-    run,
-};
+command! {
+    /// Returns the number of references to the value of a key.
+    REFCOUNT = run: "object|refcount", syntax "key", arity 3, group Generic, since "2.2.3",
+    flags READONLY, complexity "O(1)", keys Keys::SECOND,
+}
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(2));
