@@ -12,15 +12,15 @@
 //!
 //! | module | lattice |
 //! |---|---|
-//! | [`max`], [`min`], [`or`] | the greatest, the least, whether ever |
+//! | [`max`], [`min`] | the greatest, the least |
 //! | [`union`], [`map`] | sets that only grow, maps of lattices |
 //! | [`product`] | pairs, each side by itself |
 //! | [`lexicographic`] | pairs in which the higher rank replaces everything |
-//! | [`last_write`], [`extremes`], [`vector_clock`] | what these make together |
+//! | [`vector_clock`] | the greatest number seen of each replica |
 //! | [`dots`], [`causal`] | names of updates, contexts that have seen them, what is in causal order |
-//! | [`multi_value`], [`add_wins`] | registers and sets in causal order |
+//! | [`multi_value`] | registers in causal order |
 //! | [`bounded_counter`] | counters that never fall below a bound |
-//! | [`hyperloglog`], [`top_k`] | registers of a sketch, the highest in a ranking |
+//! | [`top_k`] | the highest in a ranking |
 //! | [`counter`] | counters that many replicas add to at once |
 //! | [`register`] | the last write wins, increments of it add up |
 //! | [`presence`] | whether a member is there; additions beat removals |
@@ -37,7 +37,6 @@
 //! | [`laws`] | tries whether a lattice is one |
 #![forbid(unsafe_code)]
 
-pub mod add_wins;
 pub mod bounded_counter;
 pub mod causal;
 pub mod code;
@@ -45,16 +44,12 @@ pub mod counter;
 pub mod deadline;
 pub mod deadlines;
 pub mod dots;
-pub mod extremes;
-pub mod hyperloglog;
-pub mod last_write;
 pub mod laws;
 pub mod lexicographic;
 pub mod map;
 pub mod max;
 pub mod min;
 pub mod multi_value;
-pub mod or;
 pub mod presence;
 pub mod product;
 pub mod register;
@@ -66,7 +61,6 @@ pub mod union;
 pub mod vector_clock;
 pub mod version;
 
-pub use add_wins::AddWins;
 pub use bounded_counter::BoundedCounter;
 pub use causal::Causal;
 pub use code::{Coded, Malformed};
@@ -74,15 +68,11 @@ pub use counter::{Counter, FloatCounter};
 pub use deadline::Deadline;
 pub use deadlines::Deadlines;
 pub use dots::{Dot, Dots};
-pub use extremes::Extremes;
-pub use hyperloglog::HyperLogLog;
-pub use last_write::LastWrite;
 pub use lexicographic::Lexicographic;
 pub use map::Map;
 pub use max::Max;
 pub use min::Min;
 pub use multi_value::MultiValue;
-pub use or::Or;
 pub use presence::Presence;
 pub use product::Product;
 pub use register::Register;

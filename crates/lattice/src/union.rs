@@ -1,5 +1,5 @@
 //! Sets that only grow. What can lose elements again is [`crate::Presence`] of
-//! each, or [`crate::AddWins`].
+//! each.
 
 use crate::Lattice;
 use std::collections::BTreeSet;
