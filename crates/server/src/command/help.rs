@@ -14,8 +14,8 @@ pub(crate) fn list_subcommands(
         "{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
     )];
     let mut subcommands: Vec<_> = session
-        .front
-        .table
+        .local
+        .table()
         .specs()
         .filter_map(|(_, spec)| Some((spec.name.strip_prefix(container)?.strip_prefix('|')?, spec)))
         .collect();

@@ -9,7 +9,7 @@ impl Session<'_> {
     /// Ends the connection whose request runs, once that and everything
     /// before it is answered.
     pub fn close_after_reply(&mut self) {
-        self.front.close_after_reply(self.conn);
+        self.local.front.close_after_reply(self.conn);
     }
 }
 

@@ -6,9 +6,14 @@
 //! copied while nobody asks, and no request waits for it.
 
 use super::Front;
+use super::connection::{Connection, Suspended};
+use super::local::Local;
 use super::persistence::PersistenceInfo;
 use super::shared::Counters;
 use crate::cluster::figures as peers;
+use crate::command::server::info::figures::{Figures as Info, Keyspace};
+use crate::command::server::memory::Usage;
+use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use rufous_kernel::evict;
 use rufous_kernel::replicate::replicas;
@@ -96,6 +101,68 @@ impl Board {
                 .clone()
         };
         self.places.iter().map(read).collect()
+    }
+}
+
+impl Local<'_> {
+    /// What `INFO` shows of the worker.
+    pub(crate) fn info(&self, now: Now) -> Info {
+        let front = &*self.front;
+        front.publish_memory();
+        let shard = &front.kernel.shard;
+        let counted = shard.counters();
+        Info {
+            clients: front.clients().count(),
+            paused: front
+                .clients()
+                .filter(|c| c.suspended == Some(Suspended::Paused))
+                .count(),
+            blocked: front.kernel.waiting_clients(),
+            in_time: front.kernel.waiting_in_time(),
+            awaited: shard.awaited_keys(),
+            watching: front
+                .clients()
+                .filter(|c| !c.transaction.watched.is_empty())
+                .count(),
+            watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
+            open_transactions: front.open_transactions(),
+            longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
+            longest_output: front
+                .clients()
+                .map(|c| c.late.bytes.len())
+                .max()
+                .unwrap_or(0),
+            memory: self.usage(),
+            counters: front.counters.clone(),
+            commands: self.command_stats(),
+            per_second: front.commands_per_second(),
+            expired: counted.expired - front.shard_base.expired,
+            evicted: front.kernel.evictions().evicted - front.evict_base.evicted,
+            changes: counted.changes,
+            hits: counted.hits - front.shard_base.hits,
+            misses: counted.misses - front.shard_base.misses,
+            keyspace: std::array::from_fn(|db| Keyspace {
+                keys: shard.listed_len(db),
+                expires: shard.listed_expiring_len(db),
+                avg_ttl: shard.avg_ttl(db, now),
+            }),
+            persistence: front.persistence_info(),
+            replication: front.kernel.replication_figures(),
+            grave_bytes: shard.memory().grave_bytes,
+            peers: self.peer_figures(),
+        }
+    }
+
+    /// The memory that the worker uses.
+    pub(crate) fn usage(&self) -> Usage {
+        let front = &*self.front;
+        let per_client =
+            |c: &Connection| size_of::<Connection>() + c.input_bytes() + c.late.bytes.capacity();
+        Usage {
+            data: front.kernel.memory(),
+            charged: front.kernel.shard.charged(),
+            clients: front.connections().map(per_client).sum(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! What a worker shares is sent as a message like everything else, so that a
 //! question finds every worker between two commands.
 
+use super::local::Local;
 use super::session::Session;
 use super::{Front, Message};
 use crate::cluster::jobs::is_job;
@@ -41,17 +42,17 @@ impl Session<'_> {
     pub fn ask_all<T: Send + 'static>(
         &mut self,
         reply: &mut Reply<'_>,
-        question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
-        finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
+        question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
+        finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) {
-        let workers = self.front.kernel.placement().workers();
-        let here = question(self.front, self.now);
+        let workers = self.local.front.kernel.placement().workers();
+        let here = question(&mut self.local, self.now);
         if workers == 1 {
-            finish(self.front, vec![here], reply);
+            finish(&mut self.local, vec![here], reply);
             return;
         }
         let all = (0..workers).map(|w| WorkerId(w as u16));
-        let others: Vec<_> = all.filter(|w| *w != self.front.id()).collect();
+        let others: Vec<_> = all.filter(|w| *w != self.local.front.id()).collect();
         self.ask(&others, Some(Box::new(here)), question, finish);
     }
 
@@ -60,12 +61,12 @@ impl Session<'_> {
         &mut self,
         reply: &mut Reply<'_>,
         worker: WorkerId,
-        question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
-        finish: impl FnOnce(&mut Front, T, &mut Reply<'_>) + Send + 'static,
+        question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
+        finish: impl FnOnce(&mut Local<'_>, T, &mut Reply<'_>) + Send + 'static,
     ) {
-        if worker == self.front.id() {
-            let answer = question(self.front, self.now);
-            finish(self.front, answer, reply);
+        if worker == self.local.front.id() {
+            let answer = question(&mut self.local, self.now);
+            finish(&mut self.local, answer, reply);
             return;
         }
         self.ask(
@@ -84,16 +85,19 @@ impl Session<'_> {
         &mut self,
         others: &[WorkerId],
         own: Option<Answer>,
-        question: impl Fn(&mut Front, Now) -> T + Clone + Send + 'static,
-        finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
+        question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
+        finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) {
         let Some(id) = self.expect(others.len(), own, finish) else {
             return;
         };
         for &worker in others {
             let question = question.clone();
-            let boxed: Question = Box::new(move |front, now| Box::new(question(front, now)));
-            self.front.outgoing.push((
+            let boxed: Question = Box::new(move |front, now| {
+                let mut local = Local { front };
+                Box::new(question(&mut local, now))
+            });
+            self.local.front.outgoing.push((
                 worker,
                 Message::Ask {
                     gather: id,
@@ -109,19 +113,24 @@ impl Session<'_> {
         &mut self,
         missing: usize,
         own: Option<Answer>,
-        finish: impl FnOnce(&mut Front, Vec<T>, &mut Reply<'_>) + Send + 'static,
+        finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) -> Option<u64> {
-        let id = self.front.next_gather;
-        self.front.next_gather += 1;
+        let id = self.local.front.next_gather;
+        self.local.front.next_gather += 1;
         let mut answers: Vec<Option<Answer>> = Vec::new();
-        answers.resize_with(self.front.kernel.placement().workers(), || None);
-        answers[self.front.id().index()] = own;
+        answers.resize_with(self.local.front.kernel.placement().workers(), || None);
+        answers[self.local.front.id().index()] = own;
         let exec = self.exec;
-        let job = self.front.jobs.get(self.conn).filter(|_| is_job(self.conn));
+        let job = self
+            .local
+            .front
+            .jobs
+            .get(self.conn)
+            .filter(|_| is_job(self.conn));
         let (seq, resp3) = match job {
             Some(begun) => (0, begun.resp3),
             None => {
-                let connection = self.front.connection(self.conn)?;
+                let connection = self.local.front.connection(self.conn)?;
                 (connection.next_seq(), connection.resp3)
             }
         };
@@ -137,10 +146,10 @@ impl Session<'_> {
                     .into_iter()
                     .filter_map(|a| a.downcast::<T>().ok().map(|a| *a))
                     .collect();
-                finish(front, typed, reply);
+                finish(&mut Local { front }, typed, reply);
             }),
         };
-        self.front.gathers.insert(id, gather);
+        self.local.front.gathers.insert(id, gather);
         self.pending = true;
         Some(id)
     }

@@ -235,9 +235,9 @@ impl Session<'_> {
         done: Output,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let command = self.front.table.find(b"keyspace").unwrap_or_default();
+        let command = self.local.front.table.find(b"keyspace").unwrap_or_default();
         let header = self.connection()?.header(command, false, None);
-        let kernel = &mut self.front.kernel;
+        let kernel = &mut self.local.front.kernel;
         let submitted = kernel.submit_keyspaces(&header, table, done, reply.out);
         self.pending = submitted != Submitted::Done;
         Ok(())

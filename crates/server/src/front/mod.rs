@@ -16,7 +16,7 @@
 //! - [`cron`]: what happens between requests
 //! - `keyspaces`: changing their table, and what lattice keys refuse
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
-//! - [`session`]: what commands on connections and the server work with
+//! - [`session`], [`local`]: what commands on connections and the server work with
 //! - [`bounds`]: what one connection may occupy
 //! - [`closing`]: ending connections
 //! - [`slow`], [`latency`]: commands that took long
@@ -42,6 +42,7 @@ pub mod figures;
 pub mod gather;
 mod keyspaces;
 pub mod latency;
+pub mod local;
 #[cfg(test)]
 mod maxmemory_tests;
 pub mod monitor;

@@ -7,6 +7,7 @@
 //! each once, then or much later, with [`Front::answer_save`].
 
 use super::gather::Answer;
+use super::local::Local;
 use super::session::Session;
 use super::{Front, Message};
 use rufous_base::{ConnId, Effects, Now, WorkerId};
@@ -272,17 +273,18 @@ impl Session<'_> {
     pub fn order_save(
         &mut self,
         order: SaveOrder,
-        finish: impl FnOnce(&mut Front, SaveAnswer, &mut Reply<'_>) + Send + 'static,
+        finish: impl FnOnce(&mut Local<'_>, SaveAnswer, &mut Reply<'_>) + Send + 'static,
     ) {
-        let finish = move |front: &mut Front, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
-            if let Some(answer) = answers.into_iter().next() {
-                finish(front, answer, reply);
-            }
-        };
+        let finish =
+            move |front: &mut Local<'_>, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
+                if let Some(answer) = answers.into_iter().next() {
+                    finish(front, answer, reply);
+                }
+            };
         let Some(gather) = self.expect(1, None, finish) else {
             return;
         };
-        self.front.send_order(order, Some(gather));
+        self.local.front.send_order(order, Some(gather));
     }
 }
 

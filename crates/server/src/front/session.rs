@@ -2,13 +2,14 @@
 
 use super::Front;
 use super::connection::Connection;
+use super::local::Local;
 use crate::cluster::jobs::is_job;
 use rufous_base::{ConnId, Now};
 use rufous_command::{Failure, Flags, Spec};
 
 /// The connection whose request runs, and the worker it runs on.
 pub struct Session<'a> {
-    pub front: &'a mut Front,
+    pub local: Local<'a>,
     pub conn: ConnId,
     pub now: Now,
     /// The reply will come later; set by [`Session::ask_all`] and the like.
@@ -20,7 +21,13 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// The database that the request is about: of its connection, or of whoever asks.
     pub fn db(&mut self) -> Result<u8, Failure> {
-        match self.front.jobs.get(self.conn).filter(|_| is_job(self.conn)) {
+        match self
+            .local
+            .front
+            .jobs
+            .get(self.conn)
+            .filter(|_| is_job(self.conn))
+        {
             Some(begun) => Ok(begun.db),
             None => Ok(self.connection()?.db),
         }
@@ -29,7 +36,8 @@ impl Session<'_> {
     /// The connection whose request runs.
     pub fn connection(&mut self) -> Result<&mut Connection, Failure> {
         let conn = self.conn;
-        self.front
+        self.local
+            .front
             .connection(conn)
             .ok_or(Failure::from("ERR the connection is gone"))
     }

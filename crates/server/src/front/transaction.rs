@@ -360,7 +360,7 @@ impl Session<'_> {
         if !self.connection()?.transaction.open {
             return Err("ERR DISCARD without MULTI".into());
         }
-        self.front.end_transaction(self.conn);
+        self.local.front.end_transaction(self.conn);
         Ok(())
     }
 
@@ -372,12 +372,12 @@ impl Session<'_> {
         from: usize,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let limit = self.front.config.client_query_buffer_limit;
-        let (here, now) = (self.front.id(), self.now);
-        let placement = self.front.kernel.placement().clone();
+        let limit = self.local.front.config.client_query_buffer_limit;
+        let (here, now) = (self.local.front.id(), self.now);
+        let placement = self.local.front.kernel.placement().clone();
         let refused = args
             .iter_from(from)
-            .find_map(|key| self.front.refused_watch(key));
+            .find_map(|key| self.local.front.refused_watch(key));
         if let Some(failure) = refused {
             return Err(failure);
         }
@@ -406,7 +406,7 @@ impl Session<'_> {
                 owner => others.push((owner, key)),
             }
         }
-        self.front.watch_here(watcher, own.iter(), now);
+        self.local.front.watch_here(watcher, own.iter(), now);
         if others.is_empty() {
             reply.ok();
             return Ok(());
@@ -416,10 +416,12 @@ impl Session<'_> {
         self.ask(
             &owners,
             None,
-            move |front, now| {
-                let here = front.id();
+            move |local, now| {
+                let here = local.id();
                 let own = others.iter().filter(|(owner, _)| *owner == here);
-                front.watch_here(watcher, own.map(|(_, key)| key), now);
+                local
+                    .front
+                    .watch_here(watcher, own.map(|(_, key)| key), now);
             },
             |_, _: Vec<()>, reply| reply.ok(),
         );
@@ -432,7 +434,7 @@ impl Session<'_> {
         let watcher = connection.watcher();
         connection.transaction.watched_bytes = 0;
         let watched = std::mem::take(&mut connection.transaction.watched);
-        self.front.end_watches(watcher, watched.iter());
+        self.local.front.end_watches(watcher, watched.iter());
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 use super::connection::{
     Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
 };
+use super::local::Local;
 use super::session::Session;
 use super::{Front, Message, bounds, find, monitor, parse};
 use crate::cluster::way::Way;
@@ -370,7 +371,7 @@ impl Front {
         let mark = out.mark();
         let mut reply = Reply::new(out, header.resp3);
         let mut session = Session {
-            front: self,
+            local: Local { front: self },
             conn: header.conn,
             now,
             pending: false,

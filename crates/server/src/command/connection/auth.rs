@@ -33,7 +33,7 @@ pub static AUTH: SessionCommand = SessionCommand {
 
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (user, password): (&[u8], _) = match args.len() {
-        2 if session.front.config.requirepass.is_empty() => {
+        2 if session.local.config().requirepass.is_empty() => {
             return Err(Failure::from(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
             ));
@@ -53,7 +53,7 @@ pub(super) fn authenticate(
     user: &[u8],
     password: &[u8],
 ) -> Result<(), Failure> {
-    let expected = session.front.config.requirepass.as_bytes();
+    let expected = session.local.config().requirepass.as_bytes();
     let right = expected.is_empty() || equal_in_constant_time(expected, password);
     if user == b"default" && right {
         let connection = session.connection()?;
@@ -61,7 +61,7 @@ pub(super) fn authenticate(
         connection.auth_failures = 0;
         return Ok(());
     }
-    session.front.counters.auth_failures += 1;
+    session.local.note_auth_failure();
     let connection = session.connection()?;
     connection.auth_failures += 1;
     if connection.auth_failures >= MOST_FAILURES {

@@ -19,8 +19,8 @@ pub static RESET: SessionCommand = SessionCommand {
         "Takes back everything that was set on the connection.",
     ),
     run: |session, _, reply| {
-        let open = session.front.config.requirepass.is_empty();
-        session.front.end_transaction(session.conn);
+        let open = session.local.config().requirepass.is_empty();
+        session.local.end_transaction(session.conn);
         let connection = session.connection()?;
         let id = connection.id;
         let monitored = std::mem::take(&mut connection.monitor);
@@ -32,9 +32,8 @@ pub static RESET: SessionCommand = SessionCommand {
         connection.no_evict = false;
         connection.no_touch = false;
         if monitored {
-            session.front.shared.monitors_changed(-1);
-            // Lines that wait would come after the reply, when nobody expects them.
-            session.front.pushes.retain(|(to, _)| *to != id);
+            // Waiting lines would come after the reply, when the client expects none.
+            session.local.end_monitor(id);
         }
         reply.proto = Proto::Resp2;
         reply.simple("RESET");

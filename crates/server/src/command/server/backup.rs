@@ -74,9 +74,9 @@ pub static HELP: SessionCommand = SessionCommand {
 
 fn pin(session: &mut Session<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<(), Failure> {
     let conn = session.conn;
-    session.order_save(SaveOrder::Pin, move |front, answer, reply| match answer {
+    session.order_save(SaveOrder::Pin, move |local, answer, reply| match answer {
         SaveAnswer::Pinned(pinned) => {
-            front.keep_pin(conn, pinned.id);
+            local.keep_pin(conn, pinned.id);
             show(&pinned, reply);
         }
         other => refuse(&other, BUSY, reply),
@@ -104,7 +104,7 @@ fn show(pinned: &Pinned, reply: &mut Reply<'_>) {
 fn unpin(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(), Failure> {
     let id = rufous_command::options::integer(args.get(2))?;
     let id = u64::try_from(id).map_err(|_| Failure::from("ERR there is no such pin"))?;
-    session.front.forget_pin(id);
+    session.local.forget_pin(id);
     session.order_save(SaveOrder::Unpin(id), |_, answer, reply| match answer {
         SaveAnswer::Unpinned(found) => reply.integer(i64::from(found)),
         other => refuse(&other, BUSY, reply),

@@ -24,7 +24,7 @@ fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let db = usize::from(session.db()?);
     session.ask_all(
         reply,
-        move |front, _| front.kernel.shard.listed_len(db),
+        move |local, _| local.len(db),
         |_, counts, reply| reply.count(counts.into_iter().sum()),
     );
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::command::{SessionCommand, help};
 use crate::front::session::Session;
-use rufous_base::{Args, NodeEffect};
+use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
 pub static COMMANDS: &[&SessionCommand] = &[
@@ -70,7 +70,7 @@ pub static WORKER: SessionCommand = SessionCommand {
         Flags::NONE,
     ),
     run: |session, _, reply| {
-        reply.integer(i64::from(session.front.id().0));
+        reply.integer(i64::from(session.local.id().0));
         Ok(())
     },
 };
@@ -84,9 +84,7 @@ pub static OWNER: SessionCommand = SessionCommand {
         Flags::NONE,
     ),
     run: |session, args, reply| {
-        reply.integer(i64::from(
-            session.front.kernel.placement().owner(args.get(2)).0,
-        ));
+        reply.integer(i64::from(session.local.owner(args.get(2)).0));
         Ok(())
     },
 };
@@ -133,7 +131,7 @@ pub static SET_ACTIVE_EXPIRE: SessionCommand = SessionCommand {
         };
         session.ask_all(
             reply,
-            move |front, _| front.expire = expire,
+            move |local, _| local.expire_by_itself(expire),
             |_, _, reply| reply.ok(),
         );
         Ok(())
@@ -148,8 +146,7 @@ fn sleep(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
         return Err(Failure::NOT_A_FLOAT);
     };
     let us = (seconds * 1e6) as u64;
-    session.front.stall_us = us;
-    session.front.node.push(NodeEffect::Stall(us));
+    session.local.stall(us);
     reply.ok();
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! will stand in the reply, so that the worker that asked only joins them.
 
 use crate::command::SessionCommand;
-use crate::front::Front;
+use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::{Args, Now};
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -38,7 +38,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     }
     session.ask_all(
         reply,
-        move |front, now| matches(front, now, db, &glob),
+        move |local, now| matches(local, now, db, &glob),
         |_, parts, reply| {
             reply.array(parts.iter().map(|part| part.count).sum());
             for part in &parts {
@@ -56,15 +56,14 @@ struct Part {
     encoded: Vec<u8>,
 }
 
-fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
+fn matches(local: &mut Local<'_>, now: Now, db: usize, glob: &Glob) -> Part {
     let mut part = Part {
         count: 0,
         encoded: Vec::new(),
     };
     let mut cursor = Some(0);
     while let Some(from) = cursor {
-        let shard = &mut front.kernel.shard;
-        cursor = shard.scan_listed(db, from, STEP, now, &mut |item| {
+        cursor = local.scan((db, from), STEP, now, &mut |item| {
             if glob.is_all() || glob.matches(item.key) {
                 part.count += 1;
                 encode::bulk(&mut part.encoded, item.key);
@@ -76,15 +75,12 @@ fn matches(front: &mut Front, now: Now, db: usize, glob: &Glob) -> Part {
 
 /// A pattern that only one key can match: who would list it is asked for it.
 fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, db: usize, name: Vec<u8>) {
-    let owner = session.front.kernel.placement().primary(&name);
+    let owner = session.local.primary(&name);
     let asked = name.clone();
     session.ask_one(
         reply,
         owner,
-        move |front, now| {
-            let key = front.kernel.shard.key(&asked);
-            front.kernel.shard.lists(db, key, now)
-        },
+        move |local, now| local.lists(db, &asked, now),
         move |_, present, reply| {
             reply.array(usize::from(present));
             if present {

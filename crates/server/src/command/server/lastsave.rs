@@ -25,7 +25,7 @@ fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<
     session.ask_one(
         reply,
         COORDINATOR,
-        |front, _| front.last_save_time_s(),
+        |local, _| local.last_save_time_s(),
         |_, seconds, reply| reply.integer(seconds as i64),
     );
     Ok(())

@@ -1,8 +1,7 @@
 //! MEMORY: what memory is used for. (`MEMORY USAGE` is a command on data.)
 
 use crate::command::{SessionCommand, help};
-use crate::front::Front;
-use crate::front::connection::Connection;
+use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -56,8 +55,8 @@ pub static DOCTOR: SessionCommand = SessionCommand {
         "Says in words whether memory is used well.",
     ),
     run: |session, _, reply| {
-        ask(session, reply, |front, usage, reply| {
-            reply.verbatim(*b"txt", &diagnosis(&usage, rss(front)))
+        ask(session, reply, |local, usage, reply| {
+            reply.verbatim(*b"txt", &diagnosis(&usage, rss(local)))
         });
         Ok(())
     },
@@ -110,17 +109,6 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// What one worker uses.
-    pub(super) fn of(front: &Front) -> Usage {
-        let per_client =
-            |c: &Connection| size_of::<Connection>() + c.input_bytes() + c.late.bytes.capacity();
-        Usage {
-            data: front.kernel.memory(),
-            charged: front.kernel.shard.charged(),
-            clients: front.connections().map(per_client).sum(),
-        }
-    }
-
     pub(super) fn add(&mut self, other: Usage) {
         self.data.add(other.data);
         self.charged += other.charged;
@@ -141,8 +129,8 @@ impl Usage {
     }
 }
 
-pub(super) fn rss(front: &Front) -> usize {
-    front.shared.process.rss_bytes.load(Ordering::Relaxed) as usize
+pub(super) fn rss(local: &Local<'_>) -> usize {
+    local.shared().process.rss_bytes.load(Ordering::Relaxed) as usize
 }
 
 /// `part` of `whole` in percent.
@@ -157,27 +145,27 @@ pub(super) fn percent(part: usize, whole: usize) -> f64 {
 fn ask(
     session: &mut Session<'_>,
     reply: &mut Reply<'_>,
-    finish: impl FnOnce(&mut Front, Usage, &mut Reply<'_>) + Send + 'static,
+    finish: impl FnOnce(&mut Local<'_>, Usage, &mut Reply<'_>) + Send + 'static,
 ) {
     session.ask_all(
         reply,
-        |front, _| {
-            front.publish_memory();
-            Usage::of(front)
+        |local, _| {
+            local.publish_memory();
+            local.usage()
         },
-        |front, workers, reply| {
+        |local, workers, reply| {
             let mut all = Usage::default();
             workers.into_iter().for_each(|usage| all.add(usage));
-            finish(front, all, reply);
+            finish(local, all, reply);
         },
     );
 }
 
 fn stats(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    ask(session, reply, |front, usage, reply| {
+    ask(session, reply, |local, usage, reply| {
         let total = usage.total();
-        let peak = front.shared.memory_peak().max(total);
-        let rss = rss(front);
+        let peak = local.shared().memory_peak().max(total);
+        let rss = rss(local);
         let whole = [
             ("peak.allocated", peak),
             ("total.allocated", total),

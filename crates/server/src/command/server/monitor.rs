@@ -21,7 +21,7 @@ pub static MONITOR: SessionCommand = SessionCommand {
     run: |session, _, reply| {
         let connection = session.connection()?;
         if !std::mem::replace(&mut connection.monitor, true) {
-            session.front.shared.monitors_changed(1);
+            session.local.shared().monitors_changed(1);
         }
         reply.ok();
         Ok(())

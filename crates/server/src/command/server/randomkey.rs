@@ -27,23 +27,14 @@ fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let db = usize::from(session.db()?);
     session.ask_all(
         reply,
-        move |front, now| {
-            // In this order: the draw removes expired keys that it meets.
-            let key = front.kernel.random_key(db, now);
-            (key, front.kernel.shard.own_len(db) as u64)
-        },
-        |front, drawn, reply| {
+        move |local, now| local.random_key(db, now),
+        |local, drawn, reply| {
             let drawn: Vec<_> = drawn
                 .into_iter()
                 .filter_map(|(key, count)| Some((key?, count)))
                 .collect();
             let total: u64 = drawn.iter().map(|d| d.1).sum();
-            let lot = if total > 0 {
-                front.kernel.rng().below(total)
-            } else {
-                0
-            };
-            match choose(&drawn, lot) {
+            match choose(&drawn, local.draw(total)) {
                 Some(key) => reply.bulk(key),
                 None => reply.null(),
             }

@@ -10,7 +10,7 @@
 //! than were wanted give them all; larger ones wait for their turn.
 
 use crate::command::SessionCommand;
-use crate::front::Front;
+use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::{Args, Now, WorkerId};
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec, options};
@@ -37,7 +37,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let cursor = Cursor::parse(args.get(1))?;
     let filter = Filter::parse(&args)?;
     let db = usize::from(session.db()?);
-    let workers = session.front.kernel.placement().workers();
+    let workers = session.local.workers();
     if cursor.worker as usize >= workers {
         // From elsewhere, or made up: there is nothing behind it.
         finish(reply, workers, cursor, Vec::new(), filter.count);
@@ -45,7 +45,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         let count = filter.count;
         session.ask_all(
             reply,
-            move |front, now| part(front, now, db, cursor, &filter),
+            move |local, now| part(local, now, db, cursor, &filter),
             move |_, parts, reply| {
                 let parts = parts.into_iter().skip(cursor.worker as usize).collect();
                 finish(reply, workers, cursor, parts, count);
@@ -56,7 +56,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         session.ask_one(
             reply,
             WorkerId(cursor.worker as u16),
-            move |front, now| part(front, now, db, cursor, &filter),
+            move |local, now| part(local, now, db, cursor, &filter),
             move |_, part, reply| finish(reply, workers, cursor, vec![part], count),
         );
     }
@@ -138,9 +138,8 @@ struct Part {
 
 /// The next keys of the worker whose turn it is; of those behind it, all their
 /// keys, or none where these are many.
-fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter) -> Part {
-    let worker = u32::from(front.id().0);
-    let shard = &mut front.kernel.shard;
+fn part(local: &mut Local<'_>, now: Now, db: usize, cursor: Cursor, filter: &Filter) -> Part {
+    let worker = u32::from(local.id().0);
     let mut part = Part::default();
     if worker < cursor.worker {
         return part;
@@ -148,12 +147,12 @@ fn part(front: &mut Front, now: Now, db: usize, cursor: Cursor, filter: &Filter)
     let whole = worker > cursor.worker;
     let from = if whole { 0 } else { cursor.at };
     part.next = Some(from);
-    if whole && shard.len(db) > filter.count {
+    if whole && local.len_with_replicas(db) > filter.count {
         return part;
     }
     while let Some(from) = part.next {
         let wanted = filter.count.saturating_sub(part.visited).max(1);
-        part.next = shard.scan_listed(db, from, wanted, now, &mut |item| {
+        part.next = local.scan((db, from), wanted, now, &mut |item| {
             part.visited += 1;
             let right_type = filter
                 .kind

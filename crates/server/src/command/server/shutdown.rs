@@ -5,7 +5,7 @@ use super::save::refuse;
 use crate::command::SessionCommand;
 use crate::front::persistence::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
-use rufous_base::{Args, NodeEffect};
+use rufous_base::Args;
 use rufous_command::options::is;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
@@ -48,19 +48,19 @@ fn run(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(
         // A node that stops takes no requests any more.
         return Err(Failure::from("ERR No shutdown in progress."));
     }
-    let config = &session.front.config;
+    let config = session.local.config();
     // With a log nothing is missing on disk that a snapshot could add.
     let unlogged = config.folder && !config.appendonly && !config.save.is_empty();
     if nosave {
-        session.front.shared.forgo_last_save();
+        session.local.shared().forgo_last_save();
     }
     if !save && (nosave || !unlogged) {
-        session.front.node.push(NodeEffect::Shutdown);
+        session.local.shut_down();
         return Ok(());
     }
-    session.order_save(SaveOrder::BeforeStop, move |front, answer, reply| {
+    session.order_save(SaveOrder::BeforeStop, move |local, answer, reply| {
         if force || answer == SaveAnswer::Saved {
-            front.node.push(NodeEffect::Shutdown);
+            local.shut_down();
             return;
         }
         tracing::error!(

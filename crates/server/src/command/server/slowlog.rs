@@ -64,12 +64,12 @@ pub static LEN: SessionCommand = SessionCommand {
     run: |session, _, reply| {
         session.ask_all(
             reply,
-            |front, _| front.slow.entries.len(),
-            |front, lens, reply| {
+            |local, _| local.slow().entries.len(),
+            |local, lens, reply| {
                 reply.count(
                     lens.into_iter()
                         .sum::<usize>()
-                        .min(front.config.slowlog_max_len),
+                        .min(local.config().slowlog_max_len),
                 )
             },
         );
@@ -82,7 +82,7 @@ pub static RESET: SessionCommand = SessionCommand {
     run: |session, _, reply| {
         session.ask_all(
             reply,
-            |front, _| front.slow.entries.clear(),
+            |local, _| local.slow().entries.clear(),
             |_, _, reply| reply.ok(),
         );
         Ok(())
@@ -106,19 +106,19 @@ fn get(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     };
     session.ask_all(
         reply,
-        move |front, _| {
-            front
-                .slow
+        move |local, _| {
+            local
+                .slow()
                 .entries
                 .iter()
                 .take(count)
                 .cloned()
                 .collect::<Vec<_>>()
         },
-        move |front, entries, reply| {
+        move |local, entries, reply| {
             let mut entries: Vec<Entry> = entries.into_iter().flatten().collect();
             entries.sort_by_key(|entry| std::cmp::Reverse((entry.unix_us, entry.id)));
-            entries.truncate(count.min(front.config.slowlog_max_len));
+            entries.truncate(count.min(local.config().slowlog_max_len));
             reply.array(entries.len());
             entries.iter().for_each(|entry| show(entry, reply));
         },

@@ -77,7 +77,7 @@ impl Session<'_> {
             "ERR no level of transactions: there are read-committed, read-uncommitted and item-cut",
         ))?;
         let (now, conn) = (self.now, self.conn);
-        let open = self.front.kernel.open_transaction(now, level);
+        let open = self.local.front.kernel.open_transaction(now, level);
         let at_once = open.writes_at_once();
         let transaction = &self.connection()?.transaction;
         let refused = if transaction.open {
@@ -92,28 +92,28 @@ impl Session<'_> {
             None
         };
         if let Some(why) = refused {
-            self.front.kernel.close_transaction(open);
+            self.local.front.kernel.close_transaction(open);
             return Err(why.into());
         }
         let begun = Begun {
             open,
-            keyspaces: self.front.kernel.keyspaces().version(),
+            keyspaces: self.local.front.kernel.keyspaces().version(),
             given_up: None,
             wrote: false,
             stamp: None,
             promise: None,
         };
         self.connection()?.transaction.begun = Some(Box::new(begun));
-        if !at_once || !self.front.kernel.placement().has_lattice() {
+        if !at_once || !self.local.front.kernel.placement().has_lattice() {
             reply.ok();
             return Ok(());
         }
-        let name = self.front.transactions.name(self.front.id());
+        let name = self.local.front.transactions.name(self.local.front.id());
         self.ask_all(
             reply,
-            move |front, now| front.kernel.promise_to(now, name),
-            move |front, times, reply| {
-                front.begin_at_once(now, conn, name, &times);
+            move |local, now| local.front.kernel.promise_to(now, name),
+            move |local, times, reply| {
+                local.front.begin_at_once(now, conn, name, &times);
                 reply.ok();
             },
         );
@@ -126,7 +126,7 @@ impl Session<'_> {
             return Err("ERR ROLLBACK without BEGIN".into());
         };
         let stays = begun.wrote;
-        self.front.end_transaction(self.conn);
+        self.local.front.end_transaction(self.conn);
         match stays {
             true => Err(WRITES_STAY),
             false => Ok(()),
@@ -143,7 +143,7 @@ impl Session<'_> {
                 true => WRITES_STAY,
                 false => super::discarded(why),
             };
-            self.front.end_transaction(self.conn);
+            self.local.front.end_transaction(self.conn);
             return Err(failure);
         }
         self.run_kept(reply)

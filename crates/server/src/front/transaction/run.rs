@@ -1,6 +1,7 @@
 //! Running a transaction's commands, in one step or in several.
 
 use super::super::closing;
+use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message, find, monitor};
 use super::discarded;
@@ -50,8 +51,8 @@ impl Session<'_> {
             return Err("ERR EXEC without MULTI".into());
         }
         if connection.transaction.aborted {
-            self.front.end_transaction(self.conn);
-            self.front.show_exec(now, self.conn);
+            self.local.front.end_transaction(self.conn);
+            self.local.front.show_exec(now, self.conn);
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
         self.run_kept(reply)
@@ -62,17 +63,17 @@ impl Session<'_> {
         let now = self.now;
         let connection = self.connection()?;
         let (flags, grows) = connection.transaction.changes();
-        if let Some(failure) = self.front.refusal_of_changes(now, flags, grows) {
-            self.front.end_transaction(self.conn);
+        if let Some(failure) = self.local.front.refusal_of_changes(now, flags, grows) {
+            self.local.front.end_transaction(self.conn);
             return Err(discarded(&failure));
         }
         if let Some(failure) = self.redirected_queue()? {
-            self.front.end_transaction(self.conn);
+            self.local.front.end_transaction(self.conn);
             return Err(failure);
         }
         let begun = self.connection()?.transaction.is_begun();
         let command = if begun { &b"commit"[..] } else { b"exec" };
-        let command = self.front.table.find(command).unwrap_or_default();
+        let command = self.local.front.table.find(command).unwrap_or_default();
         let connection = self.connection()?;
         let taken = std::mem::take(&mut connection.transaction);
         let header = connection.header(command, false, None);
@@ -89,9 +90,9 @@ impl Session<'_> {
             watched: taken.watched.into_iter().collect(),
         };
         if let Some(begun) = taken.begun {
-            self.front.end_begun(*begun);
+            self.local.front.end_begun(*begun);
         }
-        self.pending = self.front.run_transaction(now, running, reply);
+        self.pending = self.local.front.run_transaction(now, running, reply);
         Ok(())
     }
 
@@ -102,7 +103,7 @@ impl Session<'_> {
         let Some(mut queued) = connection.transaction.queued.take() else {
             return Ok(None);
         };
-        let refused = self.front.refused_queue(door, &mut queued);
+        let refused = self.local.front.refused_queue(door, &mut queued);
         self.connection()?.transaction.queued = Some(queued);
         Ok(refused)
     }
@@ -452,7 +453,7 @@ impl Front {
         let (from, more) = held.count(header.db);
         self.kernel.note(header.command, true);
         let mut session = Session {
-            front: self,
+            local: Local { front: self },
             conn: header.conn,
             now,
             pending: false,
@@ -460,7 +461,7 @@ impl Front {
         };
         session.ask_all(
             &mut Reply::new(out, header.resp3),
-            move |front, _| from.map_or(0, |db| front.kernel.shard.listed_len(usize::from(db))),
+            move |front, _| from.map_or(0, |db| front.len(usize::from(db))),
             move |_, counts, reply| reply.integer(counts.iter().sum::<usize>() as i64 + more),
         );
         !session.pending

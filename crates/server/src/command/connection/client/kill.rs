@@ -38,8 +38,8 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let conn = session.conn;
     session.ask_all(
         reply,
-        move |front, now| {
-            let chosen: Vec<_> = front
+        move |local, now| {
+            let chosen: Vec<_> = local
                 .clients()
                 .filter(|c| {
                     filter.covers(c, now) && (filter.include_caller || c.client_id != caller)
@@ -48,12 +48,12 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
                 .collect();
             for &(id, client_id) in &chosen {
                 if client_id != caller {
-                    front.close_now(id);
+                    local.close_now(id);
                 }
             }
             (chosen.len(), chosen.iter().any(|c| c.1 == caller))
         },
-        move |front, killed, reply| {
+        move |local, killed, reply| {
             let count: usize = killed.iter().map(|k| k.0).sum();
             match (by_address, count) {
                 (true, 0) => reply.error(&Failure::from("ERR No such client")),
@@ -62,7 +62,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
             }
             // The caller gets its answer first.
             if killed.iter().any(|k| k.1) {
-                front.close_after_reply(conn);
+                local.close_after_reply(conn);
             }
         },
     );

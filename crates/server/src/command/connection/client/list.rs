@@ -35,7 +35,7 @@ pub static INFO: SessionCommand = SessionCommand {
         "Describes the connection.",
     ),
     run: |session, _, reply| {
-        let (worker, table, now) = (session.front.id(), session.front.table, session.now);
+        let (worker, table, now) = (session.local.id(), session.local.table(), session.now);
         let mut text = line::describe(session.connection()?, worker, table, now);
         text.push('\n');
         reply.verbatim(*b"txt", &text);
@@ -54,14 +54,19 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let which = parse(&args)?;
     session.ask_all(
         reply,
-        move |front, now| {
-            let chosen = front.clients().filter(|c| match &which {
+        move |local, now| {
+            let chosen = local.clients().filter(|c| match &which {
                 Which::All => true,
                 Which::Ids(ids) => ids.contains(&c.client_id),
                 Which::Kind(kind) => kind.covers(c),
             });
             chosen
-                .map(|c| (c.client_id, line::describe(c, front.id(), front.table, now)))
+                .map(|c| {
+                    (
+                        c.client_id,
+                        line::describe(c, local.id(), local.table(), now),
+                    )
+                })
                 .collect::<Vec<_>>()
         },
         |_, lines, reply| {

@@ -35,7 +35,7 @@ pub static UNPAUSE: SessionCommand = SessionCommand {
     run: |session, _, reply| {
         session.ask_all(
             reply,
-            |front, _| front.end_pause(),
+            |local, _| local.end_pause(),
             |_, _, reply| reply.ok(),
         );
         Ok(())
@@ -56,7 +56,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let timeout_us = timeout_ms.checked_mul(1000).ok_or_else(out_of_range)?;
     session.ask_all(
         reply,
-        move |front, now| front.start_pause(now, timeout_us, writes_only),
+        move |local, now| local.start_pause(now, timeout_us, writes_only),
         |_, _, reply| reply.ok(),
     );
     Ok(())

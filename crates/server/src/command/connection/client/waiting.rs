@@ -38,11 +38,11 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         reply.integer(0);
         return Ok(());
     };
-    let workers = session.front.kernel.placement().workers() as u64;
+    let workers = session.local.workers() as u64;
     session.ask_one(
         reply,
         WorkerId((before % workers) as u16),
-        move |front, _| front.end_wait_of(before + 1, with_error),
+        move |local, _| local.end_wait_of(before + 1, with_error),
         |_, waited, reply| reply.integer(waited.into()),
     );
     Ok(())

@@ -3,7 +3,7 @@
 
 use super::{known, spec};
 use crate::command::SessionCommand;
-use crate::front::Front;
+use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::worker_of_slot;
@@ -28,11 +28,11 @@ pub(super) static COUNTKEYSINSLOT: SessionCommand = SessionCommand {
     run: |session, args, reply| {
         let slot = slot(session, &args)?;
         let db = usize::from(session.db()?);
-        let workers = session.front.kernel.placement().workers();
+        let workers = session.local.workers();
         session.ask_one(
             reply,
             worker_of_slot(slot, workers),
-            move |front, _| front.kernel.shard.own_slot_len(db, slot),
+            move |local, _| local.slot_len(db, slot),
             |_, count, reply| reply.count(count),
         );
         Ok(())
@@ -85,32 +85,30 @@ fn of_slot(
     tell: fn(&Found, &mut Reply<'_>),
 ) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
-    let workers = session.front.kernel.placement().workers();
+    let workers = session.local.workers();
     session.ask_one(
         reply,
         worker_of_slot(slot, workers),
-        move |front, now| find(front, now, (db, slot), most),
+        move |local, now| find(local, now, (db, slot), most),
         move |_, found, reply| tell(&found, reply),
     );
     Ok(())
 }
 
-fn find(front: &mut Front, now: Now, (db, slot): (usize, u16), most: usize) -> Found {
+fn find(local: &mut Local<'_>, now: Now, (db, slot): (usize, u16), most: usize) -> Found {
     let mut found = Found {
         count: 0,
         names: Vec::new(),
     };
-    let placement = front.kernel.placement().clone();
     let mut cursor = Some(0).filter(|_| most > 0);
     while let Some(from) = cursor {
-        let shard = &mut front.kernel.shard;
-        cursor = shard.scan_slot((db, slot), from, STEP, now, &mut |item| {
-            if placement.lattice(item.key).is_some() || found.count >= most {
+        cursor = local.scan_slot((db, slot), from, STEP, now, &mut |key| {
+            if found.count >= most {
                 return;
             }
             found.count += 1;
             if most < usize::MAX {
-                found.names.push(item.key.into());
+                found.names.push(key.into());
             }
         });
         cursor = cursor.filter(|_| found.count < most);

@@ -206,7 +206,7 @@ impl Known {
 }
 
 fn known(session: &Session<'_>) -> Result<Known, Failure> {
-    let (Some(cluster), Some(links)) = (&session.front.shared.cluster, session.front.links())
+    let (Some(cluster), Some(links)) = (&session.local.shared().cluster, session.local.links())
     else {
         return Err("ERR This instance has cluster support disabled".into());
     };

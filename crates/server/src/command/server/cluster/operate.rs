@@ -28,7 +28,7 @@ pub(super) static STATUS: SessionCommand = SessionCommand {
     run: |session, _, reply| {
         known(session)?;
         let not_yet = "CLUSTERDOWN The node has no mapping of its cluster yet";
-        let cluster = session.front.shared.cluster.as_ref().ok_or(not_yet)?;
+        let cluster = session.local.shared().cluster.as_ref().ok_or(not_yet)?;
         let status = cluster.about.status().ok_or(not_yet)?;
         let mut status = Status::clone(&status);
         versions::tell(&mut status, cluster);
@@ -98,7 +98,7 @@ fn say(
     reply: &mut Reply<'_>,
     change: impl FnOnce(&mut Member),
 ) -> Result<(), Failure> {
-    let cluster = session.front.shared.cluster.as_ref();
+    let cluster = session.local.shared().cluster.as_ref();
     match cluster.is_some_and(|cluster| cluster.about.change(change)) {
         true => {
             reply.simple("OK");

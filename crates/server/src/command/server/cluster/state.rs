@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) fn info(session: &mut Session<'_>, reply: &mut Reply<'_>, known: Known) {
     session.ask_all(
         reply,
-        |front, _| front.peer_figures().unwrap_or_default(),
+        |local, _| local.peer_figures(),
         move |_, workers: Vec<Figures>, reply| {
             let mut all = Figures::default();
             workers.into_iter().for_each(|one| all.merge(one));

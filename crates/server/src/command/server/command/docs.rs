@@ -15,7 +15,7 @@ pub static DOCS: SessionCommand = SessionCommand {
         "Returns the documentation of commands.",
     ),
     run: |session, args, reply| {
-        let table: &Table = session.front.table;
+        let table: &Table = session.local.table();
         let specs: Vec<&'static Spec> = if args.len() == 2 {
             top_level(table).collect()
         } else {

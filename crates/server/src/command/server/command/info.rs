@@ -14,7 +14,7 @@ pub static INFO: SessionCommand = SessionCommand {
         "Describes commands.",
     ),
     run: |session, args, reply| {
-        let table: &Table = session.front.table;
+        let table: &Table = session.local.table();
         if args.len() == 2 {
             describe_all(table, reply);
             return Ok(());

@@ -67,7 +67,7 @@ fn keys_of(
         bytes.extend_from_slice(arg);
     }
     let request = Args::new(&bytes, &spans, &mut []);
-    let spec = resolve(session.front.table, &request)
+    let spec = resolve(session.local.table(), &request)
         .ok_or(Failure::from("ERR Invalid command specified"))?;
     if matches!(spec.keys, Keys::None) {
         return Err(Failure::from("ERR The command has no key arguments"));

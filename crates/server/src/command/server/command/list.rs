@@ -37,7 +37,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     if args.len() != 2 && !(args.len() == 5 && is(args.get(2), "FILTERBY") && filter_known) {
         return Err(Failure::SYNTAX);
     }
-    let specs = session.front.table.specs().map(|(_, spec)| spec);
+    let specs = session.local.table().specs().map(|(_, spec)| spec);
     let names: Vec<_> = specs
         .filter(|spec| chosen(spec))
         .map(|spec| spec.name)

@@ -56,7 +56,7 @@ pub static COMMAND: SessionCommand = SessionCommand {
         ..spec("command", "2.8.13", -1, ALL, "", "Describes all commands.")
     },
     run: |session, _, reply| {
-        info::describe_all(session.front.table, reply);
+        info::describe_all(session.local.table(), reply);
         Ok(())
     },
 };
@@ -71,7 +71,7 @@ pub static COUNT: SessionCommand = SessionCommand {
         "Returns the number of commands.",
     ),
     run: |session, _, reply| {
-        reply.count(top_level(session.front.table).count());
+        reply.count(top_level(session.local.table()).count());
         Ok(())
     },
 };

@@ -29,7 +29,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     reply.map(found.len());
     for param in found {
         reply.bulk(param.name.as_bytes());
-        reply.bulk((param.get)(&session.front.config).as_bytes());
+        reply.bulk((param.get)(session.local.config()).as_bytes());
     }
     Ok(())
 }

@@ -2,9 +2,6 @@
 
 use super::{ADMIN, spec};
 use crate::command::SessionCommand;
-use crate::front::Front;
-use crate::front::shared::Counters;
-use rufous_kernel::stats::CommandStats;
 
 pub static RESETSTAT: SessionCommand = SessionCommand {
     spec: spec(
@@ -16,25 +13,14 @@ pub static RESETSTAT: SessionCommand = SessionCommand {
         "Sets the statistics that INFO and LATENCY HISTOGRAM show to zero.",
     ),
     run: |session, _, reply| {
-        session.ask_all(reply, |front, _| reset(front), |_, _, reply| reply.ok());
+        session.ask_all(
+            reply,
+            |local, _| local.reset_statistics(),
+            |_, _, reply| reply.ok(),
+        );
         Ok(())
     },
 };
-
-fn reset(front: &mut Front) {
-    front
-        .kernel
-        .stats_mut()
-        .iter_mut()
-        .for_each(|stats| *stats = CommandStats::default());
-    // Who is suspended is bookkeeping, not a statistic.
-    front.counters = Counters {
-        suspended: front.counters.suspended,
-        ..Counters::default()
-    };
-    front.shard_base = front.kernel.shard.counters();
-    front.evict_base = front.kernel.evictions();
-}
 
 #[cfg(test)]
 mod tests {

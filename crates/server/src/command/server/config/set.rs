@@ -5,7 +5,7 @@ use crate::command::SessionCommand;
 use crate::config::Config;
 use crate::config::params::{self, Set};
 use crate::front::session::Session;
-use rufous_base::{Args, NodeEffect};
+use rufous_base::Args;
 use rufous_command::{Failure, Reply};
 
 pub static SET: SessionCommand = SessionCommand {
@@ -40,24 +40,16 @@ fn failed(name: &str, why: &str) -> Failure {
 }
 
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-    let front = &mut *session.front;
-    let changes = parse(&args, &front.config)?;
-    front.shared.change_settings(&front.config, |config| {
-        changes.iter().try_for_each(|change| change.apply(config))
-    })?;
+    let changes = parse(&args, session.local.config())?;
+    session
+        .local
+        .change_settings(|config| changes.iter().try_for_each(|change| change.apply(config)))?;
     session.ask_all(
         reply,
-        |front, _| {
-            let Some(config) = front.shared.settings() else {
-                return;
-            };
-            front.configure(config);
-        },
-        move |front, _, reply| {
+        |local, _| local.take_settings(),
+        move |local, _, reply| {
             if changes.iter().any(|change| change.name == "maxclients") {
-                front
-                    .node
-                    .push(NodeEffect::MaxClients(front.config.maxclients));
+                local.announce_maxclients();
             }
             reply.ok();
         },

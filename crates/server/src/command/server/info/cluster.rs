@@ -4,14 +4,14 @@
 use super::figures::Figures;
 use super::sections::field;
 use crate::cluster::identity::hex;
-use crate::front::Front;
+use crate::front::local::Local;
 use rufous_base::Now;
 
-pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
-    let Some(cluster) = &front.shared.cluster else {
+pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
+    let Some(cluster) = &local.shared().cluster else {
         return field(out, "cluster_enabled", 0);
     };
-    let (seen, links) = (cluster.shown.seen(), front.links());
+    let (seen, links) = (cluster.shown.seen(), local.links());
     field(out, "cluster_enabled", 1);
     field(out, "cluster_name", &cluster.settings.name);
     field(out, "cluster_node_id", hex(&cluster.local.id));
@@ -42,7 +42,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
     sessions(out, all);
     clocks(out, all);
     forwarded(out, all);
-    members(out, front, all);
+    members(out, local, all);
 }
 
 fn chains(out: &mut String, all: &Figures) {
@@ -136,8 +136,8 @@ fn forwarded(out: &mut String, all: &Figures) {
 }
 
 /// A line for each member.
-fn members(out: &mut String, front: &Front, all: &Figures) {
-    let links = front.links();
+fn members(out: &mut String, local: &Local<'_>, all: &Figures) {
+    let links = local.links();
     let mapping = links.and_then(|links| links.mapping());
     let own = links.and_then(|links| links.own());
     for (no, member) in mapping.iter().flat_map(|mapping| &mapping.members) {

@@ -3,11 +3,8 @@
 use super::super::latency::histogram;
 use super::super::memory::Usage;
 use crate::cluster::figures as peers;
-use crate::front::Front;
-use crate::front::connection::Suspended;
 use crate::front::persistence::PersistenceInfo;
 use crate::front::shared::Counters;
-use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use rufous_kernel::replicate::replicas;
 use rufous_kernel::stats::CommandStats;
@@ -57,52 +54,6 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of(front: &Front, now: Now) -> Figures {
-        front.publish_memory();
-        let shard = &front.kernel.shard;
-        let counted = shard.counters();
-        Figures {
-            clients: front.clients().count(),
-            paused: front
-                .clients()
-                .filter(|c| c.suspended == Some(Suspended::Paused))
-                .count(),
-            blocked: front.kernel.waiting_clients(),
-            in_time: front.kernel.waiting_in_time(),
-            awaited: shard.awaited_keys(),
-            watching: front
-                .clients()
-                .filter(|c| !c.transaction.watched.is_empty())
-                .count(),
-            watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
-            open_transactions: front.open_transactions(),
-            longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
-            longest_output: front
-                .clients()
-                .map(|c| c.late.bytes.len())
-                .max()
-                .unwrap_or(0),
-            memory: Usage::of(front),
-            counters: front.counters.clone(),
-            commands: front.kernel.stats().to_vec(),
-            per_second: front.commands_per_second(),
-            expired: counted.expired - front.shard_base.expired,
-            evicted: front.kernel.evictions().evicted - front.evict_base.evicted,
-            changes: counted.changes,
-            hits: counted.hits - front.shard_base.hits,
-            misses: counted.misses - front.shard_base.misses,
-            keyspace: std::array::from_fn(|db| Keyspace {
-                keys: shard.listed_len(db),
-                expires: shard.listed_expiring_len(db),
-                avg_ttl: shard.avg_ttl(db, now),
-            }),
-            persistence: front.persistence_info(),
-            replication: front.kernel.replication_figures(),
-            grave_bytes: shard.memory().grave_bytes,
-            peers: front.peer_figures().unwrap_or_default(),
-        }
-    }
-
     pub(crate) fn sum(mut workers: Vec<Figures>) -> Figures {
         let commands = workers
             .iter_mut()

@@ -4,11 +4,11 @@
 use super::figures::Figures;
 use super::sections::field;
 use crate::config::keyspaces::options;
-use crate::front::Front;
+use crate::front::local::Local;
 use rufous_base::Now;
 
-pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
-    let table = front.kernel.keyspaces();
+pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
+    let table = local.keyspaces();
     field(out, "keyspaces", table.iter().count());
     field(out, "keyspaces_version", table.version());
     for (number, keyspace) in table.iter().enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut String, front: &Front, all: &Figures, _: Now) {
         field(out, &format!("keyspace{number}"), line);
     }
     // The shortest that any of them asks for, which is that of all.
-    let epoch_ms = front.kernel.placement().gossip_us() / 1000;
+    let epoch_ms = local.gossip_us() / 1000;
     field(out, "replica_epoch_ms", epoch_ms);
     let of = &all.replication;
     field(out, "replica_updates", of.updates);

@@ -47,8 +47,8 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let now = session.now;
     session.ask_all(
         reply,
-        |front, now| Figures::of(front, now),
-        move |front, workers, reply| {
+        |local, now| local.info(now),
+        move |local, workers, reply| {
             let all = Figures::sum(workers);
             let mut text = String::new();
             for (section, _) in SECTIONS.iter().zip(chosen).filter(|(_, chosen)| *chosen) {
@@ -56,7 +56,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
                     text.push_str("\r\n");
                 }
                 text.push_str(&format!("# {}\r\n", section.name));
-                (section.write)(&mut text, front, &all, now);
+                (section.write)(&mut text, local, &all, now);
             }
             reply.verbatim(*b"txt", &text);
         },

@@ -3,7 +3,7 @@
 
 use super::figures::Figures;
 use super::sections::field;
-use crate::front::Front;
+use crate::front::local::Local;
 use rufous_base::Now;
 
 fn status(failed: bool) -> &'static str {
@@ -15,21 +15,21 @@ fn took(seconds: Option<u64>) -> i64 {
     seconds.map_or(-1, |seconds| seconds as i64)
 }
 
-pub(super) fn write(out: &mut String, front: &Front, all: &Figures, now: Now) {
-    loading(out, front, now);
-    snapshots(out, front, all, now);
+pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, now: Now) {
+    loading(out, local, now);
+    snapshots(out, local, all, now);
     logs(out, all, now);
     started(out, all);
 }
 
-fn loading(out: &mut String, front: &Front, now: Now) {
-    let loading = &front.shared.loading;
+fn loading(out: &mut String, local: &Local<'_>, now: Now) {
+    let loading = &local.shared().loading;
     field(out, "loading", u8::from(loading.is_loading()));
     field(out, "async_loading", 0);
     if !loading.is_loading() {
         return;
     }
-    let started_s = front.shared.started_unix_us / 1_000_000;
+    let started_s = local.shared().started_unix_us / 1_000_000;
     field(out, "loading_start_time", started_s);
     field(out, "loading_total_bytes", loading.total_bytes());
     field(out, "loading_loaded_bytes", loading.done_bytes());
@@ -48,10 +48,10 @@ fn loading(out: &mut String, front: &Front, now: Now) {
     );
 }
 
-fn snapshots(out: &mut String, front: &Front, all: &Figures, now: Now) {
+fn snapshots(out: &mut String, local: &Local<'_>, all: &Figures, now: Now) {
     let (info, node) = (&all.persistence, &all.persistence.node);
     // Without a data folder nobody counts changes since the last snapshot.
-    let changes = if front.config.folder {
+    let changes = if local.config().folder {
         info.changes_since_last_save
     } else {
         all.changes
@@ -60,7 +60,7 @@ fn snapshots(out: &mut String, front: &Front, all: &Figures, now: Now) {
     let under_way = node.in_progress && !node.is_rewrite;
     field(out, "rdb_bgsave_in_progress", u8::from(under_way));
     let last = match node.last_save_time_s {
-        0 => front.last_save_time_s(),
+        0 => local.last_save_time_s(),
         seconds => seconds,
     };
     field(out, "rdb_last_save_time", last);

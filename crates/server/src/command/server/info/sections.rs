@@ -5,7 +5,7 @@
 use super::super::memory::{percent, rss};
 use super::figures::Figures;
 use super::{cluster, keyspaces, persistence};
-use crate::front::Front;
+use crate::front::local::Local;
 use crate::identity;
 use rufous_base::Now;
 use rufous_kernel::stats::{CommandStats, LATENCY_BUCKETS};
@@ -16,13 +16,13 @@ pub(super) struct Section {
     pub(super) name: &'static str,
     /// Shown by `INFO` without arguments.
     pub(super) by_default: bool,
-    pub(super) write: fn(&mut String, &Front, &Figures, Now),
+    pub(super) write: fn(&mut String, &Local<'_>, &Figures, Now),
 }
 
 const fn section(
     name: &'static str,
     by_default: bool,
-    write: fn(&mut String, &Front, &Figures, Now),
+    write: fn(&mut String, &Local<'_>, &Figures, Now),
 ) -> Section {
     Section {
         name,
@@ -56,8 +56,8 @@ fn load(figure: &AtomicU64) -> u64 {
     figure.load(Ordering::Relaxed)
 }
 
-fn server(out: &mut String, front: &Front, _: &Figures, now: Now) {
-    let shared = &front.shared;
+fn server(out: &mut String, local: &Local<'_>, _: &Figures, now: Now) {
+    let shared = local.shared();
     let uptime_s = now.unix_us.saturating_sub(shared.started_unix_us) / 1_000_000;
     field(out, "redis_version", identity::REDIS_VERSION);
     field(out, "server_name", identity::NAME);
@@ -75,7 +75,7 @@ fn server(out: &mut String, front: &Front, _: &Figures, now: Now) {
     field(out, "process_id", load(&shared.process.pid));
     field(out, "run_id", &shared.run_id);
     field(out, "tcp_port", shared.port);
-    field(out, "tls_port", front.config.tls.port);
+    field(out, "tls_port", local.config().tls.port);
     field(out, "server_time_usec", now.unix_us);
     field(out, "uptime_in_seconds", uptime_s);
     field(out, "uptime_in_days", uptime_s / 86_400);
@@ -86,10 +86,10 @@ fn server(out: &mut String, front: &Front, _: &Figures, now: Now) {
     field(out, "worker_threads", shared.workers);
 }
 
-fn clients(out: &mut String, front: &Front, all: &Figures, _: Now) {
+fn clients(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
     field(out, "connected_clients", all.clients);
     field(out, "cluster_connections", 0);
-    field(out, "maxclients", front.config.maxclients);
+    field(out, "maxclients", local.config().maxclients);
     field(out, "client_recent_max_input_buffer", all.longest_input);
     field(out, "client_recent_max_output_buffer", all.longest_output);
     field(out, "blocked_clients", all.blocked + all.paused);
@@ -116,17 +116,17 @@ fn human(bytes: usize) -> String {
     }
 }
 
-fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
+fn memory(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
     let used = all.memory.total();
-    let rss = rss(front);
-    let peak = front.shared.memory_peak().max(used);
-    let system = load(&front.shared.process.system_memory_bytes) as usize;
+    let rss = rss(local);
+    let peak = local.shared().memory_peak().max(used);
+    let system = load(&local.shared().process.system_memory_bytes) as usize;
     let sizes = [
         ("used_memory", used),
         ("used_memory_rss", rss),
         ("used_memory_peak", peak),
         ("total_system_memory", system),
-        ("maxmemory", front.config.maxmemory as usize),
+        ("maxmemory", local.config().maxmemory as usize),
     ];
     for (name, bytes) in sizes {
         field(out, name, bytes);
@@ -140,7 +140,7 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(
         out,
         "used_memory_rss_peak",
-        load(&front.shared.process.peak_rss_bytes),
+        load(&local.shared().process.peak_rss_bytes),
     );
     field(out, "used_memory_overhead", all.memory.overhead());
     field(out, "used_memory_startup", 0);
@@ -155,7 +155,7 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(
         out,
         "maxmemory_policy",
-        front.config.maxmemory_policy.name(),
+        local.config().maxmemory_policy.name(),
     );
     let ratio = if used == 0 {
         0.0
@@ -174,8 +174,8 @@ fn memory(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "mem_allocator", "mimalloc");
 }
 
-fn stats(out: &mut String, front: &Front, all: &Figures, _: Now) {
-    let process = &front.shared.process;
+fn stats(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
+    let process = &local.shared().process;
     let commands: u64 = all.commands.iter().map(|c| c.calls).sum();
     let refused = all.counters.rejected_connections + load(&process.rejected_connections);
     field(out, "total_connections_received", all.counters.connections);
@@ -221,11 +221,11 @@ fn stats(out: &mut String, front: &Front, all: &Figures, _: Now) {
     field(out, "acl_access_denied_auth", all.counters.auth_failures);
 }
 
-fn replication(out: &mut String, front: &Front, _: &Figures, _: Now) {
+fn replication(out: &mut String, local: &Local<'_>, _: &Figures, _: Now) {
     field(out, "role", "master");
     field(out, "connected_slaves", 0);
     field(out, "master_failover_state", "no-failover");
-    field(out, "master_replid", &front.shared.run_id);
+    field(out, "master_replid", &local.shared().run_id);
     field(out, "master_replid2", "0".repeat(40));
     field(out, "master_repl_offset", 0);
     field(out, "second_repl_offset", -1);
@@ -235,24 +235,24 @@ fn replication(out: &mut String, front: &Front, _: &Figures, _: Now) {
     field(out, "repl_backlog_histlen", 0);
 }
 
-fn cpu(out: &mut String, front: &Front, _: &Figures, _: Now) {
+fn cpu(out: &mut String, local: &Local<'_>, _: &Figures, _: Now) {
     let seconds = |us: &AtomicU64| format!("{:.6}", load(us) as f64 / 1e6);
     field(
         out,
         "used_cpu_sys",
-        seconds(&front.shared.process.cpu_system_us),
+        seconds(&local.shared().process.cpu_system_us),
     );
     field(
         out,
         "used_cpu_user",
-        seconds(&front.shared.process.cpu_user_us),
+        seconds(&local.shared().process.cpu_user_us),
     );
     field(out, "used_cpu_sys_children", "0.000000");
     field(out, "used_cpu_user_children", "0.000000");
 }
 
-fn commandstats(out: &mut String, front: &Front, all: &Figures, _: Now) {
-    for (id, spec) in front.table.specs() {
+fn commandstats(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
+    for (id, spec) in local.table().specs() {
         let Some(stats) = all.commands.get(usize::from(id)) else {
             continue;
         };
@@ -273,14 +273,14 @@ fn commandstats(out: &mut String, front: &Front, all: &Figures, _: Now) {
     }
 }
 
-fn errorstats(out: &mut String, _: &Front, all: &Figures, _: Now) {
+fn errorstats(out: &mut String, _: &Local<'_>, all: &Figures, _: Now) {
     for (prefix, count) in &all.counters.errors {
         let _ = write!(out, "errorstat_{prefix}:count={count}\r\n");
     }
 }
 
-fn latencystats(out: &mut String, front: &Front, all: &Figures, _: Now) {
-    for (id, spec) in front.table.specs() {
+fn latencystats(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
+    for (id, spec) in local.table().specs() {
         let Some(stats) = all.commands.get(usize::from(id)).filter(|s| s.calls > 0) else {
             continue;
         };
@@ -311,7 +311,7 @@ fn quantile_us(buckets: &[u64; LATENCY_BUCKETS], stats: &CommandStats, share: f6
     (1u64 << bucket.unwrap_or(LATENCY_BUCKETS - 1)) as f64 * 1.024
 }
 
-fn keyspace(out: &mut String, _: &Front, all: &Figures, _: Now) {
+fn keyspace(out: &mut String, _: &Local<'_>, all: &Figures, _: Now) {
     for (number, db) in all
         .keyspace
         .iter()

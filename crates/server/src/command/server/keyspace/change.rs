@@ -70,7 +70,7 @@ fn create(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
 
 fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let name = name(args.get(2))?;
-    let found = session.front.kernel.keyspaces().get(name).cloned();
+    let found = session.local.keyspaces().get(name).cloned();
     let mut keyspace = found.ok_or(Failure::from("ERR there is no such keyspace"))?;
     let (before, kept_siblings) = (keyspace.regime, keyspace.level.keeps_siblings());
     let given = read_options(&mut keyspace, &args)?;
@@ -145,10 +145,10 @@ fn change(
     reply: &mut Reply<'_>,
     edit: impl FnOnce(&Keyspaces) -> Result<Keyspaces, String>,
 ) -> Result<(), Failure> {
-    let before = session.front.kernel.keyspaces();
+    let before = session.local.keyspaces();
     let table = edit(before).map_err(failure)?;
     let is_lattice = before.has_lattice() || table.has_lattice();
-    if let Some(failure) = session.front.refused_tables(is_lattice) {
+    if let Some(failure) = session.local.refused_tables(is_lattice) {
         return Err(failure);
     }
     let mut done = Output::default();

@@ -14,7 +14,7 @@ pub static LIST: SessionCommand = SessionCommand {
         "Returns the names of all keyspaces.",
     ),
     run: |session, _, reply| {
-        let mut names: Vec<_> = session.front.kernel.keyspaces().iter().collect();
+        let mut names: Vec<_> = session.local.keyspaces().iter().collect();
         names.sort_by(|a, b| a.name.cmp(&b.name));
         reply.array(names.len());
         for keyspace in names {
@@ -34,7 +34,7 @@ pub static DESCRIBE: SessionCommand = SessionCommand {
     ),
     run: |session, args, reply| {
         let name = String::from_utf8_lossy(args.get(2));
-        let found = session.front.kernel.keyspaces().get(&name);
+        let found = session.local.keyspaces().get(&name);
         let keyspace = found.ok_or(Failure::from("ERR there is no such keyspace"))?;
         let options = keyspaces::options(keyspace);
         reply.map(options.len() + 1);

@@ -25,16 +25,16 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         .collect();
     session.ask_all(
         reply,
-        |front, _| front.kernel.stats().to_vec(),
-        move |front, workers, reply| {
+        |local, _| local.command_stats(),
+        move |local, workers, reply| {
             let stats = merge(workers);
             // A container stands for all its subcommands.
             let chosen = |name: &str| {
                 let container = name.split('|').next().unwrap_or(name);
                 named.is_empty() || named.iter().any(|n| n == name || n == container)
             };
-            let shown: Vec<_> = front
-                .table
+            let shown: Vec<_> = local
+                .table()
                 .specs()
                 .map(|(id, spec)| (spec.name, &stats[usize::from(id)]))
                 .filter(|(name, stats)| stats.calls > 0 && chosen(name))

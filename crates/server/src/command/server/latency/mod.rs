@@ -131,7 +131,7 @@ fn ask(
 ) {
     session.ask_all(
         reply,
-        |front, _| front.latency.clone(),
+        |local, _| local.latency().clone(),
         |_, logs, reply| {
             let mut all = LatencyLog::default();
             logs.into_iter().for_each(|log| all.merge(log));
@@ -144,17 +144,17 @@ fn reset(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
     let named: Vec<Vec<u8>> = args.iter_from(2).map(<[u8]>::to_ascii_lowercase).collect();
     session.ask_all(
         reply,
-        move |front, _| {
+        move |local, _| {
             let chosen =
                 |name: &str| named.is_empty() || named.iter().any(|n| n == name.as_bytes());
-            let gone: Vec<_> = front
-                .latency
+            let gone: Vec<_> = local
+                .latency()
                 .events
                 .keys()
                 .copied()
                 .filter(|name| chosen(name))
                 .collect();
-            front.latency.events.retain(|name, _| !chosen(name));
+            local.latency().events.retain(|name, _| !chosen(name));
             gone
         },
         |_, gone, reply| {

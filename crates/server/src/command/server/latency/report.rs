@@ -47,7 +47,7 @@ pub static DOCTOR: SessionCommand = SessionCommand {
         "Explains the delays in words.",
     ),
     run: |session, _, reply| {
-        let threshold_ms = session.front.config.latency_monitor_threshold_ms;
+        let threshold_ms = session.local.config().latency_monitor_threshold_ms;
         ask(session, reply, move |log, reply| {
             let mut text = String::new();
             if threshold_ms == 0 {

@@ -1,0 +1,278 @@
+//! What a command on connections or on the server may do at one worker.
+//!
+//! Such commands see neither the kernel nor the fields of the front: what they need is a method
+//! here, and a question to all workers gets the same type at each of them.
+
+use super::Front;
+use super::connection::Connection;
+use super::latency::LatencyLog;
+use super::shared::{Counters, Shared};
+use super::slow::SlowLog;
+use crate::cluster::figures::Figures as PeerFigures;
+use crate::cluster::links::Links;
+use crate::command::CommandTable;
+use crate::config::Config;
+use rufous_base::{ConnId, NodeEffect, Now, WorkerId};
+use rufous_command::Failure;
+use rufous_kernel::keyspace::Keyspaces;
+use rufous_kernel::shard::Item;
+use rufous_kernel::stats::CommandStats;
+
+/// One worker, as commands see it.
+pub struct Local<'a> {
+    pub(super) front: &'a mut Front,
+}
+
+/// What the worker is and knows.
+impl Local<'_> {
+    pub fn id(&self) -> WorkerId {
+        self.front.id()
+    }
+
+    pub fn workers(&self) -> usize {
+        self.front.kernel.placement().workers()
+    }
+
+    /// The owner of a strict key.
+    pub fn owner(&self, key: &[u8]) -> WorkerId {
+        self.front.kernel.placement().owner(key)
+    }
+
+    /// The worker that lists a key in `KEYS` and `SCAN`.
+    pub fn primary(&self, key: &[u8]) -> WorkerId {
+        self.front.kernel.placement().primary(key)
+    }
+
+    pub fn table(&self) -> &'static CommandTable {
+        self.front.table
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.front.shared
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.front.config
+    }
+
+    pub fn keyspaces(&self) -> &Keyspaces {
+        self.front.kernel.keyspaces()
+    }
+
+    /// Why the table of keyspaces cannot be changed, if it cannot.
+    pub fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
+        self.front.refused_tables(is_lattice)
+    }
+
+    /// The period of gossip that all keyspaces have.
+    pub fn gossip_us(&self) -> u64 {
+        self.front.kernel.placement().gossip_us()
+    }
+
+    /// Sessions with other nodes, in a cluster.
+    pub fn links(&self) -> Option<&Links> {
+        self.front.links()
+    }
+
+    pub fn peer_figures(&self) -> PeerFigures {
+        self.front.peer_figures().unwrap_or_default()
+    }
+}
+
+/// The keys of the worker.
+impl Local<'_> {
+    /// Keys that the worker lists: its strict keys, and the lattice keys whose primary it is.
+    pub fn len(&self, db: usize) -> usize {
+        self.front.kernel.shard.listed_len(db)
+    }
+
+    /// Keys that the worker has, replicas of lattice keys included.
+    pub fn len_with_replicas(&self, db: usize) -> usize {
+        self.front.kernel.shard.len(db)
+    }
+
+    /// Strict keys of a slot.
+    pub fn slot_len(&self, db: usize, slot: u16) -> usize {
+        self.front.kernel.shard.own_slot_len(db, slot)
+    }
+
+    /// Visits about `count` listed keys from a cursor on; returns the next cursor.
+    pub fn scan(
+        &mut self,
+        (db, from): (usize, u32),
+        count: usize,
+        now: Now,
+        each: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let shard = &mut self.front.kernel.shard;
+        shard.scan_listed(db, from, count, now, each)
+    }
+
+    /// The same of the strict keys of a slot.
+    pub fn scan_slot(
+        &mut self,
+        (db, slot): (usize, u16),
+        from: u32,
+        count: usize,
+        now: Now,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> Option<u32> {
+        let placement = self.front.kernel.placement().clone();
+        let shard = &mut self.front.kernel.shard;
+        shard.scan_slot((db, slot), from, count, now, &mut |item| {
+            if placement.lattice(item.key).is_none() {
+                each(item.key);
+            }
+        })
+    }
+
+    /// Whether the worker lists the key.
+    pub fn lists(&mut self, db: usize, name: &[u8], now: Now) -> bool {
+        let key = self.front.kernel.shard.key(name);
+        self.front.kernel.shard.lists(db, key, now)
+    }
+
+    /// A random key, and among how many it was drawn.
+    pub fn random_key(&mut self, db: usize, now: Now) -> (Option<Vec<u8>>, u64) {
+        // In this order: the draw removes expired keys that it meets.
+        let key = self.front.kernel.random_key(db, now);
+        (key, self.front.kernel.shard.own_len(db) as u64)
+    }
+
+    /// A random number below `limit`; 0 where that is 0.
+    pub fn draw(&mut self, limit: u64) -> u64 {
+        match limit {
+            0 => 0,
+            _ => self.front.kernel.rng().below(limit),
+        }
+    }
+
+    /// Whether expired keys are removed by themselves (`DEBUG SET-ACTIVE-EXPIRE`).
+    pub fn expire_by_itself(&mut self, expire: bool) {
+        self.front.expire = expire;
+    }
+}
+
+/// The connections of the worker.
+impl Local<'_> {
+    pub fn clients(&self) -> impl Iterator<Item = &Connection> {
+        self.front.clients()
+    }
+
+    pub fn close_now(&mut self, conn: ConnId) {
+        self.front.close_now(conn);
+    }
+
+    pub fn close_after_reply(&mut self, conn: ConnId) {
+        self.front.close_after_reply(conn);
+    }
+
+    pub fn start_pause(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
+        self.front.start_pause(now, timeout_us, writes_only);
+    }
+
+    pub fn end_pause(&mut self) {
+        self.front.end_pause();
+    }
+
+    /// Ends the wait of a client for data; whether it waited.
+    pub fn end_wait_of(&mut self, client: u64, with_error: bool) -> bool {
+        self.front.end_wait_of(client, with_error)
+    }
+
+    pub fn end_transaction(&mut self, conn: ConnId) {
+        self.front.end_transaction(conn);
+    }
+
+    /// Sends no more lines of `MONITOR` to the connection.
+    pub fn end_monitor(&mut self, conn: ConnId) {
+        self.front.shared.monitors_changed(-1);
+        self.front.pushes.retain(|(to, _)| *to != conn);
+    }
+
+    pub fn note_auth_failure(&mut self) {
+        self.front.counters.auth_failures += 1;
+    }
+}
+
+/// Statistics.
+impl Local<'_> {
+    pub fn slow(&mut self) -> &mut SlowLog {
+        &mut self.front.slow
+    }
+
+    pub fn latency(&mut self) -> &mut LatencyLog {
+        &mut self.front.latency
+    }
+
+    pub fn command_stats(&self) -> Vec<CommandStats> {
+        self.front.kernel.stats().to_vec()
+    }
+
+    pub fn publish_memory(&self) {
+        self.front.publish_memory();
+    }
+
+    /// `CONFIG RESETSTAT`.
+    pub fn reset_statistics(&mut self) {
+        let front = &mut *self.front;
+        let stats = front.kernel.stats_mut().iter_mut();
+        stats.for_each(|stats| *stats = CommandStats::default());
+        // The number of suspended connections is bookkeeping, not a statistic.
+        front.counters = Counters {
+            suspended: front.counters.suspended,
+            ..Counters::default()
+        };
+        front.shard_base = front.kernel.shard.counters();
+        front.evict_base = front.kernel.evictions();
+    }
+}
+
+/// The node, through this worker.
+impl Local<'_> {
+    /// Changes the settings of the node, all or nothing; workers have yet to take them over.
+    pub fn change_settings<E>(
+        &self,
+        change: impl FnOnce(&mut Config) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.front
+            .shared
+            .change_settings(&self.front.config, change)
+    }
+
+    /// Takes over the settings of the node.
+    pub fn take_settings(&mut self) {
+        if let Some(config) = self.front.shared.settings() {
+            self.front.configure(config);
+        }
+    }
+
+    /// Tells the driver of a changed `maxclients`.
+    pub fn announce_maxclients(&mut self) {
+        let most = self.front.config.maxclients;
+        self.front.node.push(NodeEffect::MaxClients(most));
+    }
+
+    /// Blocks the worker after the request (`DEBUG SLEEP`).
+    pub fn stall(&mut self, us: u64) {
+        self.front.stall_us = us;
+        self.front.node.push(NodeEffect::Stall(us));
+    }
+
+    pub fn shut_down(&mut self) {
+        self.front.node.push(NodeEffect::Shutdown);
+    }
+
+    /// Keeps files for a backup as long as the connection lives.
+    pub fn keep_pin(&mut self, conn: ConnId, pin: u64) {
+        self.front.keep_pin(conn, pin);
+    }
+
+    pub fn forget_pin(&mut self, pin: u64) {
+        self.front.forget_pin(pin);
+    }
+
+    pub fn last_save_time_s(&self) -> u64 {
+        self.front.last_save_time_s()
+    }
+}
