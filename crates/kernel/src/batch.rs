@@ -48,10 +48,21 @@ pub struct Request {
     spans: u32,
     first_big: u32,
     bigs: u32,
-    /// It was not executed, as its keys have moved to another node.
-    pub moved: bool,
     /// Where its reply lies in [`Batch::replies`].
     pub reply: ReplyRange,
+}
+
+/// What a reply says of its request, beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// The bytes are the reply.
+    #[default]
+    Ready,
+    /// The request waits for a key; its reply comes in a batch of its own.
+    Later,
+    /// Nothing was executed: the keys are at another node, which may be asked instead. The bytes
+    /// are the error for requests that are not forwarded.
+    NotHere,
 }
 
 /// Marks of a reply in an [`Output`].
@@ -59,8 +70,14 @@ pub struct Request {
 pub struct ReplyRange {
     pub start: (usize, usize),
     pub end: (usize, usize),
-    /// The request waits for a key; its reply comes in a batch of its own.
-    pub later: bool,
+    pub status: Status,
+}
+
+impl ReplyRange {
+    /// Whether the reply comes in another batch.
+    pub fn is_later(&self) -> bool {
+        self.status == Status::Later
+    }
 }
 
 /// Requests with their arguments, and their replies once they have run.
@@ -96,7 +113,6 @@ impl Batch {
         self.requests.push(Request {
             header,
             table: 0,
-            moved: false,
             first_span,
             spans: args.len() as u32,
             first_big,
@@ -138,6 +154,14 @@ impl Batch {
         if let Some(request) = self.requests.last_mut() {
             request.reply.start = (0, 0);
             request.reply.end = self.replies.mark();
+        }
+    }
+
+    /// Likewise, of a request that was refused as its keys are elsewhere.
+    pub fn set_refusal(&mut self, reply: Output, status: Status) {
+        self.set_reply(reply);
+        if let Some(request) = self.requests.last_mut() {
+            request.reply.status = status;
         }
     }
 

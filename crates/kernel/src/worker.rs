@@ -47,12 +47,11 @@ pub use notes::DurableFigures;
 pub use out::Outcome;
 pub use rufous_lattice::Stamp;
 pub use saving::SaveRefused;
-pub use serving::NOT_HERE_REPLY;
 pub use several::SEVERAL;
 pub use spanning::{Hold, Release};
 pub use waiting::{Arrival, WaitEnd};
 
-use crate::batch::{Batch, Header};
+use crate::batch::{Batch, Header, Status};
 use crate::durable::{Note, TxnId};
 use crate::evict::{Evictor, Ledger};
 use crate::lock::{KeyName, LockTable, Scope, Ticket};
@@ -143,6 +142,8 @@ pub enum Message {
 pub enum Submitted {
     /// Its reply was appended.
     Done,
+    /// Likewise, to the request of another node: nothing was executed, as the keys are not here.
+    NotHere,
     /// Its reply will be an [`Outcome`].
     Pending,
     /// Likewise, and later requests of the same connection must wait for it,
@@ -277,9 +278,22 @@ impl<P: Program> Worker<P> {
             return Self::pending(header);
         }
         let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
+        self.submit_free(now, header, args, named, out)
+    }
+
+    /// Runs a request of this worker's client whose keys are not held.
+    fn submit_free(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: Args<'_>,
+        named: impl FnOnce(&Args<'_>) -> Vec<KeyName>,
+        out: &mut Output,
+    ) -> Submitted {
         match self.run_or_wait(now, header, args, self.id, named, out) {
-            true => Submitted::Barrier,
-            false => Submitted::Done,
+            Status::Ready => Submitted::Done,
+            Status::Later => Submitted::Barrier,
+            Status::NotHere => Submitted::NotHere,
         }
     }
 
@@ -325,10 +339,9 @@ impl<P: Program> Worker<P> {
             };
             if !free {
                 self.park(Scope::keys(named(&args)), header, args, self.id);
-            } else if !self.run_or_wait(now, header, args, self.id, named, out) {
-                return Submitted::Done;
+                return Submitted::Barrier;
             }
-            return Submitted::Barrier;
+            return self.submit_free(now, header, args, named, out);
         }
         if !self.may_run(now, header, out) {
             return Submitted::Done;

@@ -233,7 +233,7 @@ impl World {
             let Outcome::Replies(batch) = outcome else {
                 unreachable!("there is no log here, and no command waits");
             };
-            for request in batch.requests.iter().filter(|r| !r.reply.later) {
+            for request in batch.requests.iter().filter(|r| !r.reply.is_later()) {
                 let (header, range) = (request.header, request.reply);
                 let conn = &mut self.conns[w][header.conn.index()];
                 let reply = &mut conn.replies[header.seq as usize].1;

@@ -1,8 +1,7 @@
 //! Requests and replies between workers, many in one message.
 
-use super::serving::NOT_HERE_REPLY;
 use super::{Message, Outcome, Work, Worker};
-use crate::batch::{Batch, Door, Header, ReplyRange, Request};
+use crate::batch::{Batch, Header, ReplyRange, Request, Status};
 use crate::lock::Scope;
 use crate::program::Program;
 use rufous_base::{Args, Now, WorkerId};
@@ -100,30 +99,27 @@ impl<P: Program> Worker<P> {
             let key = usize::from(header.key);
             let held = !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key));
             let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
-            let later = if held {
+            let status = if held {
                 let table = batch.requests[index].table;
                 let (header, args, _) = batch.parts(index);
                 self.park_judged(Scope::keys(named(&args)), &header, args, (from, table));
-                true
+                Status::Later
             } else if is_stale
                 && self.refuses_stale(from, &header, &args, &mut [args.get(key)].into_iter(), out)
             {
-                false
+                Status::Ready
             } else {
                 self.run_or_wait(now, &header, args, from, named, out)
             };
             let end = batch.replies.mark();
-            batch.requests[index].reply = ReplyRange { start, end, later };
+            batch.requests[index].reply = ReplyRange { start, end, status };
         }
         batch
     }
 
-    pub(super) fn on_replies(&mut self, mut batch: Box<Batch>) {
-        if self.chains.is_some() {
-            find_moved(&mut batch);
-        }
+    pub(super) fn on_replies(&mut self, batch: Box<Batch>) {
         if !self.waits.clients.is_empty() {
-            let answered = |request: &&Request| !request.reply.later && !request.moved;
+            let answered = |request: &&Request| request.reply.status == Status::Ready;
             for request in batch.requests.iter().filter(answered) {
                 self.waited_enough(&request.header);
             }
@@ -138,15 +134,5 @@ impl<P: Program> Worker<P> {
             let until = batch.until;
             self.send_committed(now, origin, (until, Message::Replies(batch)));
         }
-    }
-}
-
-/// Marks requests that were not executed because their keys have moved.
-fn find_moved(batch: &mut Batch) {
-    for request in &mut batch.requests {
-        let ReplyRange { start, end, later } = request.reply;
-        let reply = batch.replies.bytes.get(start.0..end.0);
-        request.moved =
-            !later && request.header.door == Door::Plain && reply == Some(NOT_HERE_REPLY);
     }
 }

@@ -188,7 +188,7 @@ impl<P: Program> Worker<P> {
     }
 
     pub(super) fn on_lost(&mut self, batch: &Batch) {
-        let answered = batch.requests.iter().filter(|r| !r.reply.later);
+        let answered = batch.requests.iter().filter(|r| !r.reply.is_later());
         self.out.extend(answered.map(|r| Outcome::Lost(r.header)));
     }
 

@@ -86,12 +86,13 @@ impl<P: Program> Worker<P> {
         let (origin, won) = (waiter.client.origin, waiter.claim.take());
         self.remove_waiter(id);
         if won {
-            let why = match refused {
-                Refused::Elsewhere(_) => self.elsewhere(slot, &header, false),
-                Refused::NotYet => NOBODY.to_owned(),
-            };
             let (mut batch, mut reply) = (Box::<Batch>::default(), Output::default());
-            P::refuse_slot(&why, header.resp3, &mut reply);
+            match refused {
+                Refused::Elsewhere(_) => {
+                    self.refuse_elsewhere(slot, &header, false, &mut reply);
+                }
+                Refused::NotYet => P::refuse_slot(NOBODY, header.resp3, &mut reply),
+            }
             batch.push_reply(header, reply);
             self.waits.told.push_back((origin, Told::Served(batch)));
         }

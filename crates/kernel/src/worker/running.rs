@@ -1,7 +1,7 @@
 //! Running commands on this worker's shard, and counting them.
 
 use super::{Submitted, Worker};
-use crate::batch::{Batch, Header, ReplyRange};
+use crate::batch::{Batch, Header, ReplyRange, Status};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::planted::{self, Planted};
 use crate::program::{Context, Program};
@@ -82,27 +82,27 @@ impl<P: Program> Worker<P> {
         origin: WorkerId,
         named: impl FnOnce(&Args<'_>) -> Vec<KeyName>,
         out: &mut Output,
-    ) -> bool {
+    ) -> Status {
         let mut named = Some(named);
         let mut names = |args: &Args<'_>| named.take().map_or_else(Vec::new, |named| named(args));
-        if let Some(waits) = self.holds_back(now, header, &mut args, (origin, &mut names), out) {
-            return waits;
+        if let Some(status) = self.holds_back(now, header, &mut args, (origin, &mut names), out) {
+            return status;
         }
         if !self.may_run(now, header, out) {
             let is_full = self.refuses_writes().is_none();
             if is_full && planted::is(Planted::RefusedAndDone) && planted::now_and_then() {
                 self.run(now, header, args, &mut Output::default());
             }
-            return false;
+            return Status::Ready;
         }
         let start = out.mark();
         if let Some(wait) = self.run(now, header, args.reborrow(), out) {
             let named = names(&args);
             self.begin_wait(now, header, args, &wait, (origin, named), (out, start));
-            return true;
+            return Status::Later;
         }
         self.serve_waiters(now);
-        false
+        Status::Ready
     }
 
     /// Runs a request that waited for its keys, which it holds now.
@@ -116,7 +116,7 @@ impl<P: Program> Worker<P> {
         let is_stale = batch.requests[0].table != self.table_mark();
         let (header, mut args, out) = batch.parts(0);
         let start = out.mark();
-        let mut waits = false;
+        let mut status = Status::Ready;
         let keys = match self.locks.scope(ticket) {
             Some(Scope::Keys(keys)) => &keys[..],
             _ => &[],
@@ -132,14 +132,10 @@ impl<P: Program> Worker<P> {
                 _ => Vec::new(),
             };
             self.begin_wait(now, &header, args, &wait, (origin, named), (out, start));
-            waits = true;
+            status = Status::Later;
         }
         let end = batch.replies.mark();
-        batch.requests[0].reply = ReplyRange {
-            start,
-            end,
-            later: waits,
-        };
+        batch.requests[0].reply = ReplyRange { start, end, status };
         batch
     }
 
@@ -160,7 +156,7 @@ impl<P: Program> Worker<P> {
         batch.requests[0].reply = ReplyRange {
             start,
             end,
-            later: false,
+            status: Status::Ready,
         };
         wait
     }

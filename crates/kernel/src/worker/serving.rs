@@ -7,7 +7,7 @@
 
 use super::several::SEVERAL;
 use super::{Work, Worker};
-use crate::batch::{Batch, Door, Header};
+use crate::batch::{Batch, Door, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::Multi;
 use crate::program::Program;
@@ -30,10 +30,8 @@ pub(super) const NOBODY: &str = "CLUSTERDOWN Hash slot not served: its nodes do 
                       or have yet to say what they have; send it again";
 const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
 
-/// What is said of a request for keys that are not here any more, to who has its words: nothing
-/// was done, and it may ask where they are by now.
+/// The bytes that go with [`Status::NotHere`].
 const NOT_HERE: &str = "NOTHERE";
-pub const NOT_HERE_REPLY: &[u8] = b"-NOTHERE\r\n";
 
 /// A request that waits for its slot.
 #[derive(Debug)]
@@ -128,7 +126,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// Looks at a request before it runs, and keeps it or refuses it where its
-    /// first key's slot is not this node's to answer for: true where it waits.
+    /// first key's slot is not this node's to answer for. `None`: it may run.
     #[inline]
     pub(super) fn holds_back(
         &mut self,
@@ -137,7 +135,7 @@ impl<P: Program> Worker<P> {
         args: &mut Args<'_>,
         (origin, named): (WorkerId, impl FnOnce(&Args<'_>) -> Vec<KeyName>),
         out: &mut Output,
-    ) -> Option<bool> {
+    ) -> Option<Status> {
         let chains = self.chains.as_ref().filter(|_| header.key > 0)?;
         let key = args.get(usize::from(header.key));
         let slot = slot_of(key);
@@ -152,12 +150,18 @@ impl<P: Program> Worker<P> {
             return Some(self.park_for_slot(now, (slot, keys), batch, origin, out));
         }
         let is_kept = origin != self.id;
-        P::refuse_slot(&self.elsewhere(slot, header, is_kept), header.resp3, out);
-        Some(false)
+        Some(self.refuse_elsewhere(slot, header, is_kept, out))
     }
 
-    /// Where the client is to go. `is_kept`: the request comes back with its reply.
-    pub(super) fn elsewhere(&self, slot: u16, header: &Header, is_kept: bool) -> String {
+    /// Refuses a request whose slot another node has. `is_kept`: the request comes back with its
+    /// reply, so that it can be forwarded.
+    pub(super) fn refuse_elsewhere(
+        &self,
+        slot: u16,
+        header: &Header,
+        is_kept: bool,
+        out: &mut Output,
+    ) -> Status {
         let chains = self.chains.as_ref();
         let replica = chains.and_then(|chains| chains.replica.as_ref());
         let mapping = replica.and_then(|replica| replica.mapping());
@@ -165,18 +169,22 @@ impl<P: Program> Worker<P> {
             let head = mapping.chains.of(slot).head()?;
             mapping.members.get(&head)
         });
-        match (member, header.door) {
+        let redirected;
+        let (why, status) = match (member, header.door) {
             (Some(member), Door::Redirected) => {
                 let (host, port) = member.for_clients();
-                format!("MOVED {slot} {host}:{port}")
+                redirected = format!("MOVED {slot} {host}:{port}");
+                (&*redirected, Status::Ready)
             }
-            (_, Door::Forwarded) => NOT_HERE.to_owned(),
-            (_, Door::Plain) if is_kept => NOT_HERE.to_owned(),
-            _ => MOVED.to_owned(),
-        }
+            (_, Door::Forwarded) => (NOT_HERE, Status::NotHere),
+            (_, Door::Plain) if is_kept => (NOT_HERE, Status::NotHere),
+            _ => (MOVED, Status::Ready),
+        };
+        P::refuse_slot(why, header.resp3, out);
+        status
     }
 
-    /// False where too many wait: then it has its reply.
+    /// Lets a request wait, unless too many do: then it has its reply.
     fn park_for_slot(
         &mut self,
         now: Now,
@@ -184,13 +192,13 @@ impl<P: Program> Worker<P> {
         batch: Box<Batch>,
         origin: WorkerId,
         out: &mut Output,
-    ) -> bool {
+    ) -> Status {
         let header = batch.requests[0].header;
         let resp3 = header.resp3;
         let patience_us = self.patience_us(slot, &header, &keys);
         let Some(chains) = self.chains.as_mut().filter(|c| c.waiting.len() < MOST) else {
             P::refuse_slot(NOBODY, resp3, out);
-            return false;
+            return Status::Ready;
         };
         let parked = Parked {
             until_us: now.mono_us + patience_us,
@@ -200,7 +208,7 @@ impl<P: Program> Worker<P> {
             origin,
         };
         chains.waiting.push(parked);
-        true
+        Status::Later
     }
 
     /// Runs those whose slots are answered for by now, and gives up those that
@@ -242,20 +250,20 @@ impl<P: Program> Worker<P> {
                 ..
             } = parked;
             let header = batch.requests[0].header;
-            let why = match serves {
+            let mut reply = Output::default();
+            let status = match serves {
                 Ok(()) => {
                     let work = Work::Run { batch, origin };
                     self.locks.acquire(Scope::keys(keys), work);
                     continue;
                 }
                 Err(Refused::NotYet) if !copies || awaits || self.is_head(slot) => {
-                    NOBODY.to_owned()
+                    P::refuse_slot(NOBODY, header.resp3, &mut reply);
+                    Status::Ready
                 }
-                Err(_) => self.elsewhere(slot, &header, true),
+                Err(_) => self.refuse_elsewhere(slot, &header, true, &mut reply),
             };
-            let mut reply = Output::default();
-            P::refuse_slot(&why, header.resp3, &mut reply);
-            batch.set_reply(reply);
+            batch.set_refusal(reply, status);
             self.answer(now, origin, batch);
         }
     }
@@ -300,19 +308,16 @@ impl<P: Program> Worker<P> {
         let keys = keys.clone();
         self.let_go(now, ticket);
         let mut reply = Output::default();
-        if refused == Refused::NotYet {
+        let status = if refused == Refused::NotYet {
             let again = batch.copy_of(0);
-            if self.park_for_slot(now, (slot, keys), again, origin, &mut reply) {
-                return None;
-            }
+            self.park_for_slot(now, (slot, keys), again, origin, &mut reply)
         } else {
-            P::refuse_slot(
-                &self.elsewhere(slot, &header, true),
-                header.resp3,
-                &mut reply,
-            );
+            self.refuse_elsewhere(slot, &header, true, &mut reply)
+        };
+        if status == Status::Later {
+            return None;
         }
-        batch.set_reply(reply);
+        batch.set_refusal(reply, status);
         self.answer(now, origin, batch);
         None
     }
@@ -340,13 +345,13 @@ impl<P: Program> Worker<P> {
         }
         let header = multi.batch.requests.first().map(|request| request.header);
         let mut reply = Output::default();
-        let why = match header.map(|header| header.door) {
-            _ if spread => SEVERAL,
-            Some(Door::Forwarded | Door::Plain) => NOT_HERE,
-            _ => NOBODY,
+        let (why, status) = match header.map(|header| header.door) {
+            _ if spread => (SEVERAL, Status::Ready),
+            Some(Door::Forwarded | Door::Plain) => (NOT_HERE, Status::NotHere),
+            _ => (NOBODY, Status::Ready),
         };
         P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);
-        multi.batch.set_reply(reply);
+        multi.batch.set_refusal(reply, status);
         self.answer(now, self.id, multi.batch);
         None
     }

@@ -319,7 +319,7 @@ impl World {
             let Outcome::Replies(batch) = outcome else {
                 unreachable!("the disk is fine, and no command waits");
             };
-            for request in batch.requests.iter().filter(|r| !r.reply.later) {
+            for request in batch.requests.iter().filter(|r| !r.reply.is_later()) {
                 let range = request.reply;
                 let reply = self.replies.get_mut(&request.header.seq);
                 let reply = reply.expect("a request");

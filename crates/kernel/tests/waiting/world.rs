@@ -243,7 +243,7 @@ impl World {
         let keys: Vec<(u8, u32)> = keys.into_iter().map(|k| (0, k)).collect();
         let args = Args::new(&buf, &spans, &mut []);
         match worker.submit_many(now, &header, &keys, args, &mut out) {
-            Submitted::Done => {
+            Submitted::Done | Submitted::NotHere => {
                 conn.busy = false;
                 conn.reply = Some(out.bytes);
                 self.answered.push(at);
@@ -268,7 +268,7 @@ impl World {
         while let Some(outcome) = self.workers[w].next_outcome() {
             match outcome {
                 Outcome::Replies(batch) => {
-                    for request in batch.requests.iter().filter(|r| !r.reply.later) {
+                    for request in batch.requests.iter().filter(|r| !r.reply.is_later()) {
                         let range = request.reply;
                         let reply = &batch.replies.bytes[range.start.0..range.end.0];
                         self.answer(w, &request.header, reply);

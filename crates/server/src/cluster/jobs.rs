@@ -9,7 +9,7 @@ use super::split::Part;
 use rufous_base::{ConnId, Output};
 use rufous_command::Reply;
 use rufous_kernel::Header;
-use rufous_kernel::batch::ReplyRange;
+use rufous_kernel::batch::{ReplyRange, Status};
 use std::collections::BTreeMap;
 
 /// Connections from this place on are no connections. Drivers count from zero
@@ -21,6 +21,14 @@ const FIRST: u32 = 1 << 31;
 pub(crate) enum Job {
     Peer(Asker),
     Part(Part),
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Reply(Output),
+    /// It was not executed: its keys are at another node.
+    NotHere,
 }
 
 /// What a connection would know.
@@ -36,8 +44,8 @@ pub(crate) struct Begun {
 pub(crate) struct Jobs {
     begun: u64,
     under_way: BTreeMap<u64, Begun>,
-    /// With their replies, which nobody has taken yet.
-    done: Vec<(Job, Output)>,
+    /// With what became of them, which nobody has taken yet.
+    done: Vec<(Job, Done)>,
 }
 
 /// Whether this stands for a request of nobody who is connected.
@@ -72,13 +80,21 @@ impl Jobs {
 
     /// It has run.
     pub(crate) fn complete(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
-        let Some(Begun { job, .. }) = self.under_way.remove(&number_of(conn)) else {
-            debug_assert!(false, "a reply to a request that is not under way");
-            return;
-        };
         let mut reply = Output::default();
         reply.append_range(from, range.start, range.end);
-        self.done.push((job, reply));
+        self.end(conn, Done::Reply(reply));
+    }
+
+    /// It was not executed.
+    pub(crate) fn turn_away(&mut self, conn: ConnId) {
+        self.end(conn, Done::NotHere);
+    }
+
+    fn end(&mut self, conn: ConnId, done: Done) {
+        match self.under_way.remove(&number_of(conn)) {
+            Some(Begun { job, .. }) => self.done.push((job, done)),
+            None => debug_assert!(false, "a reply to a request that is not under way"),
+        }
     }
 
     /// Nobody knows what became of it.
@@ -90,12 +106,12 @@ impl Jobs {
         let range = ReplyRange {
             start: (0, 0),
             end,
-            later: false,
+            status: Status::Ready,
         };
         self.complete(header.conn, &out, range);
     }
 
-    pub(crate) fn take_done(&mut self) -> Vec<(Job, Output)> {
+    pub(crate) fn take_done(&mut self) -> Vec<(Job, Done)> {
         std::mem::take(&mut self.done)
     }
 }

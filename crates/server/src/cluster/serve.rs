@@ -14,7 +14,7 @@
 //! 3. Nothing of an earlier session is answered on a later one.
 
 use super::forward::MAX_UNDER_WAY;
-use super::jobs::Job;
+use super::jobs::{Done, Job};
 use super::way::Way;
 use super::wide::is_wide;
 use super::words;
@@ -25,7 +25,6 @@ use crate::front::{Front, Message, parse};
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
-use rufous_kernel::worker::NOT_HERE_REPLY;
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::{self, MAX_CHUNK, MAX_REQUESTS, Replies, Requests};
@@ -373,27 +372,42 @@ impl Front {
             keys,
         };
         let start = fx.output.mark();
-        if self.submit(now, &request, header, args, fx) == Submitted::Done {
-            let mut out = Output::default();
-            out.append_range(&fx.output, start, fx.output.mark());
-            fx.output.truncate(start);
-            self.deliver(header.conn, header.seq, &out, fx);
+        match self.submit(now, &request, header, args, fx) {
+            Submitted::Done => {
+                let mut out = Output::default();
+                out.append_range(&fx.output, start, fx.output.mark());
+                fx.output.truncate(start);
+                self.deliver(header.conn, header.seq, &out, fx);
+            }
+            Submitted::NotHere => {
+                fx.output.truncate(start);
+                self.jobs.turn_away(header.conn);
+            }
+            Submitted::Pending | Submitted::Barrier => {}
         }
     }
 
     /// Takes replies that came for nobody who is connected to who asked.
     pub(crate) fn take_jobs(&mut self, fx: &mut Effects<Message>) {
-        for (job, reply) in self.jobs.take_done() {
-            match job {
+        for (job, done) in self.jobs.take_done() {
+            match (job, done) {
                 // Its slot has gone elsewhere since it was looked at.
-                Job::Peer(asker) if reply.bytes == NOT_HERE_REPLY => {
+                (Job::Peer(asker), Done::NotHere) => {
                     let stream = self.served.stream(&asker);
                     stream.turned_away = stream.turned_away.max(Some(asker.round));
                     self.forward.figures.not_here += 1;
                     self.served.answer(&asker, Answer::NotHere);
                 }
-                Job::Peer(asker) => self.served.answer(&asker, Answer::Whole(reply)),
-                Job::Part(part) => self.on_part(part, reply, fx),
+                (Job::Peer(asker), Done::Reply(reply)) => {
+                    self.served.answer(&asker, Answer::Whole(reply));
+                }
+                (Job::Part(part), Done::Reply(reply)) => self.on_part(part, reply, fx),
+                (Job::Part(_), Done::NotHere) => {
+                    debug_assert!(
+                        false,
+                        "parts are of this node's clients: they are forwarded"
+                    );
+                }
             }
         }
     }

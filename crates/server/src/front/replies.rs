@@ -5,7 +5,7 @@ use super::{Front, Message, blocked, closing, find, keyspaces};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Output, Until};
 use rufous_command::Reply;
-use rufous_kernel::batch::ReplyRange;
+use rufous_kernel::batch::{Door, ReplyRange, Status};
 use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Batch, Header, Outcome};
 
@@ -36,15 +36,19 @@ impl Front {
         for index in 0..batch.requests.len() {
             let request = batch.requests[index];
             let header = request.header;
-            if request.reply.later || request.moved && self.asks_elsewhere(&mut batch, index, fx) {
-                continue;
+            match request.reply.status {
+                Status::Ready => {}
+                Status::Later => continue,
+                Status::NotHere if self.asks_elsewhere(&mut batch, index, fx) => continue,
+                Status::NotHere => {}
             }
             self.deliver_range(header.conn, header.seq, (&batch.replies, request.reply), fx);
         }
         self.kernel.recycle(batch);
     }
 
-    /// Whether a request whose keys have moved is forwarded to another node.
+    /// Whether a request whose keys are elsewhere is forwarded, here or by the node that it
+    /// came from.
     fn asks_elsewhere(
         &mut self,
         batch: &mut Batch,
@@ -54,6 +58,10 @@ impl Front {
         let (header, args, _) = batch.parts(index);
         if header.conn == keyspaces::ITSELF {
             return false;
+        }
+        if header.door == Door::Forwarded {
+            self.jobs.turn_away(header.conn);
+            return true;
         }
         if let Some(why) = self.forward.returned.take(&header, &args) {
             let mut out = Output::default();
@@ -97,7 +105,7 @@ impl Front {
         let range = ReplyRange {
             start: (0, 0),
             end: reply.mark(),
-            later: false,
+            status: Status::Ready,
         };
         self.deliver_range(conn, seq, (reply, range), fx);
     }

@@ -411,7 +411,7 @@ impl Front {
             }
         };
         match submitted {
-            Submitted::Done => {
+            Submitted::Done | Submitted::NotHere => {
                 if discard {
                     return fx.output.truncate(mark);
                 }
