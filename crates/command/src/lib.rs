@@ -43,7 +43,7 @@ pub mod testing;
 
 pub use failure::Failure;
 pub use reply::Reply;
-pub use spec::{Command, Flags, Group, Keys, Spec};
+pub use spec::{Command, Flags, Group, Joined, Keys, Spec};
 pub use table::{DataCommands, Table, data_commands};
 
 use rufous_base::Now;

@@ -198,6 +198,21 @@ impl Group {
     }
 }
 
+/// How the replies of several nodes to parts of one request become one reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// All have to succeed.
+    Ok,
+    /// Numbers are added up.
+    Sum,
+    /// Lists become one: in the order of the keys, or one after the other where there are none.
+    List,
+    /// One of them that is not null.
+    Any,
+    /// Nodes are asked one after the other, with a cursor.
+    Walk,
+}
+
 /// Properties of a command, as `COMMAND INFO` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags(pub u32);
@@ -227,6 +242,21 @@ impl Flags {
     pub const PUBSUB: Flags = Flags(1 << 14);
     /// May wait for data.
     pub const BLOCKING: Flags = Flags(1 << 15);
+    /// Treats each key by itself, and all arguments are keys: where several nodes have them, each
+    /// runs a part of the request. This flag and those that follow are not shown to clients.
+    pub const PER_KEY: Flags = Flags(1 << 16);
+    /// Concerns all keys of a database, or of all databases, at every node.
+    pub const ALL_KEYS: Flags = Flags(1 << 17);
+    /// [`Joined::Sum`].
+    pub const SUM: Flags = Flags(1 << 18);
+    /// [`Joined::List`].
+    pub const LIST: Flags = Flags(1 << 19);
+    /// [`Joined::Any`].
+    pub const ANY: Flags = Flags(1 << 20);
+    /// [`Joined::Walk`].
+    pub const WALK: Flags = Flags(1 << 21);
+    /// Runs at once between `MULTI` and `EXEC`, and belongs to the transactions of its connection.
+    pub const AT_ONCE: Flags = Flags(1 << 22);
     /// Takes time in proportion to the data, not only to its arguments and its
     /// reply: such a command is timed on its own, where one with a long reply
     /// is timed once it has run. Not shown to clients.
@@ -240,6 +270,18 @@ impl Flags {
 
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// How replies of several nodes become one.
+    pub fn joined(self) -> Joined {
+        let of = [
+            (Self::SUM, Joined::Sum),
+            (Self::LIST, Joined::List),
+            (Self::ANY, Joined::Any),
+            (Self::WALK, Joined::Walk),
+        ];
+        let found = of.into_iter().find(|(flag, _)| self.has(*flag));
+        found.map_or(Joined::Ok, |(_, joined)| joined)
     }
 
     /// The names shown to clients.

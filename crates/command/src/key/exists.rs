@@ -6,7 +6,7 @@ use rufous_base::Args;
 command! {
     /// Tells how many of the given keys exist; a key given twice counts twice.
     EXISTS = run: "exists", syntax "key [key ...]", arity -2, group Generic, since "1.0.0",
-    flags READONLY | FAST, complexity "O(N) where N is the number of keys", keys Keys::ALL,
+    flags READONLY | FAST | PER_KEY | SUM, complexity "O(N) where N is the number of keys", keys Keys::ALL,
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

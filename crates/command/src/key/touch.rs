@@ -6,7 +6,7 @@ use rufous_base::Args;
 command! {
     /// Marks keys as just accessed and tells how many of them exist.
     TOUCH = run: "touch", syntax "key [key ...]", arity -2, group Generic, since "3.2.1",
-    flags READONLY | FAST, complexity "O(N) where N is the number of keys", keys Keys::ALL,
+    flags READONLY | FAST | PER_KEY | SUM, complexity "O(N) where N is the number of keys", keys Keys::ALL,
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use rufous_kernel::shard::Key;
 command! {
     /// Returns the strings at several keys, nil for each that is missing.
     MGET = run: "mget", syntax "key [key ...]", arity -2, group String, since "1.0.0",
-    flags READONLY | FAST, complexity "O(N) with N keys", keys Keys::ALL,
+    flags READONLY | FAST | PER_KEY | LIST, complexity "O(N) with N keys", keys Keys::ALL,
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

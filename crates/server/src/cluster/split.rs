@@ -9,7 +9,7 @@ use super::wide::Step;
 use crate::front::turn::Request;
 use crate::front::{Front, Message};
 use rufous_base::{Args, ConnId, Effects, Now, Output, Span};
-use rufous_command::{Reply, Spec};
+use rufous_command::{Flags, Joined, Reply, Spec};
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
 use rufous_resp::reply::skip_reply;
@@ -63,17 +63,8 @@ pub(crate) struct Split {
     joins: BTreeMap<u64, Join>,
 }
 
-/// All arguments of these are keys.
-fn how_to_join(spec: &Spec) -> Option<Joins> {
-    match spec.name {
-        "mget" => Some(Joins::Elements),
-        "exists" | "touch" | "del" | "unlink" => Some(Joins::Sum),
-        _ => None,
-    }
-}
-
 pub(super) fn can_split(spec: &Spec) -> bool {
-    how_to_join(spec).is_some()
+    spec.flags.has(Flags::PER_KEY)
 }
 
 impl Front {
@@ -89,13 +80,12 @@ impl Front {
         fx: &mut Effects<Message>,
     ) -> Submitted {
         let spec = self.table.spec(header.command);
-        let how = match how_to_join(spec) {
-            Some(_) if header.quiet => Joins::Quiet,
-            Some(how) => how,
-            None => {
-                debug_assert!(false, "such a request was refused");
-                return Submitted::Done;
-            }
+        debug_assert!(can_split(spec), "such a request was refused");
+        let how = match spec.flags.joined() {
+            _ if header.quiet => Joins::Quiet,
+            Joined::Sum => Joins::Sum,
+            Joined::List => Joins::Elements,
+            Joined::Ok | Joined::Any | Joined::Walk => Joins::Quiet,
         };
         let mut parts: Vec<(Option<NodeNo>, Vec<usize>)> = Vec::new();
         let mut places = Vec::with_capacity(heads.len());

@@ -224,7 +224,7 @@ impl Front {
             Way::There(no) => *no,
         };
         let name = || name_of(links, no);
-        if in_transaction || spec.name == "watch" {
+        if in_transaction || spec.flags.has(Flags::AT_ONCE) {
             return Some(format!("CROSSNODE A transaction runs at the node that has all of its keys, and this key's is node {}: connect there", name()).into());
         }
         if spec.flags.has(Flags::BLOCKING) {

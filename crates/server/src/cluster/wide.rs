@@ -8,7 +8,7 @@ use super::way::{NoWay, Way};
 use crate::front::turn::Request;
 use crate::front::{Front, Message};
 use rufous_base::{Args, Effects, Now, Output};
-use rufous_command::{Failure, Flags, Reply, Spec};
+use rufous_command::{Failure, Flags, Joined, Reply, Spec};
 use rufous_datatype::integer;
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
@@ -20,10 +20,7 @@ const OWN_BITS: u32 = 40;
 
 /// Whether a command is about all keys of a database, or of all.
 pub(super) fn is_wide(spec: &Spec) -> bool {
-    matches!(
-        spec.name,
-        "dbsize" | "keys" | "randomkey" | "scan" | "flushdb" | "flushall"
-    )
+    spec.flags.has(Flags::ALL_KEYS)
 }
 
 /// One step of `SCAN`.
@@ -147,12 +144,12 @@ impl Front {
         args: &Args<'_>,
         fx: &mut Effects<Message>,
     ) -> Submitted {
-        let how = match self.table.spec(header.command).name {
-            "scan" => return self.submit_walk(now, others, header, args, fx),
-            "dbsize" => Joins::Sum,
-            "keys" => Joins::Lists,
-            "randomkey" => Joins::One(self.kernel.rng().next_u64()),
-            _ => Joins::Quiet,
+        let how = match self.table.spec(header.command).flags.joined() {
+            Joined::Walk => return self.submit_walk(now, others, header, args, fx),
+            Joined::Sum => Joins::Sum,
+            Joined::List => Joins::Lists,
+            Joined::Any => Joins::One(self.kernel.rng().next_u64()),
+            Joined::Ok => Joins::Quiet,
         };
         let all: Vec<usize> = (1..args.len()).collect();
         let nodes = [None].into_iter().chain(others.iter().copied().map(Some));

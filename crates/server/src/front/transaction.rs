@@ -130,19 +130,7 @@ impl Connection {
 
     /// Whether a command is kept for `EXEC`.
     pub(super) fn queues(&self, spec: &Spec) -> bool {
-        self.transaction.open
-            && !matches!(
-                spec.name,
-                "exec"
-                    | "discard"
-                    | "multi"
-                    | "watch"
-                    | "quit"
-                    | "reset"
-                    | "begin"
-                    | "commit"
-                    | "rollback"
-            )
+        self.transaction.open && !spec.flags.has(Flags::AT_ONCE)
     }
 
     /// By which the owners of keys know who watches them.

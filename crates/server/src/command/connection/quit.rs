@@ -12,7 +12,8 @@ pub static QUIT: SessionCommand = SessionCommand {
         Flags::FAST
             .or(Flags::NOSCRIPT)
             .or(Flags::NO_AUTH)
-            .or(Flags::ALLOW_BUSY),
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::AT_ONCE),
         "",
         "Closes the connection.",
     ),

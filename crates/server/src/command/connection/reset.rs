@@ -14,7 +14,8 @@ pub static RESET: SessionCommand = SessionCommand {
         Flags::FAST
             .or(Flags::NOSCRIPT)
             .or(Flags::NO_AUTH)
-            .or(Flags::ALLOW_BUSY),
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::AT_ONCE),
         "",
         "Takes back everything that was set on the connection.",
     ),

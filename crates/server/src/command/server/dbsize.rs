@@ -13,7 +13,10 @@ pub static DBSIZE: SessionCommand = SessionCommand {
         group: Group::Server,
         complexity: "O(1)",
         arity: 1,
-        flags: Flags::READONLY.or(Flags::FAST),
+        flags: Flags::READONLY
+            .or(Flags::FAST)
+            .or(Flags::ALL_KEYS)
+            .or(Flags::SUM),
         keys: Keys::None,
         syntax: "",
     },

@@ -19,7 +19,10 @@ pub static KEYS: SessionCommand = SessionCommand {
         group: Group::Generic,
         complexity: "O(N) where N is the number of keys in the database",
         arity: 2,
-        flags: Flags::READONLY.or(Flags::SLOW),
+        flags: Flags::READONLY
+            .or(Flags::SLOW)
+            .or(Flags::ALL_KEYS)
+            .or(Flags::LIST),
         keys: Keys::None,
         syntax: "pattern",
     },

@@ -16,7 +16,7 @@ pub static RANDOMKEY: SessionCommand = SessionCommand {
         group: Group::Generic,
         complexity: "O(1)",
         arity: 1,
-        flags: Flags::READONLY,
+        flags: Flags::READONLY.or(Flags::ALL_KEYS).or(Flags::ANY),
         keys: Keys::None,
         syntax: "",
     },

@@ -11,7 +11,7 @@ pub static BEGIN: SessionCommand = SessionCommand {
             "begin",
             "7.2.4",
             -1,
-            Flags::FAST,
+            Flags::FAST.or(Flags::AT_ONCE),
             "O(1), at level read-uncommitted O(N) where N is the number of workers",
             "Begins a transaction whose commands are answered one by one.",
         )

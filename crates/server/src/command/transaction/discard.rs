@@ -12,7 +12,7 @@ pub static DISCARD: SessionCommand = SessionCommand {
             "discard",
             "2.0.0",
             1,
-            Flags::FAST.or(Flags::ALLOW_BUSY),
+            Flags::FAST.or(Flags::ALLOW_BUSY).or(Flags::AT_ONCE),
             "O(N) where N is the number of queued commands",
             "Drops the transaction and ends all watches.",
         )

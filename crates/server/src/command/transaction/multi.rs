@@ -12,7 +12,7 @@ pub static MULTI: SessionCommand = SessionCommand {
             "multi",
             "1.2.0",
             1,
-            Flags::FAST.or(Flags::ALLOW_BUSY),
+            Flags::FAST.or(Flags::ALLOW_BUSY).or(Flags::AT_ONCE),
             "O(1)",
             "Begins a transaction.",
         )

@@ -9,7 +9,7 @@ pub static ROLLBACK: SessionCommand = SessionCommand {
         "rollback",
         "7.2.4",
         1,
-        Flags::FAST,
+        Flags::FAST.or(Flags::AT_ONCE),
         "O(N) where N is the number of keys that the transaction has copies of",
         "Drops the transaction that BEGIN has begun.",
     ),

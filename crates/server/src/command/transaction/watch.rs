@@ -12,7 +12,7 @@ pub static WATCH: SessionCommand = SessionCommand {
             "watch",
             "2.2.0",
             -2,
-            Flags::FAST.or(Flags::ALLOW_BUSY),
+            Flags::FAST.or(Flags::ALLOW_BUSY).or(Flags::AT_ONCE),
             "O(1) for every key",
             "Has the next transaction run only if these keys are not touched before.",
         )

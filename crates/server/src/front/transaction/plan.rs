@@ -4,7 +4,7 @@ use super::super::Front;
 use super::run::Running;
 use crate::command::Dispatch;
 use rufous_base::Now;
-use rufous_command::{DataCommands, Spec};
+use rufous_command::{DataCommands, Flags, Spec};
 use rufous_kernel::Program;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::multi::NodeAction;
@@ -12,7 +12,7 @@ use rufous_kernel::worker::ExecPlan;
 
 /// Whether a command's reply depends on data that it does not name.
 pub(super) fn looks_at_all_keys(spec: &Spec) -> bool {
-    matches!(spec.name, "dbsize" | "keys" | "scan" | "randomkey")
+    spec.flags.has(Flags::ALL_KEYS.or(Flags::READONLY))
 }
 
 /// Whether a command on the connection or the server never asks other workers.
