@@ -378,7 +378,7 @@ fn code(measured: &Measured) -> Report {
         title: "Lines of code of each level".into(),
         command: COMMAND.into(),
         method: vec![
-            "Lines of each level's file in `crates/kernel/src/replicate/level`, without comments, empty \
+            "Lines of each level's file in `crates/store/src/level`, without comments, empty \
              lines and tests, counted by the command itself, beside the lines of C++ that Anna needs on \
              top of simple eventual consistency (Figure 3 of the paper: lattice, server, client proxy). \
              The files named by their paths are what levels share: the lattices of strings, the list of \

@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 /// Where the kernel keeps its levels, a file each, seen from the root of the repository.
-const LEVELS: &str = "crates/kernel/src/replicate/level";
+const LEVELS: &str = "crates/store/src/level";
 /// What several of them stand on.
 const SHARED: [&str; 6] = [
     "crates/lattice/src/register.rs",
     "crates/lattice/src/siblings.rs",
-    "crates/kernel/src/replicate/level/mod.rs",
+    "crates/store/src/level/mod.rs",
     "crates/kernel/src/replicate/session.rs",
     "crates/kernel/src/replicate/transaction.rs",
-    "crates/kernel/src/shard/contexts.rs",
+    "crates/store/src/shard/contexts.rs",
 ];
 
 /// Lines of C++ that Anna needs for a level on top of simple eventual consistency: in the lattice, the

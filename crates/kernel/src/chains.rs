@@ -1,8 +1,8 @@
 //! What chains do to a shard: the slots of strict keys, as other nodes see them;
 //! and what a shard's journal has for each of them.
 
-use crate::durable::effect::{Effect, NotAnEffect};
 use crate::durable::entry::Entry;
+use crate::effect::{Effect, NotAnEffect};
 use crate::planted::{self, Planted};
 use crate::shard::{Shard, slot_of_effect};
 use rufous_base::Now;

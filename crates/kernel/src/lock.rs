@@ -13,8 +13,7 @@
 use crate::planted::{self, Planted};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A key in a numbered database.
-pub type KeyName = (u8, Box<[u8]>);
+pub use crate::shard::KeyName;
 
 /// What is to be held.
 #[derive(Clone, Debug, PartialEq, Eq)]

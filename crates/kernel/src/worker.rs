@@ -41,7 +41,6 @@ pub use chains::{ChainFigures, ChainSettings, Said};
 pub use converting::{Draining, Findings};
 pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
-pub use loading::LoadPlan;
 pub use nodes::NodeFigures;
 pub use notes::DurableFigures;
 pub use out::Outcome;

@@ -8,11 +8,12 @@ use crate::project::File;
 const RULE: &str = "unwraps";
 
 /// Crates that hold input from sockets, files or the command line in their hands.
-const GUARDED: [&str; 8] = [
+const GUARDED: [&str; 9] = [
     "resp",
     "server",
     "node",
     "kernel",
+    "store",
     "runtime",
     "command",
     "wire",

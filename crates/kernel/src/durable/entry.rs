@@ -4,7 +4,7 @@
 //! only if all of its pieces are there. An entry is a tag byte and its parts;
 //! effects keep the tags below 0x40 for themselves.
 
-use super::effect::{Effect, NotAnEffect, byte, put_varint, slice, varint, word};
+use crate::effect::{Effect, NotAnEffect, byte, put_varint, slice, varint, word};
 
 /// A command over several workers: unique over all starts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,6 @@
 //! touching a file itself. The bytes are drawn in docs/format.
 //!
 //! Map, in reading order:
-//! - [`effect`]: what a command did, as bytes; `bytes`: numbers in them
 //! - [`entry`]: what else stands between effects in a log
 //! - [`frame`]: entries under a checksum, the unit that is written or not
 //! - [`scan`]: frames out of a file's bytes, whatever those are
@@ -19,9 +18,7 @@
 //! - [`note`]: what workers tell one another of loading and saving
 //! - [`snapshot`]: writes all of a shard's data into a file
 
-mod bytes;
 pub mod check;
-pub mod effect;
 pub mod entry;
 pub mod evidence;
 pub mod file;
@@ -37,14 +34,14 @@ pub mod snapshot;
 #[cfg(test)]
 mod testing;
 
-pub use effect::{Effect, SlotMark};
+pub use crate::effect::{self, Effect, SlotMark};
 pub use entry::{Entry, TxnId};
 pub use evidence::{Evidence, EvidenceFinder};
 pub use file::{DataFile, FileHeader, FileKind, HeaderError};
 pub use load::{Damage, Folder, Loaded, Loader, LogSummary, Plan, Stage};
 pub use log::{Fsync, Identity, LogConfig, LogGauges, LogWriter, Outcome};
 pub use manifest::{Manifest, ManifestError, SnapshotFile};
-pub use note::{Event, Note};
+pub use note::{Event, LoadPlan, Note};
 pub use resolve::Verdict;
 pub use scan::{Bad, Frame, FrameReader, Step, Why};
 pub use snapshot::{SnapshotState, SnapshotWriter};

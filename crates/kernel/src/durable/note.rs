@@ -1,16 +1,38 @@
 //! What workers tell one another of loading and saving.
 
-use super::effect::SlotMark;
 use super::keeper::{Pinned, Saved, Usage};
-use super::load::{Loaded, LogSummary};
+use super::load::{Folder, Loaded, LogSummary};
 use super::resolve::Verdict;
+use crate::effect::SlotMark;
 use crate::keyspace::Keyspaces;
-use crate::lock::KeyName;
-use crate::shard::{Entry, Held};
-use crate::worker::LoadPlan;
+use crate::shard::{Entry, Held, KeyName};
 use rufous_base::Until;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What is to be loaded, as worker 0 tells everybody.
+#[derive(Debug)]
+pub struct LoadPlan {
+    pub folder: Folder,
+    /// Where logs go on.
+    pub generation: u64,
+    /// The highest generation of any file, whether it counts or not.
+    pub highest: u64,
+    /// The number of workers has changed: keys move to other owners.
+    pub moves: bool,
+}
+
+impl LoadPlan {
+    /// The generation of the new layout, if there is to be one.
+    pub fn rewrite(&self) -> Option<u64> {
+        self.moves.then_some(self.highest + 1)
+    }
+
+    /// What the salts of all files are made of.
+    pub fn hash_seed(&self) -> Option<u64> {
+        self.folder.manifest.as_ref().map(|m| m.hash_seed)
+    }
+}
 
 /// To worker 0 unless it says otherwise.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 //!
 //! Nothing that comes in is trusted: bytes that are no batch are an error.
 
-use crate::durable::effect::{NotAnEffect, byte, put_varint, slice, varint};
+use crate::effect::{NotAnEffect, byte, put_varint, slice, varint};
 use crate::planted::{self, Planted};
 use rufous_base::limits::DATABASES;
 use rufous_datatype::object::Tag;

@@ -1,6 +1,6 @@
 //! The changes of one epoch: when they were made, and what is said of them.
 
-use super::changeset::Changeset;
+use crate::changeset::Changeset;
 use rufous_base::Now;
 
 /// Nothing was changed for so long: what was is sent before the epoch is over.

@@ -8,11 +8,9 @@
 //! connects it with the shard, the log and the other workers.
 //!
 //! Map, in reading order:
-//! - [`changeset`]: what an epoch has changed
 //! - [`batch`]: what is sent
 //! - [`heard`]: how far workers have heard of one another, and what can be
 //!   forgotten
-//! - [`level`]: consistency levels, one a file
 //! - `epoch`: its changes on their way; `streams`: to whom
 //! - [`replicas`]: one worker's part in all of it
 //! - [`member`]: who a replica is among those of all nodes
@@ -22,12 +20,11 @@
 //! - [`transaction`]: what an open transaction keeps
 
 pub mod batch;
-pub mod changeset;
 mod epoch;
 mod figures;
 pub mod gossip;
 pub mod heard;
-pub mod level;
+pub use crate::{changeset, level};
 pub mod member;
 pub mod replicas;
 pub mod session;

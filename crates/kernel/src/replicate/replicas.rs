@@ -22,12 +22,12 @@ mod promise_tests;
 mod receiving;
 
 use super::batch::Report;
-use super::changeset::Changeset;
 use super::epoch::{Epoch, Fresh, Said};
 pub use super::figures::Figures;
 use super::heard::Heard;
 use super::member;
 use super::streams::{Streams, write};
+use crate::changeset::Changeset;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::shard::Shard;

@@ -18,10 +18,10 @@
 //! Within one node a connection always talks to the same replica of a key, and
 //! what it keeps is not needed.
 
-use super::level::{
+use crate::level::{
     Level, monotonic_reads, monotonic_writes, read_your_writes, writes_follow_reads,
 };
-use crate::lock::KeyName;
+use crate::shard::KeyName;
 use rufous_datatype::object::Tag;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,7 @@ pub struct Known {
 
 impl Known {
     /// It is at the replica that the session has asked.
-    pub(super) fn note(&mut self, seen: Seen<'_>) {
+    fn note(&mut self, seen: Seen<'_>) {
         if seen.newest <= self.horizon {
             return;
         }
@@ -238,8 +238,8 @@ impl Session {
     }
 
     pub fn after_read(&mut self, seen: Seen<'_>) {
-        if self.level.has(&monotonic_reads::LEVEL) {
-            monotonic_reads::after_read(&mut self.known, seen);
+        if self.level.has(&monotonic_reads::LEVEL) && monotonic_reads::notes_reads() {
+            self.known.note(seen);
         }
         if self.level.has(&writes_follow_reads::LEVEL) {
             self.floor = writes_follow_reads::after_read(self.floor, seen.newest);
@@ -248,8 +248,8 @@ impl Session {
 
     /// `seen` is what the write made of the key, `written` the write's time.
     pub fn after_write(&mut self, seen: Seen<'_>, written: u64) {
-        if self.level.has(&read_your_writes::LEVEL) {
-            read_your_writes::after_write(&mut self.known, seen);
+        if self.level.has(&read_your_writes::LEVEL) && read_your_writes::notes_writes() {
+            self.known.note(seen);
         }
         if self.level.has(&monotonic_writes::LEVEL) {
             self.floor = monotonic_writes::after_write(self.floor, written);

@@ -2,8 +2,8 @@
 //! have replicas on the same workers, and shared by these.
 
 use super::batch::{Item, Writer};
-use super::changeset::Changed;
 use super::replicas::{Figures, Outbox, To};
+use crate::changeset::Changed;
 use crate::keyspace::Keyspace;
 use crate::placement::Placement;
 use crate::shard::Shard;

@@ -5,9 +5,8 @@
 //! under the transaction's stamp; or on the copies, which nobody else sees. It
 //! holds nothing of others' between two commands.
 
-use super::level::{Level, item_cut, read_committed, read_uncommitted};
-use crate::lock::KeyName;
-use crate::shard::{Entry, Shard};
+use crate::level::{Level, item_cut, read_committed, read_uncommitted};
+use crate::shard::{Entry, KeyName, Shard};
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use std::collections::BTreeSet;

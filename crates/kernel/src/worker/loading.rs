@@ -15,7 +15,7 @@ use super::moving::highest_generation;
 use crate::durable::keeper::Keeper;
 use crate::durable::load::{self, Folder, Loader, LogSummary, judge};
 use crate::durable::resolve::Verdict;
-use crate::durable::{Event, Manifest, Note, ids, manifest};
+use crate::durable::{Event, LoadPlan, Manifest, Note, ids, manifest};
 use crate::program::Program;
 use crate::shard::Shard;
 use rufous_base::disk::{
@@ -27,30 +27,6 @@ use std::sync::Arc;
 
 const READ_MANIFEST: u64 = ids::SAVE | 1 << 40;
 const LIST_FILES: u64 = ids::SAVE | 2 << 40;
-
-/// What is to be loaded, as worker 0 tells everybody.
-#[derive(Debug)]
-pub struct LoadPlan {
-    pub folder: Folder,
-    /// Where logs go on.
-    pub generation: u64,
-    /// The highest that there is a file of, whether it counts or not.
-    highest: u64,
-    /// The number of workers has changed: keys move to other owners.
-    moves: bool,
-}
-
-impl LoadPlan {
-    /// Where the new layout begins, if there is to be one.
-    fn rewrite(&self) -> Option<u64> {
-        self.moves.then_some(self.highest + 1)
-    }
-
-    /// What the salts of all files are made of.
-    fn hash_seed(&self) -> Option<u64> {
-        self.folder.manifest.as_ref().map(|m| m.hash_seed)
-    }
-}
 
 /// How far loading has come.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! Applying what counts of a log, and taking away the rest of it.
 
-use super::super::effect::{Effect, NotAnEffect};
 use super::super::entry::{Entry, TxnId};
 use super::super::file::{self, FileHeader};
 use super::super::resolve::Verdict;
@@ -10,6 +9,7 @@ use super::kept::Kept;
 use super::log::Scanned;
 use super::pass::{Pass, Span, Stage, Target};
 use super::segments::{Segment, SegmentState};
+use crate::effect::{Effect, NotAnEffect};
 use rufous_base::disk::FileName;
 use std::collections::HashSet;
 

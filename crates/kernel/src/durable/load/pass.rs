@@ -1,7 +1,7 @@
 //! Going once through stretches of files, in order.
 
-use super::super::effect::{Effect, NotAnEffect};
 use super::Damage;
+use crate::effect::{Effect, NotAnEffect};
 use crate::keyspace::Keyspaces;
 use crate::shard::{Shard, Warm};
 use rufous_base::disk::FileName;

@@ -1,12 +1,12 @@
 //! Reading one snapshot: a key per effect, and an end mark that says how many.
 
-use super::super::effect::Effect;
 use super::super::entry::Entry;
 use super::super::file::{self, DataFile, FileHeader, FileKind, HeaderError};
 use super::super::scan::{FrameReader, Step};
 use super::Damage;
 use super::pass::{Pass, Span, Stage, Target};
 use super::plan::{Plan, SnapshotPlan};
+use crate::effect::Effect;
 use crc32fast::Hasher;
 use rufous_base::disk::FileName;
 

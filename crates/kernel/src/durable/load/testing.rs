@@ -1,13 +1,13 @@
 //! For tests: files in memory, logs and snapshots to put there, and whole loads
 //! of them.
 
-use super::super::effect::Effect;
 use super::super::entry::{self, TxnId};
 pub(in super::super) use super::super::file::HEADER_BYTES;
 use super::super::file::{FileKind, MANIFEST, salt};
 use super::super::frame;
 use super::super::manifest::{Manifest, SnapshotFile};
 use super::*;
+use crate::effect::Effect;
 use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, FileInfo};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! the stream, and what it says of that. Nothing that comes in is trusted.
 
 use super::{Differ, Peer};
-use crate::durable::effect::{NotAnEffect, byte, put_varint, varint};
+use crate::effect::{NotAnEffect, byte, put_varint, varint};
 use rufous_base::limits::SLOTS;
 
 const HELLO: u8 = 1;

@@ -1,7 +1,7 @@
 //! The end of a stream: what came, in order, and what is said of it.
 
 use super::Peer;
-use crate::durable::effect::NotAnEffect;
+use crate::effect::NotAnEffect;
 use crate::replicate::batch::Batch;
 use crate::replicate::member::replica_of;
 use rufous_base::WorkerId;

@@ -29,7 +29,7 @@ mod sums;
 mod tests;
 
 use super::replicas::Replicas;
-use crate::durable::effect::NotAnEffect;
+use crate::effect::NotAnEffect;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::shard::Shard;

@@ -2,7 +2,7 @@
 //! change of the table of keyspaces waits for that.
 
 use super::{Fresh, Replicas};
-use crate::replicate::changeset::Changeset;
+use crate::changeset::Changeset;
 use rufous_base::Now;
 
 impl Replicas {

@@ -2,7 +2,7 @@
 //! or when what it depends on is here.
 
 use super::Replicas;
-use crate::durable::effect::NotAnEffect;
+use crate::effect::NotAnEffect;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::replicate::batch::{Batch, Body, Item, Items, Report};

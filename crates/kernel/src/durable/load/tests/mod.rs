@@ -1,9 +1,9 @@
 //! Whole loads, from files as they may be found to the keys in the shard.
 
-use super::super::effect::Effect;
 use super::super::file::{DataFile, MANIFEST, VERSION};
 use super::testing::*;
 use super::*;
+use crate::effect::Effect;
 use rufous_base::disk::DiskOp;
 
 mod damaged;

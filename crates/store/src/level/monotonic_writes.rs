@@ -1,0 +1,20 @@
+//! Monotonic writes: a session's writes take effect in the order in which it
+//! made them, everywhere: each has a stamp above the last, and replicas take
+//! over the writes of an epoch together.
+
+use super::Spec;
+use crate::planted::{self, Planted};
+
+pub const LEVEL: Spec = Spec {
+    name: "monotonic-writes",
+    parts: 1 << 3,
+    joins: true,
+};
+
+/// What the session's next write must be stamped above.
+pub fn after_write(floor: u64, written: u64) -> u64 {
+    match planted::is(Planted::NotAboveOwnWrites) {
+        true => floor,
+        false => floor.max(written),
+    }
+}

@@ -1,0 +1,468 @@
+//! Every change of a shard's data, and who is told of it: the journal, a
+//! snapshot under way, and watchers.
+//!
+//! An effect lies in the journal after those of the expiries it met: what
+//! replays the journal knows no time. Who only changes access stamps tells
+//! nobody.
+
+use super::Shard;
+use super::db::{Db, Found};
+use super::snapshot::note_length;
+use super::types::{Entry, ExpirySetting, Key, NewValue, Value};
+use super::{Env, record};
+use crate::effect::Effect;
+use crate::planted::{self, Planted};
+use rufous_base::Now;
+use std::ops::Range;
+
+/// Bytes of a collection in one effect.
+pub(super) const PUT_CHUNK: usize = 64 << 10;
+
+impl Env {
+    /// Tells everybody who wants to know what becomes of a key.
+    pub(super) fn tell(&mut self, key: Key<'_>, db: u8, effect: &Effect<'_>) {
+        self.write(effect);
+        self.touch(key, db);
+    }
+
+    /// Tells everybody but the journal.
+    pub(super) fn touch(&mut self, key: Key<'_>, db: u8) {
+        if !self.watches.is_empty() {
+            self.watches.touch((db, key.hash), key.bytes);
+        }
+        if !self.awaited.is_empty() {
+            self.awaited.touch((db, key.hash), key.bytes);
+        }
+    }
+
+    pub(super) fn write(&mut self, effect: &Effect<'_>) {
+        if self.journaling {
+            effect.encode(&mut self.journal);
+        }
+    }
+
+    /// To be called whenever somebody begins or ceases to want to know.
+    pub(super) fn update_observed(&mut self) {
+        self.has_listeners = self.journaling
+            || self.snapshot.capturing
+            || !self.watches.is_empty()
+            || !self.awaited.is_empty();
+        self.observed = self.has_listeners || self.writing.is_some();
+    }
+}
+
+impl Db {
+    /// Before a record goes.
+    pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
+        self.capture(handle, &mut env.snapshot);
+        let (db, bytes) = (self.number, self.item(handle).key);
+        let effect = Effect::Delete { db, key: bytes };
+        env.tell(Key { bytes, hash }, db, &effect);
+    }
+}
+
+impl Shard {
+    /// Whether changes are written to the journal; not so at first.
+    pub fn set_journaling(&mut self, on: bool) {
+        self.env.journaling = on;
+        self.env.update_observed();
+    }
+
+    /// Likewise for a scratch shard: the journal says that collections are put,
+    /// but not what they have.
+    pub fn set_brief_journaling(&mut self, on: bool) {
+        self.env.brief = on;
+        self.set_journaling(on);
+    }
+
+    /// The effects of all changes since this was last emptied, encoded.
+    #[inline]
+    pub fn journal(&mut self) -> &mut Vec<u8> {
+        &mut self.env.journal
+    }
+
+    /// Whether the journal holds more than expiries, and what was forgotten.
+    /// Expiries are known by the time alone, to whoever replays what was before
+    /// them, too.
+    #[inline]
+    pub fn journal_tells(&self) -> bool {
+        self.env.journal.len() > self.env.journaled_asides
+    }
+
+    pub fn empty_journal(&mut self) {
+        self.env.journal.clear();
+        self.env.journaled_asides = 0;
+    }
+
+    /// Sets the value; returns whether the key was there before.
+    #[inline]
+    pub fn set(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expiry: ExpirySetting,
+        now: Now,
+    ) -> bool {
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            if self.is_undecided() {
+                return false;
+            }
+            if let Some(keyed) = self.replicated(key) {
+                return self.write_string(db, key, keyed, &value, expiry, now);
+            }
+            self.tell_set(db, key, value.bytes(), expiry, now);
+        }
+        self.dbs[db].set(key, value, expiry, now, &mut self.env)
+    }
+
+    #[inline(never)]
+    fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
+        // An expiry that has passed must not be kept. (Where none is kept, the
+        // removal of an expired record needs no effect of its own.)
+        if expiry == ExpirySetting::Keep || self.env.snapshot.capturing {
+            self.prepare(db, key, now);
+        }
+        let db = db as u8;
+        let effect = match expiry {
+            ExpirySetting::Keep => Effect::SetKeep {
+                db,
+                key: key.bytes,
+                value,
+            },
+            ExpirySetting::Clear | ExpirySetting::At(_) => Effect::Set {
+                db,
+                key: key.bytes,
+                value,
+                expire_at: match expiry {
+                    ExpirySetting::At(at) => Some(at),
+                    ExpirySetting::Clear | ExpirySetting::Keep => None,
+                },
+            },
+        };
+        self.env.tell(key, db, &effect);
+    }
+
+    /// Before the key is changed: if it has expired, it goes now, and if not,
+    /// a snapshot under way gets it as it is.
+    fn prepare(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        self.dbs[db].capture(found.handle, &mut self.env.snapshot);
+        Some(found)
+    }
+
+    /// Lets `change` alter the value's bytes after making it at least
+    /// `min_len` long: zeroes follow what was there, and a missing key is
+    /// created. `changed` are the ranges that may differ afterwards.
+    pub fn edit<R>(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        min_len: usize,
+        changed: impl IntoIterator<Item = Range<usize>>,
+        now: Now,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        self.env.counters.changes += 1;
+        if !self.env.observed {
+            return change(self.dbs[db].grow(key, min_len, now, &mut self.env));
+        }
+        if self.replicated(key).is_some() {
+            return self.refuse_edit((db, key), min_len, now, change);
+        }
+        let old_len = self
+            .prepare(db, key, now)
+            .map(|found| self.dbs[db].string_len(found.handle));
+        let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
+        let result = change(bytes);
+        let db = db as u8;
+        let mut tell = |range: Range<usize>| {
+            let effect = Effect::Write {
+                db,
+                key: key.bytes,
+                at: range.start as u64,
+                bytes: &bytes[range],
+            };
+            self.env.tell(key, db, &effect);
+        };
+        let mut told = old_len;
+        for range in changed {
+            let end = range.end.min(bytes.len());
+            told = told.max(Some(end));
+            tell(range.start.min(end)..end);
+        }
+        if told < Some(bytes.len()) {
+            tell(bytes.len()..bytes.len());
+        }
+        result
+    }
+
+    /// Appends to the value, creating a missing key; returns the new length.
+    pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            if self.replicated(key).is_some() {
+                return self.refuse_append(key);
+            }
+            self.prepare(db, key, now);
+            let (number, bytes) = (db as u8, key.bytes);
+            let effect = Effect::Append {
+                db: number,
+                key: bytes,
+                tail,
+            };
+            self.env.tell(key, number, &effect);
+        }
+        self.dbs[db].append(key, tail, now, &mut self.env)
+    }
+
+    /// Returns whether the key was there.
+    pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        if self.env.observed {
+            if self.is_undecided() {
+                return false;
+            }
+            if let Some(keyed) = self.replicated(key) {
+                return self.remove_replica(db, key, keyed, now);
+            }
+        }
+        self.remove_strictly(db, key, now)
+    }
+
+    pub(super) fn remove_strictly(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let Some(found) = self.find_to_remove(db, key, now) else {
+            return false;
+        };
+        self.dbs[db].remove(found, key.hash, &mut self.env);
+        true
+    }
+
+    /// Removes the key and returns everything about it.
+    pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let found = self.find_to_remove(db, key, now)?;
+        let db = &mut self.dbs[db];
+        let entry = db.entry(found.handle);
+        db.unlink(found, key.hash);
+        Some(entry)
+    }
+
+    fn find_to_remove(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.dbs[db].tell_removal(found.handle, key.hash, &mut self.env);
+        }
+        Some(found)
+    }
+
+    /// Gives the key this value, expiry and access stamp, whatever it had before.
+    /// A replicated value is merged with what is known of the key.
+    pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
+        if entry.value.is_replicated() {
+            return self.merge_entry(db, key, &entry, now);
+        }
+        if self.env.observed
+            && let Some(keyed) = self.replicated(key)
+        {
+            return self.insert_replica(db, key, keyed, entry, now);
+        }
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            self.prepare(db, key, now);
+            self.tell_entry(db as u8, key, &entry);
+        }
+        self.dbs[db].put(key, entry, now, &mut self.env);
+    }
+
+    pub(super) fn tell_entry(&mut self, db: u8, key: Key<'_>, entry: &Entry) {
+        let bytes = key.bytes;
+        let expire_at = entry.expire_at;
+        let any = entry.value.any();
+        let Some(tag) = any.tag() else {
+            let effect = Effect::Set {
+                db,
+                key: bytes,
+                value: any.string().map_or(b"", Value::bytes),
+                expire_at,
+            };
+            return self.env.tell(key, db, &effect);
+        };
+        let mut chunk = Vec::new();
+        let mut next = None;
+        if !self.env.brief {
+            next = any.chunk(0, PUT_CHUNK, &mut chunk);
+            note_length(&chunk);
+        }
+        let effect = Effect::Put {
+            db,
+            key: bytes,
+            tag,
+            chunk: &chunk,
+            expire_at,
+        };
+        self.env.tell(key, db, &effect);
+        while let Some(at) = next
+            && !planted::is(Planted::LogLosesChunk)
+        {
+            chunk.clear();
+            next = any.chunk(at, PUT_CHUNK, &mut chunk);
+            let effect = Effect::More {
+                db,
+                key: bytes,
+                tag,
+                chunk: &chunk,
+            };
+            self.env.write(&effect);
+        }
+    }
+
+    /// Moves what is at a key, with its expiry, to another one, whatever is
+    /// there. Returns whether there was anything.
+    pub fn rename(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        (to_db, to): (usize, Key<'_>),
+        now: Now,
+    ) -> bool {
+        if self.prepare(db, key, now).is_none() {
+            return false;
+        }
+        if (db, key.bytes) == (to_db, to.bytes) {
+            return true;
+        }
+        self.prepare(to_db, to, now);
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            let effect = Effect::Move {
+                db: db as u8,
+                key: key.bytes,
+                to_db: to_db as u8,
+                to: to.bytes,
+            };
+            self.env.tell(key, db as u8, &effect);
+            self.env.touch(to, to_db as u8);
+        }
+        self.transfer((db, key), (to_db, to), now);
+        true
+    }
+
+    /// Likewise, leaving the key as it is.
+    pub fn copy(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        (to_db, to): (usize, Key<'_>),
+        now: Now,
+    ) -> bool {
+        let Some(mut entry) = self.clone_entry(db, key, now) else {
+            return false;
+        };
+        // The source was accessed, the copy is new.
+        entry.access = self.env.policy.first_stamp(now);
+        if (db, key.bytes) == (to_db, to.bytes) {
+            return true;
+        }
+        self.prepare(to_db, to, now);
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            let effect = Effect::Copy {
+                db: db as u8,
+                key: key.bytes,
+                to_db: to_db as u8,
+                to: to.bytes,
+            };
+            self.env.tell(to, to_db as u8, &effect);
+        }
+        self.dbs[to_db].put(to, entry, now, &mut self.env);
+        true
+    }
+
+    /// Moves an entry, and tells nobody.
+    pub(super) fn transfer(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        (to_db, to): (usize, Key<'_>),
+        now: Now,
+    ) {
+        let from = &mut self.dbs[db];
+        let Some(found) = from.find(key) else {
+            return;
+        };
+        let entry = from.entry(found.handle);
+        drop(from.unlink(found, key.hash));
+        self.dbs[to_db].put(to, entry, now, &mut self.env);
+    }
+
+    /// Returns whether the key is there. A time that has passed is taken as
+    /// it is: the key is gone for whoever asks next.
+    pub fn set_expire_at(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        unix_ms: Option<u64>,
+        now: Now,
+    ) -> bool {
+        if self.env.observed
+            && let Some(keyed) = self.replicated(key)
+        {
+            return self.set_deadline(db, key, keyed, unix_ms, now);
+        }
+        let Some(found) = self.prepare(db, key, now) else {
+            return false;
+        };
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            let (number, bytes) = (db as u8, key.bytes);
+            let effect = Effect::Expire {
+                db: number,
+                key: bytes,
+                at: unix_ms,
+            };
+            self.env.tell(key, number, &effect);
+        }
+        self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
+        true
+    }
+
+    /// Returns whether the key is there.
+    pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
+        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
+            return false;
+        };
+        let slot = self.dbs[db].arena.get_mut(found.handle);
+        record::put_stamp(slot, access & record::STAMP);
+        true
+    }
+
+    /// Empties a database. Logs may have more of replicas than it has.
+    pub fn flush(&mut self, db: usize) {
+        let len = self.dbs[db].len();
+        self.env.counters.changes += len as u64;
+        if self.env.keying.is_some() || !self.dbs[db].is_void() {
+            self.env.write(&Effect::FlushDb { db: db as u8 });
+            self.touch_all(db, db, db);
+            self.env.changes.forget_db(db as u8);
+        }
+        self.empty(db);
+    }
+
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.env.counters.changes += 1;
+        if a != b && !(self.dbs[a].is_void() && self.dbs[b].is_void()) {
+            self.env.write(&Effect::SwapDb {
+                a: a as u8,
+                b: b as u8,
+            });
+            self.touch_all(a, a, b);
+            self.touch_all(b, a, b);
+        }
+        self.exchange(a, b);
+        self.env.awaited.touch_all(a);
+        self.env.awaited.touch_all(b);
+    }
+
+    pub(super) fn exchange(&mut self, a: usize, b: usize) {
+        self.dbs.swap(a, b);
+        self.dbs[a].number = a as u8;
+        self.dbs[b].number = b as u8;
+    }
+}

@@ -1,0 +1,230 @@
+//! Values of keys whose keyspace changes: plain ones become replicated ones,
+//! and replicated ones become plain. The journal is told all of it, so that
+//! doing it again gives the same.
+
+use super::Shard;
+use super::causal::shown_expiry;
+use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
+use crate::effect::Effect;
+use crate::keyspace::{Keyspace, Keyspaces};
+use rufous_base::Now;
+use rufous_base::limits::DATABASES;
+use rufous_datatype::algebra::Algebra;
+use rufous_datatype::hash::{self, Hash};
+use rufous_datatype::hll::{self, Registers};
+use rufous_datatype::object::{Object, Tag};
+use rufous_datatype::replicated::siblings::{self, Pick, Siblings};
+use rufous_datatype::set::{self, Set};
+use rufous_datatype::sorted_set::{self, SortedSet};
+
+/// Why a value cannot be replicated as its keyspace says.
+const NO_FORM: &str = "values of its type do not merge";
+const CONCURRENT: &str = "it has concurrent values, of which RESOLVE refuse picks none; \
+    join them with CAUSAL.GET and CAUSAL.SET";
+
+/// The registers of a string that is a HyperLogLog.
+fn registers(text: &[u8]) -> Option<Registers> {
+    hll::Sketch::parse(text).ok()?.registers().ok()
+}
+
+/// The type of the strings of a lattice keyspace.
+pub fn strings(keyspace: &Keyspace) -> Tag {
+    match keyspace.level.keeps_siblings() {
+        true => Tag::Siblings,
+        false => Tag::Register,
+    }
+}
+
+/// Whether a key that goes from one lattice keyspace, or none, to another is
+/// replicated otherwise there.
+pub fn reshapes((from, to): (Option<&Keyspace>, Option<&Keyspace>), workers: usize) -> bool {
+    let shape = |keyspace: &Keyspace| (keyspace.spread(workers), strings(keyspace));
+    from.map(shape) != to.map(shape)
+}
+
+/// Why a value cannot go from one lattice keyspace, or none, to another.
+pub fn refuses(
+    item: &Item<'_>,
+    (from, to): (Option<&Keyspace>, Option<&Keyspace>),
+) -> Option<&'static str> {
+    let has_order = to.is_some_and(|to| strings(to) == Tag::Siblings);
+    match item.value.tag() {
+        None | Some(Tag::Hash | Tag::Set | Tag::SortedSet | Tag::Register) => None,
+        Some(Tag::Siblings) => {
+            let picks = from.is_none_or(|from| from.resolve.picks());
+            (!has_order && !picks && count(item.value) > 1).then_some(CONCURRENT)
+        }
+        Some(tag) => (!tag.is_replicated()).then_some(NO_FORM),
+    }
+}
+
+/// How many values of a string with causal order there are.
+fn count(value: Any<'_>) -> usize {
+    match value {
+        Any::Packed(Tag::Siblings, bytes) => siblings::count(bytes),
+        Any::Object(Object::Siblings(state)) => siblings::count(Siblings::view(state)),
+        _ => 0,
+    }
+}
+
+/// Bytes of a value, about.
+pub fn size_of_value(value: Any<'_>) -> usize {
+    match value {
+        Any::String(text) => text.bytes().len(),
+        Any::Packed(_, bytes) => bytes.len(),
+        Any::Object(object) => object.heap_bytes(),
+    }
+}
+
+impl Shard {
+    /// Makes the plain value of a key one of the running command's replicas.
+    pub fn make_replicated(&mut self, db: usize, key: Key<'_>, now: Now) {
+        let (Some(keyed), Some(entry)) = (self.replicated(key), self.clone_entry(db, key, now))
+        else {
+            return;
+        };
+        let value = match &entry.value {
+            value if value.is_replicated() => return,
+            OwnedValue::Object(_) => {
+                self.remove_strictly(db, key, now);
+                return self.add_elements((db, key), &entry, now);
+            }
+            OwnedValue::Small(bytes) => NewValue::Copy(bytes),
+            OwnedValue::Big(value) => NewValue::Shared(value.clone()),
+        };
+        if let Some(registers) = registers(value.bytes()) {
+            self.remove_strictly(db, key, now);
+            self.merge_sketches(db, key, &registers, now);
+            return self.give_deadline((db, key), &entry, now);
+        }
+        let expiry = entry.expire_at.map(ExpirySetting::At);
+        let expiry = expiry.unwrap_or(ExpirySetting::Clear);
+        self.write_string(db, key, keyed, &value, expiry, now);
+    }
+
+    /// Whether a replicated value is of another type in the keyspace that its
+    /// key comes to: a string with or without causal order.
+    pub fn rewrites(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        (from, to): (&Keyspace, &Keyspace),
+        now: Now,
+    ) -> bool {
+        let tag = self.tag_at(db, key, now);
+        let is_string = matches!(tag, Some(Tag::Register | Tag::Siblings));
+        is_string && strings(from) != strings(to)
+    }
+
+    /// Writes what a replica shows as a value that knows of nothing before it,
+    /// plain or replicated as the table says by now. Every other replica is
+    /// gone by then, or will be: nobody may merge anything into it any more.
+    pub fn write_anew(&mut self, db: usize, key: Key<'_>, pick: Pick, now: Now) {
+        let entry = self.clone_entry(db, key, now);
+        self.drop_replicated(db, key, now);
+        let Some(entry) = entry else {
+            return;
+        };
+        let Any::String(text) = entry.value.any().shown_by(|| pick) else {
+            return self.add_elements((db, key), &entry, now);
+        };
+        let next = entry.expire_at;
+        let expiry = next.and_then(|next| shown_expiry(entry.value.any(), pick, next));
+        let expiry = expiry.map_or(ExpirySetting::Clear, ExpirySetting::At);
+        let text = NewValue::Copy(text.bytes());
+        self.set(db, key, text, expiry, now);
+    }
+
+    /// Takes away all that is known of a key, also where it shows nothing.
+    pub fn drop_replicated(&mut self, db: usize, key: Key<'_>, now: Now) {
+        self.env.counters.changes += 1;
+        // What has expired is a grave from here on.
+        let _ = self.dbs[db].live(key, now, &mut self.env);
+        let effect = Effect::Delete {
+            db: db as u8,
+            key: key.bytes,
+        };
+        self.env.tell(key, db as u8, &effect);
+        self.dbs[db].drop_replica(key, &mut self.env);
+    }
+
+    /// A log has come to a change of the table: what it has of replicas that
+    /// were converted then was dropped, and what is there still follows.
+    pub(super) fn drop_reshaped(&mut self, old: &Keyspaces, new: &Keyspaces, workers: usize) {
+        if !old.has_lattice() {
+            return;
+        }
+        for db in 0..DATABASES {
+            let mut names = Vec::<Box<[u8]>>::new();
+            let mut take = |key: &[u8]| {
+                let from = old.lattice(key);
+                if from.is_some() && reshapes((from, new.lattice(key)), workers) {
+                    names.push(key.into());
+                }
+            };
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                cursor = self.scan(db, at, 1024, Now::default(), &mut |item| take(item.key));
+            }
+            let mut from = Some(Box::<[u8]>::default());
+            while let Some(at) = from {
+                let (graves, next) = self.graves(db, &at, 1024);
+                graves.iter().for_each(|name| take(name));
+                from = next;
+            }
+            for name in names {
+                self.forget_held(db as u8, &name);
+                let key = self.key(&name);
+                self.dbs[db].drop_replica(key, &mut self.env);
+            }
+        }
+    }
+
+    fn give_deadline(&mut self, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
+        if entry.expire_at.is_some() {
+            self.set_expire_at(db, key, entry.expire_at, now);
+        }
+    }
+
+    /// Adds the elements of a collection, plain or replicated, and its deadline.
+    fn add_elements(&mut self, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
+        let value = entry.value.any();
+        let done = if let Ok(view) = value.of::<Set>() {
+            self.update::<Set, _>(db, key, now, |editor| {
+                view.each(|member, _| {
+                    editor.apply(&set::Op::Add { member });
+                });
+            })
+        } else if let Ok(view) = value.of::<Hash>() {
+            self.update::<Hash, _>(db, key, now, |editor| {
+                view.each(|field, value| {
+                    editor.apply(&hash::Op::Set { field, value });
+                });
+            })
+        } else if let Ok(view) = value.of::<SortedSet>() {
+            self.update::<SortedSet, _>(db, key, now, |editor| {
+                view.each(0..view.len(), false, |member, score| {
+                    let only = sorted_set::Only::default();
+                    editor.apply(&sorted_set::Op::Add {
+                        member,
+                        score,
+                        only,
+                    });
+                });
+            })
+        } else {
+            Ok(())
+        };
+        debug_assert!(done.is_ok(), "nothing is at the key");
+        self.give_deadline((db, key), entry, now);
+    }
+
+    /// Has the whole state of a key sent to its other replicas, and the journal
+    /// told of it: who made a part of it may forget that it was its own.
+    pub fn spread(&mut self, db: usize, key: Key<'_>, now: Now) {
+        if let Some(entry) = self.clone_entry(db, key, now) {
+            self.tell_entry(db as u8, key, &entry);
+        }
+        self.env.changes.touch(db as u8, key);
+    }
+}

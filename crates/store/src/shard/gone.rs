@@ -1,0 +1,334 @@
+//! What has gone with a deadline of a key, or with its type, and is forgotten.
+//!
+//! That a deadline has come is in no log: every replica finds it by itself, and
+//! so does a start. But of two deadlines the one that was set last holds, and
+//! where an earlier one is forgotten, with all that went with it, the next one
+//! knows nothing of it: it has no cut, and a start would find everything again
+//! that had gone. So whoever forgets a deadline that has come notes in its log
+//! up to which stamp what was written to the key has gone. It has gone for
+//! good: everybody had heard of all up to there, so that no extension can bring
+//! it back, and whatever was written to the key since has higher stamps.
+//!
+//! A start keeps these notes apart (see `noted`), and when all that the files
+//! have is merged, drops what lies below them. Counts, which may have no stamp,
+//! have the horizon of their file instead: who counted in what has gone since
+//! cannot have had a horizon as late.
+//!
+//! A grave that is no string's is noted likewise. The key may have a string
+//! then, which it would hide, as the type with the higher tag stays. But a removal
+//! takes only what it names: what is counted on a field of which it does not know, or on
+//! an earlier removal of it, while another replica forgets the grave, stays. So of
+//! hashes and sorted sets it is noted that they have *ended*: a start puts
+//! together what all files have of such a key, type by type, has the counts meet the
+//! removals, and drops these then.
+//!
+//! A snapshot does not say what was forgotten before. Another replica may not
+//! have forgotten it by its own cut; but by then it has heard of all, and so its
+//! snapshot leaves out what has gone, and graves that may hide another type. What
+//! a start finds in one file to have gone, it notes in the logs of all that do not
+//! say so: their files may have something of another type, behind which later writes
+//! would not count. What a file has of a key behind such a note is kept apart,
+//! of whatever type, and so are its counts on nothing.
+
+use super::held::{At, Count, Held};
+use super::noted::{Note, Noted};
+use super::types::{Any, Key};
+use super::{Env, Shard};
+use crate::effect::Effect;
+use rufous_base::Now;
+use rufous_datatype::algebra::{Algebra, Corrupt, DataType, Tuning};
+use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::replicated::register::Register;
+use rufous_datatype::replicated::{chunk_since, names_what_goes, operations_of};
+use rufous_lattice::Stamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Env {
+    /// What was written below the cut is forgotten here from now on.
+    pub(super) fn tell_gone(&mut self, (db, key): (u8, Key<'_>), tag: Tag, cut: Stamp) {
+        self.tell_note((db, key), Note::Gone(tag, cut));
+    }
+
+    /// A grave is forgotten. Counts that began on a removal have its stamp, and stay.
+    pub(super) fn tell_end(&mut self, (db, key): (u8, Key<'_>), ends: [Note; 2]) {
+        for note in ends {
+            self.tell_note((db, key), note);
+        }
+    }
+
+    fn tell_note(&mut self, (db, key): (u8, Key<'_>), note: Note) {
+        let (Note::Gone(_, stamp) | Note::Ended(_, stamp)) = note;
+        if stamp == Stamp::ZERO || !self.journaling {
+            return;
+        }
+        let before = self.journal.len();
+        let key = key.bytes;
+        match note {
+            Note::Gone(tag, cut) => Effect::Gone { db, key, tag, cut },
+            Note::Ended(tag, end) => Effect::Ended { db, key, tag, end },
+        }
+        .encode(&mut self.journal);
+        // Nobody waits for it: what counts on it comes behind.
+        self.journaled_asides += self.journal.len() - before;
+    }
+}
+
+/// What is to be said of a grave that is forgotten. Where strings lie there is nothing to
+/// say: a later string says more, and other types take their place.
+pub(super) fn ends_of(object: &Object, horizon: u64) -> [Note; 2] {
+    let (tag, gone) = (object.tag(), object.gone(horizon));
+    let end = match tag {
+        Tag::Register => Stamp::ZERO,
+        _ => object.newest().max(gone),
+    };
+    match names_what_goes(tag) {
+        true => [Note::Gone(tag, gone), Note::Ended(tag, end)],
+        false => [Note::Gone(tag, end), Note::Ended(tag, Stamp::ZERO)],
+    }
+}
+
+/// Whether a grave may hide what the key has as another type, and all have heard of
+/// what it holds.
+pub(super) fn is_over(object: &Object, horizon: u64) -> bool {
+    object.tag() != Tag::Register && object.until() <= horizon
+}
+
+impl Held {
+    /// The time of the last stamp in it: later ones are to be above it, as of all
+    /// that was replayed.
+    pub fn latest(&self) -> u64 {
+        let noted = self.noted().values().map(Noted::latest);
+        noted.fold(self.horizon(), u64::max)
+    }
+}
+
+impl Any<'_> {
+    /// See [`rufous_datatype::object::Object::gone`].
+    pub(super) fn gone(self, horizon: u64) -> Stamp {
+        match self {
+            Any::Packed(tag, bytes) => tag.packed_gone(bytes, horizon),
+            Any::Object(object) => object.gone(horizon),
+            Any::String(_) => Stamp::ZERO,
+        }
+    }
+
+    /// Whether a replicated string is what was added to nothing, or to a removal.
+    pub(super) fn only_counts(self) -> bool {
+        match self {
+            Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes).only_counts(),
+            Any::Object(object) => {
+                Register::of(object).is_some_and(|state| Register::view(state).only_counts())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What is left of a replica of any type without what is below the cut, if anything
+/// is. A deadline of then, or a removal, is nothing.
+pub(super) fn since(any: Any<'_>, cut: Stamp, tuning: &Tuning) -> Option<Object> {
+    let object = left(any, tuning, |tag, ops| tag.since(ops, cut))?;
+    let newest = object.newest();
+    (newest > cut || newest == cut && !object.is_hidden()).then_some(object)
+}
+
+/// Likewise without removals up to the end, which have taken what they name.
+fn without_end(object: Object, end: Stamp, tuning: &Tuning) -> Option<Object> {
+    if end == Stamp::ZERO {
+        return Some(object);
+    }
+    let any = Any::of_object(&object);
+    let object = left(any, tuning, |tag, ops| tag.ended(ops, end))?;
+    (object.newest() > end || !object.is_hidden()).then_some(object)
+}
+
+fn left(
+    any: Any<'_>,
+    tuning: &Tuning,
+    of: impl Fn(Tag, &[u8]) -> Result<Vec<u8>, Corrupt>,
+) -> Option<Object> {
+    let tag = any.tag()?;
+    let (mut object, mut chunk) = (tag.empty(), Vec::new());
+    let mut next = Some(0);
+    while let Some(from) = next {
+        chunk.clear();
+        next = any.chunk(from, usize::MAX, &mut chunk);
+        let left = of(tag, &operations_of(tag, &chunk));
+        let done = left.and_then(|ops| object.commit_encoded(&ops, tuning));
+        debug_assert!(done.is_ok(), "a value's chunks are parts of it");
+    }
+    Some(object)
+}
+
+/// A part of a snapshot without what has gone.
+pub(super) fn leave_out(tag: Tag, gone: Stamp, chunk: &mut Vec<u8>) {
+    if gone > Stamp::ZERO {
+        let left = chunk_since(tag, chunk, gone);
+        debug_assert!(left.is_ok(), "a value's chunks are parts of it");
+        if let Ok(left) = left {
+            *chunk = left;
+        }
+    }
+}
+
+/// What files say together of a key, and of which database that is.
+type NotedAt<'a> = BTreeMap<(u8, &'a [u8]), Noted>;
+
+/// Counts of such keys that were held, in the order of their horizons.
+type CountsAt<'a> = BTreeMap<(u8, &'a [u8]), Vec<(Tag, &'a Count)>>;
+
+/// What has gone as any of the files says, of keys that are here.
+pub(super) fn noted_in<'a>(
+    files: &'a [impl AsRef<Held>],
+    is_here: &impl Fn(&[u8]) -> bool,
+) -> NotedAt<'a> {
+    let mut all = NotedAt::new();
+    let noted = files.iter().flat_map(|held| held.as_ref().noted());
+    for ((db, key), noted) in noted.filter(|((_, key), _)| is_here(key)) {
+        let heard = all.entry((*db, &**key)).or_default();
+        noted.notes().for_each(|note| heard.hear(note));
+    }
+    all
+}
+
+/// Has the journal say what the file of this worker may not: it may have that still, and
+/// what is written from now on comes behind it there.
+pub(super) fn tell_all(shard: &mut Shard, files: &[impl AsRef<Held>], all: &NotedAt<'_>) {
+    for (&(db, bytes), noted) in all {
+        let (at, key): (At, _) = ((db, bytes.into()), shard.key(bytes));
+        for note in noted.notes() {
+            let says = |held: &Held| held.noted().get(&at).is_some_and(|of| of.says(note));
+            if !files.iter().all(|held| says(held.as_ref())) {
+                shard.env.tell_note((db, key), note);
+            }
+        }
+    }
+}
+
+/// Puts together what there is of each of these keys: what was merged, what files have
+/// behind notes, and what they held, without what has gone. Nobody is told.
+pub(super) fn settle(
+    shard: &mut Shard,
+    files: &[impl AsRef<Held>],
+    (all, counts): (&NotedAt<'_>, &CountsAt<'_>),
+    now: Now,
+) {
+    if all.is_empty() {
+        return;
+    }
+    let mut bench = Box::new(Shard::new(0));
+    bench.env.tuning = shard.env.tuning;
+    bench.env.horizon = shard.env.horizon;
+    for (&(db, bytes), noted) in all {
+        let at: At = (db, bytes.into());
+        let of_files = files
+            .iter()
+            .filter_map(|held| held.as_ref().noted().get(&at));
+        let of_files: Vec<_> = of_files.map(Noted::others).collect();
+        let counts = counts.get(&(db, bytes)).map_or(&[][..], Vec::as_slice);
+        let name = (usize::from(db), bytes);
+        let Ok(mine) = shard.replica(name) else {
+            // It is a plain one since.
+            continue;
+        };
+        let tags = of_files.iter().flat_map(|others| others.keys().copied());
+        let tags = tags.chain(counts.iter().map(|(tag, _)| *tag));
+        let tags: BTreeSet<_> = tags.chain(mine.as_ref().map(Object::tag)).collect();
+        let mut last = None;
+        // Of what is left the type with the highest tag stays.
+        for tag in tags {
+            let cut = noted.cut(tag);
+            let others = of_files.iter().filter_map(|others| others.get(&tag));
+            let mine = mine.iter().filter(|mine| mine.tag() == tag);
+            for object in mine.chain(others) {
+                bench.add_other(name, object, cut, now);
+            }
+            for (_, count) in counts.iter().filter(|(of, _)| *of == tag) {
+                // Or it was made in what has gone.
+                if count.horizon >= cut.time {
+                    let key = bench.key(bytes);
+                    bench.bring_back((name.0, key), tag, count, now);
+                }
+            }
+            let object = bench.take_replica(name);
+            let left =
+                object.and_then(|object| without_end(object, noted.end(tag), &shard.env.tuning));
+            last = left.or(last);
+        }
+        let key = shard.key(bytes);
+        let at = &mut shard.dbs[name.0];
+        at.drop_replica(key, &mut shard.env);
+        if let Some(object) = last {
+            at.put_replica(key, object, now, &mut shard.env);
+        }
+    }
+    shard.set_forgotten(bench.env.forgotten);
+}
+
+/// The key has a value that is no replica.
+struct Plain;
+
+impl Shard {
+    /// Merges what a start has kept apart of a value, without what has gone since
+    /// below the cut, as another file says.
+    pub(super) fn add_other(
+        &mut self,
+        (db, name): (usize, &[u8]),
+        object: &Object,
+        cut: Stamp,
+        now: Now,
+    ) {
+        let Some(object) = since(Any::of_object(object), cut, &self.env.tuning) else {
+            return;
+        };
+        let (key, any) = (self.key(name), Any::of_object(&object));
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let mut chunk = Vec::new();
+            next = any.chunk(from, usize::MAX, &mut chunk);
+            let done = self.merge_chunk(db, key, object.tag(), &chunk, now);
+            debug_assert!(done.is_ok(), "a value's chunks are parts of it");
+        }
+    }
+
+    /// What is known of a key here, if that is a replica.
+    fn replica(&self, (db, bytes): (usize, &[u8])) -> Result<Option<Object>, Plain> {
+        let (at, key) = (&self.dbs[db], self.key(bytes));
+        let Some(found) = at.find(key) else {
+            return Ok(at.graves.get(bytes));
+        };
+        let any = at.value(found.handle);
+        match any.tag() {
+            Some(tag) if tag.is_replicated() => {
+                Ok(left(any, &self.env.tuning, |_, ops| Ok(ops.to_vec())))
+            }
+            _ => Err(Plain),
+        }
+    }
+
+    /// Takes it out.
+    fn take_replica(&mut self, (db, bytes): (usize, &[u8])) -> Option<Object> {
+        let object = self.replica((db, bytes)).ok().flatten();
+        let key = self.key(bytes);
+        self.dbs[db].drop_replica(key, &mut self.env);
+        object
+    }
+
+    /// Drops what a replica of any type has that has gone: a key may have had
+    /// others before that of which the note is. Nobody is told.
+    pub(super) fn drop_noted(&mut self, (db, key): (usize, Key<'_>), note: Note, now: Now) {
+        let Ok(Some(object)) = self.replica((db, key.bytes)) else {
+            return;
+        };
+        let (mut noted, tag) = (Noted::default(), object.tag());
+        noted.hear(note);
+        let tuning = &self.env.tuning;
+        let left = since(Any::of_object(&object), noted.cut(tag), tuning);
+        let left = left.and_then(|object| without_end(object, noted.end(tag), tuning));
+        let at = &mut self.dbs[db];
+        at.drop_replica(key, &mut self.env);
+        if let Some(object) = left {
+            at.put_replica(key, object, now, &mut self.env);
+        }
+    }
+}

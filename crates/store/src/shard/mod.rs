@@ -1,0 +1,495 @@
+//! The data of one worker: sixteen databases of keys and values.
+//!
+//! A lookup costs two cache misses, a line of the index and the record, and
+//! [`Shard::warm_index`] and [`Shard::warm_record`] let a batch of commands
+//! wait for its misses together. Nothing holds the worker long: growth,
+//! shrink, expiry and compaction go in small steps, and what is large when it
+//! is dropped (big values, flushed databases) is handed out by
+//! [`Shard::take_garbage`]. It reads no clock, and its randomness is seeded.
+//!
+//! A key whose time has come is gone for every caller, whether or not its
+//! memory has been freed; whoever meets it removes it.
+//!
+//! Map, in reading order:
+//! - [`types`]: what goes in and comes out
+//! - [`policy`]: access stamps, by time or by frequency
+//! - `db`, `write` (`placed`), `account`: one database; reading and walking, writing, and
+//!   what it takes
+//! - `change`: every change, and who is told of it; `collection`: changes of
+//!   values that are no strings
+//! - [`watch`](WatchId): who wants to know whether a key was touched
+//! - `awaited`: keys that somebody waits for
+//! - `snapshot`: all data as of an instant, while commands go on
+//! - `slots`: the keys of single slots, copied while commands go on, and dropped;
+//!   `guests`: slots that another node answers for; `by_slot`: how many keys each has; `marks`: how much of each is here
+//! - `sweep`: work that changes of large collections have left
+//! - `replay`: doing again what a journal says; `held`: what it does not do at once
+//! - `lattice`: writes to keys whose replicas all take writes, `strings` of them,
+//!   `overwrite` the shortest way, `turn` those of a turn together; `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
+//! - `record`: how a record lies in its slot
+//! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
+//!   pages are emptied
+//! - `segment`, `index`: from hash to record
+//! - `recent`: what was written lately is not looked up; loading ahead
+//! - `walk`: the index in the order of hashes, and at random
+//! - `expiry`: the order in which keys expire; `expiring`: removing them
+//! - `sample`: drawing records to be evicted
+//! - `slab`: what is too large for a record
+//! - `table`: arrays that grow without moving
+
+mod account;
+mod arena;
+mod awaited;
+mod by_slot;
+mod causal;
+mod change;
+mod classes;
+mod collection;
+mod compact;
+mod contexts;
+pub mod convert;
+mod db;
+mod elsewhere;
+mod expiring;
+mod expiry;
+mod gone;
+mod graves;
+mod guests;
+mod held;
+mod index;
+mod lattice;
+mod marks;
+mod merging;
+mod noted;
+mod overwrite;
+mod placed;
+pub mod policy;
+mod reading;
+mod recent;
+mod record;
+mod replay;
+mod replica;
+mod sample;
+mod segment;
+mod slab;
+mod slots;
+mod snapshot;
+mod strings;
+mod sweep;
+mod table;
+#[cfg(test)]
+mod tests;
+mod told;
+mod turn;
+pub mod types;
+mod walk;
+mod watch;
+mod write;
+
+pub use causal::{ON_COPIES, Written};
+pub use collection::Editor;
+pub use contexts::Contexts;
+pub use graves::GraveKeys;
+pub use held::{Held, bring_back};
+pub use lattice::{Ended, Keyed, Keying};
+pub use marks::NO_NODE;
+pub use merging::Replica;
+pub use policy::Policy;
+pub(crate) use record::equal;
+pub use sample::{Drawn, Eviction};
+pub use slots::slot_of_effect;
+pub use snapshot::SnapshotProgress;
+pub use types::{
+    Any, Counters, Entry, ExpirySetting, Item, Key, KeyName, Memory, NewValue, OwnedValue, Value,
+    Warm, WrongType,
+};
+pub use watch::WatchId;
+
+use crate::changeset::Changeset;
+use crate::effect::SlotMark;
+use crate::keyspace::Keyspaces;
+use awaited::Awaited;
+use contexts::Session;
+use db::{Db, Outside};
+use foldhash::SharedSeed;
+use foldhash::quality::FoldHasher;
+use guests::Guests;
+use lattice::Writing;
+use recent::Recent;
+use rufous_base::limits::DATABASES;
+use rufous_base::rng::Rng;
+use rufous_base::{Garbage, Now};
+use rufous_datatype::algebra::Tuning;
+use slots::Slots;
+use snapshot::Snapshot;
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+use std::sync::Arc;
+use watch::Watches;
+
+/// Values from this size on are dropped by another thread; handing over a
+/// smaller one costs as much as dropping it.
+const GARBAGE_BYTES: usize = 64 << 10;
+
+/// What the databases share.
+#[derive(Debug)]
+struct Env {
+    policy: Policy,
+    /// Whether reading a key changes its access stamp.
+    touch: bool,
+    /// Whether anybody is to be told of changes: the one thing that the
+    /// common path asks.
+    observed: bool,
+    /// Likewise, if it is not only that the running command writes to replicas.
+    has_listeners: bool,
+    journaling: bool,
+    /// Whether the journal leaves out what collections have that are put whole.
+    brief: bool,
+    journal: Vec<u8>,
+    /// Bytes of it that nobody has to wait for: they say only that keys have
+    /// expired, or what was forgotten.
+    journaled_asides: usize,
+    watches: Watches,
+    awaited: Awaited,
+    snapshot: Snapshot,
+    counters: Counters,
+    rng: Rng,
+    garbage: Vec<Garbage>,
+    big_values: Vec<Arc<Vec<u8>>>,
+    /// How collections are shaped.
+    tuning: Tuning,
+    /// Reused: bytes of a record being written anew.
+    scratch: Vec<u8>,
+    /// Reused: hash and handle of what a walk visits.
+    entries: Vec<(u32, u32)>,
+    /// Reused: a packed value being changed, and the operations that did.
+    packed: Vec<u8>,
+    ops: Vec<u8>,
+    /// Which keys are replicated, if any are.
+    keying: Option<Arc<dyn Keying>>,
+    /// Of the command that runs, if it may write to such keys.
+    writing: Option<Writing>,
+    /// Of its client, where keys have causal order.
+    session: Option<Box<Session>>,
+    /// What was changed here, for other replicas.
+    changes: Changeset,
+    /// See `Shard::set_horizon`.
+    horizon: u64,
+    /// See `Shard::merge_from`.
+    sender_knows: u64,
+    /// See `Shard::set_forgotten`; and what of it the journal was told.
+    forgotten: u64,
+    forgotten_told: u64,
+    /// Slots of which another node says what expires, if there are any.
+    guests: Option<Box<Guests>>,
+}
+
+impl Env {
+    /// Drops a value, here or elsewhere.
+    fn throw(&mut self, outside: Outside) {
+        match outside {
+            Outside::Big(value) if value.capacity() >= GARBAGE_BYTES => self.big_values.push(value),
+            Outside::Object(object) if object.heap_bytes() >= GARBAGE_BYTES => {
+                self.garbage.push(Garbage {
+                    bytes: object.heap_bytes(),
+                    what: Box::new(object),
+                });
+            }
+            Outside::Big(_) | Outside::Object(_) => {}
+        }
+    }
+
+    #[inline]
+    fn next_stamp(&mut self, stamp: u32, now: Now) -> u32 {
+        if !self.touch {
+            return stamp;
+        }
+        self.policy.next_stamp(stamp, now, &mut self.rng)
+    }
+}
+
+/// See the module's description. Database numbers must be below
+/// [`DATABASES`]; a key must have been made by [`Shard::key`] of a shard with
+/// the same seed.
+#[derive(Debug)]
+pub struct Shard {
+    seed: SharedSeed,
+    dbs: Vec<Db>,
+    env: Env,
+    recent: Recent,
+    slots: Slots,
+    marks: BTreeMap<u16, SlotMark>,
+    /// Whose replicated keys these are, where that was ever said.
+    node: Option<u16>,
+    /// Where expiry and maintenance go on, so that every database has its turn.
+    next_expire: usize,
+    next_maintain: usize,
+    /// The time while a journal is replayed: nothing is due at 0.
+    replay_now: Now,
+    /// Of a journal that is replayed.
+    keyspaces: Arc<Keyspaces>,
+    /// While files are loaded.
+    held: Option<Box<Held>>,
+}
+
+fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
+    let mut hasher = FoldHasher::with_seed(0x52_75_66_6F_75_73, seed);
+    hasher.write(bytes);
+    (hasher.finish() >> 32) as u32
+}
+
+impl Shard {
+    /// Clients must not be able to guess the seed: they could choose keys of
+    /// equal hash.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed: SharedSeed::from_u64(seed),
+            dbs: (0..DATABASES).map(|db| Db::new(db as u8, 0)).collect(),
+            env: Env {
+                policy: Policy::default(),
+                touch: true,
+                observed: false,
+                has_listeners: false,
+                journaling: false,
+                brief: false,
+                journal: Vec::new(),
+                journaled_asides: 0,
+                watches: Watches::default(),
+                awaited: Awaited::default(),
+                snapshot: Snapshot::default(),
+                counters: Counters::default(),
+                rng: Rng::new(seed),
+                garbage: Vec::new(),
+                big_values: Vec::new(),
+                tuning: Tuning {
+                    seed,
+                    ..Tuning::default()
+                },
+                scratch: Vec::new(),
+                entries: Vec::new(),
+                packed: Vec::new(),
+                ops: Vec::new(),
+                keying: None,
+                writing: None,
+                session: None,
+                changes: Changeset::default(),
+                horizon: 0,
+                sender_knows: u64::MAX,
+                forgotten: 0,
+                forgotten_told: 0,
+                guests: None,
+            },
+            recent: Recent::default(),
+            slots: Slots::default(),
+            marks: BTreeMap::new(),
+            node: None,
+            next_expire: 0,
+            next_maintain: 0,
+            replay_now: Now::default(),
+            keyspaces: Arc::default(),
+            held: None,
+        }
+    }
+
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        Key {
+            bytes,
+            hash: hash_of(&self.seed, bytes),
+        }
+    }
+
+    /// How collections are shaped from now on.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        let seed = self.env.tuning.seed;
+        self.env.tuning = Tuning { seed, ..tuning };
+    }
+
+    pub fn tuning(&self) -> &Tuning {
+        &self.env.tuning
+    }
+
+    /// Whether the key is there, without leaving a trace.
+    #[inline]
+    pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let found = self.dbs[db].live(key, now, &mut self.env);
+        found.is_some()
+    }
+
+    /// Everything about the key; a big value is shared, not copied.
+    pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        Some(self.dbs[db].entry(found.handle))
+    }
+
+    /// When the key expires (Unix milliseconds), if it is there and if it does:
+    /// of several concurrent values the one that is shown.
+    pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        let next = self.dbs[db].expiry_of(found.handle);
+        let value = self.dbs[db].value(found.handle);
+        Some(next.and_then(|next| causal::shown_expiry(value, self.env.pick(key), next)))
+    }
+
+    /// The key's access stamp, to be read through [`Shard::policy`].
+    pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        Some(record::stamp(self.dbs[db].arena.get(found.handle)))
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.env.policy
+    }
+
+    /// Stamps that are there keep their bits: after a change between time and
+    /// frequency they mean little until the keys are used again.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.env.policy = policy;
+    }
+
+    /// Whether access stamps are renewed by reads and writes (`CLIENT NO-TOUCH`).
+    pub fn set_touch(&mut self, touch: bool) {
+        self.env.touch = touch;
+    }
+
+    /// Visits `count` keys in the order of their hashes from `cursor` on: fewer
+    /// at the end, or where the table is sparse; more where hashes are equal.
+    /// Returns where to go on, `None` at the end, and never 0, where every walk
+    /// begins. A key that is there all the time from the first call to the
+    /// last is visited exactly once.
+    pub fn scan(
+        &mut self,
+        db: usize,
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let (range, now_ms) = ((cursor, count), now.unix_ms());
+        self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
+    }
+
+    /// A key with everything about it, each with the same probability.
+    pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
+        self.dbs[db].random(now.unix_ms(), rng, &mut self.env)
+    }
+
+    pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
+        self.random(db, now, rng).map(|item| item.key.to_vec())
+    }
+
+    /// Keys, including those that have expired but were not met since.
+    pub fn len(&self, db: usize) -> usize {
+        self.dbs[db].len()
+    }
+
+    pub fn is_empty(&self, db: usize) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Keys that have an expiry.
+    pub fn expiring_len(&self, db: usize) -> usize {
+        self.dbs[db].expiring()
+    }
+
+    /// Mean time to live of the keys that have an expiry, in milliseconds.
+    pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
+        self.dbs[db].avg_ttl(now.unix_ms())
+    }
+
+    /// Removes at most `budget` keys whose time has come. Returns whether
+    /// there may be more.
+    pub fn expire_step(&mut self, now: Now, budget: usize) -> bool {
+        let mut left = budget;
+        for _ in 0..self.dbs.len() {
+            let db = &mut self.dbs[self.next_expire];
+            if db.expire(now.unix_ms(), &mut left, &mut self.env) {
+                return true;
+            }
+            self.next_expire = (self.next_expire + 1) % self.dbs.len();
+        }
+        false
+    }
+
+    /// When the next key expires, in Unix milliseconds.
+    pub fn next_expiry(&self) -> Option<u64> {
+        let firsts = self.dbs.iter().filter_map(|db| db.expiry.first());
+        firsts.map(|(unix_ms, _)| unix_ms).min()
+    }
+
+    /// Gives back memory that records of the past have left unused, looking at
+    /// no more than `budget` records. Returns whether there may be more to do.
+    pub fn maintain_step(&mut self, budget: usize) -> bool {
+        let mut left = budget;
+        for _ in 0..self.dbs.len() {
+            let db = &mut self.dbs[self.next_maintain];
+            let (seed, moved) = (&self.seed, &mut self.env.counters.compacted);
+            let hash_of = |key: &[u8]| hash_of(seed, key);
+            if db.compact(hash_of, &mut left, moved) {
+                return true;
+            }
+            self.next_maintain = (self.next_maintain + 1) % self.dbs.len();
+        }
+        false
+    }
+
+    pub fn memory(&self) -> Memory {
+        let mut all = Memory {
+            held_bytes: self.held_bytes(),
+            ..Memory::default()
+        };
+        for db in &self.dbs {
+            all.add(db.memory());
+        }
+        all
+    }
+
+    /// What the memory limit counts: what goes away when keys are removed,
+    /// and so neither the unused room of the pages that records lie in nor
+    /// what a database without keys has left.
+    #[inline]
+    pub fn charged(&self) -> usize {
+        self.dbs.iter().map(Db::charged).sum()
+    }
+
+    /// Bytes that the key takes, its share of the index included.
+    pub fn memory_of(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<usize> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        Some(self.dbs[db].memory_of(found.handle))
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.env.counters
+    }
+
+    /// Index entries moved by growth and shrink since the databases of now
+    /// were empty: what bounds the work of a single insertion or removal.
+    pub fn index_moves(&self) -> u64 {
+        self.dbs.iter().map(|db| db.index.moved()).sum()
+    }
+
+    /// What was removed and is large: to be dropped where nobody waits.
+    pub fn take_garbage(&mut self) -> Vec<Garbage> {
+        let mut all = std::mem::take(&mut self.env.garbage);
+        if !self.env.big_values.is_empty() {
+            let values = std::mem::take(&mut self.env.big_values);
+            all.push(Garbage {
+                bytes: values.iter().map(|value| value.capacity()).sum(),
+                what: Box::new(values),
+            });
+        }
+        all
+    }
+
+    /// Has something large dropped with what is.
+    pub fn drop_later(&mut self, garbage: Garbage) {
+        self.env.garbage.push(garbage);
+    }
+
+    /// Asserts every invariant, by looking at everything: for tests.
+    pub fn check(&self) {
+        for db in &self.dbs {
+            db.check(|key| hash_of(&self.seed, key));
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Doing again what a journal says, into an empty shard: no clock is asked,
+//! nothing expires, and nobody is told.
+
+use super::Shard;
+use super::noted::Note;
+use super::types::{ExpirySetting, Key, NewValue};
+use crate::effect::{Effect, NotAnEffect};
+use crate::keyspace::Keyspaces;
+use crate::planted::{self, Planted};
+use rufous_base::Now;
+use rufous_base::limits::MAX_BULK;
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::{operations_of, says_all};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// No effect has an expiry of 0 after this, and so none is due at 0, the time
+/// of replay. Both times are long past.
+fn not_zero(at: u64) -> u64 {
+    at.max(1)
+}
+
+impl Shard {
+    /// The time that access stamps of replayed keys show. (Until it is set,
+    /// the start of the monotonic clock.)
+    pub fn set_replay_time(&mut self, now: Now) {
+        self.replay_now.mono_us = now.mono_us;
+    }
+
+    /// Does what the effect says, and no more. Refuses what no command can
+    /// have done: a value beyond the largest.
+    #[inline]
+    pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        debug_assert!(!self.is_snapshotting(), "nobody is told");
+        self.perform(effect)?;
+        self.drop_garbage();
+        Ok(())
+    }
+
+    /// Does what effects say that another worker found on a copy of a key's
+    /// value, and tells everybody of it. Nothing expires, as nothing did there.
+    pub fn carry_out(&mut self, effects: &[u8], now: Now) {
+        let done = self.carry(effects, now);
+        debug_assert!(done.is_ok(), "it was possible on a copy");
+    }
+
+    /// Likewise of another node: what cannot be is not done, nor what follows.
+    pub(super) fn carry(&mut self, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
+        let mut rest = effects;
+        self.set_replay_time(now);
+        while !rest.is_empty() {
+            let before = rest;
+            let effect = Effect::decode(&mut rest)?;
+            self.env.counters.changes += 1;
+            if self.env.observed {
+                for (db, bytes) in effect.keys() {
+                    let key = self.key(bytes);
+                    let at = &mut self.dbs[usize::from(db)];
+                    if let Some(found) = at.find(key) {
+                        at.capture(found.handle, &mut self.env.snapshot);
+                    }
+                    self.env.touch(key, db);
+                }
+            }
+            let journaled = self.env.journal.len();
+            if self.env.journaling {
+                let bytes = &before[..before.len() - rest.len()];
+                self.env.journal.extend_from_slice(bytes);
+            }
+            self.note_carried(&effect);
+            if let Err(error) = self.perform(&effect) {
+                self.env.journal.truncate(journaled);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn perform(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let now = self.replay_now;
+        let (db, key, value, setting) = match *effect {
+            Effect::Set {
+                db,
+                key,
+                value,
+                expire_at,
+            } => {
+                let setting = match expire_at {
+                    Some(at) => ExpirySetting::At(not_zero(at)),
+                    None => ExpirySetting::Clear,
+                };
+                (db, key, value, setting)
+            }
+            Effect::SetKeep { db, key, value } => (db, key, value, ExpirySetting::Keep),
+            _ => return self.perform_other(effect),
+        };
+        self.forget_held(db, key);
+        let key = self.key(key);
+        let db = &mut self.dbs[usize::from(db)];
+        db.set(key, NewValue::Copy(value), setting, now, &mut self.env);
+        Ok(())
+    }
+
+    fn perform_other(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let now = self.replay_now;
+        match *effect {
+            Effect::Set { .. } | Effect::SetKeep { .. } => {}
+            Effect::Delete { db, key } => {
+                self.forget_held(db, key);
+                // All that is known of it: where a grave stays, no effect says this.
+                let key = self.key(key);
+                self.dbs[usize::from(db)].drop_replica(key, &mut self.env);
+            }
+            Effect::Append { db, key, tail } => {
+                let key = self.key(key);
+                self.string_or_nothing(db, key)?;
+                self.dbs[usize::from(db)].append(key, tail, now, &mut self.env);
+            }
+            Effect::Write { db, key, at, bytes } => {
+                let end = at.saturating_add(bytes.len() as u64);
+                if end > MAX_BULK {
+                    return Err(NotAnEffect);
+                }
+                let (at, end) = (at as usize, end as usize);
+                let key = self.key(key);
+                self.string_or_nothing(db, key)?;
+                let value = self.dbs[usize::from(db)].grow(key, end, now, &mut self.env);
+                value[at..end].copy_from_slice(bytes);
+            }
+            Effect::Expire { db, key, at } => {
+                let key = self.key(key);
+                let db = &mut self.dbs[usize::from(db)];
+                if let Some(found) = db.find(key) {
+                    db.set_expiry(found, key, at.map(not_zero), &mut self.env);
+                }
+            }
+            Effect::FlushDb { db } => {
+                self.empty(usize::from(db));
+                if let Some(held) = &mut self.held {
+                    held.forget_db(db);
+                }
+            }
+            Effect::SwapDb { a, b } => {
+                self.exchange(usize::from(a), usize::from(b));
+                if let Some(held) = &mut self.held {
+                    held.swap_dbs(a, b);
+                }
+            }
+            Effect::Horizon { time } => {
+                if let Some(held) = &mut self.held {
+                    held.note(time);
+                }
+            }
+            Effect::Gone { db, key, tag, cut } => self.note((db, key), Note::Gone(tag, cut)),
+            Effect::Ended { db, key, tag, end } => {
+                self.note(
+                    (db, key),
+                    match planted::is(Planted::EndTakesCounts) {
+                        true => Note::Gone(tag, end),
+                        false => Note::Ended(tag, end),
+                    },
+                );
+            }
+            Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
+            Effect::Slot { slot, mark } => self.set_mark(slot, mark),
+            Effect::Node { number } => self.node = Some(number),
+            _ => return self.perform_on_any(effect),
+        }
+        Ok(())
+    }
+
+    /// What has gone of a key.
+    fn note(&mut self, (db, bytes): (u8, &[u8]), note: Note) {
+        if let Some(held) = &mut self.held {
+            return held.note_of((db, bytes), note, &self.env.tuning);
+        }
+        let key = self.key(bytes);
+        self.drop_noted((usize::from(db), key), note, self.replay_now);
+    }
+
+    /// Effects on values of any type.
+    fn perform_on_any(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let now = self.replay_now;
+        match *effect {
+            Effect::Update { db, key, tag, ops } => {
+                let key = self.key(key);
+                if tag.is_replicated() {
+                    return self.join_ops((db, key), (tag, false), ops, now);
+                }
+                self.commit_encoded(usize::from(db), key, tag, ops, now)?;
+            }
+            Effect::Put {
+                db,
+                key,
+                tag,
+                chunk,
+                expire_at,
+            } => {
+                let key = self.key(key);
+                if tag.is_replicated() {
+                    return self.join_chunk((db, key), (tag, false), chunk, now);
+                }
+                self.forget_held(db, key.bytes);
+                let db = usize::from(db);
+                if let Some(found) = self.dbs[db].find(key) {
+                    self.dbs[db].remove(found, key.hash, &mut self.env);
+                }
+                self.extend(db, key, tag, chunk, now)?;
+                if let Some(found) = self.dbs[db].find(key) {
+                    let at = expire_at.map(not_zero);
+                    self.dbs[db].set_expiry(found, key, at, &mut self.env);
+                }
+            }
+            Effect::More {
+                db,
+                key,
+                tag,
+                chunk,
+            } => {
+                let key = self.key(key);
+                if tag.is_replicated() {
+                    // Of what is never in parts other nodes have told it.
+                    let told = says_all(tag);
+                    return self.join_chunk((db, key), (tag, told), chunk, now);
+                }
+                self.extend(usize::from(db), key, tag, chunk, now)?;
+            }
+            Effect::Move { db, key, to_db, to } => {
+                let (key, to) = (self.key(key), self.key(to));
+                self.transfer((usize::from(db), key), (usize::from(to_db), to), now);
+            }
+            Effect::Copy { db, key, to_db, to } => {
+                let (key, to) = (self.key(key), self.key(to));
+                let (from, into) = (usize::from(db), usize::from(to_db));
+                if let Some(found) = self.dbs[from].find(key) {
+                    let entry = self.dbs[from].entry(found.handle);
+                    self.dbs[into].put(to, entry, now, &mut self.env);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn join_ops(
+        &mut self,
+        (db, key): (u8, Key<'_>),
+        (tag, told): (Tag, bool),
+        ops: &[u8],
+        now: Now,
+    ) -> Result<(), NotAnEffect> {
+        let (at, holds) = (usize::from(db), self.holds());
+        let mut left = Cow::Borrowed(ops);
+        if let Some(held) = &mut self.held {
+            // Counts first: also of a key that was of another type before a removal
+            // may be in any file that was forgotten before they were made.
+            if holds {
+                left = Cow::Owned(held.take((db, key.bytes), (tag, told), ops)?);
+            }
+            if left.is_empty() || held.take_other((db, key.bytes), tag, &left, &self.env.tuning)? {
+                return Ok(());
+            }
+        }
+        self.merge_ops(at, key, tag, &left, now).map(|_| ())
+    }
+
+    fn join_chunk(
+        &mut self,
+        (db, key): (u8, Key<'_>),
+        (tag, told): (Tag, bool),
+        chunk: &[u8],
+        now: Now,
+    ) -> Result<(), NotAnEffect> {
+        let keeps = self.held.as_ref().is_some_and(|held| held.has_notes());
+        if self.holds() || keeps {
+            let ops = operations_of(tag, chunk);
+            return self.join_ops((db, key), (tag, told), &ops, now);
+        }
+        let at = usize::from(db);
+        self.merge_chunk(at, key, tag, chunk, now).map(|_| ())
+    }
+
+    /// Keeps the table of keyspaces for whoever loads.
+    fn keep_keyspaces(&mut self, bytes: &[u8]) -> Result<(), NotAnEffect> {
+        let table = Keyspaces::decode(bytes)?;
+        if table.version() > self.keyspaces.version() {
+            let old = std::mem::replace(&mut self.keyspaces, Arc::new(table));
+            if let Some(workers) = self.held.as_ref().map(|held| held.workers) {
+                let new = Arc::clone(&self.keyspaces);
+                self.drop_reshaped(&old, &new, workers);
+            }
+        }
+        Ok(())
+    }
+
+    /// The table of keyspaces that was replayed last.
+    pub fn replayed_keyspaces(&self) -> &Arc<Keyspaces> {
+        &self.keyspaces
+    }
+
+    /// Refuses what only strings can have had done to them.
+    fn string_or_nothing(&self, db: u8, key: Key<'_>) -> Result<(), NotAnEffect> {
+        let db = &self.dbs[usize::from(db)];
+        let value = db.find(key).map(|found| db.value(found.handle));
+        let is_string = value.is_none_or(|value| value.string().is_ok());
+        is_string.then_some(()).ok_or(NotAnEffect)
+    }
+
+    /// Nobody is waiting while data is loaded, and a long log must not pile up
+    /// what it overwrites.
+    #[inline]
+    fn drop_garbage(&mut self) {
+        if !self.env.big_values.is_empty() || !self.env.garbage.is_empty() {
+            self.env.big_values.clear();
+            self.env.garbage.clear();
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The keys of single slots: copied in parts while commands go on, dropped, and
+//! listed.
+//!
+//! The index knows no slots. So one walk goes round over all keys, in the order
+//! of databases and hashes, while any slot has to be copied or dropped, and
+//! serves all of those together: a slot takes part from where the walk is when
+//! it begins, until the walk is there again. It looks at no more records in a
+//! call than it is allowed.
+//!
+//! What comes of a copy are effects. Applied in order to nothing, they give
+//! what the slot has when [`Shard::copy_slot`] says that there is no more:
+//! 1. A key that the walk comes to is put whole.
+//! 2. Whoever changes the slot meanwhile says so ([`Shard::note_in_slot`])
+//!    before the next part is asked for. An effect on a key that was put
+//!    follows it; one on a key that the walk has yet to come to is left out.
+//! 3. What is large is put bit by bit, as it was when the walk came to it.
+//!    Effects on it wait until it is whole.
+//! 4. What was moved or copied to a key from one that was not put is put whole
+//!    where the walk will not come there any more; so is what became of a key
+//!    by an effect that is too large for a part.
+//!
+//! Keys of lattice keyspaces have other ways to other nodes, and are left out.
+//! Databases are not flushed or swapped meanwhile.
+
+mod copy;
+
+use super::change::PUT_CHUNK;
+use super::db::{Found, Outside};
+use super::types::Item;
+use super::{Env, Shard};
+use crate::effect::{Effect, NotAnEffect};
+use copy::{Copy, Large};
+use rufous_base::Now;
+use rufous_base::limits::DATABASES;
+use rufous_base::slot::slot_of;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+
+/// A part ends with the effect that makes it so long.
+const PART: usize = PUT_CHUNK;
+
+/// A longer effect is not in a part.
+const LARGE: usize = 4 * PART;
+
+/// While so many bytes wait to be asked for, the walk rests.
+const BACKLOG: usize = 16 << 20;
+
+/// Records that are looked at together.
+const BATCH: usize = 64;
+
+/// One time round.
+const ROUND: u64 = (DATABASES as u64) << 32;
+
+/// The slots that the walk is for, and how far it is: rounds, database, hash.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    walked: u64,
+    jobs: BTreeMap<u16, Job>,
+    /// Bytes in all parts that wait.
+    backlog: usize,
+}
+
+/// What is done with a slot, since the walk was there.
+#[derive(Debug)]
+struct Job {
+    began: u64,
+    /// None where the slot is dropped.
+    copy: Option<Copy>,
+}
+
+/// Where the other side has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// The walk will come to it.
+    Not,
+    /// It has a part of it, or what it was before.
+    Partly,
+    Wholly,
+}
+
+impl Job {
+    /// Whether the walk has come to this place since the job began.
+    fn is_past(&self, place: u64, walked: u64) -> bool {
+        let away = (place + ROUND - self.began % ROUND) % ROUND;
+        self.began + away < walked
+    }
+
+    fn is_through(&self, walked: u64) -> bool {
+        walked >= self.began + ROUND
+    }
+}
+
+fn place(db: usize, hash: u32) -> u64 {
+    (db as u64) << 32 | u64::from(hash)
+}
+
+/// The slot of all keys of an effect, if they are of one: it may be done to a
+/// slot alone.
+pub fn slot_of_effect(effect: &Effect<'_>) -> Option<u16> {
+    let mut slots = effect.keys().map(|(_, key)| slot_of(key));
+    let first = slots.next()?;
+    slots.all(|slot| slot == first).then_some(first)
+}
+
+impl Env {
+    fn throw_large(&mut self, value: Large) {
+        self.throw(match value {
+            Large::Object(object) => Outside::Object(object),
+            Large::String(whole) => Outside::Big(whole),
+        });
+    }
+}
+
+impl Shard {
+    /// Copies a slot from now on, for [`Shard::copy_slot`]; anew, if it is
+    /// copied already.
+    pub fn begin_slot_copy(&mut self, slot: u16) {
+        self.begin_job(slot, Some(Copy::default()));
+    }
+
+    /// Whether slots are copied or dropped just now.
+    pub fn walks_slots(&self) -> bool {
+        !self.slots.jobs.is_empty()
+    }
+
+    /// Nobody asks for what is left of a copy.
+    pub fn end_slot_copy(&mut self, slot: u16) {
+        let copies = |job: &Job| job.copy.is_some();
+        if self.slots.jobs.get(&slot).is_some_and(copies) {
+            self.end_job(slot);
+        }
+    }
+
+    fn begin_job(&mut self, slot: u16, copy: Option<Copy>) {
+        self.end_job(slot);
+        let began = self.slots.walked;
+        self.slots.jobs.insert(slot, Job { began, copy });
+    }
+
+    fn end_job(&mut self, slot: u16) {
+        let Some(Job { copy, .. }) = self.slots.jobs.remove(&slot) else {
+            return;
+        };
+        for rest in copy.iter().flat_map(|copy| &copy.parts) {
+            self.slots.backlog -= rest.len();
+        }
+        for rest in copy.into_iter().flat_map(|copy| copy.rests) {
+            self.env.throw_large(rest.value);
+        }
+    }
+
+    /// Bytes of copies that wait to be asked for.
+    pub fn slot_copies_bytes(&self) -> usize {
+        self.slots.backlog
+    }
+
+    /// The next part of a copy: effects, a few times 64 KiB of them at most.
+    /// Empty where as many records were looked at as `looks` says, which goes
+    /// down; none at the end.
+    pub fn copy_slot(&mut self, slot: u16, looks: &mut usize) -> Option<Vec<u8>> {
+        loop {
+            let walked = self.slots.walked;
+            let backlog = &mut self.slots.backlog;
+            let job = self.slots.jobs.get_mut(&slot)?;
+            let is_through = job.is_through(walked);
+            let copy = job.copy.as_mut()?;
+            let is_full = copy.parts.front().is_some_and(|part| part.len() >= PART);
+            let is_resting = *looks == 0 || *backlog >= BACKLOG;
+            if !is_full && !copy.rests.is_empty() {
+                let whole = copy.write_on(backlog);
+                whole.into_iter().for_each(|it| self.env.throw_large(it));
+            } else if !is_full && let Some((db, key)) = copy.again.pop_first() {
+                self.put_again(slot, (db, &key));
+            } else if is_full || is_through || is_resting {
+                let Some(part) = copy.parts.pop_front() else {
+                    if is_through {
+                        self.end_job(slot);
+                        return None;
+                    }
+                    return Some(Vec::new());
+                };
+                *backlog -= part.len();
+                return Some(part);
+            } else {
+                self.walk_slots(looks);
+            }
+        }
+    }
+
+    fn put_again(&mut self, slot: u16, (db, bytes): (u8, &[u8])) {
+        let key = self.key(bytes);
+        let at = &self.dbs[usize::from(db)];
+        let job = self.slots.jobs.get_mut(&slot);
+        let Some(copy) = job.and_then(|job| job.copy.as_mut()) else {
+            return;
+        };
+        match at.find(key) {
+            Some(found) => copy.put(db, &at.item(found.handle), &mut self.slots.backlog),
+            None => copy.say(&Effect::Delete { db, key: bytes }, &mut self.slots.backlog),
+        }
+    }
+
+    /// Drops keys of a slot, as many as are found among so many records; `looks`
+    /// goes down. True when none is left. What is added meanwhile may go as well.
+    pub fn clear_slot(&mut self, slot: u16, looks: &mut usize) -> bool {
+        let drops = |job: &Job| job.copy.is_none();
+        if !self.slots.jobs.get(&slot).is_some_and(drops) {
+            self.begin_job(slot, None);
+        }
+        loop {
+            let job = self.slots.jobs.get(&slot);
+            if job.is_none_or(|job| job.is_through(self.slots.walked)) {
+                self.end_job(slot);
+                return true;
+            }
+            if *looks == 0 {
+                return false;
+            }
+            self.walk_slots(looks);
+        }
+    }
+
+    /// Looks at the next few records.
+    fn walk_slots(&mut self, looks: &mut usize) {
+        let at = self.slots.walked % ROUND;
+        let (number, from) = ((at >> 32) as usize, at as u32);
+        let next_db = self.slots.walked - at + place(number + 1, 0);
+        let db = &self.dbs[number];
+        if db.len() == 0 {
+            self.slots.walked = next_db;
+            return;
+        }
+        let mut entries = std::mem::take(&mut self.env.entries);
+        let next = db
+            .index
+            .collect(from, (*looks).clamp(1, BATCH), &mut entries);
+        *looks = looks.saturating_sub(entries.len().max(BATCH / 4));
+        let warm = entries.iter().map(|&(_, handle)| db.arena.warm(handle));
+        black_box(warm.sum::<u64>());
+        for &(hash, handle) in &entries {
+            self.visit(number, hash, handle);
+        }
+        self.env.entries = entries;
+        self.slots.walked = match next {
+            Some(hash) => self.slots.walked - at + place(number, hash),
+            None => next_db,
+        };
+    }
+
+    fn visit(&mut self, number: usize, hash: u32, handle: u32) {
+        let db = &mut self.dbs[number];
+        let item = db.item(handle);
+        let slots = &mut self.slots;
+        let Some(job) = slots.jobs.get_mut(&slot_of(item.key)) else {
+            return;
+        };
+        let is_lattice = item.value.tag().is_some_and(|tag| tag.is_replicated());
+        if is_lattice || job.is_past(place(number, hash), slots.walked) {
+            return;
+        }
+        if let Some(copy) = &mut job.copy {
+            return copy.put(number as u8, &item, &mut slots.backlog);
+        }
+        let Some((position, handle)) = db.index.find(hash, |other| other == handle) else {
+            return;
+        };
+        self.env.counters.changes += 1;
+        if self.env.observed {
+            db.tell_removal(handle, hash, &mut self.env);
+        }
+        db.remove(Found { position, handle }, hash, &mut self.env);
+    }
+
+    /// Says what was done to a slot that is copied, after it was done.
+    pub fn note_in_slot(&mut self, slot: u16, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && self.slots.jobs.contains_key(&slot) {
+            let before = rest;
+            let Ok(effect) = Effect::decode(&mut rest) else {
+                debug_assert!(false, "effects come from a journal");
+                return;
+            };
+            let one = &before[..before.len() - rest.len()];
+            self.note_effect(slot, &effect, one);
+        }
+    }
+
+    fn note_effect(&mut self, slot: u16, effect: &Effect<'_>, bytes: &[u8]) {
+        let mut keys = effect.keys();
+        let (first, second) = (keys.next(), keys.next());
+        let Some(first) = first else { return };
+        let known = self.knows(slot, first);
+        let target = second.map(|second| (second, self.knows(slot, second)));
+        let backlog = &mut self.slots.backlog;
+        let job = self.slots.jobs.get_mut(&slot);
+        let Some(copy) = job.and_then(|job| job.copy.as_mut()) else {
+            return;
+        };
+        let Some((second, of_target)) = target else {
+            let waits = copy.rest_of(first);
+            match known {
+                Known::Not => {}
+                Known::Wholly if bytes.len() <= LARGE => copy.push(bytes, backlog),
+                Known::Partly if bytes.len() <= LARGE && waits.is_some() => {
+                    let rest = waits.and_then(|at| copy.rests.get_mut(at));
+                    rest.into_iter()
+                        .for_each(|rest| rest.later.push(bytes.into()));
+                }
+                Known::Partly | Known::Wholly => self.forget_rest(slot, first, true),
+            }
+            return;
+        };
+        if known == Known::Wholly && of_target != Known::Not {
+            copy.push(bytes, backlog);
+            copy.again.remove(&(second.0, Box::from(second.1)));
+            return self.forget_rest(slot, second, false);
+        }
+        // A key that the walk has yet to come to is not there before.
+        if matches!(effect, Effect::Move { .. }) && known != Known::Not {
+            self.forget_rest(slot, first, true);
+        }
+        if of_target != Known::Not {
+            self.forget_rest(slot, second, true);
+        }
+    }
+
+    /// A large value is not said any further; `again`: it is all over.
+    fn forget_rest(&mut self, slot: u16, name: (u8, &[u8]), again: bool) {
+        let job = self.slots.jobs.get_mut(&slot);
+        let Some(copy) = job.and_then(|job| job.copy.as_mut()) else {
+            return;
+        };
+        if again {
+            copy.again.insert((name.0, name.1.into()));
+        }
+        if let Some(at) = copy.rest_of(name) {
+            let rest = copy.rests.swap_remove(at);
+            self.env.throw_large(rest.value);
+        }
+    }
+
+    /// What who takes the parts of a copy has of a key.
+    fn knows(&self, slot: u16, (db, bytes): (u8, &[u8])) -> Known {
+        let Some(job) = self.slots.jobs.get(&slot) else {
+            return Known::Not;
+        };
+        let Some(copy) = &job.copy else {
+            return Known::Not;
+        };
+        let place = place(usize::from(db), self.key(bytes).hash);
+        if copy.rest_of((db, bytes)).is_some() || copy.again.contains(&(db, Box::from(bytes))) {
+            return Known::Partly;
+        }
+        match job.is_past(place, self.slots.walked) {
+            true => Known::Wholly,
+            false => Known::Not,
+        }
+    }
+
+    /// Does to a slot what another node has done to its own, and tells everybody
+    /// of it. Refuses what is about anything else, before it is done; what was
+    /// before that has been done.
+    pub fn do_in_slot(&mut self, slot: u16, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
+        let mut rest = effects;
+        while !rest.is_empty() {
+            let before = rest;
+            let effect = Effect::decode(&mut rest)?;
+            let tag = match effect {
+                Effect::Put { tag, .. } | Effect::More { tag, .. } | Effect::Update { tag, .. } => {
+                    Some(tag)
+                }
+                _ => None,
+            };
+            let is_lattice = tag.is_some_and(|tag| tag.is_replicated());
+            if slot_of_effect(&effect) != Some(slot) || is_lattice {
+                return Err(NotAnEffect);
+            }
+            self.carry(&before[..before.len() - rest.len()], now)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Shard::scan`], of one slot's keys: it looks at `count` keys.
+    pub fn scan_slot(
+        &mut self,
+        (db, slot): (usize, u16),
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        self.scan(db, cursor, count, now, &mut |item| {
+            if slot_of(item.key) == slot {
+                f(item);
+            }
+        })
+    }
+}
