@@ -10,6 +10,7 @@
 pub mod exact;
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Phase, Rule, Tuning, When};
+use crate::declared::packed_alone;
 use exact::Exact;
 use rufous_base::rng::Rng;
 
@@ -350,32 +351,10 @@ fn sample(rng: &mut Rng) -> f64 {
 impl DataType for Bag {
     const REDIS_NAME: &'static str = "bag";
 
-    fn packed_view(bytes: &[u8]) -> &[u8] {
-        bytes
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> Vec<u8> {
-        bytes
-    }
-
-    fn packed(state: &Vec<u8>) -> Option<&[u8]> {
-        Some(state)
-    }
-
-    fn into_buffer(state: Vec<u8>) -> Option<Vec<u8>> {
-        Some(state)
-    }
-
-    fn is_empty(view: &[u8]) -> bool {
-        view.is_empty()
-    }
+    packed_alone!();
 
     fn len(view: &[u8]) -> usize {
         usize::from(!view.is_empty())
-    }
-
-    fn heap_bytes(_: &Vec<u8>) -> usize {
-        0
     }
 
     fn encoding(_: &[u8], _: &Tuning) -> &'static str {
@@ -393,11 +372,6 @@ impl DataType for Bag {
         let value = value(f64::from_le_bytes(*bytes)).ok_or(Corrupt)?;
         *from = rest;
         Ok(Op::Add(value))
-    }
-
-    fn chunk(view: &[u8], _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {
-        out.extend_from_slice(view);
-        None
     }
 
     fn extend(state: &mut Vec<u8>, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {

@@ -12,6 +12,7 @@
 mod tests;
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
+use crate::declared::packed_alone;
 use rufous_base::rng::Rng;
 
 /// See the module's description.
@@ -399,32 +400,10 @@ fn sample(rng: &mut Rng) -> Counter {
 impl DataType for Bounded {
     const REDIS_NAME: &'static str = "bcount";
 
-    fn packed_view(bytes: &[u8]) -> &[u8] {
-        bytes
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> Vec<u8> {
-        bytes
-    }
-
-    fn packed(state: &Vec<u8>) -> Option<&[u8]> {
-        Some(state)
-    }
-
-    fn into_buffer(state: Vec<u8>) -> Option<Vec<u8>> {
-        Some(state)
-    }
-
-    fn is_empty(view: &[u8]) -> bool {
-        view.is_empty()
-    }
+    packed_alone!();
 
     fn len(view: &[u8]) -> usize {
         usize::from(!view.is_empty())
-    }
-
-    fn heap_bytes(_: &Vec<u8>) -> usize {
-        0
     }
 
     fn encoding(_: &[u8], _: &Tuning) -> &'static str {
@@ -460,11 +439,6 @@ impl DataType for Bounded {
             }
             _ => Err(Corrupt),
         }
-    }
-
-    fn chunk(view: &[u8], _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {
-        out.extend_from_slice(view);
-        None
     }
 
     fn extend(state: &mut Vec<u8>, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {

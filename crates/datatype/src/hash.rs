@@ -7,6 +7,7 @@ mod combining;
 mod independence;
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, independent};
+use crate::declared::in_table;
 use crate::float::LongDouble;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_hash};
@@ -349,37 +350,7 @@ impl DataType for Hash {
     const REDIS_NAME: &'static str = "hash";
     const REPLICATE: Option<Replicate<Self>> = Some(shared_hash::REPLICATE);
 
-    fn packed_view(bytes: &[u8]) -> View<'_> {
-        View::Packed(Pack(bytes))
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> State {
-        Table::Packed(bytes)
-    }
-
-    fn packed(state: &State) -> Option<&[u8]> {
-        state.packed()
-    }
-
-    fn into_buffer(state: State) -> Option<Vec<u8>> {
-        state.into_buffer()
-    }
-
-    fn is_empty(view: View<'_>) -> bool {
-        view.is_empty()
-    }
-
-    fn len(view: View<'_>) -> usize {
-        view.len()
-    }
-
-    fn heap_bytes(state: &State) -> usize {
-        state.heap_bytes()
-    }
-
-    fn own_bytes(state: &State) -> usize {
-        state.own_bytes()
-    }
+    in_table!(shape);
 
     fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view {
@@ -432,14 +403,6 @@ impl DataType for Hash {
         };
         *from = rest;
         Ok(op)
-    }
-
-    fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
-        view.chunk(at, budget, out)
-    }
-
-    fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
-        state.extend(chunk, &shape(tuning))
     }
 }
 

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`algebra`] | what a type states: operations, independence, phases, combining |
 //! | [`object`] | the registered types |
+//! | `declared` | declarations that several types have in common |
 //! | [`text`] | the algebra of strings |
 //! | [`hash`] | hashes |
 //! | [`set`] | sets |
@@ -45,6 +46,7 @@ pub mod bag;
 pub mod bitfield;
 pub mod bits;
 pub mod bounded;
+mod declared;
 pub mod dict;
 mod distinct;
 pub mod error;

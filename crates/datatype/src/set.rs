@@ -5,6 +5,7 @@
 //! it, and no longer does once the member is there.
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When};
+use crate::declared::in_table;
 use crate::integer::is_canonical_integer;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_set};
@@ -332,37 +333,7 @@ impl DataType for Set {
     const REDIS_NAME: &'static str = "set";
     const REPLICATE: Option<Replicate<Self>> = Some(shared_set::REPLICATE);
 
-    fn packed_view(bytes: &[u8]) -> View<'_> {
-        View::Packed(Pack(bytes))
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> State {
-        Table::Packed(bytes)
-    }
-
-    fn packed(state: &State) -> Option<&[u8]> {
-        state.packed()
-    }
-
-    fn into_buffer(state: State) -> Option<Vec<u8>> {
-        state.into_buffer()
-    }
-
-    fn is_empty(view: View<'_>) -> bool {
-        view.is_empty()
-    }
-
-    fn len(view: View<'_>) -> usize {
-        view.len()
-    }
-
-    fn heap_bytes(state: &State) -> usize {
-        state.heap_bytes()
-    }
-
-    fn own_bytes(state: &State) -> usize {
-        state.own_bytes()
-    }
+    in_table!(shape);
 
     fn encoding(view: View<'_>, tuning: &Tuning) -> &'static str {
         let len = view.len();
@@ -398,14 +369,6 @@ impl DataType for Set {
             REMOVE => Ok(Op::Remove { member }),
             _ => Err(Corrupt),
         }
-    }
-
-    fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
-        view.chunk(at, budget, out)
-    }
-
-    fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
-        state.extend(chunk, &shape(tuning))
     }
 }
 

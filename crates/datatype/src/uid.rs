@@ -6,6 +6,7 @@
 //! State: the number from which on none is taken, little endian.
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
+use crate::declared::packed_alone;
 use rufous_base::rng::Rng;
 
 /// See the module's description.
@@ -157,32 +158,10 @@ impl Algebra for Uid {
 impl DataType for Uid {
     const REDIS_NAME: &'static str = "uid";
 
-    fn packed_view(bytes: &[u8]) -> &[u8] {
-        bytes
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> Vec<u8> {
-        bytes
-    }
-
-    fn packed(state: &Vec<u8>) -> Option<&[u8]> {
-        Some(state)
-    }
-
-    fn into_buffer(state: Vec<u8>) -> Option<Vec<u8>> {
-        Some(state)
-    }
-
-    fn is_empty(view: &[u8]) -> bool {
-        view.is_empty()
-    }
+    packed_alone!();
 
     fn len(_: &[u8]) -> usize {
         1
-    }
-
-    fn heap_bytes(_: &Vec<u8>) -> usize {
-        0
     }
 
     fn encoding(_: &[u8], _: &Tuning) -> &'static str {
@@ -200,11 +179,6 @@ impl DataType for Uid {
         *from = rest;
         let id = u64::from_le_bytes(*id);
         Ok(Op::Next { id })
-    }
-
-    fn chunk(view: &[u8], _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {
-        out.extend_from_slice(view);
-        None
     }
 
     fn extend(state: &mut Vec<u8>, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {

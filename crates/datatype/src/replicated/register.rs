@@ -33,6 +33,8 @@ pub use write::{delete, expire, expire_at, increment, increment_float, set};
 
 use super::{Expiry, Forgotten, MakeWay, Replicas};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+pub use crate::declared::{Kind, Op};
+use crate::declared::{merge_alone, merge_coded, packed_or_large};
 use crate::integer::is_canonical_integer;
 use crate::{pack, table};
 use rufous_base::rng::Rng;
@@ -44,23 +46,9 @@ use std::sync::LazyLock;
 #[derive(Debug)]
 pub struct Register;
 
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// `delta` is an encoded [`rufous_lattice::Register`].
-    Merge { delta: &'a [u8] },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Merge,
-}
-
 impl Algebra for Register {
     type State = State;
     type View<'a> = View<'a>;
-    type Op<'a> = Op<'a>;
-    type Kind = Kind;
-    type Reply = ();
 
     const NAME: &'static str = "registers";
     const ABOUT: &'static str = "Strings of keyspaces whose replicas all take writes. Of two \
@@ -68,9 +56,10 @@ impl Algebra for Register {
         is a write. Increments belong to the write that they have seen and add up, whichever \
         replicas they are made at; a write replaces the increments that it has seen and those that \
         are made at the same time.";
-    const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
     const MERGE: Option<Merge<Self>> =
         Some(|into, from, _| from.delta().is_some_and(|delta| into.merge(&delta)));
+
+    merge_alone!();
 
     fn empty() -> State {
         State::default()
@@ -80,12 +69,6 @@ impl Algebra for Register {
     fn view(state: &State) -> View<'_> {
         state.view()
     }
-
-    fn kind(_: &Op<'_>) -> Kind {
-        Kind::Merge
-    }
-
-    fn execute(_: View<'_>, _: &Op<'_>) {}
 
     #[inline]
     fn commit(state: &mut State, Op::Merge { delta }: &Op<'_>, _: &Tuning) {
@@ -100,21 +83,6 @@ impl Algebra for Register {
         }
     }
 
-    fn is_read(_: Kind) -> bool {
-        false
-    }
-
-    fn rules() -> &'static [Rule<Self>] {
-        &[Rule {
-            pair: (Kind::Merge, Kind::Merge),
-            when: When::Always,
-        }]
-    }
-
-    fn phase(_: &Op<'_>) -> Phase {
-        Phase::Add
-    }
-
     /// The later of two writes is all there is to both.
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
@@ -123,10 +91,6 @@ impl Algebra for Register {
             std::cmp::Ordering::Greater => Some(*pending),
             std::cmp::Ordering::Equal => (a == b).then_some(*new),
         }
-    }
-
-    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
-        ((), ())
     }
 
     fn sample_state(rng: &mut Rng) -> State {
@@ -234,26 +198,11 @@ impl DataType for Register {
         },
     });
 
+    packed_or_large!(|large: &Large| large.heap_bytes());
+    merge_coded!(state::check);
+
     fn packed_view(bytes: &[u8]) -> View<'_> {
         View::Packed(bytes)
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> State {
-        State::Packed(bytes)
-    }
-
-    fn packed(state: &State) -> Option<&[u8]> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
-    }
-
-    fn into_buffer(state: State) -> Option<Vec<u8>> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
     }
 
     fn is_empty(view: View<'_>) -> bool {
@@ -264,31 +213,12 @@ impl DataType for Register {
         usize::from(view.text().is_some())
     }
 
-    fn heap_bytes(state: &State) -> usize {
-        match state {
-            State::Packed(_) => 0,
-            State::Large(large) => large.heap_bytes(),
-        }
-    }
-
     fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match view.text() {
             Some(text) if is_canonical_integer(text) => "int",
             Some(text) if text.len() > 44 => "raw",
             _ => "embstr",
         }
-    }
-
-    fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
-        pack::push(out, delta);
-    }
-
-    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
-        let mut rest = *from;
-        let delta = table::take(&mut rest)?;
-        state::check(delta)?;
-        *from = rest;
-        Ok(Op::Merge { delta })
     }
 
     fn chunk(view: View<'_>, _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {

@@ -13,6 +13,8 @@ use super::{Expiry, Forgotten, Replicas, Writer};
 use crate::algebra::{
     Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Phase, Rule, Tuning, When,
 };
+pub use crate::declared::{Kind, Op};
+use crate::declared::{merge_alone, merge_coded, packed_or_large};
 use crate::{ValueError, integer, pack, table};
 use rufous_base::rng::Rng;
 use rufous_lattice::{Coded, Lattice, Seen, Siblings as Values, Stamp, VersionVector};
@@ -32,17 +34,6 @@ pub enum State {
 
 /// An encoded [`Values`], or nothing.
 pub type View<'a> = &'a [u8];
-
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// `delta` is an encoded [`Values`].
-    Merge { delta: &'a [u8] },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Merge,
-}
 
 /// Which of several values is read where one is asked for. All replicas that
 /// hold the same choose the same.
@@ -241,9 +232,6 @@ impl State {
 impl Algebra for Siblings {
     type State = State;
     type View<'a> = View<'a>;
-    type Op<'a> = Op<'a>;
-    type Kind = Kind;
-    type Reply = ();
 
     const NAME: &'static str = "siblings";
     const ABOUT: &'static str = "Strings of causal keyspaces. A write replaces the values that its \
@@ -252,8 +240,9 @@ impl Algebra for Siblings {
         they have seen and add up, whichever replicas they are made at; they go with it. Each value \
         may have a deadline; when it has come, every replica drops that value by itself. Where one \
         value is asked for, the latest answers, or the largest or smallest.";
-    const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
     const MERGE: Option<Merge<Self>> = Some(|into, from, _| !from.is_empty() && into.merge(from));
+
+    merge_alone!();
 
     fn empty() -> State {
         State::Packed(Vec::new())
@@ -263,12 +252,6 @@ impl Algebra for Siblings {
     fn view(state: &State) -> View<'_> {
         state.bytes()
     }
-
-    fn kind(_: &Op<'_>) -> Kind {
-        Kind::Merge
-    }
-
-    fn execute(_: View<'_>, _: &Op<'_>) {}
 
     fn commit(state: &mut State, Op::Merge { delta }: &Op<'_>, _: &Tuning) {
         state.merge(delta);
@@ -281,28 +264,9 @@ impl Algebra for Siblings {
         }
     }
 
-    fn is_read(_: Kind) -> bool {
-        false
-    }
-
-    fn rules() -> &'static [Rule<Self>] {
-        &[Rule {
-            pair: (Kind::Merge, Kind::Merge),
-            when: When::Always,
-        }]
-    }
-
-    fn phase(_: &Op<'_>) -> Phase {
-        Phase::Add
-    }
-
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
         (a == b).then_some(*new)
-    }
-
-    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
-        ((), ())
     }
 
     fn sample_state(rng: &mut Rng) -> State {
@@ -402,26 +366,11 @@ impl DataType for Siblings {
         },
     });
 
+    packed_or_large!(|bytes: &Arc<Vec<u8>>| size_of::<Vec<u8>>() + bytes.len());
+    merge_coded!(Values::decode);
+
     fn packed_view(bytes: &[u8]) -> View<'_> {
         bytes
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> State {
-        State::Packed(bytes)
-    }
-
-    fn packed(state: &State) -> Option<&[u8]> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
-    }
-
-    fn into_buffer(state: State) -> Option<Vec<u8>> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
     }
 
     fn is_empty(view: View<'_>) -> bool {
@@ -433,31 +382,12 @@ impl DataType for Siblings {
         usize::from(count(view) > 0)
     }
 
-    fn heap_bytes(state: &State) -> usize {
-        match state {
-            State::Packed(_) => 0,
-            State::Large(bytes) => size_of::<Vec<u8>>() + bytes.len(),
-        }
-    }
-
     fn encoding(view: View<'_>, _: &Tuning) -> &'static str {
         match texts(view).next() {
             Some(text) if integer::is_canonical_integer(text) => "int",
             Some(text) if text.len() > 44 => "raw",
             _ => "embstr",
         }
-    }
-
-    fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
-        pack::push(out, delta);
-    }
-
-    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
-        let mut rest = *from;
-        let delta = table::take(&mut rest)?;
-        Values::decode(delta).map_err(|_| Corrupt)?;
-        *from = rest;
-        Ok(Op::Merge { delta })
     }
 
     fn chunk(view: View<'_>, _: u64, _: usize, out: &mut Vec<u8>) -> Option<u64> {

@@ -27,6 +27,8 @@ pub use state::{Large, State, View};
 
 use super::{Expiry, Forgotten, MakeWay, Past, Replicas, Writer};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+pub use crate::declared::{Kind, Op};
+use crate::declared::{merge_alone, merge_coded, packed_or_large};
 use crate::hll::{Observation, Registers};
 use crate::{pack, table};
 use rufous_base::rng::Rng;
@@ -36,17 +38,6 @@ use state::Delta;
 /// See the module's description.
 #[derive(Debug)]
 pub struct Sketch;
-
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// See the module's description.
-    Merge { delta: &'a [u8] },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Merge,
-}
 
 /// Adds elements, and answers whether that changed what there is. None at all
 /// make an empty sketch, where there is none.
@@ -96,20 +87,18 @@ fn set_deadline(deadline: Deadline, ops: &mut Vec<u8>) {
 impl Algebra for Sketch {
     type State = State;
     type View<'a> = View<'a>;
-    type Op<'a> = Op<'a>;
-    type Kind = Kind;
-    type Reply = ();
 
     const NAME: &'static str = "replicated HyperLogLogs";
     const ABOUT: &'static str = "HyperLogLogs of keyspaces whose replicas all take writes. What \
         replicas add at the same time is counted as if one had added it all. A deletion takes \
         away what it has seen, and what is added at the same time to what it deletes.";
-    const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
     const MERGE: Option<Merge<Self>> = Some(|into, from, tuning| {
         let mut delta = Vec::new();
         from.chunk(0, usize::MAX, &mut delta);
         !from.is_bottom() && into.merge(&delta, tuning)
     });
+
+    merge_alone!();
 
     fn empty() -> State {
         State::default()
@@ -119,12 +108,6 @@ impl Algebra for Sketch {
     fn view(state: &State) -> View<'_> {
         state.view()
     }
-
-    fn kind(_: &Op<'_>) -> Kind {
-        Kind::Merge
-    }
-
-    fn execute(_: View<'_>, _: &Op<'_>) {}
 
     fn commit(state: &mut State, Op::Merge { delta }: &Op<'_>, tuning: &Tuning) {
         state.merge(delta, tuning);
@@ -137,28 +120,9 @@ impl Algebra for Sketch {
         }
     }
 
-    fn is_read(_: Kind) -> bool {
-        false
-    }
-
-    fn rules() -> &'static [Rule<Self>] {
-        &[Rule {
-            pair: (Kind::Merge, Kind::Merge),
-            when: When::Always,
-        }]
-    }
-
-    fn phase(_: &Op<'_>) -> Phase {
-        Phase::Add
-    }
-
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
         (a == b).then_some(*new)
-    }
-
-    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
-        ((), ())
     }
 
     fn sample_state(rng: &mut Rng) -> State {
@@ -251,26 +215,11 @@ impl DataType for Sketch {
         },
     });
 
+    packed_or_large!(|large: &Large| large.heap_bytes());
+    merge_coded!(Delta::read);
+
     fn packed_view(bytes: &[u8]) -> View<'_> {
         View::Packed(bytes)
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> State {
-        State::Packed(bytes)
-    }
-
-    fn packed(state: &State) -> Option<&[u8]> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
-    }
-
-    fn into_buffer(state: State) -> Option<Vec<u8>> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
     }
 
     fn is_empty(view: View<'_>) -> bool {
@@ -281,27 +230,8 @@ impl DataType for Sketch {
         usize::from(view.text().is_some())
     }
 
-    fn heap_bytes(state: &State) -> usize {
-        match state {
-            State::Packed(_) => 0,
-            State::Large(large) => large.heap_bytes(),
-        }
-    }
-
     fn encoding(_: View<'_>, _: &Tuning) -> &'static str {
         "raw"
-    }
-
-    fn encode(Op::Merge { delta }: &Op<'_>, out: &mut Vec<u8>) {
-        pack::push(out, delta);
-    }
-
-    fn decode<'a>(from: &mut &'a [u8]) -> Result<Op<'a>, Corrupt> {
-        let mut rest = *from;
-        let delta = table::take(&mut rest)?;
-        Delta::read(delta)?;
-        *from = rest;
-        Ok(Op::Merge { delta })
     }
 
     fn chunk(view: View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {

@@ -6,6 +6,7 @@
 use crate::algebra::{
     Algebra, Applied, Condition, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When,
 };
+use crate::declared::packed_or_large;
 use rufous_base::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -289,26 +290,10 @@ fn merge(into: &mut State, from: View<'_>, tuning: &Tuning) -> bool {
 impl DataType for Shelf {
     const REDIS_NAME: &'static str = "shelf";
 
+    packed_or_large!(|map: &BTreeMap<u8, u32>| map.len() * 8);
+
     fn packed_view(bytes: &[u8]) -> View<'_> {
         View::Packed(bytes)
-    }
-
-    fn from_packed(bytes: Vec<u8>) -> State {
-        State::Packed(bytes)
-    }
-
-    fn packed(state: &State) -> Option<&[u8]> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
-    }
-
-    fn into_buffer(state: State) -> Option<Vec<u8>> {
-        match state {
-            State::Packed(bytes) => Some(bytes),
-            State::Large(_) => None,
-        }
     }
 
     fn is_empty(view: View<'_>) -> bool {
@@ -317,13 +302,6 @@ impl DataType for Shelf {
 
     fn len(view: View<'_>) -> usize {
         view.all().len()
-    }
-
-    fn heap_bytes(state: &State) -> usize {
-        match state {
-            State::Packed(_) => 0,
-            State::Large(map) => map.len() * 8,
-        }
     }
 
     fn encoding(_: View<'_>, _: &Tuning) -> &'static str {
