@@ -17,7 +17,7 @@ use crate::lease::Leases;
 use crate::message::{Envelope, Message};
 use crate::peer::Peer;
 use crate::planted::{self, Planted};
-use crate::slot::{Out, Slot};
+use crate::slot::{Out, SlotChain};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Replica {
     incarnation: u64,
     /// By which it acts.
     mapping: Option<Arc<Mapping>>,
-    slots: BTreeMap<u16, Slot>,
+    slots: BTreeMap<u16, SlotChain>,
     /// Those that somebody is given a copy of.
     copied: BTreeSet<u16>,
     /// Those of which something is here that has to go: some of them may not be
@@ -182,9 +182,9 @@ impl Replica {
         can
     }
 
-    fn entry(&mut self, slot: u16) -> &mut Slot {
+    fn entry(&mut self, slot: u16) -> &mut SlotChain {
         let entry = self.slots.entry(slot);
-        entry.or_insert_with(|| Slot::new(slot, self.me))
+        entry.or_insert_with(|| SlotChain::new(slot, self.me))
     }
 
     /// Position of a write that the head has done: it may be told of when
@@ -226,7 +226,7 @@ impl Replica {
     }
 
     /// Whether those who have the slot at the other nodes have granted a lease.
-    fn is_granted(&self, number: u16, slot: &Slot, mono_us: u64) -> bool {
+    fn is_granted(&self, number: u16, slot: &SlotChain, mono_us: u64) -> bool {
         let others = slot.chain.named().filter(|no| *no != self.me);
         let mut others = others.map(|no| self.peer_at(no, number));
         planted::is(Planted::NoLease) || others.all(|peer| self.leases.holds(peer, mono_us))

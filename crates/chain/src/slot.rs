@@ -12,55 +12,54 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// See the module's description.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct SlotChain {
     number: u16,
     me: NodeNo,
     pub(crate) chain: Chain,
     /// The last write that was applied here.
     pub(crate) seq: u64,
-    /// The last that everybody from the head to here has. A member may have
-    /// more for a while, where a chain has changed its order.
+    /// The last write that all members from the head to this one have. A member may
+    /// have more for a while after a chain has changed its order.
     confirmed: u64,
-    /// The last that everybody from here on has.
+    /// The last write that all members from this one to the tail have.
     pub(crate) acked: u64,
     /// What the next member, and the learner, have acknowledged in this chain.
     next_acked: u64,
-    /// Nothing before it has said that it has its copy.
+    /// `None` until the learner has reported that its copy is complete.
     learner_acked: Option<u64>,
     /// The writes after `acked`.
     unacked: VecDeque<Item>,
-    /// All of the slot's data is here.
+    /// All of the slot's data is on this node.
     complete: bool,
-    /// Nothing is here that has to go before a copy is taken.
+    /// No data is left that has to be removed before a copy is taken.
     clear: bool,
-    /// The part that is next, of the copy that is being taken.
+    /// The next part of the copy that this node receives.
     loading: Option<u64>,
-    /// It was never named here, nor found on disk.
+    /// No mapping named this node for the slot, and no data of it was on disk.
     fresh: bool,
-    /// It owns the slot from its birth on, when nothing is here that has to go.
-    /// Until then: what others said that it cannot use yet.
+    /// The first chain of this slot names this node; it becomes active when no old data
+    /// is left. Until then `held_back` keeps the messages of others.
     born_here: bool,
     held_back: BTreeMap<NodeNo, Message>,
-    /// What is here is not what it ought to be.
+    /// The data contradicts the chain's writes; see `unsound`.
     broken: bool,
-    /// At the head of a new chain: who has not said yet what it has.
+    /// At the head of a new chain: members that have not reported their state.
     awaited: BTreeSet<NodeNo>,
-    /// The last write that the head of a new chain has taken over. Until it is
-    /// acknowledged in this chain, who reads it could tell of what others do not
-    /// have.
+    /// The last write that the head of a new chain has adopted. Reads wait until it is
+    /// acknowledged in this chain: before that, other members may not have it.
     taken_over: u64,
-    /// Nobody answers by an earlier chain any more.
+    /// No node serves requests by an earlier chain any more.
     active: bool,
     learning: Option<(NodeNo, Learning)>,
 }
 
-/// Writes that are sent again in one message.
+/// The most writes that one message repeats.
 const TOGETHER: usize = 4096;
 
-/// What is to be sent.
+/// Messages to send.
 pub(crate) type Out = Vec<(NodeNo, Message)>;
 
-impl Slot {
+impl SlotChain {
     pub(crate) fn new(number: u16, me: NodeNo) -> Self {
         Self {
             number,
@@ -230,7 +229,7 @@ impl Slot {
         }
     }
 
-    /// Nobody answers by an earlier chain any more.
+    /// No node serves requests by an earlier chain any more.
     pub(crate) fn activate(&mut self, out: &mut Out) {
         self.active = true;
         self.open(out);

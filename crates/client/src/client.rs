@@ -6,7 +6,7 @@ use crate::connection::Batch;
 use crate::error::{Error, Result};
 use crate::node::{Held, Node};
 use crate::retry::{self, Next};
-use crate::shape::{Place, Shape};
+use crate::shape::{ConnectionKind, Shape};
 use crate::topology::Topology;
 use crate::value::Value;
 use std::sync::Arc;
@@ -86,8 +86,8 @@ impl Client {
     pub async fn run(&self, command: Cmd) -> Result<Value> {
         let shape = command.shape();
         let limit = match check(&command, shape, self.is_cluster())? {
-            Place::Alone(None) => FOREVER,
-            Place::Alone(Some(wait)) => wait.min(FOREVER) + self.inner.config.timeout,
+            ConnectionKind::Alone(None) => FOREVER,
+            ConnectionKind::Alone(Some(wait)) => wait.min(FOREVER) + self.inner.config.timeout,
             _ => self.inner.config.timeout,
         };
         let limit = command.own_timeout().unwrap_or(limit);
@@ -184,7 +184,7 @@ impl Client {
 }
 
 /// Whether the command may be sent by who holds no connection of his own.
-fn check(command: &Cmd, shape: Shape<'_>, cluster: bool) -> Result<Place> {
+fn check(command: &Cmd, shape: Shape<'_>, cluster: bool) -> Result<ConnectionKind> {
     let refused = |text: &str| Err(Error::Refused(text.into()));
     if command.args_len() == 0 {
         return refused("a command without a name");
@@ -194,14 +194,14 @@ fn check(command: &Cmd, shape: Shape<'_>, cluster: bool) -> Result<Place> {
             "SCAN is of one node, and so are its cursors: use `run_on` with each of `nodes()`",
         );
     }
-    match shape.place {
-        Place::Held => refused(
+    match shape.kind {
+        ConnectionKind::Held => refused(
             "this changes what later commands on the connection mean: use `Client::dedicated`",
         ),
-        Place::Never => refused(
+        ConnectionKind::Never => refused(
             "this client does not subscribe or change protocols, and logs in by its settings",
         ),
-        place => Ok(place),
+        kind => Ok(kind),
     }
 }
 
@@ -258,8 +258,8 @@ impl Inner {
         deadline: Instant,
     ) -> Result<Value> {
         let soon = Instant::now() + self.config.attempt_timeout;
-        match (job, shape.place) {
-            (Job::One(command), Place::Alone(wait)) => {
+        match (job, shape.kind) {
+            (Job::One(command), ConnectionKind::Alone(wait)) => {
                 let mut held = node.hold(soon.min(deadline)).await?;
                 let wait = wait.map_or(FOREVER, |wait| wait.min(FOREVER));
                 let until = deadline.min(soon + wait);

@@ -5,7 +5,7 @@ use crate::command::{Cmd, ToArg, cmd};
 use crate::error::{Error, Result};
 use crate::node::Held;
 use crate::retry::{self, Next};
-use crate::shape::{Place, Shape};
+use crate::shape::{ConnectionKind, Shape};
 use crate::value::{FromValue, Value};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ impl Client {
             key: Some(&key),
             reads: false,
             repeatable: true,
-            place: Place::Held,
+            kind: ConnectionKind::Held,
         };
         let held = self.hold(shape).await?;
         Ok(Dedicated {
@@ -87,8 +87,8 @@ impl Client {
 impl Dedicated {
     /// Sends one command, once.
     pub async fn run(&mut self, command: Cmd) -> Result<Value> {
-        let place = command.shape().place;
-        if place == Place::Never || command.args_len() == 0 {
+        let kind = command.shape().kind;
+        if kind == ConnectionKind::Never || command.args_len() == 0 {
             let text = "this client does not subscribe or change protocols";
             return Err(Error::Refused(text.into()));
         }
@@ -100,10 +100,10 @@ impl Dedicated {
         self.open |= opens;
         self.spoilt |= spoils.iter().any(|name| command.is(name));
         self.held.clean = false;
-        let limit = match (command.own_timeout(), place) {
+        let limit = match (command.own_timeout(), kind) {
             (Some(own), _) => Some(own),
-            (None, Place::Alone(None)) => None,
-            (None, Place::Alone(Some(wait))) => wait.checked_add(self.timeout),
+            (None, ConnectionKind::Alone(None)) => None,
+            (None, ConnectionKind::Alone(Some(wait))) => wait.checked_add(self.timeout),
             (None, _) => Some(self.timeout),
         };
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));

@@ -6,7 +6,7 @@ use crate::connection::Batch;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::retry::{self, Next};
-use crate::shape::Place;
+use crate::shape::ConnectionKind;
 use crate::value::{FromValue, Value};
 use rufous_base::slot::slot_of;
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl Pipeline {
         let mut parts: HashMap<String, (Arc<Node>, Vec<usize>)> = HashMap::new();
         for (at, command) in self.commands.iter().enumerate() {
             let shape = command.shape();
-            if shape.place != Place::Shared || command.args_len() == 0 {
+            if shape.kind != ConnectionKind::Shared || command.args_len() == 0 {
                 let text = "a pipeline takes no command that waits or binds a connection";
                 results[at] = Some(Err(Error::Refused(text.into())));
                 continue;
@@ -132,7 +132,7 @@ impl Pipeline {
     /// is a [`Value::Error`] among the replies.
     pub async fn atomic(self, client: &Client) -> Result<Vec<Value>> {
         let mut shapes = self.commands.iter().map(Cmd::shape);
-        if shapes.any(|shape| matches!(shape.place, Place::Held | Place::Never)) {
+        if shapes.any(|shape| matches!(shape.kind, ConnectionKind::Held | ConnectionKind::Never)) {
             let text = "a transaction takes no command that changes the connection";
             return Err(Error::Refused(text.into()));
         }
@@ -154,7 +154,7 @@ impl Pipeline {
             return Err(Error::Refused(text.into()));
         }
         // Commands that wait do not wait within a transaction.
-        shape.place = Place::Held;
+        shape.kind = ConnectionKind::Held;
         shape.reads = false;
         shape.repeatable = self
             .commands

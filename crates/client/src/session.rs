@@ -5,7 +5,7 @@ use crate::command::{Cmd, ToArg, cmd};
 use crate::config::Addr;
 use crate::error::{Error, Result};
 use crate::node::Held;
-use crate::shape::Place;
+use crate::shape::ConnectionKind;
 use crate::value::{FromValue, Value};
 use std::collections::{HashMap, VecDeque};
 use tokio::time::Instant;
@@ -79,7 +79,7 @@ impl Session {
     /// Sends a command on the session's connection to the node that has its key, once.
     pub async fn run(&mut self, command: Cmd) -> Result<Value> {
         let shape = command.shape();
-        if !matches!(shape.place, Place::Shared) || command.args_len() == 0 {
+        if !matches!(shape.kind, ConnectionKind::Shared) || command.args_len() == 0 {
             let text = "a session takes no command that waits or binds a connection: use `Client::dedicated`";
             return Err(Error::Refused(text.into()));
         }

@@ -1,31 +1,31 @@
-//! What the client has to know of a command: its key, whether it only reads, and whether it binds
-//! the connection that it is sent on.
+//! Properties of a command that decide how it is sent: its key, whether it only reads, and which kind of
+//! connection it needs.
 
 use std::time::Duration;
 
-/// Where a command may be sent.
+/// The connection that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// On the connection that all share.
+pub(crate) enum ConnectionKind {
+    /// The one that all tasks share.
     Shared,
-    /// On a connection of its own for as long as it waits: at most so long, `None` for ever.
+    /// One of its own while it blocks, for at most this time; `None`: without a limit.
     Alone(Option<Duration>),
-    /// Only on a connection that the application holds: it changes what later commands mean.
+    /// One that the application holds: the command changes the meaning of later ones.
     Held,
-    /// Nowhere: its replies do not come one per request.
+    /// None: it does not have exactly one reply per request, and is refused.
     Never,
 }
 
-/// What is known of one command.
+/// The properties of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape<'a> {
-    /// Decides the slot; `None` where any node will do.
+    /// Decides the slot; `None` if any node can serve it.
     pub(crate) key: Option<&'a [u8]>,
     /// Only reads: replicas may answer.
     pub(crate) reads: bool,
-    /// May be sent again although it may have been done.
+    /// May be repeated although it may have been executed.
     pub(crate) repeatable: bool,
-    pub(crate) place: Place,
+    pub(crate) kind: ConnectionKind,
 }
 
 /// Commands that change nothing on a key. What is missing here is taken for a write: safe.
@@ -236,7 +236,7 @@ pub(crate) fn of(args: &[Vec<u8>]) -> Shape<'_> {
         key: key.map(Vec::as_slice),
         reads,
         repeatable: reads || has(ASKS, name),
-        place: place(name, args),
+        kind: connection_kind(name, args),
     }
 }
 
@@ -267,12 +267,12 @@ fn number(arg: &[u8]) -> Option<f64> {
     std::str::from_utf8(arg).ok()?.parse().ok()
 }
 
-fn place(name: &str, args: &[Vec<u8>]) -> Place {
+fn connection_kind(name: &str, args: &[Vec<u8>]) -> ConnectionKind {
     let wait = |arg: Option<&Vec<u8>>, unit: f64| {
         let seconds = arg.and_then(|arg| number(arg)).unwrap_or(0.0) * unit;
         // No time, a negative one and one beyond all measure are for the server to judge.
         let limit = (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).ok());
-        Place::Alone(limit.flatten())
+        ConnectionKind::Alone(limit.flatten())
     };
     match name {
         "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BZPOPMIN" | "BZPOPMAX" => {
@@ -282,18 +282,18 @@ fn place(name: &str, args: &[Vec<u8>]) -> Place {
         "WAIT" | "WAITAOF" => wait(args.last(), 0.001),
         "XREAD" | "XREADGROUP" => match after(args, b"BLOCK") {
             Some(at) => wait(args.get(at), 0.001),
-            None => Place::Shared,
+            None => ConnectionKind::Shared,
         },
         "CLIENT"
             if args
                 .get(1)
                 .is_some_and(|arg| arg.eq_ignore_ascii_case(b"REPLY")) =>
         {
-            Place::Never
+            ConnectionKind::Never
         }
-        _ if has(NEVER, name) => Place::Never,
-        _ if has(HELD, name) => Place::Held,
-        _ => Place::Shared,
+        _ if has(NEVER, name) => ConnectionKind::Never,
+        _ if has(HELD, name) => ConnectionKind::Held,
+        _ => ConnectionKind::Shared,
     }
 }
 
@@ -337,19 +337,20 @@ mod tests {
 
     #[test]
     fn what_binds_a_connection_is_known() {
-        let check = |line: &str, expected: Place| assert_eq!(of(&words(line)).place, expected);
-        let seconds = |s| Place::Alone(Some(Duration::from_secs(s)));
+        let check =
+            |line: &str, expected: ConnectionKind| assert_eq!(of(&words(line)).kind, expected);
+        let seconds = |s| ConnectionKind::Alone(Some(Duration::from_secs(s)));
         check("BLPOP k 2", seconds(2));
-        check("BLPOP k 0", Place::Alone(None));
-        check("BLPOP k 1e300", Place::Alone(None));
+        check("BLPOP k 0", ConnectionKind::Alone(None));
+        check("BLPOP k 1e300", ConnectionKind::Alone(None));
         check("BLMPOP 3 1 k LEFT", seconds(3));
         check("XREAD BLOCK 4000 STREAMS k $", seconds(4));
-        check("XREAD STREAMS k 0", Place::Shared);
-        check("multi", Place::Held);
-        check("Subscribe a", Place::Never);
-        check("CLIENT reply off", Place::Never);
-        check("CLIENT ID", Place::Shared);
-        check("GET k", Place::Shared);
+        check("XREAD STREAMS k 0", ConnectionKind::Shared);
+        check("multi", ConnectionKind::Held);
+        check("Subscribe a", ConnectionKind::Never);
+        check("CLIENT reply off", ConnectionKind::Never);
+        check("CLIENT ID", ConnectionKind::Shared);
+        check("GET k", ConnectionKind::Shared);
     }
 
     #[test]

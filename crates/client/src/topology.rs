@@ -22,10 +22,10 @@ const APART: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub(crate) struct Topology {
-    state: Arc<State>,
+    state: Arc<TopologyState>,
 }
 
-struct State {
+struct TopologyState {
     config: Arc<Config>,
     map: Mutex<SlotMap>,
     nodes: Mutex<HashMap<Addr, Arc<Node>>>,
@@ -47,7 +47,7 @@ impl Topology {
         // Two clients that chose alike would be no harm: any seed will do where there is none.
         let seed = getrandom::u64().unwrap_or(config.seeds.len() as u64);
         let door = config.seeds.first().cloned();
-        let state = State {
+        let state = TopologyState {
             map: Mutex::new(SlotMap::new(&config.seeds)),
             nodes: Mutex::default(),
             cluster: AtomicBool::new(false),

@@ -8,7 +8,7 @@
 //! Anybody who may write to etcd could have written what is read here: a value
 //! that makes no sense is left out and said so, and never ends the process.
 
-use crate::{MAX_ABOUT, Member, NodeId, State, View, check_size};
+use crate::{AgreedMapping, MAX_ABOUT, Member, NodeId, View, check_size};
 use std::collections::BTreeMap;
 
 /// Members that are kept, at most.
@@ -49,7 +49,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Book {
     keys: Keys,
-    state: Option<State>,
+    state: Option<AgreedMapping>,
     members: BTreeMap<NodeId, Entry>,
 }
 
@@ -128,14 +128,14 @@ impl Book {
     }
 }
 
-pub(crate) fn encode_state(state: &State) -> Vec<u8> {
+pub(crate) fn encode_state(state: &AgreedMapping) -> Vec<u8> {
     [&state.epoch.to_be_bytes(), &state.mapping[..]].concat()
 }
 
-pub(crate) fn decode_state(value: &[u8]) -> Option<State> {
+pub(crate) fn decode_state(value: &[u8]) -> Option<AgreedMapping> {
     let (epoch, mapping) = value.split_first_chunk()?;
     check_size(mapping).ok()?;
-    Some(State {
+    Some(AgreedMapping {
         epoch: u64::from_be_bytes(*epoch),
         mapping: mapping.to_vec(),
     })
@@ -203,7 +203,7 @@ mod tests {
         let mut seen = View::default();
         let mut put = |epoch| {
             let mut book = Book::new(keys.clone());
-            let state = State {
+            let state = AgreedMapping {
                 epoch,
                 mapping: vec![epoch as u8],
             };

@@ -6,7 +6,7 @@
 //! from was compacted away. Meanwhile the last view stays, marked as not current.
 
 use crate::book::{Book, Keys, decode_member, decode_state, encode_member, encode_state};
-use crate::{Coordinator, Error, Member, Proposed, State, View, check_about, check_size};
+use crate::{AgreedMapping, Coordinator, Error, Member, Proposed, View, check_about, check_size};
 use etcd_client::{
     Certificate, Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, Identity,
     KeyValue, LeaseKeepAliveStream, LeaseKeeper, PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
@@ -123,7 +123,7 @@ impl Coordinator for Etcd {
         self.view.clone()
     }
 
-    async fn read(&self) -> Result<Option<State>, Error> {
+    async fn read(&self) -> Result<Option<AgreedMapping>, Error> {
         let mut client = self.client.clone();
         let mut found = within(client.get(self.keys.mapping.as_str(), None)).await?;
         found.take_kvs().first().map(state_of).transpose()
@@ -143,7 +143,7 @@ impl Coordinator for Etcd {
         if current.as_ref().map_or(0, |state| state.epoch) != expected {
             return Ok(Proposed::Behind(current));
         }
-        let next = State {
+        let next = AgreedMapping {
             epoch: expected + 1,
             mapping,
         };
@@ -207,7 +207,7 @@ fn lock(me: &Mutex<Member>) -> MutexGuard<'_, Member> {
     me.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn state_of(kv: &KeyValue) -> Result<State, Error> {
+fn state_of(kv: &KeyValue) -> Result<AgreedMapping, Error> {
     let state = decode_state(kv.value());
     state.ok_or_else(|| Error::Damaged("the mapping in etcd is none".to_owned()))
 }

@@ -33,7 +33,7 @@ pub mod view;
 mod book;
 
 pub use rufous_base::NodeId;
-pub use view::{Member, State, View};
+pub use view::{AgreedMapping, Member, View};
 
 use std::future::Future;
 use thiserror::Error;
@@ -50,7 +50,7 @@ pub enum Proposed {
     /// It is in force.
     Taken,
     /// Somebody else was first: this is in force.
-    Behind(Option<State>),
+    Behind(Option<AgreedMapping>),
     /// This node does not count as alive, so that others may plan without it.
     NotAlive,
 }
@@ -76,7 +76,7 @@ pub trait Coordinator {
     fn view(&self) -> watch::Receiver<View>;
 
     /// What is in force now, nothing older.
-    fn read(&self) -> impl Future<Output = Result<Option<State>, Error>> + Send;
+    fn read(&self) -> impl Future<Output = Result<Option<AgreedMapping>, Error>> + Send;
 
     /// Puts a mapping into force as the epoch after `expected`, which has to be
     /// the last one; 0 where there was none.

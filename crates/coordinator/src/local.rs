@@ -12,7 +12,7 @@
 //! ```
 
 use crate::{
-    Coordinator, Error, MAX_MAPPING, Member, Proposed, State, View, check_about, check_size,
+    AgreedMapping, Coordinator, Error, MAX_MAPPING, Member, Proposed, View, check_about, check_size,
 };
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ pub struct Local {
 struct Inner {
     folder: PathBuf,
     /// What is in the file; held while it changes.
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<AgreedMapping>>,
     view: watch::Sender<View>,
 }
 
@@ -67,7 +67,7 @@ impl Coordinator for Local {
         self.inner.view.subscribe()
     }
 
-    async fn read(&self) -> Result<Option<State>, Error> {
+    async fn read(&self) -> Result<Option<AgreedMapping>, Error> {
         let state = self.inner.state.lock();
         Ok(state.unwrap_or_else(PoisonError::into_inner).clone())
     }
@@ -82,7 +82,7 @@ impl Coordinator for Local {
         if state.as_ref().map_or(0, |state| state.epoch) != expected {
             return Ok(Proposed::Behind(state.clone()));
         }
-        let next = State {
+        let next = AgreedMapping {
             epoch: expected + 1,
             mapping,
         };
@@ -115,7 +115,7 @@ fn away(error: io::Error) -> Error {
     Error::Away(error.to_string())
 }
 
-pub(crate) fn write(folder: &Path, state: &State) -> io::Result<()> {
+pub(crate) fn write(folder: &Path, state: &AgreedMapping) -> io::Result<()> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&state.epoch.to_le_bytes());
@@ -132,7 +132,7 @@ pub(crate) fn write(folder: &Path, state: &State) -> io::Result<()> {
 
 /// A file that is not whole is an error: without it nobody knows which epochs
 /// there were.
-pub(crate) fn read(path: &Path) -> Result<Option<State>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Option<AgreedMapping>, Error> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(file) => {
@@ -155,7 +155,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<State>, Error> {
     check_size(mapping)?;
     let mut epoch = [0; 8];
     epoch.copy_from_slice(&header[16..24]);
-    Ok(Some(State {
+    Ok(Some(AgreedMapping {
         epoch: u64::from_le_bytes(epoch),
         mapping: mapping.to_vec(),
     }))
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_damaged_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let state = State {
+        let state = AgreedMapping {
             epoch: 7,
             mapping: b"who has what".to_vec(),
         };

@@ -5,7 +5,8 @@
 //! process is gone, so is the cluster. It can be told to be away, as etcd can be.
 
 use crate::{
-    Coordinator, Error, Member, NodeId, Proposed, State, View, check_about, check_size, local,
+    AgreedMapping, Coordinator, Error, Member, NodeId, Proposed, View, check_about, check_size,
+    local,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +20,7 @@ pub struct Meeting(Arc<Mutex<Room>>);
 
 #[derive(Default)]
 struct Room {
-    state: Option<State>,
+    state: Option<AgreedMapping>,
     present: BTreeMap<NodeId, Present>,
     /// How many have ever come.
     came: u64,
@@ -155,7 +156,7 @@ impl Coordinator for Attendee {
         self.view.clone()
     }
 
-    async fn read(&self) -> Result<Option<State>, Error> {
+    async fn read(&self) -> Result<Option<AgreedMapping>, Error> {
         let room = self.meeting.lock();
         match room.is_away {
             true => Err(away()),
@@ -175,7 +176,7 @@ impl Coordinator for Attendee {
         if room.state.as_ref().map_or(0, |state| state.epoch) != expected {
             return Ok(Proposed::Behind(room.state.clone()));
         }
-        let next = State {
+        let next = AgreedMapping {
             epoch: expected + 1,
             mapping,
         };

@@ -1,4 +1,4 @@
-//! What is agreed on, as one node sees it.
+//! The agreed mapping and the live members, as one node sees them.
 
 use rufous_base::NodeId;
 use std::collections::BTreeMap;
@@ -6,12 +6,12 @@ use std::fmt;
 
 /// A mapping in force.
 #[derive(Clone, PartialEq, Eq)]
-pub struct State {
+pub struct AgreedMapping {
     pub epoch: u64,
     pub mapping: Vec<u8>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for AgreedMapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "epoch {} ({} bytes)", self.epoch, self.mapping.len())
     }
@@ -23,7 +23,7 @@ pub struct Member {
     pub id: NodeId,
     /// Rises with every start of the node.
     pub incarnation: u64,
-    /// What it says of itself: addresses and the like.
+    /// Its description of itself: addresses, weight, zone; opaque bytes here.
     pub about: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ pub struct View {
     pub is_current: bool,
     /// Whether this node counts as alive.
     pub is_member: bool,
-    pub state: Option<State>,
+    pub state: Option<AgreedMapping>,
     pub members: BTreeMap<NodeId, Member>,
     /// Who plans: the member that has been there for longest. For a moment two
     /// may think that they do; proposals decide.
@@ -47,7 +47,7 @@ impl View {
     }
 
     /// Takes a state, unless a newer one is known.
-    pub(crate) fn advance(&mut self, state: State) {
+    pub(crate) fn advance(&mut self, state: AgreedMapping) {
         if state.epoch > self.epoch() {
             self.state = Some(state);
         }

@@ -10,7 +10,7 @@ use rufous_coordinator::local::Local;
 use rufous_coordinator::loopback::{Client, Server};
 use rufous_coordinator::meeting::{Attendee, Meeting};
 use rufous_coordinator::{
-    Coordinator, Error, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed, State, View,
+    AgreedMapping, Coordinator, Error, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed, View,
 };
 
 /// A place in which coordinators agree.
@@ -28,9 +28,9 @@ fn member(id: u8, incarnation: u64) -> Member {
     }
 }
 
-fn state(epoch: u64, mapping: &[u8]) -> Option<State> {
+fn state(epoch: u64, mapping: &[u8]) -> Option<AgreedMapping> {
     let mapping = mapping.to_vec();
-    Some(State { epoch, mapping })
+    Some(AgreedMapping { epoch, mapping })
 }
 
 async fn sees(coordinator: &impl Coordinator, wanted: impl FnMut(&View) -> bool) -> View {

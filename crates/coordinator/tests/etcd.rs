@@ -8,7 +8,7 @@ mod common;
 use common::{Server, certificate};
 use etcd_client::{Client, CompactionOptions, Permission};
 use rufous_coordinator::etcd::{Etcd, Settings, Tls};
-use rufous_coordinator::{Coordinator, Error, Member, NodeId, Proposed, State, View};
+use rufous_coordinator::{AgreedMapping, Coordinator, Error, Member, NodeId, Proposed, View};
 use std::future::Future;
 use std::time::Duration;
 
@@ -211,7 +211,7 @@ async fn two_that_think_they_lead_never_both_decide() {
         assert_eq!(epochs, (1..=40).collect::<Vec<_>>());
         let (epoch, mapping) = taken.pop().expect("the last");
         let mapping = mapping.to_vec();
-        let last = Some(State { epoch, mapping });
+        let last = Some(AgreedMapping { epoch, mapping });
         assert_eq!(one.read().await.expect("read"), last);
         for etcd in [&one, &two] {
             let view = sees(etcd, |view| view.epoch() == 40).await;

@@ -168,21 +168,21 @@ static RULES: [Rule<Bag>; 7] = [
     Rule {
         pair: (Kind::Add, Kind::Count),
         when: When::If {
-            text: "nobody wants the count",
+            text: "the count is not wanted",
             holds: |_, read, _| !read.wanted,
         },
     },
     Rule {
         pair: (Kind::Add, Kind::Sum),
         when: When::If {
-            text: "x = 0, or nobody wants the sum",
+            text: "x = 0, or the sum is not wanted",
             holds: |add, read, _| add.op == Op::Add(0.0) || !read.wanted,
         },
     },
     Rule {
         pair: (Kind::Add, Kind::Mean),
         when: When::If {
-            text: "x is the mean of S, not rounded, or nobody wants the mean",
+            text: "x is the mean of S, not rounded, or the mean is not wanted",
             holds: |add, read, view| match (add.op, Parts::of(view).mean()) {
                 (Op::Add(x), Some((mean, true))) => x == mean || !read.wanted,
                 _ => !read.wanted,
@@ -192,7 +192,7 @@ static RULES: [Rule<Bag>; 7] = [
     Rule {
         pair: (Kind::Add, Kind::Min),
         when: When::If {
-            text: "x ≥ min(S), or nobody wants the minimum",
+            text: "x ≥ min(S), or the minimum is not wanted",
             holds: |add, read, view| match add.op {
                 Op::Add(x) => x >= Parts::of(view).min || !read.wanted,
                 _ => false,
@@ -202,7 +202,7 @@ static RULES: [Rule<Bag>; 7] = [
     Rule {
         pair: (Kind::Add, Kind::Max),
         when: When::If {
-            text: "x ≤ max(S), or nobody wants the maximum",
+            text: "x ≤ max(S), or the maximum is not wanted",
             holds: |add, read, view| match add.op {
                 Op::Add(x) => x <= Parts::of(view).max || !read.wanted,
                 _ => false,
@@ -212,7 +212,7 @@ static RULES: [Rule<Bag>; 7] = [
     Rule {
         pair: (Kind::Add, Kind::Stats),
         when: When::If {
-            text: "nobody wants them",
+            text: "they are not wanted",
             holds: |_, read, _| !read.wanted,
         },
     },

@@ -163,14 +163,14 @@ fn fits(group: &[&Held<Op>], counter: Option<Counter>) -> bool {
 
 /// The rule of operations that move or show the value.
 const ESCROW: When<Bounded> = When::If {
-    text: "both fit into S whatever becomes of the other, and nobody wants a value that moves; \
-           or one is refused in any case; or they are the same and nobody wants replies",
+    text: "both fit into S whether or not the other is executed, and no wanted value changes; \
+           or one is refused in any case; or they are the same and no reply is wanted",
     holds: |one, other, view| fits(&[one, other], Counter::read(view)),
 };
 
 /// The rule of an add and a read of the value.
 const MOVES: When<Bounded> = When::If {
-    text: "x = 0, or x is refused in any case, or nobody wants to get it",
+    text: "x = 0, or x is refused in any case, or the value is not wanted",
     holds: |one, other, view| fits(&[one, other], Counter::read(view)),
 };
 
@@ -196,7 +196,7 @@ static RULES: [Rule<Bounded>; 12] = [
         Kind::Set,
         Kind::Get,
         When::If {
-            text: "x is the value in S, or nobody wants to get it",
+            text: "x is the value in S, or the value is not wanted",
             holds: |set, get, view| match (set.op, Counter::read(view)) {
                 (Op::Set(x), Some(counter)) => x.value == counter.value || !get.wanted,
                 _ => !get.wanted,
@@ -207,7 +207,7 @@ static RULES: [Rule<Bounded>; 12] = [
         Kind::Set,
         Kind::Bounds,
         When::If {
-            text: "the bounds are those in S, or nobody wants to know them",
+            text: "the bounds are those in S, or they are not wanted",
             holds: |set, read, view| match (set.op, Counter::read(view)) {
                 (Op::Set(x), Some(counter)) => {
                     (x.min, x.max) == (counter.min, counter.max) || !read.wanted

@@ -111,7 +111,7 @@ static RULES: [Rule<Set>; 9] = [
         Kind::Add,
         Kind::Add,
         When::If {
-            text: "x ≠ y, or x ∈ S, or nobody wants either reply",
+            text: "x ≠ y, or x ∈ S, or neither reply is wanted",
             holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b),
         },
     ),
@@ -119,7 +119,7 @@ static RULES: [Rule<Set>; 9] = [
         Kind::Remove,
         Kind::Remove,
         When::If {
-            text: "x ≠ y, or x ∉ S, or nobody wants either reply",
+            text: "x ≠ y, or x ∉ S, or neither reply is wanted",
             holds: |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b),
         },
     ),
@@ -135,7 +135,7 @@ static RULES: [Rule<Set>; 9] = [
         Kind::Contains,
         Kind::Add,
         When::If {
-            text: "x ≠ y, or y ∈ S, or nobody wants contains(x)",
+            text: "x ≠ y, or y ∈ S, or contains(x) is not wanted",
             holds: |a, b, view| apart(a, b) || present(b, view) || !a.wanted,
         },
     ),
@@ -143,7 +143,7 @@ static RULES: [Rule<Set>; 9] = [
         Kind::Contains,
         Kind::Remove,
         When::If {
-            text: "x ≠ y, or y ∉ S, or nobody wants contains(x)",
+            text: "x ≠ y, or y ∉ S, or contains(x) is not wanted",
             holds: |a, b, view| apart(a, b) || !present(b, view) || !a.wanted,
         },
     ),
@@ -154,12 +154,12 @@ static RULES: [Rule<Set>; 9] = [
 ];
 
 const ADDS_NOTHING: When<Set> = When::If {
-    text: "y ∈ S, or nobody wants the read",
+    text: "y ∈ S, or the read is not wanted",
     holds: |read, add, view| present(add, view) || !read.wanted,
 };
 
 const REMOVES_NOTHING: When<Set> = When::If {
-    text: "y ∉ S, or nobody wants the read",
+    text: "y ∉ S, or the read is not wanted",
     holds: |read, remove, view| !present(remove, view) || !read.wanted,
 };
 

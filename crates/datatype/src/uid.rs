@@ -107,7 +107,7 @@ impl Algebra for Uid {
             Rule {
                 pair: (Kind::Next, Kind::Peek),
                 when: When::If {
-                    text: "x < S, or nobody wants to peek",
+                    text: "x < S, or peek() is not wanted",
                     holds: |next, peek, view| match next.op {
                         Op::Next { id } => id < read(view) || !peek.wanted,
                         Op::Peek => true,

@@ -30,7 +30,7 @@ use crate::mapping::Mapping;
 use crate::member::{MAX_MEMBERS, Member, NodeNo};
 use crate::ring::Ring;
 use rufous_base::limits::SLOTS;
-use rules::{Learning, State};
+use rules::{Learning, MemberStates};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
         chains: Chains::with_room_for(mapping.chains.ranges().len()),
     };
     let mut changed = admit(&mut next, seen) | heed::heed(&mut next, seen);
-    let state = State::of(&next, seen);
+    let state = MemberStates::of(&next, seen);
     let without;
     let wanted = match state.away.iter().any(|no| next.ring.has(*no)) {
         true => {
@@ -165,7 +165,7 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
 
 /// What becomes of members themselves, after their chains. True where anything
 /// does.
-fn settle(next: &mut Mapping, state: &State<'_>) -> bool {
+fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     let drained = next.members.iter().filter(|(_, member)| member.drains);
     let drained: Vec<NodeNo> = drained.map(|(no, _)| *no).collect();
     if drained.is_empty() && state.restarted.is_empty() {
@@ -203,7 +203,7 @@ fn settle(next: &mut Mapping, state: &State<'_>) -> bool {
 
 /// The ring as it would be without the members that are away: others have
 /// their slots meanwhile.
-fn without_away(ring: &Ring, state: &State<'_>) -> Ring {
+fn without_away(ring: &Ring, state: &MemberStates<'_>) -> Ring {
     let mut wanted = ring.clone();
     if ring.members().keys().any(|no| !state.away.contains(no)) {
         wanted.leave_all(state.away.iter().copied());

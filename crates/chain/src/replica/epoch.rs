@@ -82,7 +82,7 @@ impl Replica {
     /// Slots that this node has until nobody needs it there: the planner has put it behind
     /// those whom the ring wants.
     fn to_be_left(&self, mapping: &Mapping) -> BTreeSet<u16> {
-        let is_last = |slot: &super::Slot| {
+        let is_last = |slot: &super::SlotChain| {
             let members = &slot.chain.members;
             members.len() > 1 && members.last() == Some(&self.me)
         };

@@ -1,7 +1,7 @@
 //! Giving a slot to a learner, and being one: the tail copies what is there
 //! while writes go on, and what follows is sent like to a member.
 
-use super::{Out, Slot};
+use super::{Out, SlotChain};
 use crate::message::Message;
 use crate::planted::{self, Planted};
 use crate::replica::Store;
@@ -33,7 +33,7 @@ impl Learning {
 /// A learner that lacks no more writes than this is waited for.
 const NEAR: u64 = 64;
 
-impl Slot {
+impl SlotChain {
     /// The learner that has all.
     pub(crate) fn synced(&self) -> Option<NodeNo> {
         let (learner, learning) = self.learning?;

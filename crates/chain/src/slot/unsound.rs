@@ -16,12 +16,12 @@
 //! say that there is a part of the slot, or nothing: chains go on without a node
 //! that has started again as long as they have others.
 
-use super::{Out, Slot};
+use super::{Out, SlotChain};
 use crate::message::Message;
 use crate::replica::Store;
 use rufous_mapping::NodeNo;
 
-impl Slot {
+impl SlotChain {
     /// A part of it was on disk when the node started.
     pub(crate) fn find_incomplete(&mut self) {
         (self.complete, self.clear, self.fresh) = (false, false, false);

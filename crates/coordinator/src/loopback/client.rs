@@ -6,7 +6,7 @@
 
 use super::frames::{self, Answer, Asked, MAX_TOLD, Told};
 use super::{BEAT, LEASE};
-use crate::{Coordinator, Error, Member, Proposed, State, View, check_about, check_size};
+use crate::{AgreedMapping, Coordinator, Error, Member, Proposed, View, check_about, check_size};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -115,7 +115,7 @@ impl Coordinator for Client {
         self.view.clone()
     }
 
-    async fn read(&self) -> Result<Option<State>, Error> {
+    async fn read(&self) -> Result<Option<AgreedMapping>, Error> {
         match self.ask(Asked::Read).await? {
             Answer::Read(state) => Ok(state),
             _ => Err(strange()),
@@ -274,7 +274,7 @@ impl Keeper {
                 self.shared.lease.send_replace(0);
                 return Err(io::Error::other(why));
             }
-            Told::State(state) => self.view.send_modify(|view| view.advance(state)),
+            Told::Mapping(state) => self.view.send_modify(|view| view.advance(state)),
             Told::Members {
                 is_member,
                 leader,

@@ -5,7 +5,7 @@
 //! (4 bytes). A frame that has anything else in it, or behind it, is an error.
 
 use super::MAX_NODES;
-use crate::{MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed, State};
+use crate::{AgreedMapping, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed};
 use std::collections::BTreeMap;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -51,7 +51,7 @@ pub enum Told {
     /// The first frame was no use.
     Refused(String),
     Alive,
-    State(State),
+    Mapping(AgreedMapping),
     Members {
         is_member: bool,
         leader: Option<NodeId>,
@@ -62,7 +62,7 @@ pub enum Told {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Read(Option<State>),
+    Read(Option<AgreedMapping>),
     Proposed(Proposed),
     Announced,
     /// It could not be done.
@@ -132,11 +132,11 @@ impl Out {
         self.number(member.incarnation).bytes(&member.about)
     }
 
-    fn state(self, state: &State) -> Self {
+    fn state(self, state: &AgreedMapping) -> Self {
         self.number(state.epoch).bytes(&state.mapping)
     }
 
-    fn maybe(self, state: Option<&State>) -> Self {
+    fn maybe(self, state: Option<&AgreedMapping>) -> Self {
         match state {
             None => self.byte(0),
             Some(state) => self.byte(1).state(state),
@@ -192,14 +192,14 @@ impl<'a> In<'a> {
         })
     }
 
-    fn state(&mut self) -> Option<State> {
-        Some(State {
+    fn state(&mut self) -> Option<AgreedMapping> {
+        Some(AgreedMapping {
             epoch: self.number()?,
             mapping: self.bytes(MAX_MAPPING)?,
         })
     }
 
-    fn maybe(&mut self) -> Option<Option<State>> {
+    fn maybe(&mut self) -> Option<Option<AgreedMapping>> {
         match self.flag()? {
             false => Some(None),
             true => self.state().map(Some),
@@ -264,7 +264,7 @@ impl Told {
             Self::Welcome(lease) => Out::of(1).number(*lease),
             Self::Refused(why) => Out::of(2).bytes(why.as_bytes()),
             Self::Alive => Out::of(3),
-            Self::State(state) => Out::of(4).state(state),
+            Self::Mapping(state) => Out::of(4).state(state),
             Self::Members {
                 is_member,
                 leader,
@@ -296,7 +296,7 @@ impl Told {
             1 => Self::Welcome(from.number()?),
             2 => Self::Refused(from.text()?),
             3 => Self::Alive,
-            4 => Self::State(from.state()?),
+            4 => Self::Mapping(from.state()?),
             5 => decode_members(&mut from)?,
             6 => Self::Answer(from.number()?, decode_answer(&mut from)?),
             _ => return None,

@@ -332,7 +332,7 @@ async fn show(
 ) -> io::Result<()> {
     let now = view.borrow_and_update().clone();
     if let Some(state) = now.state.as_ref().filter(|_| now.epoch() > told.epoch()) {
-        tell(to, &Told::State(state.clone())).await?;
+        tell(to, &Told::Mapping(state.clone())).await?;
     }
     let who = |view: &View| (view.is_member, view.leader);
     if who(&now) != who(told) || now.members != told.members {

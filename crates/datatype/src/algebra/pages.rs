@@ -71,24 +71,23 @@ const INDEX: &str = "\
 
 Written by `cargo xtask algebra --write`, from what the types state in code.
 
-A type states once which of its operations are independent, and locks, chains and replicas use it
-for every type alike [Claret §5]. Operations are independent if every order of them leaves the same
-state and gives the same replies, as far as these are wanted. Nothing stated is trusted: tests try
-random groups of operations in every order, and so does `cargo xtask algebra`, for as long as you
-like (`--rounds`).
+A type states which of its operations are independent [Claret §5]. Operations are independent if every order
+of them leaves the same state and gives the same replies, as far as these are wanted. Tests check the statements
+with random groups of operations in every order; `cargo xtask algebra` continues with more (`--rounds`).
+Locks, chains and replicas do not use the statements yet: keys are held exclusively, whatever the operations are.
 
 ## How to read a page
 
-- **Operations** concern one element each; a command on several is a list of them. A *phase* is
-  what they are let in with when others wait: reads, adds, removals, or alone.
-- **Independence** is a table for pairs: an operation on x, another on y, when they are independent
-  in state S. Reads are always independent of reads. Below it stands what is looked at beyond pairs.
-- The columns *independent* and *recognised* are measured, on sampled states and operations, with
-  replies wanted or not: how many of the pairs are independent when every order is tried, and how
-  many of these the type recognises. A rule that says no too often shows in the last column; one
-  that says yes wrongly fails the tests.
-- **Combining** lists pairs of operations for which one other can stand, and how many of the sampled
-  pairs have one, in one order or the other: sums of adds, a wide read for a narrow one.
+- **Operations** concern one element each; a command on several elements is a list of operations. The *phase* of
+  an operation is the group that a lock could admit together with it: reads, adds, removals, or alone.
+- **Independence** is a table of pairs: an operation on x, another one on y, and the condition under which they are
+  independent in state S. Reads are always independent of reads. Below the table: what is checked beyond pairs.
+- The columns *independent* and *recognised* are measured on sampled states and operations, with replies
+  wanted or not: the share of pairs that are independent when every order is tried, and the share of these that
+  the type recognises. A rule that is too strict has a low share in the last column; a rule that is wrong fails
+  the tests.
+- **Combining** lists pairs of operations that one other operation can replace, and the share of the sampled pairs
+  that have one, in one order or the other: sums of adds, a wide read for a narrow one.
 
 ## How to add a type
 
@@ -97,9 +96,9 @@ list at the end of `crates/datatype/src/object.rs`, with a byte of its own. The 
 logs, snapshots and replicas find it there. Start with a rule of `Never` for all but reads, run
 `cargo xtask algebra --only <name>`, and refine the rules whose last column is low.
 
-## Replies that nobody wants
+## Replies that are not wanted
 
-Any update is independent of more where nobody needs its reply: [quiet updates](quiet.md).
+An update whose reply is not wanted is independent of more operations: [quiet updates](quiet.md).
 
 ## Types
 

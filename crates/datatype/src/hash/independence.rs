@@ -129,32 +129,32 @@ const APART_OR_THERE: When<Hash> = When::If {
 };
 
 const NEW_OR_SAME: When<Hash> = When::If {
-    text: "x ≠ y, or x ∈ S, or nobody wants either reply and the values are the same",
+    text: "x ≠ y, or x ∈ S, or neither reply is wanted and the values are the same",
     holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b) && same_value(a, b),
 };
 
 const READS_UNCHANGED: When<Hash> = When::If {
-    text: "x ≠ y, or the update changes nothing, or nobody wants the read",
+    text: "x ≠ y, or the update changes nothing, or the read is not wanted",
     holds: |read, update, view| apart(read, update) || keeps(update, view) || !read.wanted,
 };
 
 const EXISTS_ANYWAY: When<Hash> = When::If {
-    text: "x ≠ y, or y ∈ S, or nobody wants exists(x)",
+    text: "x ≠ y, or y ∈ S, or exists(x) is not wanted",
     holds: |read, update, view| apart(read, update) || present(update, view) || !read.wanted,
 };
 
 const AS_LONG: When<Hash> = When::If {
-    text: "x ≠ y, or the length stays the same, or nobody wants strlen(x)",
+    text: "x ≠ y, or the length stays the same, or strlen(x) is not wanted",
     holds: |read, update, view| apart(read, update) || keeps_length(update, view) || !read.wanted,
 };
 
 const AS_MANY: When<Hash> = When::If {
-    text: "y ∈ S, or nobody wants length()",
+    text: "y ∈ S, or length() is not wanted",
     holds: |read, update, view| present(update, view) || !read.wanted,
 };
 
 const ALL_KEPT: When<Hash> = When::If {
-    text: "the update changes nothing, or nobody wants all()",
+    text: "the update changes nothing, or all() is not wanted",
     holds: |read, update, view| keeps(update, view) || !read.wanted,
 };
 
@@ -163,7 +163,7 @@ pub(super) static RULES: [Rule<Hash>; 40] = [
         Kind::Set,
         Kind::Set,
         When::If {
-            text: "x ≠ y, or the values are the same and: x ∈ S, or nobody wants either reply",
+            text: "x ≠ y, or the values are the same and: x ∈ S, or neither reply is wanted",
             holds: |a, b, view| {
                 apart(a, b) || same_value(a, b) && (present(a, view) || quiet(a, b))
             },
@@ -173,7 +173,7 @@ pub(super) static RULES: [Rule<Hash>; 40] = [
         Kind::SetNew,
         Kind::Set,
         When::If {
-            text: "x ≠ y, or x ∈ S, or nobody wants either reply",
+            text: "x ≠ y, or x ∈ S, or neither reply is wanted",
             // A set decides, whether it comes first or last.
             holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b),
         },
@@ -185,7 +185,7 @@ pub(super) static RULES: [Rule<Hash>; 40] = [
         Kind::Delete,
         Kind::Delete,
         When::If {
-            text: "x ≠ y, or x ∉ S, or nobody wants either reply",
+            text: "x ≠ y, or x ∉ S, or neither reply is wanted",
             holds: |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b),
         },
     ),
@@ -197,7 +197,7 @@ pub(super) static RULES: [Rule<Hash>; 40] = [
         Kind::Increment,
         When::If {
             text: "x ≠ y, or neither changes anything, or S[x] fits 64 bits in either order and \
-                   nobody wants a sum that the other changes",
+                   no wanted sum is changed by the other",
             holds: |a, b, view| {
                 apart(a, b) || keeps(a, view) && keeps(b, view) || sums_commute(a, b, view)
             },
@@ -229,7 +229,7 @@ pub(super) static RULES: [Rule<Hash>; 40] = [
         Kind::Length,
         Kind::Delete,
         When::If {
-            text: "y ∉ S, or nobody wants length()",
+            text: "y ∉ S, or length() is not wanted",
             holds: |read, update, view| !present(update, view) || !read.wanted,
         },
     ),

@@ -40,16 +40,16 @@ macro_rules! table {
 }
 
 table! {
-    PushFront, PushFront: "x = y, nobody wants the length", same_push;
-    PushBack, PushBack: "x = y, nobody wants the length", same_push;
-    PushFront, PushBack: "nobody wants the length", unmeasured;
+    PushFront, PushFront: "x = y, the length is not wanted", same_push;
+    PushBack, PushBack: "x = y, the length is not wanted", same_push;
+    PushFront, PushBack: "the length is not wanted", unmeasured;
     PushFront, PopBack: "the length is not wanted, S has enough to pop", apart;
     PushBack, PopFront: "the length is not wanted, S has enough to pop", apart;
     PopFront, PushFront: "S has enough to pop, all equal to y, the length is not wanted", pop_and_push;
     PopBack, PushBack: "S has enough to pop, all equal to y, the length is not wanted", pop_and_push;
-    PopFront, PopFront: "nobody wants the elements, or they are all equal", same_pop;
-    PopBack, PopBack: "nobody wants the elements, or they are all equal", same_pop;
-    PopFront, PopBack: "nobody wants the elements, or S has enough for both", pops;
+    PopFront, PopFront: "the elements are not wanted, or they are all equal", same_pop;
+    PopBack, PopBack: "the elements are not wanted, or they are all equal", same_pop;
+    PopFront, PopBack: "the elements are not wanted, or S has enough for both", pops;
     Set, PushFront: "the index counts from the end and S has it", in_back;
     Set, PopFront: "the index counts from the end and S has it after the pop", in_back;
     Set, PushBack: "the index counts from the front and S has it", in_front;
@@ -69,11 +69,11 @@ table! {
     Set, Trim: "the trim keeps all, or nothing and the reply is not wanted, or the place, counted from where the trim begins", |set, trim, s| {
         trims_all(set, trim, s) || trim_and_place(set, trim, s)
     };
-    Insert, PushFront: "y is not the pivot, and nobody wants the length or S lacks the pivot", insert_and_push;
-    Insert, PushBack: "y is not the pivot, and nobody wants the length or S lacks the pivot", insert_and_push;
+    Insert, PushFront: "y is not the pivot, and the length is not wanted or S lacks the pivot", insert_and_push;
+    Insert, PushBack: "y is not the pivot, and the length is not wanted or S lacks the pivot", insert_and_push;
     Insert, PopFront: "the length is not wanted and the pivot stays after the pop, or S lacks the pivot", insert_and_pop;
     Insert, PopBack: "the length is not wanted and the pivot stays after the pop, or S lacks the pivot", insert_and_pop;
-    Insert, Insert: "neither puts in the pivot of the other, nor both others at one place, and nobody wants the length; or S lacks the pivot of one", inserts;
+    Insert, Insert: "neither puts in the pivot of the other, nor both others at one place, and the length is not wanted; or S lacks the pivot of one", inserts;
     Insert, Remove: "y is neither x nor the pivot, the length is not wanted", |insert, remove, _| {
         let removed = element(&remove.op);
         !insert.wanted && removed != element(&insert.op) && removed != pivot(&insert.op).0
@@ -89,7 +89,7 @@ table! {
     Remove, PushBack: "x ≠ y, and the length is not wanted or S lacks x", remove_and_push;
     Remove, PopFront: "S has enough to pop, x not among it", remove_and_pop;
     Remove, PopBack: "S has enough to pop, x not among it", remove_and_pop;
-    Remove, Remove: "x ≠ y, or nobody wants to know how many, or S lacks x", |a, b, s| {
+    Remove, Remove: "x ≠ y, or the count is not wanted, or S lacks x", |a, b, s| {
         let (x, y) = (element(&a.op), element(&b.op));
         x != y || (!a.wanted && !b.wanted) || s.lacks(x)
     };

@@ -24,10 +24,10 @@ const fn rule(first: Kind, second: Kind, text: &'static str) -> Rule<SortedSet> 
 
 const SAME_MEMBER: &str = "x ≠ y, or neither changes S, or one adds only new members and x ∈ S, \
     or both have the same conditions and score, or both raise only, or both lower only, and \
-    nobody wants replies";
+    no reply is wanted";
 const INCREMENTS: &str =
-    "x ≠ y, or neither changes S, or nobody wants replies and all scores are small whole numbers";
-const REMOVED: &str = "x ≠ y, or neither changes S, or nobody wants replies";
+    "x ≠ y, or neither changes S, or no reply is wanted and all scores are small whole numbers";
+const REMOVED: &str = "x ≠ y, or neither changes S, or no reply is wanted";
 const MIXED: &str = "x ≠ y, or neither changes S, or one adds only new members and x ∈ S";
 const APART: &str = "x is neither before nor afterwards in the zone, or the reply is not wanted";
 const SCORE: &str = "x ≠ y, or x stays as it is, or the score is not wanted";
@@ -58,11 +58,11 @@ pub(super) static RULES: [Rule<SortedSet>; 38] = [
         RemoveRange,
         "x is neither before nor afterwards in the zone",
     ),
-    rule(Remove, RemoveRange, "x ∉ zone, or nobody wants replies"),
+    rule(Remove, RemoveRange, "x ∉ zone, or no reply is wanted"),
     rule(
         RemoveRange,
         RemoveRange,
-        "nothing of S is in both zones, or nobody wants replies",
+        "nothing of S is in both zones, or no reply is wanted",
     ),
     rule(Add, Score, SCORE),
     rule(Add, Rank, RANK),

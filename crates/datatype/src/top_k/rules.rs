@@ -16,7 +16,7 @@ pub(super) static RULES: [Rule<TopK>; 6] = [
     Rule {
         pair: (Kind::Add, Kind::Max),
         when: When::If {
-            text: "x ranks no higher than the first of S, or nobody wants the maximum",
+            text: "x ranks no higher than the first of S, or the maximum is not wanted",
             holds: |add, read, view| {
                 unseen(add, read, |add| {
                     view.at(0)
@@ -29,7 +29,7 @@ pub(super) static RULES: [Rule<TopK>; 6] = [
         pair: (Kind::Add, Kind::Range),
         when: When::If {
             text: "x ranks below all that is shown, or is above it already and stays there, and \
-                   neither k nor the length of S moves its ends; or nobody wants the range",
+                   neither k nor the length of S moves its ends; or the range is not wanted",
             holds: |add, read, view| {
                 unseen(add, read, |add| match read.op {
                     Op::Range { start, stop } => misses_range(add, start, stop, view),
@@ -42,7 +42,7 @@ pub(super) static RULES: [Rule<TopK>; 6] = [
         pair: (Kind::Add, Kind::Score),
         when: When::If {
             text: "x ≠ y, and y is not in S or has room below it; or x = y has that score or more \
-                   in S; or nobody wants the score",
+                   in S; or the score is not wanted",
             holds: |add, read, view| {
                 unseen(add, read, |add| match read.op {
                     Op::Score { member } if member == add.member => keeps(add, view),
@@ -58,7 +58,7 @@ pub(super) static RULES: [Rule<TopK>; 6] = [
         pair: (Kind::Add, Kind::Position),
         when: When::If {
             text: "x ≠ y, and y is not in S or x does not come to rank above it; or x = y has that \
-                   score or more in S; or nobody wants the position",
+                   score or more in S; or the position is not wanted",
             holds: |add, read, view| {
                 unseen(add, read, |add| match read.op {
                     Op::Position { member } if member == add.member => keeps(add, view),
@@ -73,8 +73,8 @@ pub(super) static RULES: [Rule<TopK>; 6] = [
     Rule {
         pair: (Kind::Add, Kind::Length),
         when: When::If {
-            text: "S is full or x is in S, and k is not less than its length; or nobody wants the \
-                   length",
+            text: "S is full or x is in S, and k is not less than its length; or the length \
+                   is not wanted",
             holds: |add, read, view| unseen(add, read, |add| keeps_length(add, view)),
         },
     },

@@ -1,4 +1,4 @@
-//! What becomes of one chain in the next epoch.
+//! The rules that derive a chain of the next epoch from the present one.
 
 use super::seen::{Limits, Seen};
 use crate::chains::{Chain, Chains, MAX_CHAIN, Members};
@@ -7,15 +7,15 @@ use crate::member::{Member, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Of the members.
-pub(super) struct State<'a> {
+/// Which members are away or have restarted.
+pub(super) struct MemberStates<'a> {
     seen: &'a Seen,
     pub(super) away: BTreeSet<NodeNo>,
-    /// They are there, but have started again.
+    /// Alive with a later incarnation than the mapping has.
     pub(super) restarted: BTreeMap<NodeNo, &'a Member>,
 }
 
-/// How much nodes learn already.
+/// The slots that each node copies at present, and the limit.
 pub(super) struct Learning {
     slots: BTreeMap<NodeNo, usize>,
     limit: usize,
@@ -32,7 +32,7 @@ impl Learning {
         Self { slots, limit }
     }
 
-    /// How many of these slots a node may learn, too.
+    /// How many of `slots` more the node may copy.
     pub(super) fn take(&mut self, node: NodeNo, slots: usize) -> usize {
         let count = self.slots.entry(node).or_default();
         let room = self.limit.saturating_sub(*count).min(slots);
@@ -41,7 +41,7 @@ impl Learning {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> MemberStates<'a> {
     pub(super) fn of(mapping: &Mapping, seen: &'a Seen) -> Self {
         let mut state = Self {
             seen,

@@ -69,7 +69,7 @@ impl Bounds {
 }
 
 pub(crate) struct Sockets {
-    slots: Vec<Slot>,
+    slots: Vec<SocketEntry>,
     free: Vec<u32>,
     /// Connections to look at, each at most once.
     ready: VecDeque<u32>,
@@ -84,7 +84,7 @@ pub(crate) struct Sockets {
     scratch: send::Scratch,
 }
 
-struct Slot {
+struct SocketEntry {
     generation: u32,
     waker: Waker,
     conn: Option<Conn>,
@@ -149,7 +149,7 @@ impl Sockets {
             Some(slot) => slot,
             None => {
                 let slot = self.slots.len() as u32;
-                self.slots.push(Slot {
+                self.slots.push(SocketEntry {
                     generation: 0,
                     waker: slot_waker(&self.inbox, slot),
                     conn: None,

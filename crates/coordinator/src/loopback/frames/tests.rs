@@ -10,8 +10,8 @@ fn member(id: u8) -> Member {
     }
 }
 
-fn state() -> State {
-    State {
+fn state() -> AgreedMapping {
+    AgreedMapping {
         epoch: 5,
         mapping: b"who has what".to_vec(),
     }
@@ -55,7 +55,7 @@ fn told() -> Vec<Told> {
         Told::Welcome(7),
         Told::Refused("no".into()),
         Told::Alive,
-        Told::State(state()),
+        Told::Mapping(state()),
         Told::Members {
             is_member: true,
             leader: Some(NodeId([2; 20])),
