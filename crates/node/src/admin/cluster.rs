@@ -4,7 +4,7 @@ use super::metrics::Figures;
 use super::text::Exposition;
 use rufous_kernel::worker::{ChainFigures, NodeFigures};
 use rufous_server::cluster::figures::Figures as Peers;
-use rufous_server::cluster::forward::Figures as Forwarding;
+use rufous_server::cluster::figures::Forwarding;
 use rufous_server::front::shared::Shared;
 
 pub(super) fn render(out: &mut Exposition, shared: &Shared, figures: &Figures) {

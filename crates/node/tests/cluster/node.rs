@@ -51,7 +51,7 @@ impl Node {
         let server = Server::start(config).expect("starts");
         let client = server.connect().expect("connected");
         let cluster = server.shared.cluster.as_ref().expect("in a cluster");
-        let id = rufous_server::cluster::identity::hex(&cluster.local.id);
+        let id = rufous_server::cluster::identity::hex(&cluster.common.local.id);
         Self {
             server,
             client,
@@ -112,7 +112,7 @@ impl Node {
 
     pub(crate) fn local(&self) -> rufous_wire::Local {
         let cluster = self.server.shared.cluster.as_ref();
-        cluster.expect("in a cluster").local.clone()
+        cluster.expect("in a cluster").common.local.clone()
     }
 
     /// Where clients connect.

@@ -56,7 +56,7 @@ impl Front {
         epoch: u64,
         fx: &mut Effects<Message>,
     ) {
-        if self.links().is_none_or(|links| links.stopping) {
+        if self.links().is_none_or(|links| links.is_stopping()) {
             return self.answer_failure(&asked.header, &STOPPING.into(), fx);
         }
         if asked.until_us == 0 {

@@ -42,7 +42,7 @@ pub async fn serve<C: Coordinator>(
     teller: Teller<Message>,
 ) {
     let settings = Settings {
-        me: NodeId(cluster.local.id),
+        me: NodeId(cluster.common.local.id),
         copies: cluster.settings.copies,
         workers: teller.workers(),
         apart_us: APART_US,
@@ -94,7 +94,7 @@ impl<C: Coordinator> Hands<C> {
     }
 
     fn observe<'a>(&self, view: &'a coordinator::View) -> View<'a> {
-        let me = NodeId(self.cluster.local.id);
+        let me = NodeId(self.cluster.common.local.id);
         let is_leader = view.leader == Some(me) && view.is_current && view.is_member;
         self.cluster.shown.set_view(
             view.is_current,
@@ -120,7 +120,7 @@ impl<C: Coordinator> Hands<C> {
                 Some(_) => Data::Unclaimed,
                 None => Data::Claimed,
             },
-            learned: self.cluster.reports.known(),
+            learned: self.cluster.common.reports.known(),
         }
     }
 
@@ -149,7 +149,7 @@ impl<C: Coordinator> Hands<C> {
             }
             Action::Tell { worker, mapping } => self.tell(worker, mapping),
             Action::Report { to } => self.report(to),
-            Action::ForgetReports => self.cluster.reports.forget_others(),
+            Action::ForgetReports => self.cluster.common.reports.forget_others(),
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
@@ -166,7 +166,7 @@ impl<C: Coordinator> Hands<C> {
     }
 
     fn report(&self, to: NodeNo) {
-        let learned = self.cluster.reports.own();
+        let learned = self.cluster.common.reports.own();
         if !learned.all.is_empty() {
             let message = Message::Peer(PeerMessage::Report { to, learned });
             // The next time, if not now.

@@ -21,6 +21,7 @@ use crate::front::connection::Suspended;
 use crate::front::{Front, Message};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
+use rufous_cluster::figures::Forwarding;
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
@@ -71,28 +72,6 @@ struct Toward {
     round: u64,
 }
 
-/// What a worker counts of requests for other nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Given to other nodes.
-    pub forwarded: u64,
-    pub under_way: u64,
-    /// Those that wait to be sent again.
-    pub waiting: u64,
-    /// Given to a node once more.
-    pub retried: u64,
-    /// Of which nobody knows whether they were done.
-    pub in_doubt: u64,
-    /// For which no way was found, or that cannot be passed on.
-    pub refused: u64,
-    /// Split into parts for several nodes.
-    pub split: u64,
-    /// Of other nodes' requests: those that ran here, and those that were turned away
-    /// because their keys are not here.
-    pub served: u64,
-    pub not_here: u64,
-}
-
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Forward {
@@ -104,21 +83,7 @@ pub(crate) struct Forward {
     pub(crate) news: u64,
     ordered: u64,
     wake_us: u64,
-    pub(super) figures: Figures,
-}
-
-impl Figures {
-    pub fn merge(&mut self, other: &Self) {
-        self.forwarded += other.forwarded;
-        self.under_way += other.under_way;
-        self.waiting += other.waiting;
-        self.retried += other.retried;
-        self.in_doubt += other.in_doubt;
-        self.refused += other.refused;
-        self.split += other.split;
-        self.served += other.served;
-        self.not_here += other.not_here;
-    }
+    pub(super) figures: Forwarding,
 }
 
 impl Forward {
@@ -166,8 +131,8 @@ impl Forward {
         self.figures.split += 1;
     }
 
-    pub(crate) fn figures(&self) -> Figures {
-        Figures {
+    pub(crate) fn figures(&self) -> Forwarding {
+        Forwarding {
             under_way: self.under_way.len() as u64,
             waiting: self.again.len() as u64,
             ..self.figures

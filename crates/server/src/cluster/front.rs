@@ -8,9 +8,6 @@ use crate::front::{Front, Message};
 use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
 use rufous_wire::{Body, Class};
 
-/// How often the control thread is told what a worker knows of its slots, at the most.
-const REPORT_US: u64 = 50_000;
-
 /// Whether a connection is to a node, or from who claims to be one.
 pub(crate) fn is_of_peers(info: &ConnInfo) -> bool {
     info.origin.is_of_nodes()
@@ -100,13 +97,13 @@ impl Front {
     pub(crate) fn tick_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         if let Some(links) = &mut self.links {
             links.tick(now, fx);
-            if now.mono_us < links.report_at {
+            if !links.damage.is_due(now) {
                 return;
             }
-            links.report_at = now.mono_us + REPORT_US;
-            let reports = &links.cluster.reports;
-            reports.tell(self.kernel.id().0, &self.kernel.learned());
-            links.look_for_damage(&self.kernel.broken_slots());
+            let worker = self.kernel.id();
+            let reports = &links.common().reports;
+            reports.tell(worker.0, &self.kernel.learned());
+            links.damage.on_look(worker, &self.kernel.broken_slots());
         }
     }
 

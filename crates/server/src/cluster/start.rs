@@ -213,8 +213,8 @@ fn member(cluster: &Cluster, node: &Handle, workers: usize) -> Member {
     };
     let first = |all: &[Listen]| all.iter().find_map(address).unwrap_or_default();
     Member {
-        id: NodeId(cluster.local.id),
-        incarnation: cluster.local.incarnation,
+        id: NodeId(cluster.common.local.id),
+        incarnation: cluster.common.local.incarnation,
         peer: first(node.peer_addresses()),
         plain: first(node.addresses()),
         cluster: first(node.redirected_addresses()),

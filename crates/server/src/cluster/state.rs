@@ -1,15 +1,13 @@
 //! What all threads of a node know of its cluster.
 
 use super::about::About;
-use super::clocks::Far;
-use super::reports::Reports;
-use super::rooms::Rooms;
 use super::settings::Settings;
 use super::unclaimed::Unclaimed;
+use rufous_cluster::common::Common;
 use rufous_kernel::worker::ChainSettings;
-use rufous_wire::{Local, Peers};
-use std::sync::OnceLock;
+use rufous_wire::Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How long members of a chain lease to one another that they may answer: so long
 /// a slot is without an answer, at most, after its chain has lost a node.
@@ -19,17 +17,11 @@ const LEASE_US: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Cluster {
     pub settings: Settings,
-    /// Who this node is, to others.
-    pub local: Local,
-    pub peers: Peers,
+    pub common: Arc<Common>,
     pub shown: Shown,
-    pub rooms: Rooms,
-    pub reports: Reports,
     /// Where the node has data that is of no cluster yet.
     pub unclaimed: Option<Unclaimed>,
     pub about: About,
-    /// Whose clocks are far from this node's.
-    pub far: Far,
     /// Why the node cannot be one of the cluster.
     pub may_not: OnceLock<String>,
 }
@@ -64,14 +56,10 @@ impl Cluster {
     pub fn new(settings: Settings, local: Local) -> Self {
         Self {
             settings,
-            local,
-            peers: Peers::default(),
+            common: Arc::new(Common::new(local)),
             shown: Shown::default(),
-            rooms: Rooms::default(),
-            reports: Reports::default(),
             unclaimed: None,
             about: About::default(),
-            far: Far::default(),
             may_not: OnceLock::new(),
         }
     }
@@ -80,7 +68,7 @@ impl Cluster {
 impl Cluster {
     /// What workers have to know for chains.
     pub fn chains(&self) -> ChainSettings {
-        let incarnation = self.local.incarnation;
+        let incarnation = self.common.local.incarnation;
         ChainSettings {
             incarnation,
             lease_us: LEASE_US,

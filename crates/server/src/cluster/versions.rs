@@ -12,15 +12,15 @@ const MOST: usize = 32;
 
 /// Adds what is known to how the cluster is.
 pub fn tell(status: &mut Status, cluster: &Cluster) {
-    let own = cluster.local.versions();
+    let own = cluster.common.local.versions();
     for node in &mut status.nodes {
         let Ok(id) = parse_id(&node.id) else {
             continue;
         };
-        let is_own = id == cluster.local.id;
+        let is_own = id == cluster.common.local.id;
         let known = match is_own {
             true => Some(own.clone()),
-            false => cluster.peers.versions(&id),
+            false => cluster.common.peers.versions(&id),
         };
         let Some(known) = known else {
             continue;

@@ -108,6 +108,12 @@ pub enum Message {
     },
 }
 
+impl From<PeerMessage> for Message {
+    fn from(message: PeerMessage) -> Self {
+        Self::Peer(message)
+    }
+}
+
 /// The front of one worker.
 pub struct Front {
     pub kernel: Worker<DataCommands>,
@@ -233,7 +239,8 @@ impl Front {
         if let Some(cluster) = &cluster {
             front.kernel.join_chains(cluster.chains());
         }
-        front.links = cluster.map(|cluster| Box::new(Links::new(cluster, id, workers)));
+        let links = |common: &_| Box::new(Links::new(Arc::clone(common), id, workers));
+        front.links = cluster.map(|cluster| links(&cluster.common));
         front.kernel.set_ledger(Arc::clone(&front.shared.ledger));
         front.configure(config);
         front

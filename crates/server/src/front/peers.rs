@@ -29,7 +29,7 @@ impl Front {
             return;
         };
         if let Some(Body::Learned(learned)) = envelope.body {
-            return links.cluster().reports.hear(node, learned);
+            return links.common().reports.hear(node, learned);
         }
         match envelope.into_chain(node) {
             Some((from, said)) => {
@@ -45,7 +45,7 @@ impl Front {
         let Some(cluster) = self.shared.cluster.clone() else {
             return;
         };
-        let has_room = |node| cluster.rooms.has_room(node);
+        let has_room = |node| cluster.common.rooms.has_room(node);
         self.kernel.step_chains(now, has_room);
         self.deliver_outcomes(fx);
     }
@@ -93,6 +93,6 @@ impl Front {
             return false;
         };
         let mut nodes = links.connected();
-        nodes.any(|node| links.cluster().rooms.is_full(node))
+        nodes.any(|node| links.common().rooms.is_full(node))
     }
 }

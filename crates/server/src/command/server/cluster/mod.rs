@@ -212,7 +212,7 @@ fn known(session: &Session<'_>) -> Result<Known, Failure> {
     };
     let mapping = links.mapping().cloned();
     Ok(Known {
-        id: cluster.local.id,
+        id: cluster.common.local.id,
         mapping: mapping.unwrap_or_else(|| Arc::new(Mapping::new(1))),
         own: links.own(),
         apart: match links.own() {

@@ -14,9 +14,9 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     let (seen, links) = (cluster.shown.seen(), local.links());
     field(out, "cluster_enabled", 1);
     field(out, "cluster_name", &cluster.settings.name);
-    field(out, "cluster_node_id", hex(&cluster.local.id));
-    field(out, "cluster_incarnation", cluster.local.incarnation);
-    field(out, "cluster_wire_version", cluster.local.newest);
+    field(out, "cluster_node_id", hex(&cluster.common.local.id));
+    field(out, "cluster_incarnation", cluster.common.local.incarnation);
+    field(out, "cluster_wire_version", cluster.common.local.newest);
     if let Some(own) = links.and_then(|links| links.own()) {
         field(out, "cluster_node_number", own);
     }

@@ -1,9 +1,9 @@
 //! Two nodes whose connections are queues of bytes.
 
-use super::super::figures::Figures;
-use super::super::links::Links;
-use super::super::{Cluster, Heard, Settings};
-use crate::front::Message;
+use super::super::Links;
+use crate::common::Common;
+use crate::figures::Figures;
+use crate::peer::{Heard, PeerMessage};
 use rufous_base::{ConnId, ConnInfo, Effects, Now, Origin, Output, Read, WorkerId};
 use rufous_mapping::planner::{self, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub(super) const A: usize = 0;
 pub(super) const B: usize = 1;
 
-type Act<'a> = Box<dyn FnOnce(&mut Links, Now, &mut Effects<Message>) + 'a>;
+type Act<'a> = Box<dyn FnOnce(&mut Links, Now, &mut Effects<PeerMessage>) + 'a>;
 
 pub(super) struct Side {
     pub(super) workers: Vec<Links>,
-    pub(super) messages: VecDeque<(usize, usize, Message)>,
+    pub(super) messages: VecDeque<(usize, usize, PeerMessage)>,
     pub(super) heard: Vec<Vec<Heard>>,
     pub(super) conns: u32,
 }
@@ -80,7 +80,7 @@ impl Side {
             newest,
             program: String::new(),
         };
-        let cluster = Arc::new(Cluster::new(Settings::new("birds"), local));
+        let cluster = Arc::new(Common::new(local));
         let links = |w| Links::new(Arc::clone(&cluster), WorkerId(w as u16), workers);
         Self {
             workers: (0..workers).map(links).collect(),
@@ -149,7 +149,7 @@ impl World {
         &mut self,
         side: usize,
         worker: usize,
-        act: impl FnOnce(&mut Links, Now, &mut Effects<Message>),
+        act: impl FnOnce(&mut Links, Now, &mut Effects<PeerMessage>),
     ) {
         self.act(side, worker, Box::new(act));
     }
@@ -237,9 +237,6 @@ impl World {
             for side in [A, B] {
                 while let Some((from, to, message)) = self.sides[side].messages.pop_front() {
                     quiet = false;
-                    let Message::Peer(message) = message else {
-                        panic!("of something else");
-                    };
                     let from = WorkerId(from as u16);
                     self.with(side, to, |links, now, fx| {
                         links.on_peer_message(now, from, message, fx)
@@ -284,7 +281,7 @@ impl World {
 
     /// What a side says first.
     pub(super) fn hello(&self, side: usize) -> Vec<u8> {
-        let local = self.sides[side].workers[0].cluster.local.clone();
+        let local = self.sides[side].workers[0].common.local.clone();
         let mut hello = Vec::new();
         rufous_wire::Session::new(local, None, 2).transmit(&mut hello, 1000);
         hello

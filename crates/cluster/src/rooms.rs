@@ -41,7 +41,7 @@ impl Rooms {
         all.get(usize::from(node.0) % PLACES)
     }
 
-    pub(super) fn tell(&self, class: Class, node: NodeNo, bytes: usize) {
+    pub(crate) fn tell(&self, class: Class, node: NodeNo, bytes: usize) {
         if let Some(place) = self.of(class, node) {
             place.store(bytes, Ordering::Relaxed);
         }

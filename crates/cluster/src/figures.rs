@@ -1,7 +1,6 @@
 //! What a worker counts of its sessions with other nodes.
 
-use super::clocks::Offset;
-use super::forward;
+use crate::links::clocks::Offset;
 use rufous_kernel::worker::{ChainFigures, NodeFigures};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
@@ -33,7 +32,7 @@ pub struct Figures {
     pub past: Traffic,
     pub peers: Vec<PeerFigures>,
     /// Of requests for other nodes, and of theirs.
-    pub forward: forward::Figures,
+    pub forward: Forwarding,
     pub chains: ChainFigures,
     /// Of lattice keyspaces.
     pub gossip: NodeFigures,
@@ -54,6 +53,28 @@ pub struct PeerFigures {
     /// How far its clock is from this node's; nothing before it has said that, which
     /// nodes of version 1 never do.
     pub clock: Option<Offset>,
+}
+
+/// What a worker counts of requests for other nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forwarding {
+    /// Given to other nodes.
+    pub forwarded: u64,
+    pub under_way: u64,
+    /// Those that wait to be sent again.
+    pub waiting: u64,
+    /// Given to a node once more.
+    pub retried: u64,
+    /// Of which nobody knows whether they were done.
+    pub in_doubt: u64,
+    /// For which no way was found, or that cannot be passed on.
+    pub refused: u64,
+    /// Split into parts for several nodes.
+    pub split: u64,
+    /// Of other nodes' requests: those that ran here, and those that were turned away
+    /// because their keys are not here.
+    pub served: u64,
+    pub not_here: u64,
 }
 
 impl Traffic {
@@ -100,5 +121,19 @@ impl Figures {
     /// Times that this side has refused somebody.
     pub fn refusals(&self) -> u64 {
         self.refused.values().sum()
+    }
+}
+
+impl Forwarding {
+    pub fn merge(&mut self, other: &Self) {
+        self.forwarded += other.forwarded;
+        self.under_way += other.under_way;
+        self.waiting += other.waiting;
+        self.retried += other.retried;
+        self.in_doubt += other.in_doubt;
+        self.refused += other.refused;
+        self.split += other.split;
+        self.served += other.served;
+        self.not_here += other.not_here;
     }
 }

@@ -1,8 +1,7 @@
 //! Which worker has the session with which node, and the making of sessions.
 
-use super::links::Links;
-use super::{Heard, PeerMessage, Session};
-use crate::front::Message;
+use super::Links;
+use crate::peer::{Heard, PeerMessage, Session};
 use rufous_base::{Dial, Effects, Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
@@ -39,11 +38,16 @@ pub(super) struct Attempt {
 
 impl Links {
     /// A mapping to act by; older ones are left alone.
-    pub fn on_mapping(&mut self, now: Now, mapping: Arc<Mapping>, fx: &mut Effects<Message>) {
+    pub fn on_mapping(
+        &mut self,
+        now: Now,
+        mapping: Arc<Mapping>,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
         if mapping.epoch <= self.epoch() || self.stopping {
             return;
         }
-        self.own = mapping.number_of(rufous_mapping::NodeId(self.cluster.local.id));
+        self.own = mapping.number_of(rufous_mapping::NodeId(self.common.local.id));
         self.mapping = Some(Arc::clone(&mapping));
         let mut gone = Vec::new();
         for (slot, link) in &mut self.links {
@@ -74,7 +78,7 @@ impl Links {
         now: Now,
         from: WorkerId,
         message: PeerMessage,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         match message {
             PeerMessage::Mapping(mapping) => self.on_mapping(now, mapping, fx),
@@ -99,7 +103,7 @@ impl Links {
                     self.heard.push(Heard::Message(node, envelope));
                 }
                 let taken = PeerMessage::Taken(credit);
-                fx.messages.push((from, Message::Peer(taken)));
+                fx.messages.push((from, taken.into()));
             }
             PeerMessage::Taken(credit) => self.taken(credit, fx),
             PeerMessage::Refuse(no, session, why) => {
@@ -122,7 +126,7 @@ impl Links {
         worker: WorkerId,
         session: Session,
         slot: Option<u32>,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) -> bool {
         if let Some(known) = self.routes.get(&no).copied() {
             if (known.session, known.worker) >= (session, worker) {
@@ -153,7 +157,7 @@ impl Links {
     }
 
     /// A connection of this worker is no session any more.
-    pub(super) fn leave_route(&mut self, slot: u32, fx: &mut Effects<Message>) {
+    pub(super) fn leave_route(&mut self, slot: u32, fx: &mut Effects<impl From<PeerMessage>>) {
         let Some(up) = self.links.get(&slot).and_then(|link| link.up) else {
             return;
         };
@@ -165,7 +169,7 @@ impl Links {
     }
 
     /// Dials whom this worker is to reach and does not.
-    pub(super) fn dial_due(&mut self, now: Now, fx: &mut Effects<Message>) {
+    pub(super) fn dial_due(&mut self, now: Now, fx: &mut Effects<impl From<PeerMessage>>) {
         let (Some(mapping), Some(own)) = (self.mapping.clone(), self.own) else {
             return;
         };

@@ -3,8 +3,7 @@
 
 mod world;
 
-use super::{Credit, Heard, PeerMessage, Session};
-use crate::front::Message;
+use crate::peer::{Credit, Heard, PeerMessage, Session};
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Origin, Read};
 use rufous_mapping::NodeNo;
@@ -184,9 +183,7 @@ fn what_was_said_to_an_earlier_session_is_lost_with_it() {
             seq: 9,
         }))),
     };
-    world.sides[A]
-        .messages
-        .push_back((0, 1, Message::Peer(stale)));
+    world.sides[A].messages.push_back((0, 1, stale));
     world.settle();
     assert!(world.heard(B, 0).is_empty());
     // One that has come by the old session, and reaches its worker late.
@@ -207,7 +204,7 @@ fn what_was_said_to_an_earlier_session_is_lost_with_it() {
             seq: 8,
         }))),
     };
-    let late = (there, 0, Message::Peer(late));
+    let late = (there, 0, late);
     world.sides[B].messages.push_back(late);
     world.settle();
     assert!(world.heard(B, 0).is_empty());

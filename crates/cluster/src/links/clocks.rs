@@ -6,13 +6,9 @@
 //! last answers the fastest counts. A node of an earlier wire version is not asked, as
 //! the session sends it no such message, and nothing is known of it.
 
-use super::Session;
-use super::links::Links;
-use crate::front::Message;
-use rufous_base::{Effects, Now};
+use rufous_base::Now;
 use rufous_mapping::NodeNo;
-use rufous_wire::message::{AskClock, Clock};
-use rufous_wire::{Body, Class};
+use rufous_wire::message::Clock;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
@@ -84,7 +80,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Whether it is to be asked now; then the answer to this is waited for.
-    fn ask(&mut self, now: Now) -> bool {
+    pub(super) fn ask(&mut self, now: Now) -> bool {
         let is_due = now.mono_us >= self.due_us;
         if is_due {
             self.due_us = now.mono_us + PERIOD_US;
@@ -94,7 +90,7 @@ impl Known {
     }
 
     /// Takes an answer, if it is the one that is waited for.
-    fn take(&mut self, now: Now, clock: &Clock) {
+    pub(super) fn take(&mut self, now: Now, clock: &Clock) {
         let awaited = |asked: &mut u64| *asked == clock.asked_us;
         let Some(asked_us) = self.asked_us.take_if(awaited) else {
             return;
@@ -113,7 +109,7 @@ impl Known {
     }
 
     /// What it is by now: this node's own clock may have been set meanwhile.
-    fn look(&mut self, now: Now) {
+    pub(super) fn look(&mut self, now: Now) {
         let best = self.samples.iter().min_by_key(|sample| sample.way_us);
         let own_us = now.unix_us as i64 - now.mono_us as i64;
         self.offset = best.map(|best| Offset {
@@ -123,7 +119,7 @@ impl Known {
     }
 
     /// Whether it is far, where that was not said yet.
-    fn news(&mut self) -> Option<bool> {
+    pub(super) fn news(&mut self) -> Option<bool> {
         let is_far = self.offset?.is_far()?;
         (self.was_far.replace(is_far) != Some(is_far)).then_some(is_far)
     }
@@ -144,68 +140,7 @@ impl Far {
     }
 }
 
-impl Links {
-    /// Asks whom it is time to ask, and says whose clock is far.
-    pub(super) fn tick_clocks(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let mut due = Vec::new();
-        for link in self.links.values_mut() {
-            let Some(up) = link.up.filter(|_| link.refused_us.is_none()) else {
-                continue;
-            };
-            link.clock.look(now);
-            if let (Some(is_far), Some(offset)) = (link.clock.news(), link.clock.offset) {
-                report(&self.cluster.far, up.no, is_far, offset);
-            }
-            if link.clock.ask(now) {
-                due.push((up.no, up.session));
-            }
-        }
-        let asked_us = now.mono_us;
-        for (no, session) in due {
-            self.say(now, no, session, Body::AskClock(AskClock { asked_us }), fx);
-        }
-    }
-
-    /// What a node says of clocks is for its session alone. False where it is about
-    /// something else.
-    pub(super) fn hear_of_clocks(
-        &mut self,
-        now: Now,
-        slot: u32,
-        body: Option<&Body>,
-        fx: &mut Effects<Message>,
-    ) -> bool {
-        let Some(link) = self.links.get_mut(&slot) else {
-            return false;
-        };
-        match (body, link.up) {
-            (Some(Body::AskClock(ask)), Some(up)) => {
-                let clock = Clock {
-                    asked_us: ask.asked_us,
-                    unix_us: now.unix_us,
-                };
-                self.say(now, up.no, up.session, Body::Clock(clock), fx);
-            }
-            (Some(Body::Clock(clock)), Some(_)) => link.clock.take(now, clock),
-            _ => return false,
-        }
-        true
-    }
-
-    fn say(
-        &mut self,
-        now: Now,
-        no: NodeNo,
-        session: Session,
-        body: Body,
-        fx: &mut Effects<Message>,
-    ) {
-        let envelope = self.envelope(body);
-        self.send_by(now, no, session, Class::Control, &envelope, fx);
-    }
-}
-
-fn report(far: &Far, node: NodeNo, is_far: bool, offset: Offset) {
+pub(super) fn report(far: &Far, node: NodeNo, is_far: bool, offset: Offset) {
     let Offset { us, within_us } = offset;
     match (far.note(node, is_far), is_far) {
         (true, true) => tracing::warn!(

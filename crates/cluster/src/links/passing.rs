@@ -1,14 +1,15 @@
 //! What goes over sessions: messages to their session, bytes to their
 //! connection, and what came to the worker that it is for.
 
-use super::links::{Link, Links};
+use super::clocks;
 use super::parked::may_wait;
-use super::{Credit, PeerMessage, Session};
-use crate::front::Message;
+use super::{Link, Links};
+use crate::peer::{Credit, PeerMessage, Session};
 use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Close, ConnId, Effects, Now, WorkerId};
 use rufous_mapping::NodeNo;
+use rufous_wire::message::{AskClock, Clock};
 use rufous_wire::{Body, Class, Envelope, NotSent, Refused};
 
 /// Bytes that are given to a connection at a time. The driver takes another piece
@@ -34,7 +35,7 @@ impl Links {
     }
 
     /// Layers above are done with a message.
-    pub(super) fn taken(&mut self, credit: Credit, fx: &mut Effects<Message>) {
+    pub(super) fn taken(&mut self, credit: Credit, fx: &mut Effects<impl From<PeerMessage>>) {
         if !self.has(credit.conn) {
             return;
         }
@@ -52,7 +53,7 @@ impl Links {
         to: NodeNo,
         class: Class,
         envelope: Envelope,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         let Some(route) = self.routes.get(&to).copied() else {
             self.figures.lost += 1;
@@ -67,7 +68,7 @@ impl Links {
             class,
             envelope: Box::new(envelope),
         };
-        fx.messages.push((route.worker, Message::Peer(message)));
+        fx.messages.push((route.worker, message.into()));
     }
 
     /// Sends it by a session of this worker's own, if it is still that one.
@@ -78,7 +79,7 @@ impl Links {
         session: Session,
         class: Class,
         envelope: &Envelope,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         let route = self
             .routes
@@ -117,7 +118,7 @@ impl Links {
     }
 
     /// Whether nothing of a class waits at a session of this worker's own.
-    pub(super) fn has_room(&self, to: NodeNo, class: Class) -> bool {
+    pub fn has_room(&self, to: NodeNo, class: Class) -> bool {
         let slot = self.routes.get(&to).and_then(|route| route.slot);
         let link = slot.and_then(|slot| self.links.get(&slot));
         link.is_some_and(|link| {
@@ -126,19 +127,19 @@ impl Links {
     }
 
     /// Ends the session with a node, wherever it is: what it says makes no sense.
-    pub(super) fn refuse_node(
+    pub fn refuse_node(
         &mut self,
         now: Now,
         no: NodeNo,
         why: &'static str,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         let Some(route) = self.routes.get(&no).copied() else {
             return;
         };
         if route.worker != self.worker {
             let message = PeerMessage::Refuse(no, route.session, why);
-            return fx.messages.push((route.worker, Message::Peer(message)));
+            return fx.messages.push((route.worker, message.into()));
         }
         if let Some(slot) = route.slot {
             self.refuse(now, slot, &Refused::Garbage(why), fx);
@@ -146,7 +147,7 @@ impl Links {
     }
 
     /// Gives the connection what it may take.
-    pub(super) fn pump(&mut self, slot: u32, fx: &mut Effects<Message>) {
+    pub(super) fn pump(&mut self, slot: u32, fx: &mut Effects<impl From<PeerMessage>>) {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
         };
@@ -201,17 +202,78 @@ impl Links {
         if let Some((link, up)) = link.and_then(|link| Some((link, link.up?))) {
             for class in [Class::Chain, Class::Learning] {
                 let waits = link.wire.queued(class) + link.parked.bytes(class);
-                self.cluster.rooms.tell(class, up.no, waits);
+                self.common.rooms.tell(class, up.no, waits);
             }
         }
     }
 
     /// What was written has left.
-    pub fn on_drained(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
+    pub fn on_drained(&mut self, conn: ConnId, fx: &mut Effects<impl From<PeerMessage>>) {
         if let Some(link) = self.links.get_mut(&conn.slot) {
             link.unsent = 0;
         }
         self.pump(conn.slot, fx);
+    }
+}
+
+impl Links {
+    /// Asks whom it is time to ask, and says whose clock is far.
+    pub(super) fn tick_clocks(&mut self, now: Now, fx: &mut Effects<impl From<PeerMessage>>) {
+        let mut due = Vec::new();
+        for link in self.links.values_mut() {
+            let Some(up) = link.up.filter(|_| link.refused_us.is_none()) else {
+                continue;
+            };
+            link.clock.look(now);
+            if let (Some(is_far), Some(offset)) = (link.clock.news(), link.clock.offset) {
+                clocks::report(&self.common.far, up.no, is_far, offset);
+            }
+            if link.clock.ask(now) {
+                due.push((up.no, up.session));
+            }
+        }
+        let asked_us = now.mono_us;
+        for (no, session) in due {
+            self.say(now, no, session, Body::AskClock(AskClock { asked_us }), fx);
+        }
+    }
+
+    /// What a node says of clocks is for its session alone. False where it is about
+    /// something else.
+    pub(super) fn hear_of_clocks(
+        &mut self,
+        now: Now,
+        slot: u32,
+        body: Option<&Body>,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) -> bool {
+        let Some(link) = self.links.get_mut(&slot) else {
+            return false;
+        };
+        match (body, link.up) {
+            (Some(Body::AskClock(ask)), Some(up)) => {
+                let clock = Clock {
+                    asked_us: ask.asked_us,
+                    unix_us: now.unix_us,
+                };
+                self.say(now, up.no, up.session, Body::Clock(clock), fx);
+            }
+            (Some(Body::Clock(clock)), Some(_)) => link.clock.take(now, clock),
+            _ => return false,
+        }
+        true
+    }
+
+    fn say(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        session: Session,
+        body: Body,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
+        let envelope = self.envelope(body);
+        self.send_by(now, no, session, Class::Control, &envelope, fx);
     }
 }
 

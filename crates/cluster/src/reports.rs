@@ -29,7 +29,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Reports {
     /// What a worker of this node knows now: slot, learner, the epoch of the chain.
-    pub(crate) fn tell(&self, worker: u16, slots: &[(u16, NodeNo, u64)]) {
+    pub fn tell(&self, worker: u16, slots: &[(u16, NodeNo, u64)]) {
         let mut all: Vec<LearnedSlots> = Vec::new();
         for (slot, learner, since) in slots {
             let (slot, learner) = (u32::from(*slot), u32::from(learner.0));
@@ -53,7 +53,7 @@ impl Reports {
     }
 
     /// What all workers of this node know, for another.
-    pub(super) fn own(&self) -> Learned {
+    pub fn own(&self) -> Learned {
         let own = lock(&self.own);
         let all = own.values().flat_map(|learned| learned.all.iter().cloned());
         Learned {
@@ -61,12 +61,12 @@ impl Reports {
         }
     }
 
-    pub(crate) fn hear(&self, node: NodeNo, learned: Learned) {
+    pub fn hear(&self, node: NodeNo, learned: Learned) {
         lock(&self.others).insert(node, learned);
     }
 
     /// All that is known, for who plans.
-    pub(super) fn known(&self) -> planner::Learned {
+    pub fn known(&self) -> planner::Learned {
         let (own, others) = (self.own(), lock(&self.others));
         let mut known = planner::Learned::default();
         for slots in others
@@ -82,7 +82,7 @@ impl Reports {
     }
 
     /// What others have said is over with the epoch that they said it of.
-    pub(super) fn forget_others(&self) {
+    pub fn forget_others(&self) {
         lock(&self.others).clear();
     }
 }

@@ -1,12 +1,19 @@
 //! Sessions of one worker with other nodes, without sockets: connections, bytes
 //! and the time come in, effects go out.
 
-use super::clocks;
-use super::figures::{Figures, PeerFigures, Traffic};
-use super::parked::Parked;
-use super::routes::{Attempt, Route};
-use super::{Cluster, Credit, Heard, PeerMessage, Session};
-use crate::front::Message;
+pub mod clocks;
+mod parked;
+mod passing;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use crate::common::Common;
+use crate::damage::Damage;
+use crate::figures::{Figures, PeerFigures, Traffic};
+use crate::peer::{Credit, Heard, PeerMessage, Session};
+use parked::Parked;
+use routes::{Attempt, Route};
 use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Origin, Read, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::message::Heartbeat;
@@ -32,37 +39,37 @@ const MAX_LINES: u32 = 10;
 const LINES_PERIOD_US: u64 = 10_000_000;
 
 /// One connection.
-pub(super) struct Link {
-    pub(super) conn: ConnId,
-    pub(super) wire: rufous_wire::Session,
+struct Link {
+    conn: ConnId,
+    wire: rufous_wire::Session,
     /// Where it is, for the log.
     address: String,
     /// Whom it was dialled to reach.
-    pub(super) dialled: Option<NodeNo>,
+    dialled: Option<NodeNo>,
     /// Once it is up.
-    pub(super) up: Option<Up>,
+    up: Option<Up>,
     opened_us: u64,
     heard_us: u64,
     beat_us: u64,
     /// When it was refused.
-    pub(super) refused_us: Option<u64>,
+    refused_us: Option<u64>,
     /// Bytes given to the driver since it said that they have left.
-    pub(super) unsent: usize,
+    unsent: usize,
     /// Of a message the driver has a part: all that is behind it, and how much of
     /// that it has been given since.
-    pub(super) rest: (Vec<u8>, usize),
+    rest: (Vec<u8>, usize),
     /// What waits for room.
-    pub(super) parked: Parked,
-    pub(super) traffic: Traffic,
-    pub(super) clock: clocks::Known,
+    parked: Parked,
+    traffic: Traffic,
+    clock: clocks::Known,
 }
 
 /// What is known of the node at the other end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Up {
-    pub(super) no: NodeNo,
-    pub(super) session: Session,
-    pub(super) incarnation: u64,
+struct Up {
+    no: NodeNo,
+    session: Session,
+    incarnation: u64,
     /// The wire version that is spoken with it.
     version: u16,
     /// The newest epoch that it has named.
@@ -71,31 +78,28 @@ pub(super) struct Up {
 
 /// See the module's description.
 pub struct Links {
-    pub(super) cluster: Arc<Cluster>,
-    pub(super) worker: WorkerId,
-    pub(super) workers: usize,
-    pub(super) mapping: Option<Arc<Mapping>>,
+    common: Arc<Common>,
+    worker: WorkerId,
+    workers: usize,
+    mapping: Option<Arc<Mapping>>,
     /// This node's number in it.
-    pub(super) own: Option<NodeNo>,
+    own: Option<NodeNo>,
     /// By the connection's place.
-    pub(super) links: BTreeMap<u32, Link>,
-    pub(super) routes: BTreeMap<NodeNo, Route>,
-    pub(super) attempts: BTreeMap<NodeNo, Attempt>,
-    pub(super) dialled: u64,
-    pub(super) figures: Figures,
-    pub(super) heard: Vec<Heard>,
+    links: BTreeMap<u32, Link>,
+    routes: BTreeMap<NodeNo, Route>,
+    attempts: BTreeMap<NodeNo, Attempt>,
+    dialled: u64,
+    figures: Figures,
+    heard: Vec<Heard>,
     lines: (u64, u32),
-    pub(super) stopping: bool,
-    /// Slots of this worker whose data is not what it ought to be.
-    pub(super) broken: u64,
-    /// When the control thread is told next what this worker knows of slots.
-    pub(super) report_at: u64,
+    stopping: bool,
+    pub damage: Damage,
 }
 
 impl Links {
-    pub fn new(cluster: Arc<Cluster>, worker: WorkerId, workers: usize) -> Self {
+    pub fn new(common: Arc<Common>, worker: WorkerId, workers: usize) -> Self {
         Self {
-            cluster,
+            common,
             worker,
             workers,
             mapping: None,
@@ -108,14 +112,13 @@ impl Links {
             heard: Vec::new(),
             lines: (0, 0),
             stopping: false,
-            broken: 0,
-            report_at: 0,
+            damage: Damage::default(),
         }
     }
 
-    /// What all threads of the node know.
-    pub fn cluster(&self) -> &Arc<Cluster> {
-        &self.cluster
+    /// What all workers of the node share.
+    pub fn common(&self) -> &Common {
+        &self.common
     }
 
     /// The mapping that this worker acts by.
@@ -138,7 +141,7 @@ impl Links {
         self.routes.contains_key(&no)
     }
 
-    pub(super) fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> u64 {
         self.mapping.as_ref().map_or(0, |mapping| mapping.epoch)
     }
 
@@ -157,7 +160,13 @@ impl Links {
         std::mem::take(&mut self.heard)
     }
 
-    pub fn on_opened(&mut self, now: Now, conn: ConnId, info: ConnInfo, fx: &mut Effects<Message>) {
+    pub fn on_opened(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        info: ConnInfo,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
         let dialled = match info.origin {
             Origin::Dialled { token } => match self.on_dialled(token) {
                 Some(no) => Some(no),
@@ -171,7 +180,7 @@ impl Links {
         let members = self.mapping.as_ref().map(|mapping| &mapping.members);
         let expected = dialled.and_then(|no| members?.get(&no));
         let expected = expected.map(|member| member.id.0);
-        let wire = rufous_wire::Session::new(self.cluster.local.clone(), expected, self.epoch());
+        let wire = rufous_wire::Session::new(self.common.local.clone(), expected, self.epoch());
         fx.backlogs.push((conn, Backlog::Stranger));
         let link = Link {
             conn,
@@ -199,7 +208,7 @@ impl Links {
         now: Now,
         bytes: &[u8],
         reads: &[Read],
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         for read in reads {
             if self.has(read.conn) {
@@ -208,14 +217,20 @@ impl Links {
         }
     }
 
-    fn receive(&mut self, now: Now, slot: u32, bytes: &[u8], fx: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        now: Now,
+        slot: u32,
+        bytes: &[u8],
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
         };
         link.heard_us = now.mono_us;
         link.traffic.bytes_in += bytes.len() as u64;
         let mut events = Vec::new();
-        link.wire.receive(bytes, &self.cluster.peers, &mut events);
+        link.wire.receive(bytes, &self.common.peers, &mut events);
         for event in events {
             // A session that was refused meanwhile says nothing any more.
             if self
@@ -239,7 +254,13 @@ impl Links {
     }
 
     /// A peer has said who it is, and the session lets it in.
-    fn on_named(&mut self, now: Now, slot: u32, peer: &Peer, fx: &mut Effects<Message>) {
+    fn on_named(
+        &mut self,
+        now: Now,
+        slot: u32,
+        peer: &Peer,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
         match self.judge(slot, peer) {
             Ok(no) => self.begin(now, slot, no, peer, fx),
             Err(refused) => self.refuse(now, slot, &refused, fx),
@@ -277,7 +298,14 @@ impl Links {
         }
     }
 
-    fn begin(&mut self, now: Now, slot: u32, no: NodeNo, peer: &Peer, fx: &mut Effects<Message>) {
+    fn begin(
+        &mut self,
+        now: Now,
+        slot: u32,
+        no: NodeNo,
+        peer: &Peer,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
         let session = Session(now.mono_us);
         if !self.take_route(now, no, self.worker, session, Some(slot), fx) {
             return self.refuse(now, slot, &Refused::Replaced, fx);
@@ -305,7 +333,7 @@ impl Links {
         slot: u32,
         (class, size): (Class, usize),
         envelope: Envelope,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         let Some((link, mut up)) = self.links.get_mut(&slot).and_then(|link| {
             let up = link.up?;
@@ -337,30 +365,36 @@ impl Links {
             credit,
             envelope,
         };
-        fx.messages.push((to, Message::Peer(message)));
+        fx.messages.push((to, message.into()));
     }
 
     /// Ends a session for a reason of this node's.
-    pub(super) fn refuse(
+    fn refuse(
         &mut self,
         now: Now,
         slot: u32,
         refused: &Refused,
-        fx: &mut Effects<Message>,
+        fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         if let Some(link) = self
             .links
             .get_mut(&slot)
             .filter(|link| link.refused_us.is_none())
         {
-            link.wire.refuse(refused, &self.cluster.peers);
+            link.wire.refuse(refused, &self.common.peers);
             self.end(now, slot, refused, fx);
             self.pump(slot, fx);
         }
     }
 
     /// A session is over; what is left to be sent tells the other side why.
-    fn end(&mut self, now: Now, slot: u32, refused: &Refused, fx: &mut Effects<Message>) {
+    fn end(
+        &mut self,
+        now: Now,
+        slot: u32,
+        refused: &Refused,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
         };
@@ -390,7 +424,7 @@ impl Links {
     }
 
     /// The connection is gone.
-    pub fn on_closed(&mut self, now: Now, conn: ConnId, fx: &mut Effects<Message>) {
+    pub fn on_closed(&mut self, now: Now, conn: ConnId, fx: &mut Effects<impl From<PeerMessage>>) {
         self.leave_route(conn.slot, fx);
         let Some(mut link) = self.links.remove(&conn.slot) else {
             return;
@@ -398,7 +432,7 @@ impl Links {
         if link.up.is_some() && link.refused_us.is_none() {
             tracing::info!(address = link.address, "a node has gone, or the way to it");
         }
-        link.wire.close(&self.cluster.peers);
+        link.wire.close(&self.common.peers);
         self.figures.past.add(&link.traffic);
         if let Some(no) = link.dialled {
             let lasted = link.up.map(|up| now.mono_us.saturating_sub(up.session.0));
@@ -407,7 +441,7 @@ impl Links {
     }
 
     /// What is due by the clock.
-    pub fn tick(&mut self, now: Now, fx: &mut Effects<Message>) {
+    pub fn tick(&mut self, now: Now, fx: &mut Effects<impl From<PeerMessage>>) {
         let late = |since: u64, limit: u64| now.mono_us.saturating_sub(since) >= limit;
         let slots: Vec<u32> = self.links.keys().copied().collect();
         for slot in slots {
@@ -449,16 +483,16 @@ impl Links {
         }
     }
 
-    pub(super) fn tell_others(&self, message: &PeerMessage, fx: &mut Effects<Message>) {
+    fn tell_others(&self, message: &PeerMessage, fx: &mut Effects<impl From<PeerMessage>>) {
         let others = (0..self.workers).filter(|worker| *worker != self.worker.index());
         for worker in others {
             let to = WorkerId(worker as u16);
-            fx.messages.push((to, Message::Peer(message.clone())));
+            fx.messages.push((to, message.clone().into()));
         }
     }
 
     /// The node stops: sessions end, and no new ones begin.
-    pub fn stop(&mut self, fx: &mut Effects<Message>) {
+    pub fn stop(&mut self, fx: &mut Effects<impl From<PeerMessage>>) {
         self.stopping = true;
         let conns = self.links.values().map(|link| link.conn);
         fx.closes

@@ -1,0 +1,30 @@
+//! What all workers of a node share of its cluster.
+
+use crate::links::clocks::Far;
+use crate::reports::Reports;
+use crate::rooms::Rooms;
+use rufous_wire::{Local, Peers};
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Common {
+    /// How this node introduces itself to others.
+    pub local: Local,
+    pub peers: Peers,
+    pub rooms: Rooms,
+    pub reports: Reports,
+    /// Nodes whose clocks are far from this node's.
+    pub far: Far,
+}
+
+impl Common {
+    pub fn new(local: Local) -> Self {
+        Self {
+            local,
+            peers: Peers::default(),
+            rooms: Rooms::default(),
+            reports: Reports::default(),
+            far: Far::default(),
+        }
+    }
+}
