@@ -13,8 +13,8 @@ const SHARED: [&str; 6] = [
     "crates/lattice/src/register.rs",
     "crates/lattice/src/siblings.rs",
     "crates/store/src/level/mod.rs",
-    "crates/kernel/src/replicate/session.rs",
-    "crates/kernel/src/replicate/transaction.rs",
+    "crates/replicate/src/session.rs",
+    "crates/replicate/src/transaction.rs",
     "crates/store/src/shard/contexts.rs",
 ];
 

@@ -1,5 +1,6 @@
-//! A worker as a state machine: it joins its data (`rufous_store`, whose modules are named here
-//! too) with log, replicas and chains, and keeps commands over several workers atomic.
+//! A worker as a state machine: it joins its data (`rufous_store`) with log and snapshots
+//! (`rufous_durable`), replicas (`rufous_replicate`) and chains, and keeps commands over several
+//! workers atomic. It names the modules of these crates too, for the crates above.
 //!
 //! The kernel is sans-io: it is given the time and an input and leaves
 //! effects. It knows no socket, file, thread or clock, and no command by
@@ -11,24 +12,22 @@
 //! - [`batch`]: requests on their way to another worker, and their replies
 //! - [`lock`]: keys held by commands that span workers, and who waits for them
 //! - [`multi`]: the coordinator's side of such a command
-//! - [`replicate`]: how replicas of lattice keyspaces converge
 //! - [`wait`]: clients whose commands wait for data
 //! - [`worker`]: all of it together, one per thread
-//! - [`durable`]: what is written to disk, and how it is read again
 //! - [`stats`]: what is counted
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod chains;
-pub mod durable;
 pub mod lock;
 pub mod multi;
 pub mod program;
-pub mod replicate;
 pub mod stats;
 pub mod wait;
 pub mod worker;
 
+pub use rufous_durable as durable;
+pub use rufous_replicate as replicate;
 pub use rufous_store::{
     changeset, effect, evict, keyspace, level, marks, placement, planted, shard,
 };

@@ -8,12 +8,14 @@ use crate::project::File;
 const RULE: &str = "unwraps";
 
 /// Crates that hold input from sockets, files or the command line in their hands.
-const GUARDED: [&str; 9] = [
+const GUARDED: [&str; 11] = [
     "resp",
     "server",
     "node",
     "kernel",
     "store",
+    "durable",
+    "replicate",
     "runtime",
     "command",
     "wire",

@@ -1,0 +1,10 @@
+//! Whole loads, from files as they may be found to the keys in the shard.
+
+use super::super::file::{DataFile, MANIFEST, VERSION};
+use super::testing::*;
+use super::*;
+use rufous_base::disk::DiskOp;
+use rufous_store::effect::Effect;
+
+mod damaged;
+mod whole;

@@ -1,0 +1,239 @@
+//! What comes from other workers, of this node and of others: merged as it comes,
+//! or when what it depends on is here.
+
+use super::Replicas;
+use crate::batch::{Batch, Body, Item, Items, Report};
+use crate::member;
+use rufous_base::Now;
+use rufous_base::limits::DATABASES;
+use rufous_lattice::Stamp;
+use rufous_store::effect::NotAnEffect;
+use rufous_store::placement::Placement;
+use rufous_store::planted::{self, Planted};
+use rufous_store::shard::Shard;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+impl Replicas {
+    /// Takes a message of another worker.
+    pub fn receive(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        bytes: Arc<[u8]>,
+    ) -> Result<(), NotAnEffect> {
+        let batch = Batch::decode(&bytes)?;
+        let is_here = self.heard.is_here(batch.from);
+        if let Body::Begin(begin) = &batch.body {
+            if is_here {
+                return Err(NotAnEffect);
+            }
+            let node = member::node_of(batch.from);
+            self.heard.meet(node, begin.workers as usize);
+        }
+        let is_loose = matches!(batch.body, Body::Begin(_))
+            || self.loose.contains(&batch.from)
+            || self.heard.is_dropped(batch.from);
+        if is_loose && self.inbox.contains_key(&batch.from) {
+            // What it was to be taken together with will not come any more.
+            self.apply_all(now, (&mut *shard, placement), batch.from)?;
+        }
+        let waits = matches!(batch.body, Body::Ordered { .. }) && !is_loose;
+        let waits = waits && !planted::is(Planted::EpochInParts);
+        let waits = waits || (is_here && batch.flushes > self.flushes);
+        if waits || self.inbox.contains_key(&batch.from) {
+            self.inbox.entry(batch.from).or_default().push_back(bytes);
+            return self.release(now, (shard, placement));
+        }
+        self.apply(now, (&mut *shard, placement), &batch)?;
+        // Others may have waited for what was heard.
+        if matches!(batch.body, Body::Report(_)) && !self.inbox.is_empty() {
+            return self.release(now, (shard, placement));
+        }
+        Ok(())
+    }
+
+    /// Takes all that waits of a sender.
+    fn apply_all(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        from: u16,
+    ) -> Result<(), NotAnEffect> {
+        for bytes in self.inbox.remove(&from).unwrap_or_default() {
+            self.apply(now, (&mut *shard, placement), &Batch::decode(&bytes)?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what waits of nodes that were dropped, or for them: they will not say
+    /// what is missing.
+    pub(super) fn release_dropped(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+    ) -> Result<(), NotAnEffect> {
+        let some = self.inbox.keys().copied();
+        let dropped: Vec<u16> = some.filter(|&from| self.heard.is_dropped(from)).collect();
+        for from in dropped {
+            self.apply_all(now, (&mut *shard, placement), from)?;
+        }
+        self.release(now, (shard, placement))
+    }
+
+    /// Takes what has waited for what is here by now.
+    pub fn release(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+    ) -> Result<(), NotAnEffect> {
+        while let Some((from, ready)) = self.some_ready()? {
+            for _ in 0..ready {
+                let queue = self.inbox.get_mut(&from);
+                if let Some(bytes) = queue.and_then(VecDeque::pop_front) {
+                    self.apply(now, (&mut *shard, placement), &Batch::decode(&bytes)?)?;
+                }
+            }
+            if self.inbox.get(&from).is_some_and(VecDeque::is_empty) {
+                self.inbox.remove(&from);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first sender of whom something can be taken, and how many messages.
+    fn some_ready(&self) -> Result<Option<(u16, usize)>, NotAnEffect> {
+        for (&from, queue) in &self.inbox {
+            match self.ready(from, queue)? {
+                0 => {}
+                ready => return Ok(Some((from, ready))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many of a sender's messages can be taken now: those that need not
+    /// be taken together with what has not come, up to a report.
+    fn ready(&self, from: u16, queue: &VecDeque<Arc<[u8]>>) -> Result<usize, NotAnEffect> {
+        let is_here = self.heard.is_here(from);
+        let mut together = false;
+        for (at, bytes) in queue.iter().enumerate() {
+            let batch = Batch::decode(bytes)?;
+            if is_here && batch.flushes > self.flushes {
+                return Ok(0);
+            }
+            match batch.body {
+                Body::Ordered { after, .. } if self.heard.covers(from, &after) => together = true,
+                Body::Ordered { .. } => return Ok(0),
+                Body::Report(_) => return Ok(at + 1),
+                _ if !together => return Ok(at + 1),
+                _ => {}
+            }
+        }
+        Ok(0)
+    }
+
+    fn apply(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        batch: &Batch<'_>,
+    ) -> Result<(), NotAnEffect> {
+        self.observe(Stamp {
+            time: batch.newest,
+            ..Stamp::ZERO
+        });
+        match &batch.body {
+            Body::Items(items) | Body::Ordered { items, .. } | Body::ToldAgain(items) => {
+                self.merge(now, (shard, placement), batch, *items)
+            }
+            Body::Report(report) => {
+                self.loose.remove(&batch.from);
+                self.on_report(now, batch.from, report);
+                Ok(())
+            }
+            Body::Begin(begin) => {
+                self.loose.insert(batch.from);
+                self.on_begin(shard, batch.from, begin);
+                Ok(())
+            }
+        }
+    }
+
+    fn merge(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        batch: &Batch<'_>,
+        items: Items<'_>,
+    ) -> Result<(), NotAnEffect> {
+        // Who heard it before has told all others when that node was dropped. This
+        // worker may have done so already, without it.
+        let is_late = self.heard.is_dropped(batch.from);
+        shard.merge_from(self.heard.known_to(batch.from));
+        let done = self.merge_all(now, (&mut *shard, placement), (batch, items), is_late);
+        shard.merge_own();
+        if is_late {
+            self.wrote(now, shard.changeset());
+        }
+        done
+    }
+
+    fn merge_all(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+        (batch, items): (&Batch<'_>, Items<'_>),
+        is_late: bool,
+    ) -> Result<(), NotAnEffect> {
+        let is_here = self.heard.is_here(batch.from);
+        let merge = match (&batch.body, is_here) {
+            (_, true) => Shard::merge,
+            (Body::ToldAgain(_), false) => Shard::merge_again,
+            (_, false) => Shard::merge_told,
+        };
+        let flushed_at = match is_here {
+            true => self.flushed_at,
+            false => [0; DATABASES],
+        };
+        let mut items = items.peekable();
+        let mut some = Vec::with_capacity(Shard::WARMED);
+        while items.peek().is_some() {
+            some.clear();
+            for item in items.by_ref().take(Shard::WARMED) {
+                let item = item?;
+                // Another node tells all workers of this one alike.
+                if !is_here && !placement.has_replica(item.key) {
+                    continue;
+                }
+                some.push((usize::from(item.db), shard.key(item.key), item));
+            }
+            shard.warm(some.iter().map(|&(db, key, _)| (db, key.hash)));
+            for &(db, key, Item { tag, chunk, .. }) in &some {
+                // What was sent before a flush went with it.
+                if batch.flushes < flushed_at[db] {
+                    continue;
+                }
+                self.figures.merged_items += 1;
+                if merge(shard, db, key, tag, chunk, now)? && is_late {
+                    shard.changeset().touch(db as u8, key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_report(&mut self, now: Now, from: u16, report: &Report) {
+        self.heard.hear(from, report);
+        self.wanted = self.wanted.max(report.wanted);
+        if self.has_to_say_so() {
+            self.start();
+        }
+        if report.since_us > 0 {
+            let stale = now.unix_us.saturating_sub(report.since_us);
+            self.figures.stale_max_us = self.figures.stale_max_us.max(stale);
+            self.figures.stale_sum_us += stale;
+            self.figures.stale_epochs += 1;
+        }
+    }
+}
