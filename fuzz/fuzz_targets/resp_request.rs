@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use rufous_resp::Limits;
 
-#[path = "../../crates/resp/tests/common/mod.rs"]
+#[path = "../../crates/resp/tests/all/common/mod.rs"]
 #[allow(dead_code)]
 mod common;
 

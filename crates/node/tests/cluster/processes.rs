@@ -3,7 +3,7 @@
 //!
 //! A node's process is this very program, told by its environment to be one.
 
-#[path = "../../../coordinator/tests/common/mod.rs"]
+#[path = "../../../coordinator/tests/all/common/mod.rs"]
 #[allow(dead_code, reason = "its own tests use the rest")]
 mod etcd;
 

@@ -1,7 +1,7 @@
 //! `rufous cluster start` through a real etcd (Debian: etcd-server): one that is there
 //! and wants certificates, and one that is started for the cluster.
 
-#[path = "../../../coordinator/tests/common/mod.rs"]
+#[path = "../../../coordinator/tests/all/common/mod.rs"]
 #[allow(dead_code, reason = "its own tests use the rest")]
 mod etcd;
 

@@ -1,0 +1,329 @@
+//! Against a real node of Rufous.
+
+use crate::common::{Process, connect, start_rufous, wait_until};
+use rufous_client::{Builder, Client, Error, Pipeline, Value, cmd};
+use rufous_ports::free_port;
+use std::time::Duration;
+
+struct Node {
+    process: Process,
+    url: String,
+}
+
+impl Node {
+    async fn start(more: &[&str], who: &str) -> (Self, Client) {
+        let port = free_port().expect("a free port");
+        let process = start_rufous(port, more);
+        let url = format!("rufous://{who}127.0.0.1:{port}");
+        let client = connect(&url).await;
+        // Until it has looked for data it answers LOADING: that is waited for here.
+        client.exists("ready").await.expect("ready");
+        (Self { process, url }, client)
+    }
+}
+
+#[tokio::test]
+async fn commands_replies_and_their_types() {
+    let (node, client) = Node::start(&[], "").await;
+    assert!(!client.is_cluster());
+    client.set("s", "text").await.unwrap();
+    assert_eq!(client.get::<String>("s").await.unwrap(), "text");
+    assert_eq!(client.get::<Option<String>>("none").await.unwrap(), None);
+    let wrong = client.incr_by("s", 1).await.unwrap_err();
+    assert_eq!(wrong.code(), Some("ERR"));
+    assert!(matches!(
+        client.get::<i64>("s").await,
+        Err(Error::Convert { .. })
+    ));
+    assert!(client.hset("h", "f", 1).await.unwrap());
+    assert_eq!(client.hgetall::<i64>("h").await.unwrap().len(), 1);
+    assert!(client.sadd("set", "a").await.unwrap());
+    assert_eq!(client.smembers::<String>("set").await.unwrap(), ["a"]);
+    assert!(client.expire("s", Duration::from_secs(100)).await.unwrap());
+    let binary: &[u8] = b"\r\n\x00\xFF$5";
+    client.set(binary, binary).await.unwrap();
+    assert_eq!(client.get::<Vec<u8>>(binary).await.unwrap(), binary);
+
+    let replies = Pipeline::new()
+        .push(cmd("INCR").arg("n"))
+        .push(cmd("INCR").arg("h"))
+        .push(cmd("MULTI"))
+        .push(cmd("INCR").arg("n"))
+        .run(&client)
+        .await;
+    assert_eq!(replies[0], Ok(Value::Int(1)));
+    assert_eq!(replies[1].as_ref().unwrap_err().code(), Some("WRONGTYPE"));
+    assert!(matches!(replies[2], Err(Error::Refused(_))));
+    assert_eq!(replies[3], Ok(Value::Int(2)));
+
+    // RESP2 gives the same.
+    let old = Builder::new(&node.url)
+        .unwrap()
+        .resp2()
+        .connect()
+        .await
+        .unwrap();
+    assert_eq!(old.hgetall::<i64>("h").await.unwrap().len(), 1);
+    for command in [
+        "SUBSCRIBE a",
+        "MULTI",
+        "SELECT 1",
+        "WATCH k",
+        "HELLO 2",
+        "CLIENT REPLY OFF",
+    ] {
+        let refused = cmd(command).run(&client).await;
+        assert!(matches!(refused, Err(Error::Refused(_))), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn many_tasks_share_one_connection() {
+    let (_node, client) = Node::start(&[], "").await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..200i64 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            for round in 0..20 {
+                client.set(format!("k{n}"), n * 100 + round).await.unwrap();
+                let read: i64 = client.get(format!("k{n}")).await.unwrap();
+                assert_eq!(read, n * 100 + round);
+            }
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task.unwrap();
+    }
+    let clients: String = cmd("CLIENT LIST").query(&client).await.unwrap();
+    assert_eq!(clients.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn who_waits_holds_up_nobody() {
+    let (_node, client) = Node::start(&[], "").await;
+    let waiting = {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let pop = cmd("BLPOP").arg("queue").arg(0);
+            pop.query::<Option<(String, String)>>(&client).await
+        })
+    };
+    // The shared connection answers while the other waits.
+    wait_until("somebody waits", async || {
+        let info: String = cmd("INFO").arg("clients").query(&client).await.unwrap();
+        info.contains("blocked_clients:1")
+    })
+    .await;
+    client.incr_by("n", 1).await.unwrap();
+    cmd("RPUSH")
+        .arg("queue")
+        .arg("job")
+        .run(&client)
+        .await
+        .unwrap();
+    let got = waiting.await.unwrap().unwrap();
+    assert_eq!(got, Some(("queue".into(), "job".into())));
+    let nothing: Option<(String, String)> = cmd("BLPOP")
+        .arg("queue")
+        .arg(0.01)
+        .query(&client)
+        .await
+        .unwrap();
+    assert_eq!(nothing, None);
+}
+
+#[tokio::test]
+async fn transactions_have_a_connection_of_their_own() {
+    let (_node, client) = Node::start(&[], "").await;
+    let both = Pipeline::new()
+        .push(cmd("INCR").arg("a"))
+        .push(cmd("INCR").arg("b"));
+    assert_eq!(
+        both.atomic(&client).await.unwrap(),
+        [Value::Int(1), Value::Int(1)]
+    );
+    let bad = Pipeline::new()
+        .push(cmd("INCR").arg("a"))
+        .push(cmd("NONSENSE"));
+    let error = bad.atomic(&client).await.unwrap_err();
+    assert!(error.to_string().contains("unknown command"), "{error}");
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 1);
+
+    // Optimistic: somebody else writes what is watched.
+    let mut own = client.dedicated("a").await.unwrap();
+    own.watch(["a"]).await.unwrap();
+    client.incr_by("a", 1).await.unwrap();
+    own.multi().await.unwrap();
+    own.run(cmd("INCR").arg("a")).await.unwrap();
+    assert_eq!(own.exec().await.unwrap(), None);
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 2);
+
+    own.begin("item-cut").await.unwrap();
+    assert_eq!(
+        own.query::<i64>(cmd("INCRBY").arg("a").arg(40))
+            .await
+            .unwrap(),
+        42
+    );
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 2);
+    assert_eq!(own.commit().await.unwrap(), Some(vec![Value::Int(42)]));
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 42);
+
+    // What is open when it is dropped is given up and goes to nobody else.
+    own.begin("read-committed").await.unwrap();
+    own.run(cmd("SET").arg("a").arg(0)).await.unwrap();
+    drop(own);
+    let mut next = client.dedicated("a").await.unwrap();
+    next.multi().await.unwrap();
+    next.run(cmd("DISCARD")).await.unwrap();
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 42);
+    next.run(cmd("SELECT").arg(1)).await.unwrap();
+    drop(next);
+    let mut last = client.dedicated("a").await.unwrap();
+    assert_eq!(
+        last.query::<Option<i64>>(cmd("GET").arg("a"))
+            .await
+            .unwrap(),
+        Some(42)
+    );
+}
+
+#[tokio::test]
+async fn the_pool_is_bounded() {
+    let (node, _) = Node::start(&[], "").await;
+    let client = Builder::new(&node.url)
+        .unwrap()
+        .pool(2)
+        // Only who finds no room waits for so long; all else has it on a busy machine.
+        .timeout(Duration::from_secs(3))
+        .connect()
+        .await
+        .unwrap();
+    let (_one, two) = (
+        client.dedicated("k").await.unwrap(),
+        client.dedicated("k").await.unwrap(),
+    );
+    let third = client.dedicated("k").await.err().expect("no room");
+    assert!(
+        !third.maybe_done() && third.to_string().contains("pool"),
+        "{third}"
+    );
+    drop(two);
+    client.dedicated("k").await.unwrap();
+}
+
+#[tokio::test]
+async fn sessions_carry_what_they_have_seen() {
+    let (node, client) = Node::start(&[], "").await;
+    let create = cmd("KEYSPACE CREATE notes PREFIX note: REGIME lattice LEVEL causal");
+    client.run(create).await.unwrap();
+    let mut a = client.session();
+    // Another client: another connection, perhaps to another worker.
+    let other = connect(&node.url).await;
+    let mut b = other.session();
+    a.causal_set("note:1", "four").await.unwrap();
+    b.causal_set("note:1", "five").await.unwrap();
+    wait_until("both values are everywhere", async || {
+        let (mine, its) = (
+            client
+                .session()
+                .causal_get::<String>("note:1")
+                .await
+                .unwrap(),
+            other
+                .session()
+                .causal_get::<String>("note:1")
+                .await
+                .unwrap(),
+        );
+        mine.values.len() == 2 && its.values.len() == 2
+    })
+    .await;
+    // Who has seen both replaces both, and the token serves somebody else.
+    let seen = a.causal_get::<String>("note:1").await.unwrap();
+    let mut heir = other.session();
+    heir.set_token("note:1", &seen.token);
+    heir.causal_set("note:1", "agreed").await.unwrap();
+    wait_until("one value is left", async || {
+        let left = client
+            .session()
+            .causal_get::<String>("note:1")
+            .await
+            .unwrap();
+        left.values == ["agreed"]
+    })
+    .await;
+    // What has not been seen stays beside what is written.
+    let mut stranger = client.session();
+    stranger.causal_set("note:1", "beside").await.unwrap();
+    assert_eq!(
+        stranger
+            .causal_get::<String>("note:1")
+            .await
+            .unwrap()
+            .values
+            .len(),
+        2
+    );
+    assert!(stranger.causal_delete("note:1").await.unwrap());
+    stranger
+        .query::<()>(cmd("SET").arg("plain").arg(1))
+        .await
+        .unwrap();
+    assert_eq!(
+        stranger
+            .query::<i64>(cmd("GET").arg("plain"))
+            .await
+            .unwrap(),
+        1
+    );
+    let held = stranger.run(cmd("BLPOP").arg("q").arg(1)).await;
+    assert!(matches!(held, Err(Error::Refused(_))));
+}
+
+#[tokio::test]
+async fn a_lost_session_says_so_and_is_renewed() {
+    let (_node, client) = Node::start(&[], "").await;
+    let mut session = client.session();
+    let id: i64 = session.query(cmd("CLIENT ID").for_key("k")).await.unwrap();
+    cmd("CLIENT KILL ID").arg(id).run(&client).await.unwrap();
+    // What is on its way when the end comes may be answered or lost; from then on it is known.
+    let mut session = tokio::sync::Mutex::new(session);
+    wait_until("the end is noticed", async || {
+        let ended = session.lock().await.run(cmd("GET").arg("k")).await;
+        matches!(ended, Err(Error::SessionLost { .. }))
+    })
+    .await;
+    let session = session.get_mut();
+    session.renew();
+    session.run(cmd("GET").arg("k")).await.unwrap();
+}
+
+#[tokio::test]
+async fn passwords_and_failing_over_to_the_next_address() {
+    let (mut first, _) = Node::start(&["--requirepass", "secret"], ":secret@").await;
+    let (second, _) = Node::start(&["--requirepass", "secret"], ":secret@").await;
+    for bad in [
+        first.url.replace("secret", "wrong"),
+        first.url.replace(":secret@", ""),
+    ] {
+        let error = Client::connect(&bad).await.err().expect("refused");
+        assert!(
+            matches!(error.code(), Some("WRONGPASS" | "NOAUTH")),
+            "{error}"
+        );
+    }
+    let both = format!("{},{}", first.url, second.url.rsplit_once('@').unwrap().1);
+    let client = Client::connect(&format!("{both}?name=web&timeout_ms=60000"))
+        .await
+        .unwrap();
+    let name: String = cmd("CLIENT GETNAME").query(&client).await.unwrap();
+    assert_eq!(name, "web");
+    client.set("where", "first").await.unwrap();
+    first.process.kill();
+    // A read is tried elsewhere. A write that met the dead connection may not be; the next one is.
+    assert_eq!(client.get::<Option<String>>("where").await.unwrap(), None);
+    client.set("where", "second").await.unwrap();
+    assert_eq!(client.get::<String>("where").await.unwrap(), "second");
+    assert!(client.stats().retries > 0);
+}

@@ -1,0 +1,6 @@
+//! Shards and workers of this package, driven by hand. One binary, so that the package is linked once.
+
+mod chains;
+mod replicas;
+mod waiting;
+mod workers;

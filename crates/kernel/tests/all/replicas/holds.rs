@@ -1,0 +1,107 @@
+//! Epochs amid commands over several workers: they neither wait for the end of
+//! all of them, nor show anything of one before it is committed everywhere.
+
+use super::world::{SET, World};
+use rufous_base::WorkerId;
+use rufous_kernel::keyspace::Keyspace;
+
+/// Three workers with logs; what is sent of one keyspace is taken over together,
+/// another has no order.
+fn world(seed: u64) -> World {
+    let mut world = World::new(3, seed);
+    world.restart(3);
+    let of = |prefix: &str, cut| Keyspace {
+        cut,
+        gossip_ms: 1,
+        ..World::keyspace(prefix, 0)
+    };
+    for keyspace in [of("cut:", true), of("free:", false)] {
+        let table = world.workers[0].keyspaces().with(keyspace).unwrap();
+        assert_eq!(world.change(0, table), b"OK");
+    }
+    world.run_to_quiet();
+    world
+}
+
+/// A strict key of this worker.
+fn strict(world: &World, owner: u16) -> Vec<u8> {
+    let names = (0..).map(|n| format!("strict:{n}").into_bytes());
+    let placement = world.workers[0].placement();
+    let mut owned = names.filter(|name| placement.owner(name) == WorkerId(owner));
+    owned.next().expect("there is one")
+}
+
+/// What the replica of a worker shows, whoever holds the key.
+fn shown(world: &mut World, w: usize, name: &[u8]) -> Option<u64> {
+    let (now, shard) = (world.now, &mut world.workers[w].shard);
+    let key = shard.key(name);
+    let value = shard.peek(0, key, now).expect("a string")?;
+    Some(std::str::from_utf8(value.bytes()).unwrap().parse().unwrap())
+}
+
+#[test]
+fn epochs_come_through_however_many_commands_hold_their_keys() {
+    for seed in 0..10 {
+        for name in [&b"cut:hot"[..], b"free:hot"] {
+            let mut world = world(seed);
+            let others = [strict(&world, 1), strict(&world, 2)];
+            let mut asked = Vec::new();
+            for round in 0..400u64 {
+                // There is always one that holds the key, and one that waits.
+                while asked.len() < 4 {
+                    let other = &*others[world.draw(2)];
+                    let value = round.to_string();
+                    asked.push(world.submit(0, SET, value.as_bytes(), &[name, other]));
+                }
+                world.wait(100);
+                (0..3).for_each(|w| world.end_turn(w));
+                for _ in 0..world.draw(4) {
+                    world.deliver();
+                }
+                asked.retain(|&seq| !world.is_answered(seq));
+                assert!(!asked.is_empty() || round == 0);
+            }
+            let newest = shown(&mut world, 0, name).expect("it was written");
+            assert!(newest > 300, "seed {seed}: the commands do not end");
+            for w in [1, 2] {
+                let there = shown(&mut world, w, name);
+                assert!(there > Some(200), "seed {seed}: {there:?} of {newest}");
+            }
+            assert!(world.workers[0].replication_figures().epochs_waited > 0);
+            world.run_to_quiet();
+            world.assert_converged(&[name.to_vec()]);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_shown_elsewhere_that_a_crash_would_take_back() {
+    for seed in 0..10 {
+        for crash in [false, true] {
+            for name in [&b"cut:key"[..], b"free:key"] {
+                let mut world = world(seed);
+                let other = strict(&world, 2);
+                world.stalled = Some(2);
+                world.submit(0, SET, b"7", &[name, &other]);
+                for _ in 0..20 {
+                    world.wait(1_000);
+                    (0..3).for_each(|w| world.end_turn(w));
+                    while world.deliver() {}
+                }
+                assert_eq!(shown(&mut world, 0, name), Some(7), "it is written here");
+                assert_eq!(shown(&mut world, 1, name), None, "seed {seed}");
+                world.stalled = None;
+                let left = match crash {
+                    true => {
+                        world.restart(3);
+                        &b"|"[..]
+                    }
+                    false => b"7|",
+                };
+                world.run_to_quiet();
+                assert_eq!(world.read(name), left);
+                world.assert_converged(&[name.to_vec()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The runtime with real sockets, files and threads. One binary, so that the package is linked once.
+//! What needs a process for itself has a file beside this folder.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod contract;
+mod dial;
+mod disk;
+mod gate;
+mod mail;
+mod slow_readers;
+mod sockets;
+mod tls;
+mod workers;
