@@ -1,6 +1,6 @@
 //! Against a cluster of Redis servers: slots move and a node is killed while clients work.
 
-use crate::common::{RedisNode, connect, has_redis, redis_cluster, wait_until};
+use crate::common::{RedisNode, connect, redis_cluster, wait_until};
 use rufous_base::slot::slot_of;
 use rufous_client::{Builder, Client, Error, Pipeline, ReadFrom, Value, cmd};
 use std::collections::HashMap;
@@ -110,7 +110,7 @@ async fn move_slot(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_move_under_load_and_nothing_is_lost_or_done_twice() {
-    if !has_redis() {
+    if !rufous_skip::has_program("redis-server") {
         return;
     }
     let nodes = redis_cluster().await;
@@ -141,7 +141,7 @@ async fn slots_move_under_load_and_nothing_is_lost_or_done_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_owner_is_replaced_and_clients_go_on() {
-    if !has_redis() {
+    if !rufous_skip::has_program("redis-server") {
         return;
     }
     let mut nodes = redis_cluster().await;
@@ -208,7 +208,7 @@ async fn a_killed_owner_is_replaced_and_clients_go_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_keys_transactions_and_refusals_in_a_cluster() {
-    if !has_redis() {
+    if !rufous_skip::has_program("redis-server") {
         return;
     }
     let nodes = redis_cluster().await;

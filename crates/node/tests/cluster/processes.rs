@@ -162,8 +162,7 @@ fn settled(nodes: &mut [Process], members: u64) -> u64 {
 
 #[test]
 fn three_nodes_live_through_joins_kills_and_an_etcd_that_is_away() {
-    if Command::new("etcd").arg("--version").output().is_err() {
-        eprintln!("skipped: no etcd (Debian: apt-get install etcd-server)");
+    if !rufous_skip::has_program("etcd") {
         return;
     }
     let mut etcd = etcd::Server::start();
@@ -227,8 +226,7 @@ fn three_nodes_live_through_joins_kills_and_an_etcd_that_is_away() {
 
 #[test]
 fn a_node_shows_its_certificate_to_etcd() {
-    if Command::new("etcd").arg("--version").output().is_err() {
-        eprintln!("skipped: no etcd (Debian: apt-get install etcd-server)");
+    if !rufous_skip::has_program("etcd") {
         return;
     }
     let (certificates, folder) = (tempfile::tempdir(), tempfile::tempdir());

@@ -6,6 +6,7 @@ use crate::audit::wire::Reply;
 use crate::full::{assert_only_misconf, assert_tells, sweep, wait_until_refused};
 use crate::mount::{Block, Mount, succeeds};
 use crate::node::{Clients, Node, folder};
+use rufous_skip::{Missing, skip};
 
 /// A file system whose device runs out of blocks: writes succeed (into the page
 /// cache) and the sync fails. What was acknowledged is elsewhere by then, and
@@ -81,7 +82,9 @@ fn a_file_system_that_goes_read_only() {
     let load = clients.load(&node);
     node.takes(&load, 300);
     if !mount.abort() {
-        println!("SKIPPED: ext4 cannot be made to give up here");
+        skip(Missing::Permission(
+            "permission to abort an ext4 file system",
+        ));
         return;
     }
     wait_until_refused(&node);
@@ -120,7 +123,7 @@ fn a_file_system_that_stands_still() {
     let (mut reader, mut writer) = (node.client(), node.client());
     assert!(reader.run(&["INCR", "slow"]).is_ok());
     if !mount.freeze() {
-        println!("SKIPPED: file systems cannot be frozen here");
+        skip(Missing::Permission("permission to freeze a file system"));
         return;
     }
     for _ in 0..100 {
@@ -165,7 +168,9 @@ fn a_limit_on_the_size_of_files() {
     let load = clients.load(&node);
     node.takes(&load, 100);
     if !limit(&node, "4096:unlimited") {
-        println!("SKIPPED: prlimit is missing, or may not be used");
+        skip(Missing::Permission(
+            "permission to use prlimit on another process",
+        ));
         return;
     }
     wait_until_refused(&node);

@@ -1,5 +1,6 @@
 //! Small file systems of their own, where this process may mount them.
 
+use rufous_skip::{Missing, skip};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -63,7 +64,7 @@ impl Mount {
         let root = temporary.path().to_path_buf();
         let size = format!("size={kib}k");
         if !succeeds("mount", &["-t", "tmpfs", "-o", &size, "none", text(&root)]) {
-            println!("SKIPPED: file systems cannot be mounted here (that takes root)");
+            skip(Missing::Permission("permission to mount a tmpfs (root)"));
             return None;
         }
         Some(Self {
@@ -95,7 +96,7 @@ impl Mount {
             text(image),
         ];
         if !succeeds("mkfs.ext4", &arguments) {
-            println!("SKIPPED: no ext4 can be made here");
+            skip(Missing::Program("mkfs.ext4"));
             return None;
         }
         // The tables of the file system lie in front. Where the image is on a disk that fills up,
@@ -115,7 +116,9 @@ impl Mount {
             "mount",
             &["-o", "loop,errors=continue", text(image), text(&root)],
         ) {
-            println!("SKIPPED: images cannot be mounted here (that takes root and loop devices)");
+            skip(Missing::Permission(
+                "permission to mount an image (root and loop devices)",
+            ));
             return None;
         }
         let mount = Self {

@@ -5,6 +5,7 @@
 use crate::audit::wire::Reply;
 use crate::mount::{Mount, succeeds};
 use crate::node::{Clients, Node, folder};
+use rufous_skip::{Missing, skip};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -277,7 +278,9 @@ fn a_folder_or_file_of_somebody_else_is_refused() {
     let mut arguments: Vec<&str> = as_nobody.split(' ').collect();
     arguments.extend([env!("CARGO_BIN_EXE_rufous"), "--version"]);
     if !succeeds("setpriv", &arguments) {
-        println!("SKIPPED: another user cannot run the program (that takes root)");
+        skip(Missing::Permission(
+            "permission to run the program as another user (root)",
+        ));
         return;
     }
     let prelude = format!("set -- setpriv {as_nobody} \"$@\"");

@@ -1,6 +1,7 @@
 //! Very many connections that do nothing.
 
 use crate::common::*;
+use rufous_skip::{Missing, skip};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 const CLIENTS: u64 = 10_000;
@@ -22,10 +23,8 @@ fn may_open(files: u64) -> bool {
 fn ten_thousand_idle_connections() {
     // The server has as many as this process, and inherits its limit.
     if !may_open(CLIENTS + 500) {
-        println!(
-            "skipped: this machine's hard limit on open files is below {}",
-            CLIENTS + 500
-        );
+        let limit = format!("a hard limit of {} open files", CLIENTS + 500);
+        skip(Missing::Permission(&limit));
         return;
     }
     let server = Server::start(&["--maxclients", "12000"]);

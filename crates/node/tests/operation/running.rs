@@ -6,6 +6,7 @@ use crate::program::{
 };
 use rufous_ports::free_port;
 use rufous_resp::Reply;
+use rufous_skip::{Missing, skip};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -439,7 +440,9 @@ exec 6<>/dev/tcp/127.0.0.1/7000; printf 'PING\r\nQUIT\r\n' >&6; timeout 30 cat <
         command.output()
     };
     if !in_network(NETWORK).is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: networks of our own (unshare -rn, ip) are not to be had here");
+        skip(Missing::Permission(
+            "permission to create network namespaces (unshare -rn)",
+        ));
         return;
     }
     let output = in_network(&format!("{NETWORK}\n{CONVERSE}")).expect("it ran before");

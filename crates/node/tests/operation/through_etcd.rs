@@ -9,15 +9,6 @@ use crate::clusters::{Running, check_keys, free_ports, signal};
 use crate::program::{bulk, eventually, program, run, simple, stderr, stdout};
 use rufous_resp::Reply;
 use std::path::Path;
-use std::process::Command;
-
-fn is_installed() -> bool {
-    let is_there = Command::new("etcd").arg("--version").output().is_ok();
-    if !is_there {
-        eprintln!("skipped: no etcd (Debian: apt-get install etcd-server)");
-    }
-    is_there
-}
 
 /// Three nodes are written to, one is killed, all stop, and start again on what they have.
 fn lives(dir: tempfile::TempDir, more: &[&str], place: impl Fn(u16) -> String) {
@@ -75,7 +66,7 @@ fn write_settings(to: &Path, certificates: &Path) {
 
 #[test]
 fn a_cluster_agrees_through_an_etcd_that_wants_certificates() {
-    if !is_installed() {
+    if !rufous_skip::has_program("etcd") {
         return;
     }
     let certificates = tempfile::tempdir().expect("a folder");
@@ -91,7 +82,7 @@ fn a_cluster_agrees_through_an_etcd_that_wants_certificates() {
 
 #[test]
 fn a_cluster_has_an_etcd_of_its_own() {
-    if !is_installed() {
+    if !rufous_skip::has_program("etcd") {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");

@@ -4,6 +4,7 @@ use crate::common::*;
 use rufous_base::disk::{DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, Lane};
 use rufous_base::{Effects, Input};
 use rufous_runtime::start;
+use rufous_skip::{Missing, skip};
 use std::any::Any;
 use std::fs;
 use std::io::Write;
@@ -400,8 +401,8 @@ impl Mounted {
             .output();
         match mount {
             Ok(output) if output.status.success() => Some(Self(path)),
-            other => {
-                println!("skipped: cannot mount a file system here: {other:?}");
+            _ => {
+                skip(Missing::Permission("permission to mount a tmpfs (root)"));
                 None
             }
         }
@@ -469,7 +470,7 @@ fn a_file_system_that_became_read_only_is_told_as_that() {
 #[test]
 fn a_folder_without_permission_is_told_as_that() {
     if rustix::process::geteuid().is_root() {
-        println!("skipped: nothing is denied to the superuser");
+        skip(Missing::Permission("a user other than root"));
         return;
     }
     let folder = folder();

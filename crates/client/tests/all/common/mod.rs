@@ -100,17 +100,6 @@ pub(crate) fn start_rufous(port: u16, more: &[&str]) -> Process {
     Process::start(rufous().to_str().expect("UTF-8"), &args)
 }
 
-pub(crate) fn has_redis() -> bool {
-    let found = Command::new("redis-server")
-        .arg("--version")
-        .output()
-        .is_ok();
-    if !found {
-        eprintln!("skipped: no redis-server is installed");
-    }
-    found
-}
-
 pub(crate) struct RedisNode {
     pub(crate) addr: Addr,
     pub(crate) process: Process,
