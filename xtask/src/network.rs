@@ -34,7 +34,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    build()?;
+    process::build_tests()?;
     let mut network = program();
     for (name, value) in [
         ("--seed", args.seed),
@@ -57,23 +57,10 @@ pub(crate) fn obstacle() -> Result<Option<String>> {
             apt-get install protobuf-compiler";
         return Ok(Some(why.to_owned()));
     }
-    build()?;
+    process::build_tests()?;
     let said = process::output(program().arg("obstacle"))?;
     let said = said.trim();
     Ok((!said.is_empty()).then(|| said.to_owned()))
-}
-
-/// The profile of tests: assertions of the node are on. With the features that all tests of the
-/// workspace are built with, so that nothing is built a second time.
-fn build() -> Result<()> {
-    process::run(process::cargo().args([
-        "build",
-        "--workspace",
-        "--tests",
-        "--bins",
-        "--features",
-        "rufous-coordinator/etcd,rufous-node/etcd",
-    ]))
 }
 
 fn program() -> Command {

@@ -35,6 +35,30 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Features that tests are built with: TLS of the client, and etcd's client, which only builds where
+/// `protoc` is installed.
+pub(crate) fn tested_features() -> [&'static str; 2] {
+    let features = match without_etcd() {
+        None => "rufous-client/tls,rufous-coordinator/etcd,rufous-node/etcd",
+        Some(_) => "rufous-client/tls",
+    };
+    ["--features", features]
+}
+
+/// The first program that the tests with etcd miss.
+pub(crate) fn without_etcd() -> Option<&'static str> {
+    let mut needed = ["etcd", "protoc", "openssl"].into_iter();
+    needed.find(|program| which(program).is_none())
+}
+
+/// Builds all programs as the tests of the workspace do, in the same profile (assertions are on) and
+/// with the same features, so that cargo compiles no package a second time.
+pub(crate) fn build_tests() -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--workspace", "--tests", "--bins", "--locked"]);
+    run(build.args(tested_features()))
+}
+
 /// Runs to the end with our own input and output; anything but success is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command

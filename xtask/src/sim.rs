@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// The world of nodes that share lattice keyspaces
     #[arg(long, conflicts_with_all = ["replicas", "chains", "cluster"])]
     pub(crate) gossip: bool,
+    /// Do not build the simulator first
+    #[arg(long)]
+    pub(crate) no_build: bool,
     /// Further arguments of rufous-sim, such as --verbose, --trace FILE or --from N
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
@@ -42,6 +45,7 @@ impl Args {
             chains: false,
             cluster: false,
             gossip: false,
+            no_build: true,
             arguments: vec!["--twice".into()],
         }
     }
@@ -82,7 +86,9 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
     // The profile of tests: assertions of the node are on, and it is optimised enough.
-    process::run(process::cargo().args(["build", "--package", "rufous-sim"]))?;
+    if !args.no_build {
+        process::run(process::cargo().args(["build", "--package", "rufous-sim"]))?;
+    }
     let mut sim = std::process::Command::new(project::target().join("debug/rufous-sim"));
     sim.current_dir(project::root());
     match args.seed {

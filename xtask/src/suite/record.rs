@@ -1,7 +1,8 @@
 //! Results that are kept: `docs/compatibility/results.toml`, in which counts of passed tests may
 //! only rise, and the table in `docs/compatibility/README.md` that is generated from it.
 
-use super::tcl::{suites, units};
+use super::Tally;
+use super::tcl::{IGNORED, TAGS, suites, units};
 use crate::project;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,11 @@ impl Results {
         for unit in units()? {
             writeln!(text, "- `{}` ({}): {}", unit.unit, unit.reference, unit.why)?;
         }
+        text.push_str("\n## What of the Tcl suite is left out by tag\n\n");
+        text.push_str("Single tests are in [tcl-skip.txt](tcl-skip.txt).\n\n");
+        for (tag, why) in TAGS.iter().chain(&IGNORED) {
+            writeln!(text, "- `{tag}`: {why}")?;
+        }
         text.push_str("\n## What the applications do\n\n");
         for app in suites()?.apps {
             writeln!(text, "- `{}` ({}): {}", app.app, app.reference, app.why)?;
@@ -133,13 +139,21 @@ pub(crate) fn table(rows: &[Row]) -> String {
 
 /// The sums over all rows, in words.
 pub(crate) fn totals(rows: &[Row]) -> String {
-    let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
+    let sums = tally(rows);
     format!(
         "{} ok, {} failed, {} skipped",
-        sum(|row| row.ok),
-        sum(|row| row.failed),
-        sum(|row| row.skipped)
+        sums.ok, sums.failed, sums.skipped
     )
+}
+
+/// The sums over all rows.
+pub(crate) fn tally(rows: &[Row]) -> Tally {
+    let sum = |of: fn(&Row) -> usize| rows.iter().map(of).sum();
+    Tally {
+        ok: sum(|row| row.ok),
+        failed: sum(|row| row.failed),
+        skipped: sum(|row| row.skipped),
+    }
 }
 
 #[cfg(test)]

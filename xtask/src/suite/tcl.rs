@@ -18,9 +18,42 @@ const UNIT_LIMIT: Duration = Duration::from_secs(300);
 /// The suite itself names the test that hangs when nothing moves for so many seconds.
 const STALL_SECONDS: &str = "90";
 
-/// Tests that need what an external server cannot show, and slow ones.
-const TAGS: &str =
-    "-needs:debug -needs:pfdebug -needs:repl -needs:save -needs:latency -scripting -slow";
+/// Tags of tests that are left out, and the reasons.
+pub(super) const TAGS: [(&str, &str); 6] = [
+    (
+        "needs:debug",
+        "DEBUG changes or shows internals of Redis (encodings, sleeping, reloading); Rufous has no such command",
+    ),
+    (
+        "needs:pfdebug",
+        "PFDEBUG shows how Redis encodes a HyperLogLog; Rufous has no such command",
+    ),
+    (
+        "needs:repl",
+        "the test attaches a Redis replica or reads Redis's replication stream; Rufous replicates by its own protocol",
+    ),
+    (
+        "needs:save",
+        "the test calls SAVE or BGSAVE and inspects Redis's RDB file; Rufous has other files",
+    ),
+    (
+        "needs:latency",
+        "LATENCY is not implemented; metrics hold latencies instead",
+    ),
+    ("scripting", "scripts and functions are not implemented"),
+];
+
+/// Options of the suite that leave out single assertions, and the reasons.
+pub(super) const IGNORED: [(&str, &str); 2] = [
+    (
+        "--ignore-encoding",
+        "OBJECT ENCODING names Redis's internal encodings; assertions on the name are left out, the rest of the test runs",
+    ),
+    (
+        "--ignore-digest",
+        "DEBUG DIGEST is not implemented; comparisons of whole databases by it are left out",
+    ),
+];
 
 /// One unit of `docs/compatibility/suites.toml`.
 #[derive(Deserialize)]
@@ -187,13 +220,9 @@ fn command(source: &Path, host: &str, port: u16, unit: &str, skip_file: &Path) -
         "--single",
         unit,
     ]);
-    command.args([
-        "--durable",
-        "--ignore-encoding",
-        "--ignore-digest",
-        "--tags",
-        TAGS,
-    ]);
+    let tags: Vec<String> = TAGS.iter().map(|(tag, _)| format!("-{tag}")).collect();
+    command.args(["--durable", "--tags", &tags.join(" ")]);
+    command.args(IGNORED.map(|(option, _)| option));
     command
         .arg("--skipfile")
         .arg(skip_file)
