@@ -17,9 +17,6 @@ pub const MAX_BULK: u64 = 512 * 1024 * 1024;
 /// The most arguments one request may have.
 pub const MAX_ARGS: u64 = 1024 * 1024;
 
-/// Keys may not be longer than a bulk string; records count key bytes in 32 bits.
-pub const MAX_KEY: u64 = MAX_BULK;
-
 /// Messages that fit in the ring from one worker to another.
 pub const RING_MESSAGES: usize = 1024;
 

@@ -45,19 +45,6 @@ impl ExpireTime {
             .and_then(|ms| ms.checked_add(base))
             .ok_or(ValueError::InvalidExpire(command))
     }
-
-    /// The deadline for `SET`, `SETEX`, `PSETEX` and `GETEX`, whose argument must be positive. An absolute time that
-    /// is positive but past is still allowed.
-    pub fn positive_deadline_ms(
-        self,
-        now_ms: i64,
-        command: &'static str,
-    ) -> Result<i64, ValueError> {
-        if self.value <= 0 {
-            return Err(ValueError::InvalidExpire(command));
-        }
-        self.deadline_ms(now_ms, command)
-    }
 }
 
 /// The conditions `NX`, `XX`, `GT` and `LT` of the `EXPIRE` family. `XX` goes together with `GT` or `LT`.
@@ -195,27 +182,6 @@ mod tests {
         check(i64::MIN, Milliseconds, Relative, Ok(i64::MIN + NOW));
         check(i64::MAX - NOW, Milliseconds, Relative, Ok(i64::MAX));
         check(i64::MAX - NOW + 1, Milliseconds, Relative, invalid);
-    }
-
-    #[test]
-    fn set_wants_a_positive_argument() {
-        use ExpireBase::*;
-        use ExpireUnit::*;
-        let invalid = Err(ValueError::InvalidExpire("set"));
-        for value in [0, -5, i64::MIN] {
-            assert_eq!(
-                time(value, Milliseconds, Absolute).positive_deadline_ms(NOW, "set"),
-                invalid
-            );
-        }
-        assert_eq!(
-            time(i64::MAX, Milliseconds, Relative).positive_deadline_ms(NOW, "set"),
-            invalid
-        );
-        assert_eq!(
-            time(1, Milliseconds, Absolute).positive_deadline_ms(NOW, "set"),
-            Ok(1)
-        );
     }
 
     #[test]

@@ -36,12 +36,6 @@ pub fn list_range(start: i64, end: i64, len: usize) -> Range<usize> {
     start as usize..(end as usize).min(len - 1) + 1
 }
 
-/// The element that `LINDEX` or `LSET` names among `len`.
-pub fn list_index(index: i64, len: usize) -> Option<usize> {
-    let index = usize::try_from(from_front(index, len)).ok()?;
-    (index < len).then_some(index)
-}
-
 /// Whether a string of `len` bytes may grow by `added`, as `APPEND` and `SETRANGE` ask.
 pub fn check_string_len(len: u64, added: u64, max_len: u64) -> Result<(), ValueError> {
     match len.checked_add(added) {
@@ -102,9 +96,6 @@ mod tests {
         check(2, 1, 0..0);
         check(i64::MIN, i64::MAX, 0..3);
         assert_eq!(list_range(0, -1, 0), 0..0);
-        assert_eq!(list_index(-1, 3), Some(2));
-        assert_eq!(list_index(3, 3), None);
-        assert_eq!(list_index(-4, 3), None);
     }
 
     #[test]

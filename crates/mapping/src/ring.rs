@@ -212,12 +212,4 @@ impl Ring {
         }
         settle::settle(self);
     }
-
-    pub fn set_copies(&mut self, copies: usize) {
-        self.copies = copies.clamp(1, MAX_COPIES);
-        for owners in &mut self.slots {
-            owners[self.copies..].fill(NOBODY);
-        }
-        settle::settle(self);
-    }
 }

@@ -75,11 +75,6 @@ pub fn bulk_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// An integer as a bulk, without the caller's formatting it.
-pub fn bulk_integer(out: &mut Vec<u8>, value: i64) {
-    bulk(out, itoa::Buffer::new().format(value).as_bytes());
-}
-
 /// No value.
 #[inline]
 pub fn null(out: &mut Vec<u8>, proto: Proto) {

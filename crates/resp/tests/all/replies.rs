@@ -39,10 +39,6 @@ fn written_alike_in_both_versions() {
         let text = format!("${len}\r\n{body}\r\n");
         check_written(|out, _| encode::bulk(out, body.as_bytes()), &text, &text);
     }
-    same(
-        |out| encode::bulk_integer(out, 1234567),
-        "$7\r\n1234567\r\n",
-    );
     same(|out| encode::array(out, 3), "*3\r\n");
     same(
         |out| encode::request(out, &["GET", "k"]),
