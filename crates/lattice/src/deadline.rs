@@ -159,11 +159,7 @@ mod tests {
     use crate::{Lexicographic, Max};
 
     fn stamp(time: u64) -> Stamp {
-        Stamp {
-            time,
-            replica: 1,
-            step: 0,
-        }
+        Stamp::new(time, 1)
     }
 
     fn deadline(draw: &mut Draw) -> Deadline {

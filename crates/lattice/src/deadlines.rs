@@ -155,11 +155,7 @@ mod tests {
     use crate::{Lexicographic, Max};
 
     fn stamp(time: u64) -> Stamp {
-        Stamp {
-            time,
-            replica: 1,
-            step: 0,
-        }
+        Stamp::new(time, 1)
     }
 
     /// Stamps go beyond times of deadlines and fall short of them.

@@ -248,11 +248,7 @@ mod tests {
     use crate::{Map, Max, Product};
 
     fn stamp(time: u64, replica: u16) -> Stamp {
-        Stamp {
-            time,
-            replica,
-            step: 0,
-        }
+        Stamp::new(time, replica)
     }
 
     fn presence(draw: &mut Draw) -> Presence {

@@ -200,11 +200,7 @@ mod tests {
     use crate::{Lexicographic, Max, Product};
 
     fn stamp(time: u64) -> Stamp {
-        Stamp {
-            time,
-            replica: 1,
-            step: 0,
-        }
+        Stamp::new(time, 1)
     }
 
     fn register(draw: &mut Draw) -> Register {

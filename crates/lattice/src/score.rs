@@ -162,11 +162,7 @@ mod tests {
     use crate::{Lexicographic, Max, Product};
 
     fn stamp(time: u64) -> Stamp {
-        Stamp {
-            time,
-            replica: 1,
-            step: 0,
-        }
+        Stamp::new(time, 1)
     }
 
     fn score(draw: &mut Draw) -> Score {

@@ -33,13 +33,20 @@ pub const COUNTER_BITS: u32 = 12;
 
 impl Stamp {
     /// Below every stamp that a clock gives.
-    pub const ZERO: Stamp = Stamp {
-        time: 0,
-        replica: 0,
-        step: 0,
-    };
+    pub const ZERO: Stamp = Stamp::new(0, 0);
     /// Encoded bytes.
     pub const SIZE: usize = 12;
+
+    /// The first of a transaction, or of a write alone.
+    #[inline]
+    pub const fn new(time: u64, replica: u16) -> Stamp {
+        let step = 0;
+        Stamp {
+            time,
+            replica,
+            step,
+        }
+    }
 
     #[inline]
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
@@ -128,11 +135,7 @@ impl Clock {
     pub fn tick(&mut self, now_unix_us: u64) -> Stamp {
         let real = now_unix_us.min(u64::MAX >> COUNTER_BITS) << COUNTER_BITS;
         self.last = real.max(self.last.saturating_add(1));
-        Stamp {
-            time: self.last,
-            replica: self.replica,
-            step: 0,
-        }
+        Stamp::new(self.last, self.replica)
     }
 
     /// The first of `count` stamps, of times that follow one another.
@@ -180,11 +183,7 @@ mod tests {
             SOME.expired(),
             SOME.next(),
             Stamp { replica: 3, ..SOME },
-            Stamp {
-                time: SOME.time + 1,
-                replica: 0,
-                step: 0,
-            },
+            Stamp::new(SOME.time + 1, 0),
         ];
         assert!(some.is_sorted());
         for a in some {

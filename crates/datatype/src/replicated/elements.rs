@@ -320,11 +320,7 @@ const NAMES: [&[u8]; 4] = [b"a", b"b", b"", b"a longer name"];
 static DEADLINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for time in 1..4 {
-        let stamp = Stamp {
-            time,
-            replica: 2,
-            step: 0,
-        };
+        let stamp = Stamp::new(time, 2);
         let set = Deadlines::default().set(stamp, 1);
         let none = set.passed().set(stamp.next(), 0);
         all.extend([set, set.passed(), none].map(|deadline| deadline.encoded()));

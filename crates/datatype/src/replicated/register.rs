@@ -113,11 +113,7 @@ impl Algebra for Register {
 /// Registers of few stamps and all forms.
 pub(super) fn samples() -> Vec<rufous_lattice::Register> {
     use rufous_lattice::Register as Lattice;
-    let stamp = |time, replica| Stamp {
-        time,
-        replica,
-        step: 0,
-    };
+    let stamp = Stamp::new;
     let mut all = Vec::new();
     for (time, replica) in [(0, 0), (1, 1), (1, 2), (2, 1)] {
         let stamp = stamp(time, replica);
@@ -147,11 +143,7 @@ pub(super) fn samples() -> Vec<rufous_lattice::Register> {
 fn sample(rng: &mut Rng) -> &'static [u8] {
     static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let mut all = samples();
-        let stamp = Stamp {
-            time: 3,
-            replica: 1,
-            step: 0,
-        };
+        let stamp = Stamp::new(3, 1);
         let large = vec![b'x'; 5000];
         all.push(rufous_lattice::Register::written(stamp, large, 0));
         all.iter().map(Coded::encoded).collect()

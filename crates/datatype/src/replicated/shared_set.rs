@@ -80,11 +80,7 @@ impl Element for Member {
 
 /// Deltas of few stamps.
 fn deltas() -> Vec<Presence> {
-    let stamp = |time, replica| Stamp {
-        time,
-        replica,
-        step: 0,
-    };
+    let stamp = Stamp::new;
     let mut all = Vec::new();
     for (time, replica) in [(1, 1), (1, 2), (2, 1), (3, 3)] {
         let mut added = Presence::added(stamp(time, replica));

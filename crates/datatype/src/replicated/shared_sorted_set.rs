@@ -82,11 +82,7 @@ impl Element for Ranked {
 
 /// Deltas of few stamps.
 fn deltas() -> Vec<Score> {
-    let stamp = |time, replica| Stamp {
-        time,
-        replica,
-        step: 0,
-    };
+    let stamp = Stamp::new;
     let mut all = Vec::new();
     for (time, replica) in [(1, 1), (1, 2), (2, 1)] {
         let stamp = stamp(time, replica);

@@ -294,11 +294,7 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
         for replica in 1..4u16 {
             let mut values = Values::default();
             for time in 1..4 {
-                let stamp = Stamp {
-                    time,
-                    replica,
-                    step: 0,
-                };
+                let stamp = Stamp::new(time, replica);
                 let len = if (replica, time) == (3, 3) { 4000 } else { 2 };
                 let value = (time != 2).then(|| vec![b'0' + time as u8; len]);
                 values.write(stamp, value, (replica == 1).then_some(&nothing));
@@ -314,13 +310,7 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
             // invariant: so little fits
             counted.add(Stamp::ZERO, replica, -5).expect("fits");
             all.push(counted.encoded());
-            let (time, step) = (7, 0);
-            let stamp = Stamp {
-                time,
-                replica,
-                step,
-            };
-            counted.set_deadline(stamp, 1, None);
+            counted.set_deadline(Stamp::new(7, replica), 1, None);
             all.push(counted.encoded());
         }
         all

@@ -5,11 +5,7 @@ use crate::laws::{self, Draw};
 use crate::{Dot, MultiValue};
 
 fn stamp(time: u64, replica: u16) -> Stamp {
-    Stamp {
-        time,
-        replica,
-        step: 0,
-    }
+    Stamp::new(time, replica)
 }
 
 fn siblings(draw: &mut Draw) -> Siblings {

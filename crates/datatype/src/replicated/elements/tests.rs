@@ -23,11 +23,7 @@ impl Replica {
         [1, 2].map(|replica| Replica {
             object: tag.empty(),
             writer: Writer {
-                stamp: Stamp {
-                    time: 1,
-                    replica,
-                    step: 0,
-                },
+                stamp: Stamp::new(1, replica),
             },
         })
     }

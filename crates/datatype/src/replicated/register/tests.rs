@@ -6,11 +6,7 @@ use crate::replicated::Writer;
 
 fn writer(time: u64, replica: u16) -> Writer {
     Writer {
-        stamp: Stamp {
-            time,
-            replica,
-            step: 0,
-        },
+        stamp: Stamp::new(time, replica),
     }
 }
 

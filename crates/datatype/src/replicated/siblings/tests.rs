@@ -5,11 +5,7 @@ use crate::object::{Object, Registered, Tag};
 
 fn writer(time: u64, replica: u16) -> Writer {
     Writer {
-        stamp: Stamp {
-            time,
-            replica,
-            step: 0,
-        },
+        stamp: Stamp::new(time, replica),
     }
 }
 

@@ -331,11 +331,7 @@ pub(super) fn samples() -> &'static [Vec<u8>] {
     static ALL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let mut all = Vec::new();
         for time in [0, 0, 1, 1, 2] {
-            let stamp = Stamp {
-                time,
-                replica: 1,
-                step: 0,
-            };
+            let stamp = Stamp::new(time, 1);
             let mut head = Vec::new();
             let none = Deadline::default();
             Delta::put_head(&mut head, stamp, true, none);

@@ -48,11 +48,7 @@ fn what_replicas_add_is_counted_once() {
 fn a_deletion_takes_what_it_has_seen() {
     let mut a = Tag::Sketch.empty();
     let added = adds(&mut a, 0..10);
-    let stamp = Stamp {
-        time: 5,
-        replica: 1,
-        step: 0,
-    };
+    let stamp = Stamp::new(5, 1);
     let mut gone = Vec::new();
     delete(&Writer { stamp }, &mut gone);
     hear(&mut a, &gone);
@@ -100,11 +96,7 @@ fn golden_bytes_and_others() {
 #[test]
 fn a_deadline_takes_what_was_there_and_what_is_added_since_adds_up() {
     let (mut a, mut b) = (Tag::Sketch.empty(), Tag::Sketch.empty());
-    let stamp = |time| Stamp {
-        time,
-        replica: 1,
-        step: 0,
-    };
+    let stamp = |time| Stamp::new(time, 1);
     let expire = |object: &mut Object, time, at| {
         let mut ops = Vec::new();
         let writer = Writer { stamp: stamp(time) };
