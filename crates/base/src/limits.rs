@@ -64,3 +64,18 @@ const _: () = {
         "one reply of the largest value must fit"
     );
 };
+
+// How long a request waits in a cluster before it is refused, by what it waits for.
+
+/// A node that serves its slot and can be reached.
+pub const ROUTE_PATIENCE_US: u64 = 2_000_000;
+/// This node's chain to serve its slot: a lease of a member that was lost has to run out.
+pub const SLOT_PATIENCE_US: u64 = 5_000_000;
+/// A copy with nothing but acknowledged writes; then the head is asked, as keys that are written
+/// all the time may never be so.
+pub const COPY_PATIENCE_US: u64 = 100_000;
+/// All attempts to have another node execute it.
+pub const FORWARD_PATIENCE_US: u64 = 5_000_000;
+
+const _: () = assert!(COPY_PATIENCE_US < ROUTE_PATIENCE_US);
+const _: () = assert!(ROUTE_PATIENCE_US <= FORWARD_PATIENCE_US);

@@ -9,6 +9,7 @@
 //! | [`links`] | sessions of one worker with other nodes |
 //! | [`peer`] | what workers tell one another of sessions, and what links pass on |
 //! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners |
+//! | [`way`] | which nodes a request goes to |
 //! | [`damage`] | slots that need the operator |
 //! | [`figures`] | what is counted |
 #![forbid(unsafe_code)]
@@ -21,3 +22,4 @@ pub mod links;
 pub mod peer;
 pub mod reports;
 pub mod rooms;
+pub mod way;

@@ -12,6 +12,7 @@ use crate::common::Common;
 use crate::damage::Damage;
 use crate::figures::{Figures, PeerFigures, Traffic};
 use crate::peer::{Credit, Heard, PeerMessage, Session};
+use crate::way::Routing;
 use parked::Parked;
 use routes::{Attempt, Route};
 use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Origin, Read, WorkerId};
@@ -134,6 +135,15 @@ impl Links {
     /// Nodes with a session, at whichever worker.
     pub fn connected(&self) -> impl Iterator<Item = NodeNo> {
         self.routes.keys().copied()
+    }
+
+    /// What decides where requests go.
+    pub fn routing(&self) -> Routing<'_, impl Fn(NodeNo) -> bool> {
+        Routing {
+            mapping: self.mapping.as_deref(),
+            own: self.own,
+            reaches: |no| self.reaches(no),
+        }
     }
 
     /// Whether there is a session with it, at whichever worker.

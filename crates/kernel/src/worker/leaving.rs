@@ -3,10 +3,11 @@
 //! not wait until their time is up.
 
 use super::Worker;
-use super::serving::{NOBODY, PATIENCE_US};
+use super::serving::NOBODY;
 use crate::batch::Batch;
 use crate::program::Program;
 use crate::wait::{Told, WaiterId};
+use rufous_base::limits::SLOT_PATIENCE_US;
 use rufous_base::slot::slot_of;
 use rufous_base::{Now, Output};
 use rufous_chain::Refused;
@@ -54,7 +55,7 @@ impl<P: Program> Worker<P> {
                 let since_us = *before.entry(slot).or_insert(now.mono_us);
                 let is_over = match refused {
                     Refused::Elsewhere(_) => true,
-                    Refused::NotYet => now.mono_us >= since_us + PATIENCE_US,
+                    Refused::NotYet => now.mono_us >= since_us + SLOT_PATIENCE_US,
                 };
                 if is_over {
                     ends.push((id, slot, refused));

@@ -11,17 +11,11 @@ use crate::batch::{Batch, Door, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::Multi;
 use crate::program::Program;
+use rufous_base::limits::{COPY_PATIENCE_US, SLOT_PATIENCE_US};
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_chain::Refused;
 use std::collections::{BTreeMap, VecDeque};
-
-/// How long a request waits for somebody to answer for its slot.
-pub(super) const PATIENCE_US: u64 = 5_000_000;
-
-/// How long a read waits for a copy to have nothing but what is acknowledged: then
-/// the head is asked. Keys that are written all the time may never be so.
-const COPY_PATIENCE_US: u64 = 100_000;
 
 /// How many may wait.
 const MOST: usize = 4096;
@@ -85,7 +79,7 @@ impl<P: Program> Worker<P> {
         let asks_copy = Self::takes_copies(header) && !keys.iter().any(is_lattice);
         match asks_copy && !self.is_head(slot) {
             true => COPY_PATIENCE_US,
-            false => PATIENCE_US,
+            false => SLOT_PATIENCE_US,
         }
     }
 

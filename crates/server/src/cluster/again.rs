@@ -9,15 +9,14 @@ use super::forward::Asked;
 use super::way::{NoWay, Way};
 use super::words;
 use crate::front::{Front, Message, parse};
+use rufous_base::limits::FORWARD_PATIENCE_US;
 use rufous_base::{Args, ConnId, Effects, Now};
 use rufous_command::Failure;
 use rufous_kernel::planted::{self, Planted};
 use rufous_mapping::NodeNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a request may take to find who does it, in microseconds, and in how
-/// many attempts.
-const PATIENCE_US: u64 = 5_000_000;
+/// In how many attempts a request has to find the node that executes it.
 const MAX_TRIES: u32 = 8;
 
 /// Before the second attempt; twice as long before each one after that.
@@ -60,7 +59,7 @@ impl Front {
             return self.answer_failure(&asked.header, &STOPPING.into(), fx);
         }
         if asked.until_us == 0 {
-            asked.until_us = now.mono_us + PATIENCE_US;
+            asked.until_us = now.mono_us + FORWARD_PATIENCE_US;
         }
         self.hold_up(asked.header.conn, fx);
         let own = self.links().map_or(0, |links| links.epoch());
@@ -184,7 +183,7 @@ impl Front {
 
     fn given_up(&self, way: &Way) -> Failure {
         match (way, self.links()) {
-            (Way::None(why), Some(links)) => why.failure(links),
+            (Way::None(why), Some(links)) => why.text(links.routing().mapping).into(),
             _ => "TRYAGAIN The key is on its way from one node to another, and neither of them took the request: try again".into(),
         }
     }

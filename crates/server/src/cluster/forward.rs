@@ -14,7 +14,6 @@
 //! 4. So many requests and bytes are under way to one node, and no more.
 
 use super::jobs::is_job;
-use super::way::name_of;
 use super::wide::is_wide;
 use super::words;
 use crate::front::connection::Suspended;
@@ -22,6 +21,7 @@ use crate::front::{Front, Message};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::figures::Forwarding;
+use rufous_cluster::way::name_of;
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
@@ -352,9 +352,10 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         self.forward.figures.in_doubt += 1;
-        let name = self
-            .links()
-            .map_or_else(|| no.to_string(), |links| name_of(links, no));
+        let name = self.links().map_or_else(
+            || no.to_string(),
+            |links| name_of(links.routing().mapping, no),
+        );
         let why = format!(
             "UNKNOWNRESULT The connection to node {name}, which has the key, ended before its \
              reply came: it is not known whether this was done"

@@ -17,6 +17,7 @@ use crate::front::connection::{Connection, ParsedKey};
 use crate::front::turn::Request;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Origin};
+use rufous_cluster::way::Redirect;
 use rufous_command::{Failure, Flags, Spec};
 use rufous_kernel::worker::SEVERAL;
 use rufous_kernel::{Batch, batch};
@@ -152,29 +153,17 @@ impl Front {
     }
 }
 
-/// What is said of keys of these slots, unless this node answers for them: `reads`, if
-/// any node with a copy does.
-fn of_slots(links: &Links, slots: impl IntoIterator<Item = u16>, reads: bool) -> Option<Failure> {
-    let mut slots = slots.into_iter();
-    let slot = slots.next()?;
-    if slots.any(|other| other != slot) {
-        return Some("CROSSSLOT Keys in request don't hash to the same slot".into());
-    }
-    let down = || Some(Failure::from("CLUSTERDOWN Hash slot not served"));
-    let Some(mapping) = links.mapping() else {
-        return down();
+/// The reply to a client that goes to other nodes itself, unless this node serves these slots.
+/// `reads`: any node with a copy does.
+fn of_slots(links: &Links, slots: Vec<u16>, reads: bool) -> Option<Failure> {
+    let routing = links.routing();
+    let why = match routing.redirects(slots, reads)? {
+        Redirect::CrossSlot => "CROSSSLOT Keys in request don't hash to the same slot".into(),
+        Redirect::Down => "CLUSTERDOWN Hash slot not served".into(),
+        Redirect::Moved { slot, to } => {
+            let (host, port) = routing.mapping?.members.get(&to)?.for_clients();
+            format!("MOVED {slot} {host}:{port}").into()
+        }
     };
-    let chain = mapping.chains.of(slot);
-    let Some(head) = chain.head() else {
-        return down();
-    };
-    let is_here = |own| own == head || reads && chain.members.contains(&own);
-    if links.own().is_some_and(is_here) {
-        return None;
-    }
-    let Some(member) = mapping.members.get(&head) else {
-        return down();
-    };
-    let (host, port) = member.for_clients();
-    Some(format!("MOVED {slot} {host}:{port}").into())
+    Some(why)
 }

@@ -75,39 +75,17 @@ impl Step {
 }
 
 impl Front {
-    /// All other nodes that have slots.
+    /// The way to all other nodes that have slots.
     pub(super) fn way_to_all(&self) -> Way {
-        let Some(links) = self.links() else {
-            return Way::Here;
-        };
-        let Some(mapping) = links.mapping() else {
-            return Way::None(NoWay::Unmapped);
-        };
-        let mut others = BTreeSet::new();
-        for (slots, chain) in mapping.chains.ranges() {
-            match chain.head() {
-                None => return Way::None(NoWay::Nobody(slots.start)),
-                Some(head) if Some(head) == links.own() => {}
-                Some(head) if !links.reaches(head) => {
-                    return Way::None(NoWay::Unreachable(head, slots.start));
-                }
-                Some(head) => {
-                    others.insert(head);
-                }
-            }
-        }
-        match others.is_empty() {
-            true => Way::Here,
-            false => Way::All(others.into_iter().collect()),
-        }
+        self.links()
+            .map_or(Way::Here, |links| links.routing().to_all())
     }
 
-    /// To a node, whatever it has.
+    /// The way to a node, whatever it has.
     pub(super) fn way_to_node(&self, no: NodeNo) -> Way {
-        match self.links().is_some_and(|links| links.reaches(no)) {
-            true => Way::There(no),
-            false => Way::None(NoWay::Away(no)),
-        }
+        let away = Way::None(NoWay::Away(no));
+        self.links()
+            .map_or(away, |links| links.routing().to_node(no))
     }
 
     /// Takes a request to where its keys are, if not only here.
