@@ -17,7 +17,7 @@ use rufous_bench::client::{Client, encode};
 use rufous_bench::elastic::ledger::{Answer, Outcome};
 use rufous_bench::elastic::outcome;
 use rufous_client::{Builder, cmd};
-use rufous_sim::random::Random;
+use rufous_sim::engine::random::Random;
 
 use crate::history::{Came, Operation, What};
 use crate::registers::{Next, Registers, key};

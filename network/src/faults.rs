@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Result;
-use rufous_sim::random::Random;
+use rufous_sim::engine::random::Random;
 
 use crate::filters::{self, Cut, Tool};
 use crate::lattice::acts::How;

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rufous_sim::random::Random;
+use rufous_sim::engine::random::Random;
 
 /// Registers in use at a time.
 const ACTIVE: u64 = 4;

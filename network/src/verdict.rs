@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rufous_resp::Reply;
-use rufous_sim::clock::Clock;
+use rufous_sim::engine::clock::Clock;
 use rufous_sim::history::{History, Kind, Outcome, Record, Unit};
 use rufous_sim::model::{Op, Step, World};
 use rufous_sim::oracle::linear;
@@ -115,7 +115,7 @@ fn bytes(value: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rufous_sim::random::Random;
+    use rufous_sim::engine::random::Random;
 
     /// Operations as `client asked ended what came`, of one register.
     fn of(lines: &[&str]) -> Vec<Operation> {

@@ -1,10 +1,10 @@
 //! A client: it sends some requests at once, waits for all replies, thinks,
 //! and goes on. What it saw goes into the history.
 
+use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
 use crate::model::Op;
 use crate::plan::Mode;
-use crate::random::Random;
 use rufous_resp::{Reply, ReplyParser};
 use std::collections::VecDeque;
 

@@ -12,7 +12,7 @@ mod quiet;
 mod text;
 pub mod value;
 
-use crate::clock::Clock;
+use crate::engine::clock::Clock;
 use act::Act;
 pub use expect::Expect;
 use rufous_resp::Reply;

@@ -1,8 +1,8 @@
 //! What a seed stands for: the size of the node, its settings, who asks for
 //! what, and which faults come how often.
 
+use crate::engine::random::Random;
 use crate::history::Kind;
-use crate::random::Random;
 use std::fmt;
 
 /// How much of what was acknowledged survives.

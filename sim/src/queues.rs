@@ -15,11 +15,11 @@ use line::Line;
 use order::Order;
 
 use crate::client::State;
+use crate::engine::random::Random;
 use crate::history::{Epoch, Outcome, Record};
 use crate::model::pops::How;
 use crate::model::{Op, Step};
 use crate::plan::Plan;
-use crate::random::Random;
 use rufous_resp::{Reply, ReplyParser};
 use std::collections::{BTreeMap, BTreeSet};
 

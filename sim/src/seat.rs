@@ -3,9 +3,9 @@
 
 mod gate;
 
-use crate::disk::Begun;
-use crate::random::Random;
-use crate::trace::show;
+use crate::engine::disk::Begun;
+use crate::engine::random::Random;
+use crate::engine::trace::show;
 use gate::{Gate, Turn};
 use rufous_base::disk::{DiskDone, DiskRequest, Lane};
 use rufous_base::{

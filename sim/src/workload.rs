@@ -7,10 +7,10 @@ mod mixed;
 
 pub use collections::look;
 
+use crate::engine::random::Random;
 use crate::history::{Kind, Unit};
 use crate::model::{Op, Step};
 use crate::plan::Plan;
-use crate::random::Random;
 
 /// The keys of a run.
 pub fn units(plan: &Plan) -> Vec<Unit> {

@@ -7,6 +7,7 @@
 //! - `network`: bytes and messages on their way
 //! - `users`: what clients do
 //! - `end`: the last look at everything
+//! - `scenario`: what the engine has to know of it
 //! - `shapes`: packed and large collections, over restarts
 
 mod end;
@@ -15,29 +16,28 @@ mod life;
 mod network;
 mod queues;
 mod saves;
+mod scenario;
 mod shapes;
 mod users;
 
 use crate::client::Client;
-use crate::clock::Clock;
-use crate::disk::Disk;
-use crate::faults::Fault;
+use crate::engine::clock::Clock;
+use crate::engine::disk::Disk;
+use crate::engine::random::Random;
+use crate::engine::scenario::until;
+use crate::engine::{Engine, Fault};
 use crate::history::History;
 use crate::lattice::Lattice;
 use crate::oracle::promise::Modes;
 use crate::plan::{Crash, Plan};
-use crate::probes::{Probe, Probes};
 use crate::queues::Queues;
-use crate::random::Random;
 use crate::seat::Seat;
-use crate::trace::Trace;
 use crate::workload::{self, Unique};
 use network::Link;
 use rufous_base::Now;
 use rufous_server::front::Message;
 use rufous_server::front::shared::Shared;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What can happen.
@@ -80,33 +80,10 @@ enum What {
     Pause,
 }
 
-struct Event {
-    at_us: u64,
-    number: u64,
+pub struct Event {
     /// The life of the node that it belongs to; `None`: it outlives it.
     life: Option<u32>,
     what: What,
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    /// The earliest is the greatest, as the heap wants it.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at_us, other.number).cmp(&(self.at_us, self.number))
-    }
 }
 
 /// What the node is at.
@@ -120,31 +97,13 @@ enum Power {
     Refused,
 }
 
-/// What a run came to.
-#[derive(Debug)]
-pub struct Report {
-    pub plan: Plan,
-    pub failure: Option<String>,
-    pub probes: Probes,
-    pub hash: u64,
-    pub events: u64,
-    pub operations: u64,
-    pub lines: Vec<String>,
-    /// Searches that were given up.
-    pub unsure: u64,
-}
-
 pub struct World {
     plan: Plan,
     fault: Fault,
-    now_us: u64,
-    heap: BinaryHeap<Event>,
-    events: u64,
+    engine: Engine<Event>,
     life: u32,
     power: Power,
     clock: Clock,
-    trace: Trace,
-    probes: Probes,
     network: Random,
     turns: Random,
     chance: Random,
@@ -178,7 +137,6 @@ pub struct World {
     large: Vec<(usize, usize)>,
     /// When the disk became full for the first time.
     full_since_us: Option<u64>,
-    failure: Option<String>,
 }
 
 /// Virtual time that the workload may take.
@@ -187,7 +145,8 @@ const WORK_LIMIT_US: u64 = 600_000_000;
 const CALM_LIMIT_US: u64 = 60_000_000;
 
 impl World {
-    pub fn new(plan: Plan, fault: Fault, keep_trace: bool) -> Self {
+    fn new(plan: Plan, fault: Fault, mut engine: Engine<Event>) -> Self {
+        engine.now_us = 1_000_000;
         let seed = plan.seed;
         let mut clients: Vec<_> = (0..plan.clients)
             .map(|n| Client::new(seed, n, plan.commands_per_client))
@@ -196,14 +155,10 @@ impl World {
         clients.push(Client::new(seed, plan.clients, 0));
         Self {
             fault,
-            now_us: 1_000_000,
-            heap: BinaryHeap::new(),
-            events: 0,
+            engine,
             life: 0,
             power: Power::Down,
             clock: Clock::default(),
-            trace: Trace::new(keep_trace),
-            probes: Probes::default(),
             network: Random::new(seed, "network"),
             turns: Random::new(seed, "turns"),
             chance: Random::new(seed, "chance"),
@@ -227,28 +182,7 @@ impl World {
             flipped: false,
             large: Vec::new(),
             full_since_us: None,
-            failure: None,
             plan,
-        }
-    }
-
-    /// Runs to the end, and judges.
-    pub fn run(mut self) -> Report {
-        self.take_marks(false);
-        self.script();
-        self.take_marks(true);
-        if self.failure.is_none() {
-            self.judge();
-        }
-        Report {
-            failure: self.failure,
-            probes: self.probes,
-            hash: self.trace.hash(),
-            events: self.trace.len(),
-            operations: self.finished + self.lattice.operations(),
-            lines: self.trace.into_lines(),
-            unsure: self.history.unsure,
-            plan: self.plan,
         }
     }
 
@@ -256,13 +190,13 @@ impl World {
         self.start(self.plan.workers);
         let side = self.queues.clients.len() + self.lattice.clients.len();
         for client in 0..self.clients.len() + side {
-            let at = self.now_us + self.network.below(2_000);
+            let at = self.engine.now_us + self.network.below(2_000);
             self.push(at, None, What::Act(client));
         }
         for (at, seconds) in self.plan.jumps.clone() {
-            self.push(self.now_us + at, None, What::Jump(seconds));
+            self.push(self.engine.now_us + at, None, What::Jump(seconds));
         }
-        let limit = self.now_us + WORK_LIMIT_US;
+        let limit = self.engine.now_us + WORK_LIMIT_US;
         self.until("the workload is done", limit, |w| {
             w.clients.iter().all(Client::is_done) && w.crashes.is_empty() && w.power == Power::Up
         });
@@ -271,32 +205,29 @@ impl World {
         self.end_and_start_again();
     }
 
-    /// Lets things happen until something holds.
+    /// Lets things happen until something holds, or the node refuses to start.
     fn until(&mut self, what: &str, limit_us: u64, holds: impl Fn(&Self) -> bool) {
-        while self.failure.is_none() && self.power != Power::Refused && !holds(self) {
-            let Some(event) = self.heap.pop() else {
-                return self.fail(format!("nothing happens any more before {what}"));
-            };
-            if event.at_us > limit_us {
-                let state = self.describe();
-                return self.fail(format!("it takes too long until {what}\n{state}"));
-            }
-            self.now_us = event.at_us;
-            let alive = matches!(self.power, Power::Up | Power::Stopping(_));
-            if event.life.is_none_or(|life| alive && life == self.life) {
-                self.happen(event.what);
-            }
+        if self.engine.has_failed() {
+            return;
+        }
+        let ends = |world: &Self| world.power == Power::Refused || holds(world);
+        if let Err(failure) = until(self, what, limit_us, ends) {
+            self.engine.fail(failure);
         }
     }
 
     /// Lets some time pass.
     fn pass_us(&mut self, us: u64) {
-        let at = self.now_us + us;
+        let at = self.engine.now_us + us;
         self.push(at, None, What::Pause);
-        self.until("time has passed", u64::MAX, |w| w.now_us >= at);
+        self.until("time has passed", u64::MAX, |w| w.engine.now_us >= at);
     }
 
-    fn happen(&mut self, what: What) {
+    fn on_event(&mut self, Event { life, what }: Event) {
+        let alive = matches!(self.power, Power::Up | Power::Stopping(_));
+        if life.is_some_and(|life| !alive || life != self.life) {
+            return;
+        }
         match what {
             What::Turn(worker) => self.on_turn(worker),
             What::Message { from, to, message } => self.on_message(from, to, message),
@@ -314,47 +245,36 @@ impl World {
     }
 
     fn push(&mut self, at_us: u64, life: Option<u32>, what: What) {
-        self.events += 1;
-        self.heap.push(Event {
-            at_us: at_us.max(self.now_us),
-            number: self.events,
-            life,
-            what,
-        });
+        self.engine.at(at_us, Event { life, what });
     }
 
     fn now(&self) -> Now {
         Now {
-            mono_us: self.now_us,
-            unix_us: self.clock.unix_us(self.now_us),
+            mono_us: self.engine.now_us,
+            unix_us: self.clock.unix_us(self.engine.now_us),
         }
     }
 
     fn fail(&mut self, what: String) {
-        self.trace
-            .note(self.now_us, "world", format_args!("FAILED: {what}"));
-        self.failure.get_or_insert(what);
+        self.engine.fail(what);
     }
 
     fn on_jump(&mut self, seconds: i64) {
         if self.calm {
             return;
         }
-        self.clock.jump(self.now_us, seconds * 1_000_000);
+        self.clock.jump(self.engine.now_us, seconds * 1_000_000);
         self.lattice.clock = self.clock.clone();
-        self.probes.hit(match seconds {
-            ..0 => Probe::ClockJumpedBack,
-            _ => Probe::ClockJumpedAhead,
+        self.engine.reach(match seconds {
+            ..0 => "clock jumped back",
+            _ => "clock jumped ahead",
         });
-        self.trace.note(
-            self.now_us,
-            "world",
-            format_args!("the wall clock jumps by {seconds} s"),
-        );
+        self.engine
+            .note("world", format_args!("the wall clock jumps by {seconds} s"));
     }
 
     /// Who waits for what.
-    fn describe(&self) -> String {
+    fn state(&self) -> String {
         let mut text = format!("  the node is {:?}\n", self.power);
         for (worker, seat) in self.seats.iter().enumerate() {
             text.push_str(&format!("  w{worker}: {}\n", seat.describe()));

@@ -1,95 +1,72 @@
-//! The world of chains: some seeds pass, each twice alike; each planted fault
-//! is caught; and the search for an order that judges the other worlds judges
-//! these histories alike.
+//! The scenario of chains: some seeds pass; each planted fault is caught; and the search for an
+//! order that judges the other scenarios judges these histories alike.
 
+mod common;
+
+use common::run;
 use rufous_chain::planted::{self, Planted};
 use rufous_chain::{Envelope, Item, Message, Peer, Replica, Store};
 use rufous_mapping::{Chain, Chains, Mapping, Member, Members, NodeId, NodeNo};
 use rufous_resp::Reply;
-use rufous_sim::chains::faults::Fault;
+use rufous_sim::chains;
 use rufous_sim::chains::oracle::{self, Operation, What};
-use rufous_sim::chains::{self, PROBES};
-use rufous_sim::clock::Clock;
+use rufous_sim::engine::clock::Clock;
+use rufous_sim::engine::probes::Probes;
+use rufous_sim::engine::{Fault, Scenario, keep_panics_quiet, run_world};
 use rufous_sim::history::{History, Kind, Outcome, Record, Unit};
 use rufous_sim::model::act::{Act, End};
 use rufous_sim::model::{Op, Step, World};
 use rufous_sim::oracle::linear;
-use rufous_sim::runs;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[test]
 fn some_seeds_pass_and_reach_what_is_rare() {
-    let mut reached = BTreeSet::new();
+    let mut reached = Probes::default();
     let (mut epochs, mut acknowledged, mut reads) = (0, 0, 0);
     for seed in 0..40 {
-        let report = chains::run(seed, Fault::None, false);
+        let report = run::<chains::World>(seed);
         assert_eq!(report.failure, None, "seed {seed}");
-        epochs += report.epochs;
-        (acknowledged, reads) = (acknowledged + report.acknowledged, reads + report.reads);
-        reached.extend(report.probes.into_keys());
+        epochs += report.count("epochs");
+        acknowledged += report.count("acknowledged writes");
+        reads += report.count("reads");
+        reached.merge(&report.probes);
     }
     assert!(
         epochs > 400 && acknowledged > 8_000 && reads > 8_000,
         "{epochs}, {acknowledged}, {reads}"
     );
-    let missing: Vec<_> = PROBES
-        .iter()
-        .filter(|probe| !reached.contains(*probe))
-        .collect();
+    let missing = reached.missing(chains::World::ABOUT.probes);
     assert!(missing.is_empty(), "{missing:?}");
-}
-
-/// 954: a new head showed what it had taken over before the others had it; see also
-/// [`a_new_head_that_shows_what_others_may_not_have`].
-#[test]
-fn seeds_that_failed_pass() {
-    let report = chains::run(954, Fault::None, false);
-    assert_eq!(report.failure, None);
-}
-
-#[test]
-fn the_same_seed_is_the_same_run() {
-    for seed in [3, 8] {
-        let run = || chains::run(seed, Fault::None, true);
-        let (one, other) = (run(), run());
-        assert_eq!((one.hash, &one.lines), (other.hash, &other.lines));
-        assert!(one.lines.len() > 10);
-    }
 }
 
 #[track_caller]
 fn caught(fault: Fault, within: u64) {
-    runs::keep_panics_quiet();
-    let failure = |seed, fault| chains::run(seed, fault, false).failure;
-    let found = (0..within)
-        .find(|seed| failure(*seed, fault).is_some() && failure(*seed, Fault::None).is_none());
-    assert!(found.is_some(), "{fault:?} is not caught by {within} seeds");
+    common::caught::<chains::World>(&fault.name(), 0..within);
 }
 
 #[test]
 fn a_chain_that_acts_before_leases_have_run_out() {
-    caught(Fault::Planted(Planted::NotOutwaited), 100);
+    caught(Fault::Chain(Planted::NotOutwaited), 100);
 }
 
 #[test]
 fn leases_that_a_start_forgets() {
-    caught(Fault::Planted(Planted::GrantsForgotten), 400);
+    caught(Fault::Chain(Planted::GrantsForgotten), 400);
 }
 
 #[test]
 fn leases_that_bring_chains_to_life_again() {
-    caught(Fault::Planted(Planted::GrantsUnknowing), 400);
+    caught(Fault::Chain(Planted::GrantsUnknowing), 400);
 }
 
 #[test]
 fn a_learner_that_is_reported_too_early() {
-    caught(Fault::Planted(Planted::LearnedEarly), 100);
+    caught(Fault::Chain(Planted::LearnedEarly), 100);
 }
 
 #[test]
 fn a_new_head_that_asks_nobody() {
-    caught(Fault::Planted(Planted::NotHandedOver), 100);
+    caught(Fault::Chain(Planted::NotHandedOver), 100);
 }
 
 /// Whether the head of a new chain answers: when it has taken over what the other
@@ -128,7 +105,7 @@ fn a_new_head_that_shows_what_others_may_not_have() {
 
 #[test]
 fn an_acknowledgement_for_others() {
-    caught(Fault::Planted(Planted::AckedEarly), 100);
+    caught(Fault::Chain(Planted::AckedEarly), 100);
 }
 
 /// What was applied, in order.
@@ -256,27 +233,27 @@ fn epochs_that_cannot_follow_are_not_taken_up() {
 
 #[test]
 fn answers_without_a_lease() {
-    caught(Fault::Planted(Planted::NoLease), 100);
+    caught(Fault::Chain(Planted::NoLease), 100);
 }
 
 #[test]
 fn leases_that_count_for_the_workers_beside() {
-    caught(Fault::Planted(Planted::LeaseOfNode), 300);
+    caught(Fault::Chain(Planted::LeaseOfNode), 300);
 }
 
 #[test]
 fn a_link_after_which_nobody_repeats() {
-    caught(Fault::Planted(Planted::NotRepeated), 300);
+    caught(Fault::Chain(Planted::NotRepeated), 300);
 }
 
 #[test]
 fn a_second_copy_over_the_first() {
-    caught(Fault::Planted(Planted::CopiedOver), 300);
+    caught(Fault::Chain(Planted::CopiedOver), 300);
 }
 
 #[test]
 fn a_copy_with_parts_missing() {
-    caught(Fault::Planted(Planted::PartsNotCounted), 300);
+    caught(Fault::Chain(Planted::PartsNotCounted), 300);
 }
 
 /// The bound of clocks is one: beyond it two nodes do answer.
@@ -344,16 +321,16 @@ fn searched(operations: &[Operation], list: &[u32]) -> (bool, bool) {
 
 #[test]
 fn the_search_for_an_order_judges_alike() {
-    runs::keep_panics_quiet();
+    keep_panics_quiet();
     let (mut fine, mut wrong) = (0, 0);
     for seed in 0..4 {
         for fault in [
             Fault::None,
-            Fault::Planted(Planted::AckedEarly),
-            Fault::Planted(Planted::NoLease),
+            Fault::Chain(Planted::AckedEarly),
+            Fault::Chain(Planted::NoLease),
         ] {
-            let report = chains::run(seed, fault, false);
-            for (place, (operations, list)) in &report.histories {
+            let (_, world) = run_world::<chains::World>(seed, &(), fault, false);
+            for (place, (operations, list)) in &world.histories() {
                 let (found, unsure) = searched(operations, list);
                 if unsure {
                     continue;

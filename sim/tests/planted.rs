@@ -1,11 +1,12 @@
 //! The oracles are tested, too: each fault that is planted has to be caught
 //! within a stated number of seeds. A seed that fails anyway proves nothing.
 
-use rufous_sim::faults::Fault;
+mod common;
+
+use common::caught_saying as caught_among;
 use rufous_sim::history::Kind;
 use rufous_sim::plan::Limits;
-use rufous_sim::runs;
-use std::ops::Range;
+use rufous_sim::world::World;
 
 /// Looks for a seed below `within` that fails with the fault alone.
 #[track_caller]
@@ -16,23 +17,7 @@ fn caught(fault: &str, within: u64) {
 /// Likewise, where the failure says this.
 #[track_caller]
 fn caught_saying(fault: &str, limits: &Limits, what: &str, within: u64) {
-    caught_among(fault, limits, what, 0..within);
-}
-
-/// Likewise, among these seeds: what is rare is found quickly where it was once.
-#[track_caller]
-fn caught_among(fault: &str, limits: &Limits, what: &str, seeds: Range<u64>) {
-    runs::keep_panics_quiet();
-    let fault = Fault::named(fault).expect("a known fault");
-    let failure = |seed, fault| runs::run(seed, limits, fault, false).failure;
-    let found = seeds.clone().find(|&seed| {
-        let says = failure(seed, fault).is_some_and(|text| text.contains(what));
-        says && failure(seed, Fault::None).is_none()
-    });
-    assert!(
-        found.is_some(),
-        "{fault:?} is not caught by seeds {seeds:?}"
-    );
+    caught_among::<World>(fault, limits, what, 0..within);
 }
 
 /// No units but of this type.
@@ -209,7 +194,7 @@ fn item_cuts_that_read_anew() {
 #[test]
 fn transactions_that_write_at_once_under_several_stamps() {
     let what = "transactions win on one key each";
-    caught_among("stamps-apart", &lattice(), what, 700..800);
+    caught_among::<World>("stamps-apart", &lattice(), what, 700..800);
 }
 
 #[test]
@@ -230,22 +215,4 @@ fn writes_with_causal_order_that_replace_what_they_have_not_seen() {
 #[test]
 fn writes_with_causal_order_that_leave_what_they_have_seen() {
     caught_saying("seen-not-replaced", &lattice(), "again", 100);
-}
-
-/// 38: reports said more than was sent. 337: a request that was on its way was
-/// done at a replica that its connection does not read. 390: what was deleted,
-/// forgotten and converted came back. 559: a transaction over keys that became
-/// lattice keys. 607: what a lost connection had sent came late. 905: a count that
-/// began on a removal was dropped with what had gone before. 1723: who waited was
-/// answered after one that came together with what served both.
-///
-/// They failed before collections had deadlines here, and before there were
-/// transactions of `BEGIN`: by now some stand for other runs.
-#[test]
-fn seeds_that_failed_with_lattice_keyspaces_pass() {
-    runs::keep_panics_quiet();
-    for seed in [38, 337, 390, 559, 607, 905, 1723] {
-        let failure = runs::run(seed, &lattice(), Fault::None, false).failure;
-        assert_eq!(failure, None, "seed {seed}");
-    }
 }

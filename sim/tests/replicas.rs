@@ -2,35 +2,30 @@
 //! off, and has to be missed within a stated number of seeds; and without that
 //! no seed fails.
 
-use rufous_sim::replicas::faults::Fault;
+mod common;
+
+use common::caught_saying;
+use rufous_sim::engine::{self, Fault, keep_panics_quiet};
+use rufous_sim::replicas::World;
 use rufous_sim::replicas::plan::Mode;
-use rufous_sim::replicas::run;
-use rufous_sim::runs;
 
 /// Looks for a seed below `within` that fails with the fault alone, and says so.
 #[track_caller]
 fn caught(fault: &str, mode: &str, what: &str, within: u64) {
-    runs::keep_panics_quiet();
     let mode = Mode::named(mode).expect("a level");
-    let fault = Fault::named(fault).expect("a known fault");
-    let failure = |seed, fault| run(seed, Some(mode), fault, false).failure;
-    let found = (0..within).find(|&seed| {
-        let says = failure(seed, fault).is_some_and(|text| text.contains(what));
-        says && failure(seed, Fault::None).is_none()
-    });
-    assert!(found.is_some(), "{fault:?} is not caught by {within} seeds");
+    caught_saying::<World>(fault, &Some(mode), what, 0..within);
 }
 
 const NO_ORDER: &str = "there is no order of these writes";
 
 #[test]
 fn every_level_keeps_what_it_promises() {
-    runs::keep_panics_quiet();
+    keep_panics_quiet();
     for mode in Mode::ALL {
         for seed in 0..20 {
-            let report = run(seed, Some(mode), Fault::None, false);
+            let report = engine::run::<World>(seed, &Some(mode), Fault::None, false);
             assert_eq!(report.failure, None, "seed {seed}, {}", mode.name());
-            let again = run(seed, Some(mode), Fault::None, false);
+            let again = engine::run::<World>(seed, &Some(mode), Fault::None, false);
             assert_eq!(report.hash, again.hash, "seed {seed}, {}", mode.name());
         }
     }

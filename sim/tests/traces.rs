@@ -1,22 +1,30 @@
 //! The same seed gives the same run, line by line.
 
-use rufous_sim::faults::Fault;
-use rufous_sim::plan::Limits;
-use rufous_sim::runs;
+use rufous_sim::engine::{self, Fault, Scenario, keep_panics_quiet};
+use rufous_sim::{chains, cluster, gossip, replicas, world};
 
-#[test]
-fn a_seed_repeats_and_others_differ() {
-    runs::keep_panics_quiet();
-    let run = |seed| runs::run(seed, &Limits::default(), Fault::None, true);
+/// Runs some seeds twice each.
+fn repeats<S: Scenario>(seeds: u64) {
+    keep_panics_quiet();
+    let run = |seed| engine::run::<S>(seed, &S::Options::default(), Fault::None, true);
     let mut hashes = Vec::new();
-    for seed in 0..12 {
+    for seed in 0..seeds {
         let (first, second) = (run(seed), run(seed));
         assert_eq!(first.lines, second.lines, "seed {seed}");
         assert_eq!(first.hash, second.hash, "seed {seed}");
-        assert!(first.events > 100, "seed {seed}");
+        assert!(first.events > 10, "seed {seed}");
         hashes.push(first.hash);
     }
     hashes.sort_unstable();
     hashes.dedup();
-    assert_eq!(hashes.len(), 12);
+    assert_eq!(hashes.len() as u64, seeds);
+}
+
+#[test]
+fn a_seed_repeats_and_others_differ() {
+    repeats::<world::World>(12);
+    repeats::<replicas::World>(3);
+    repeats::<chains::World>(3);
+    repeats::<cluster::World>(3);
+    repeats::<gossip::World>(3);
 }

@@ -43,7 +43,7 @@ use std::process::ExitCode;
         cargo xtask house                   how the code is built, before and now\n  \
         cargo xtask suite tcl               Redis's own suite against the release build\n  \
         cargo xtask suite tcl --unit unit/expire --reference\n  \
-        cargo xtask sim                     simulate nodes until stopped (--seeds N, --seed X)\n  \
+        cargo xtask sim                     simulate a node until stopped (--seeds N, --scenario NAME)\n  \
         cargo xtask algebra                 try what data types state (--rounds N, --seed X)\n  \
         cargo xtask diff --family list      random commands, side by side with redis-server\n  \
         cargo xtask network                 clusters in network namespaces, their network broken\n  \

@@ -1,32 +1,28 @@
-//! `cargo xtask sim`: builds the simulator and runs seeds, those that failed once first.
+//! `cargo xtask sim`: builds the simulator and runs seeds of a scenario, those that failed once first.
 
 use crate::{process, project};
 use anyhow::{Context, Result};
 
-/// How many seeds the whole test run takes: of each world a minute at most.
-const CI_SEEDS: u64 = 500;
-const CI_SEEDS_OF_CLUSTERS: u64 = 30;
+/// The scenarios, and how many seeds of each the whole test run takes: a minute at most.
+const SHORT: [(&str, u64); 5] = [
+    ("node", 500),
+    ("replicas", 500),
+    ("chains", 500),
+    ("cluster", 30),
+    ("gossip", 500),
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// What is simulated: node, replicas, chains, cluster or gossip
+    #[arg(long, default_value = "node")]
+    pub(crate) scenario: String,
     /// Run so many seeds (default: until stopped)
     #[arg(long)]
     pub(crate) seeds: Option<u64>,
-    /// Run this seed only, and tell what it stands for
+    /// Run this seed only, and print its plan
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// The world of replicas instead of that of nodes (-- --mode LEVEL: clients of that level only)
-    #[arg(long)]
-    pub(crate) replicas: bool,
-    /// The world of chains
-    #[arg(long, conflicts_with = "replicas")]
-    pub(crate) chains: bool,
-    /// The world of whole nodes of a cluster (-- --nodes N: of so many)
-    #[arg(long, conflicts_with_all = ["replicas", "chains"])]
-    pub(crate) cluster: bool,
-    /// The world of nodes that share lattice keyspaces
-    #[arg(long, conflicts_with_all = ["replicas", "chains", "cluster"])]
-    pub(crate) gossip: bool,
     /// Do not build the simulator first
     #[arg(long)]
     pub(crate) no_build: bool,
@@ -35,53 +31,19 @@ pub(crate) struct Args {
     pub(crate) arguments: Vec<String>,
 }
 
-impl Args {
-    /// What the test run does: each seed twice, so that a trace that differs is found.
-    pub(crate) fn short() -> Self {
-        Self {
-            seeds: Some(CI_SEEDS),
+/// What the test run does: each seed of each scenario twice, so that a trace that differs is found.
+pub(crate) fn run_short() -> Result<bool> {
+    let mut passed = true;
+    for (scenario, seeds) in SHORT {
+        passed &= run(&Args {
+            scenario: scenario.into(),
+            seeds: Some(seeds),
             seed: None,
-            replicas: false,
-            chains: false,
-            cluster: false,
-            gossip: false,
             no_build: true,
             arguments: vec!["--twice".into()],
-        }
+        })?;
     }
-
-    /// Likewise in the world of replicas.
-    pub(crate) fn short_replicas() -> Self {
-        Self {
-            replicas: true,
-            ..Self::short()
-        }
-    }
-
-    /// Likewise in the world of chains.
-    pub(crate) fn short_chains() -> Self {
-        Self {
-            chains: true,
-            ..Self::short()
-        }
-    }
-
-    /// Likewise in that of whole nodes of a cluster.
-    pub(crate) fn short_cluster() -> Self {
-        Self {
-            cluster: true,
-            seeds: Some(CI_SEEDS_OF_CLUSTERS),
-            ..Self::short()
-        }
-    }
-
-    /// Likewise in that of nodes that share lattice keyspaces.
-    pub(crate) fn short_gossip() -> Self {
-        Self {
-            gossip: true,
-            ..Self::short()
-        }
-    }
+    Ok(passed)
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -91,27 +53,11 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     let mut sim = std::process::Command::new(project::target().join("debug/rufous-sim"));
     sim.current_dir(project::root());
+    sim.args(["--scenario", &args.scenario]);
     match args.seed {
-        Some(seed) => {
-            sim.args(["--seed", &seed.to_string()]);
-        }
-        None if args.replicas || args.chains || args.cluster || args.gossip => {}
-        None => {
-            sim.args(["--replay", "sim/seeds.txt"]);
-        }
-    }
-    if args.replicas {
-        sim.arg("--replicas");
-    }
-    if args.chains {
-        sim.arg("--chains");
-    }
-    if args.cluster {
-        sim.arg("--cluster");
-    }
-    if args.gossip {
-        sim.arg("--gossip");
-    }
+        Some(seed) => sim.args(["--seed", &seed.to_string()]),
+        None => sim.args(["--replay", "sim/seeds.txt"]),
+    };
     if let Some(seeds) = args.seeds {
         sim.args(["--seeds", &seeds.to_string()]);
     }

@@ -14,7 +14,7 @@ use rufous_bench::elastic::ledger::{Answer, Outcome};
 use rufous_bench::elastic::outcome;
 use rufous_resp::Reply as Said;
 use rufous_sim::oracle::lattice::Told;
-use rufous_sim::random::Random;
+use rufous_sim::engine::random::Random;
 
 use super::acts::{Act, Came, How, What, Window};
 use super::keys::{Key, Keys};

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Error, Result, bail};
 use rufous_sim::oracle::lattice::Deed;
-use rufous_sim::random::Random;
+use rufous_sim::engine::random::Random;
 
 use super::acts::What;
 

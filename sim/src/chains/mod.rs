@@ -1,4 +1,4 @@
-//! The third world: nodes of a cluster that replicate strict slots along
+//! The scenario "chains": nodes of a cluster that replicate strict slots along
 //! chains, made of `rufous-chain` and the real planner of `rufous-mapping`. Each
 //! has one to three workers, which hear of epochs one by one, stall one by one,
 //! and may be others after a start.
@@ -10,71 +10,102 @@
 //! for all. Clients append values of their own to lists and read them, at any node
 //! that answers.
 //!
+//! - [`plan`]: what a seed stands for
 //! - [`world`]: time, the coordinator, faults; [`node`] and [`network`]
 //! - [`clients`]: who asks, and what came back
 //! - [`oracle`]: whether one order of all that was asked explains the replies
-//! - [`faults`]: what is made wrong on purpose
 
 pub mod clients;
-pub mod faults;
 mod network;
 mod node;
 pub mod oracle;
+pub mod plan;
 mod world;
 
-use crate::runs::panic_text;
-use clients::Place;
-use faults::Fault;
-use std::collections::BTreeMap;
+use crate::engine::runner::Flags;
+use crate::engine::{About, Engine, Fault, Scenario, Unsure};
+use plan::Plan;
+use rufous_chain::planted::Planted;
+pub use world::World;
 
 /// The slots that are looked at, of all.
 const SLOTS: [u16; 4] = [0, 3000, 7000, 12345];
 
-/// What came of a seed.
-#[derive(Debug, Default)]
-pub struct Report {
-    pub failure: Option<String>,
-    pub epochs: u64,
-    pub acknowledged: u64,
-    pub reads: u64,
-    /// How often rare states were reached.
-    pub probes: BTreeMap<&'static str, u64>,
-    /// Of all replies and epochs.
-    pub hash: u64,
-    /// What happened, where that was wanted.
-    pub lines: Vec<String>,
-    /// What clients saw, and what each list was after quiet.
-    pub histories: BTreeMap<Place, (Vec<oracle::Operation>, Vec<u32>)>,
-}
-
-/// States that many seeds have to reach.
-pub const PROBES: [&str; 12] = [
-    "all nodes have started again",
-    "a learner has stopped",
-    "a copy was broken off",
-    "a learner has joined its chain",
-    "a head was replaced while it was there",
-    "a node has drained",
-    "a node has started with other workers",
-    "a worker answered by an epoch that was over for the one beside it",
-    "the coordinator was away",
-    "a lease had to be outwaited",
-    "writes went on without the coordinator",
-    "an unknown append was there",
-];
-
-/// Runs a seed.
-pub fn run(seed: u64, fault: Fault, verbose: bool) -> Report {
-    rufous_chain::planted::plant(fault.planted());
-    let mut world = world::World::new(seed, fault, verbose);
-    let run = std::panic::AssertUnwindSafe(|| world.run_all());
-    let outcome = std::panic::catch_unwind(run);
-    rufous_chain::planted::plant(None);
-    let mut report = world.report();
-    report.failure = match outcome {
-        Ok(Ok(())) => None,
-        Ok(Err(failure)) => Some(failure),
-        Err(panic) => Some(panic_text(&*panic)),
+impl Scenario for World {
+    const ABOUT: About = About {
+        name: "chains",
+        probes: &[
+            "all nodes have started again",
+            "a learner has stopped",
+            "a copy was broken off",
+            "a learner has joined its chain",
+            "a head was replaced while it was there",
+            "a node has drained",
+            "a node has started with other workers",
+            "a worker answered by an epoch that was over for the one beside it",
+            "the coordinator was away",
+            "a lease had to be outwaited",
+            "writes went on without the coordinator",
+            "an unknown append was there",
+        ],
+        many: 1_000,
+        faults: &[
+            Fault::Chain(Planted::NotOutwaited),
+            Fault::Chain(Planted::GrantsForgotten),
+            Fault::Chain(Planted::GrantsUnknowing),
+            Fault::Chain(Planted::LearnedEarly),
+            Fault::Chain(Planted::NotHandedOver),
+            Fault::Chain(Planted::TakenOverShown),
+            Fault::Chain(Planted::AckedEarly),
+            Fault::Chain(Planted::OldChainTaken),
+            Fault::Chain(Planted::NoLease),
+            Fault::Chain(Planted::LeaseOfNode),
+            Fault::Chain(Planted::NotRepeated),
+            Fault::Chain(Planted::CopiedOver),
+            Fault::Chain(Planted::PartsNotCounted),
+            Fault::Drift,
+        ],
+        flags: &[],
+        unsure: Unsure::NEVER,
     };
-    report
+
+    type Options = ();
+    type Plan = Plan;
+    type Event = world::Step;
+
+    fn options(_: &Flags) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(seed: u64, (): &(), fault: Fault) -> Plan {
+        Plan::new(seed, fault)
+    }
+
+    fn build(plan: Plan, _: Fault, engine: Engine<world::Step>) -> Self {
+        World::new(plan, engine)
+    }
+
+    fn engine(&mut self) -> &mut Engine<world::Step> {
+        &mut self.engine
+    }
+
+    fn handle(&mut self, _: world::Step) {
+        self.on_step();
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        let done = self.run_all();
+        let (replies, epoch) = (self.clients.hash, self.epoch());
+        let what = format_args!("all replies: {replies:016x}, epoch {epoch}");
+        self.engine.note("world", what);
+        done
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("epochs", self.epoch()),
+            ("acknowledged writes", self.clients.acknowledged),
+            ("reads", self.clients.reads),
+        ]
+    }
 }

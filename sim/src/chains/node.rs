@@ -1,6 +1,7 @@
 //! A node of the world: workers with replicas and lists, and a clock of its own.
 
 use super::SLOTS;
+use super::plan::{MOST_WORKERS, NodePlan};
 use rufous_base::rng::Rng;
 use rufous_base::slot::worker_of_slot;
 use rufous_chain::{Replica, Store};
@@ -8,8 +9,6 @@ use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
 pub(super) const LEASE_US: u64 = 1_000_000;
-
-const MOST_WORKERS: u64 = 3;
 
 /// Keys of a slot that clients look at.
 pub(super) const KEYS: u8 = 5;
@@ -153,14 +152,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// `drift`: by how many thousandths its clock may be wrong.
-    pub(super) fn new(no: NodeNo, drift: u64, rng: &mut Rng) -> Self {
-        // Often as wrong as may be: there the bound has to hold.
-        let rate = match rng.below(4) {
-            0 => 1000 - drift,
-            1 => 1000 + drift,
-            _ => 1000 - drift + rng.below(2 * drift + 1),
-        };
+    pub(super) fn new(no: NodeNo, plan: &NodePlan) -> Self {
         let mut node = Self {
             no,
             workers: Vec::new(),
@@ -169,10 +161,10 @@ impl Node {
             coordinated: true,
             announced: false,
             paused_until: 0,
-            offset: rng.below(1_000_000_000),
-            rate,
+            offset: plan.offset_us,
+            rate: plan.rate,
         };
-        node.workers = node.new_workers(1 + rng.below(MOST_WORKERS), None);
+        node.workers = node.new_workers(plan.workers, None);
         node
     }
 

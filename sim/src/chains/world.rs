@@ -3,12 +3,14 @@
 mod coordinator;
 mod trouble;
 
-use super::clients::{Clients, mixed};
-use super::faults::Fault;
+use super::SLOTS;
+use super::clients::{Clients, Place};
 use super::network::Network;
 use super::node::{Node, Worker};
 use super::oracle;
-use super::{PROBES, Report, SLOTS};
+use super::plan::Plan;
+use crate::engine::Engine;
+use crate::engine::scenario::drain;
 use coordinator::Coordinator;
 use rufous_base::rng::Rng;
 use rufous_chain::Peer;
@@ -19,50 +21,50 @@ use std::collections::BTreeMap;
 const TROUBLE_US: u64 = 30_000_000;
 const QUIET_US: u64 = 30_000_000;
 
-pub(super) struct World {
-    now: u64,
+/// All nodes take a step.
+#[derive(Debug)]
+pub struct Step;
+
+pub struct World {
+    pub(super) engine: Engine<Step>,
+    /// Until when steps go on.
+    until_us: u64,
     rng: Rng,
     nodes: BTreeMap<NodeNo, Node>,
     network: Network,
     coordinator: Coordinator,
-    clients: Clients,
+    pub(super) clients: Clients,
     faults: bool,
-    probes: BTreeMap<&'static str, u64>,
-    verbose: bool,
-    lines: Vec<String>,
 }
 
 impl World {
-    pub(super) fn new(seed: u64, fault: Fault, verbose: bool) -> Self {
-        let mut rng = Rng::new(mixed(seed));
-        let copies = 1 + rng.below(3) as usize;
-        let count = copies as u64 + 1 + rng.below(3);
+    pub(super) fn new(plan: Plan, engine: Engine<Step>) -> Self {
         let mut nodes = BTreeMap::new();
-        for n in 0..count as u16 {
-            let mut node = Node::new(NodeNo(n), fault.drift(), &mut rng);
-            node.announced = n <= copies as u16;
-            nodes.insert(NodeNo(n), node);
+        for (n, planned) in plan.nodes.iter().enumerate() {
+            let no = NodeNo(n as u16);
+            let mut node = Node::new(no, planned);
+            node.announced = n <= plan.copies;
+            nodes.insert(no, node);
         }
-        let mut network = Network::new(rng.next_u64());
+        let mut network = Network::new(plan.network);
         for node in nodes.values() {
             network.has_workers(node.no, node.count());
         }
+        let (copies, count) = (plan.copies, plan.nodes.len());
         let mut world = Self {
-            now: 0,
+            engine,
+            until_us: 0,
             network,
             coordinator: Coordinator::new(copies, &nodes),
             nodes,
             clients: Clients::default(),
             faults: true,
-            rng,
-            probes: BTreeMap::new(),
-            verbose,
-            lines: Vec::new(),
+            rng: plan.rng,
         };
-        world.note(|world| {
-            let workers: Vec<u16> = world.nodes.values().map(Node::count).collect();
-            format!("{copies} copies, {count} nodes with {workers:?} workers")
-        });
+        let workers: Vec<u16> = world.nodes.values().map(Node::count).collect();
+        world.note(format_args!(
+            "{copies} copies, {count} nodes with {workers:?} workers"
+        ));
         world.plan();
         world
     }
@@ -71,40 +73,57 @@ impl World {
     pub(super) fn run_all(&mut self) -> Result<(), String> {
         self.run(TROUBLE_US)?;
         self.quieten();
-        self.run(self.now + QUIET_US)?;
+        self.run(self.engine.now_us + QUIET_US)?;
         self.judge()
     }
 
-    fn run(&mut self, until: u64) -> Result<(), String> {
-        while self.now < until {
-            self.now += 1_000 + self.rng.below(9_000);
-            if self.faults {
-                self.trouble();
-            }
-            self.coordinate();
-            self.deliver();
-            let numbers: Vec<NodeNo> = self.nodes.keys().copied().collect();
-            for no in numbers {
-                self.step(no);
-            }
-            let before = self.clients.acknowledged;
-            self.clients.settle(self.now, &mut self.nodes);
-            if self.now < self.coordinator.away_until && self.clients.acknowledged > before {
-                self.reach("writes went on without the coordinator");
-            }
-            self.only_one_answers()?;
+    fn run(&mut self, until_us: u64) -> Result<(), String> {
+        self.until_us = until_us;
+        self.schedule_step();
+        drain(self, u64::MAX, |_| false)
+    }
+
+    fn schedule_step(&mut self) {
+        if self.engine.now_us < self.until_us {
+            let us = 1_000 + self.rng.below(9_000);
+            self.engine.after(us, Step);
         }
-        Ok(())
+    }
+
+    pub(super) fn on_step(&mut self) {
+        if self.faults {
+            self.trouble();
+        }
+        self.coordinate();
+        self.deliver();
+        let numbers: Vec<NodeNo> = self.nodes.keys().copied().collect();
+        for no in numbers {
+            self.step(no);
+        }
+        let before = self.clients.acknowledged;
+        self.clients.settle(self.engine.now_us, &mut self.nodes);
+        let is_away = self.engine.now_us < self.coordinator.away_until;
+        if is_away && self.clients.acknowledged > before {
+            self.reach("writes went on without the coordinator");
+        }
+        match self.only_one_answers() {
+            Ok(()) => self.schedule_step(),
+            Err(failure) => self.engine.fail(failure),
+        }
     }
 
     fn step(&mut self, no: NodeNo) {
-        let Some(node) = self.nodes.get_mut(&no).filter(|node| node.runs(self.now)) else {
+        let Some(node) = self
+            .nodes
+            .get_mut(&no)
+            .filter(|node| node.runs(self.engine.now_us))
+        else {
             return;
         };
-        let (local, count) = (node.clock(self.now), node.count());
+        let (local, count) = (node.clock(self.engine.now_us), node.count());
         let mut waits = false;
         for (worker, n) in node.workers.iter_mut().zip(0..) {
-            if !worker.runs(self.now) {
+            if !worker.runs(self.engine.now_us) {
                 continue;
             }
             let me = Peer {
@@ -123,7 +142,7 @@ impl World {
             waits |= worker.replica.outwaits();
             self.clients.act((me, count), worker, local, &mut self.rng);
             for (to, envelope) in worker.replica.take_messages() {
-                self.network.send(me, to, envelope, self.now);
+                self.network.send(me, to, envelope, self.engine.now_us);
             }
         }
         if waits {
@@ -132,19 +151,19 @@ impl World {
     }
 
     fn deliver(&mut self) {
-        for (from, to, what) in self.network.due(self.now) {
+        for (from, to, what) in self.network.due(self.engine.now_us) {
             let Some(node) = self.nodes.get_mut(&to.node) else {
                 continue;
             };
             let at = usize::from(to.worker);
-            if !node.runs(self.now) || !node.workers[at].runs(self.now) {
+            if !node.runs(self.engine.now_us) || !node.workers[at].runs(self.engine.now_us) {
                 // It waits in the link until the node runs again, or is gone.
                 if node.is_up {
-                    self.network.put_back(from, to, what, self.now);
+                    self.network.put_back(from, to, what, self.engine.now_us);
                 }
                 continue;
             }
-            let local = node.clock(self.now);
+            let local = node.clock(self.engine.now_us);
             let Worker { replica, store, .. } = &mut node.workers[at];
             match what {
                 Some((worker, envelope)) => {
@@ -162,7 +181,7 @@ impl World {
         let mut overtaken = false;
         for slot in SLOTS {
             let answers = |node: &&Node| {
-                let local = node.clock(self.now);
+                let local = node.clock(self.engine.now_us);
                 node.is_up && node.worker(slot).replica.serves(slot, local).is_ok()
             };
             let nodes: Vec<NodeNo> = self.nodes.values().filter(answers).map(|n| n.no).collect();
@@ -178,7 +197,7 @@ impl World {
             if nodes.len() > 1 {
                 return Err(format!(
                     "{nodes:?} all answer for slot {slot} at {}",
-                    self.now
+                    self.engine.now_us
                 ));
             }
         }
@@ -210,7 +229,7 @@ impl World {
                 if store.lists(slot) != lists {
                     return Err(format!("{no} and {} differ in slot {slot}", wanted[0]));
                 }
-                if !replica.may_read(slot, node.clock(self.now)) {
+                if !replica.may_read(slot, node.clock(self.engine.now_us)) {
                     return Err(format!("{no} waits in slot {slot}: {replica:?}"));
                 }
             }
@@ -229,7 +248,12 @@ impl World {
         Ok(())
     }
 
-    fn histories(&self) -> BTreeMap<super::Place, (Vec<oracle::Operation>, Vec<u32>)> {
+    pub(super) fn epoch(&self) -> u64 {
+        self.coordinator.mapping.epoch
+    }
+
+    /// What clients saw, and what each list was after quiet.
+    pub fn histories(&self) -> BTreeMap<Place, (Vec<oracle::Operation>, Vec<u32>)> {
         let all = self.clients.operations.iter().map(|(place, operations)| {
             let head = self.coordinator.mapping.chains.of(place.0).head();
             let node = head.and_then(|no| self.nodes.get(&no));
@@ -241,28 +265,11 @@ impl World {
         all.collect()
     }
 
-    pub(super) fn report(&mut self) -> Report {
-        Report {
-            failure: None,
-            epochs: self.coordinator.mapping.epoch,
-            acknowledged: self.clients.acknowledged,
-            reads: self.clients.reads,
-            probes: std::mem::take(&mut self.probes),
-            hash: mixed(self.clients.hash ^ self.coordinator.mapping.epoch),
-            lines: std::mem::take(&mut self.lines),
-            histories: self.histories(),
-        }
-    }
-
     fn reach(&mut self, probe: &'static str) {
-        debug_assert!(PROBES.contains(&probe), "{probe}");
-        *self.probes.entry(probe).or_default() += 1;
+        self.engine.reach(probe);
     }
 
-    fn note(&mut self, what: impl FnOnce(&Self) -> String) {
-        if self.verbose {
-            let line = format!("{:>10} {}", self.now, what(self));
-            self.lines.push(line);
-        }
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        self.engine.note("world", what);
     }
 }

@@ -7,8 +7,8 @@ use super::node::Power;
 use super::wires::{Who, info, node_of};
 use super::wishes::{Aim, At, Wish};
 use super::world::{What, World};
+use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
-use crate::random::Random;
 use crate::seat::Arrival;
 use rufous_base::{Close, Origin};
 use rufous_resp::{Reply, ReplyParser, encode};
@@ -111,13 +111,13 @@ impl World {
     }
 
     pub(super) fn act_in(&mut self, client: usize, us: u64) {
-        let at = self.now_us + us;
+        let at = self.engine.now_us + us;
         self.clients[client].act_at_us = at;
         self.push(at, None, What::Act(client));
     }
 
     pub(super) fn on_act(&mut self, client: usize) {
-        let now = self.now_us;
+        let now = self.engine.now_us;
         let found = &mut self.clients[client];
         if found.act_at_us > now {
             return;
@@ -216,7 +216,7 @@ impl World {
                 encode::request(&mut bytes, &request);
             }
         }
-        (found.asked_us, found.pause_us) = (Some(self.now_us), 0);
+        (found.asked_us, found.pause_us) = (Some(self.engine.now_us), 0);
         if let Some(connection) = &found.connection {
             let wire = connection.wire;
             self.send_bytes(wire, 0, bytes);
@@ -423,7 +423,11 @@ impl World {
             },
             order,
             asked_us,
-            answered_us: if is_seen { self.now_us } else { u64::MAX },
+            answered_us: if is_seen {
+                self.engine.now_us
+            } else {
+                u64::MAX
+            },
         };
         self.history.add(key, 0, record);
     }

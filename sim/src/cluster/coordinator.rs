@@ -4,7 +4,7 @@
 use super::node::Power;
 use super::plan::KEYS;
 use super::world::{What, World};
-use crate::random::Random;
+use crate::engine::random::Random;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_cluster::control::{Action, Control, Outcome, Settings, Stored, View};
@@ -143,10 +143,10 @@ fn only(slots: &[u16], chains: &Chains) -> Chains {
 
 impl World {
     pub(super) fn on_coordinate(&mut self) {
-        self.push(self.now_us + PERIOD_US, None, What::Coordinate);
+        self.push(self.engine.now_us + PERIOD_US, None, What::Coordinate);
         self.leave_drained();
         self.look_for_rest();
-        if self.now_us < self.coordinator.away_until_us {
+        if self.engine.now_us < self.coordinator.away_until_us {
             return;
         }
         for node in 0..self.nodes.len() {
@@ -169,7 +169,7 @@ impl World {
 
     fn reaches_coordinator(&self, node: usize) -> bool {
         let node = &self.nodes[node];
-        let now = self.now_us;
+        let now = self.engine.now_us;
         node.power == Power::Up && node.alone_until_us <= now && node.paused_until_us <= now
     }
 
@@ -179,7 +179,7 @@ impl World {
         if found.drains && coordinator.has_left(found.id) {
             return;
         }
-        let heard = (found.member(), self.now_us);
+        let heard = (found.member(), self.engine.now_us);
         coordinator.heard.insert(found.id, heard);
         for seat in &found.seats {
             for (slot, no, since) in seat.front.kernel.learned() {
@@ -189,7 +189,7 @@ impl World {
     }
 
     fn plan_next(&mut self) {
-        let now = self.now_us;
+        let now = self.engine.now_us;
         let coordinator = &mut self.coordinator;
         for action in coordinator.decide(now) {
             match action {
@@ -216,9 +216,9 @@ impl World {
             return self.fail(format!("the planner says what may not be: {wrong}"));
         }
         coordinator.learned.clear();
-        coordinator.changed_us = self.now_us;
+        coordinator.changed_us = self.engine.now_us;
         coordinator.stored = encode(&next);
-        coordinator.leader.on_proposed(self.now_us, Outcome::Taken);
+        coordinator.leader.on_proposed(self.engine.now_us, Outcome::Taken);
         let before = std::mem::replace(&mut coordinator.mapping, Arc::new(next));
         self.look_at_changes(&before);
     }
@@ -264,7 +264,7 @@ impl World {
             stored: self.coordinator.stored(),
             ..View::default()
         };
-        let now_us = self.nodes[node].clock(self.now_us);
+        let now_us = self.nodes[node].clock(self.engine.now_us);
         let actions = self.nodes[node].control.decide(now_us, &view);
         let mut behind: BTreeMap<usize, Arc<Mapping>> = BTreeMap::new();
         for action in actions {
@@ -282,7 +282,7 @@ impl World {
             let chance = self.coordinator.random.chance(0.4);
             if let Some(mapping) = behind.remove(&worker).filter(|_| chance) {
                 self.nodes[node].control.on_told(worker, mapping.epoch);
-                let at = self.now_us + self.coordinator.random.skewed(10, 50_000);
+                let at = self.engine.now_us + self.coordinator.random.skewed(10, 50_000);
                 self.push_of(node, at, What::Tell { worker, mapping });
             }
         }
@@ -305,7 +305,7 @@ impl World {
         let coordinator = &self.coordinator;
         let knows = |worker: &u64| *worker == coordinator.epoch();
         let mut nodes = self.nodes.iter();
-        self.now_us >= coordinator.changed_us + REST_US
+        self.engine.now_us >= coordinator.changed_us + REST_US
             && nodes.all(|node| match node.power {
                 Power::Up => !node.drains && node.control.told().iter().all(knows),
                 Power::Gone | Power::New => true,

@@ -4,7 +4,7 @@ use super::loose::LOOSE;
 use super::node::Power;
 use super::plan::KEYS;
 use super::world::World;
-use crate::clock::Clock;
+use crate::engine::clock::Clock;
 use crate::history::{Kind, Outcome};
 use crate::model;
 use crate::oracle::linear;
@@ -30,7 +30,7 @@ impl World {
             evicts: false,
         };
         for (unit, name) in KEYS.iter().enumerate() {
-            let verdict = linear::check(&self.history, unit, &world, self.now_us);
+            let verdict = linear::check(&self.history, unit, &world, self.engine.now_us);
             self.history.unsure += u64::from(verdict.unsure);
             if let Some(failure) = verdict.failure {
                 return Err(format!("{name}: {failure}"));
@@ -104,7 +104,7 @@ impl World {
     /// Those of the strict keys that a node has, and how many keys of no lattice
     /// keyspace it has in all.
     fn keys_at(&mut self, node: usize) -> (Vec<&'static str>, usize) {
-        let now = self.nodes[node].now(self.now_us);
+        let now = self.nodes[node].now(self.engine.now_us);
         let (mut here, mut all) = (Vec::new(), 0);
         for seat in &mut self.nodes[node].seats {
             let shard = &mut seat.front.kernel.shard;

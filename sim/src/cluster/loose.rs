@@ -9,9 +9,9 @@ mod verdict;
 pub(super) use crate::oracle::lattice::{Deed, Shape};
 
 use super::world::World;
+use crate::engine::random::Random;
 use crate::history::Outcome;
 use crate::oracle::lattice::{Account, Done, Shown, Told};
-use crate::random::Random;
 use rufous_kernel::shard::NO_NODE;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,7 @@ impl World {
         let is_done = clients.iter().all(|client| client.is_done());
         let is_told = self.plan.loose.is_none() || self.look_at_loose();
         if !is_done || !is_told {
-            self.unrest_us = self.now_us;
+            self.unrest_us = self.engine.now_us;
         }
     }
 
@@ -147,6 +147,6 @@ impl World {
 
     /// Nobody waits for anything, and all have heard of all.
     pub(super) fn is_quiet(&self) -> bool {
-        self.now_us >= self.unrest_us + REST_US
+        self.engine.now_us >= self.unrest_us + REST_US
     }
 }

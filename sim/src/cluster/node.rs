@@ -2,9 +2,9 @@
 
 use super::coordinator::control;
 use super::plan::{PREFIX, Plan};
-use crate::disk::Disk;
+use crate::engine::disk::Disk;
+use crate::engine::random::Random;
 use crate::plan::Mode;
-use crate::random::Random;
 use crate::seat::Seat;
 use rufous_base::disk::DiskOp;
 use rufous_base::{Now, WorkerId};
@@ -173,7 +173,7 @@ impl Node {
 
     /// Ends at once. What was written stays, but for what the power takes.
     pub(super) fn end(&mut self, power_lost: bool) {
-        let mut probes = crate::probes::Probes::default();
+        let mut probes = crate::engine::probes::Probes::default();
         for seat in &self.seats {
             for queue in &seat.lanes {
                 if let (Some(_), Some(request)) = (queue.begun, queue.requests.front()) {

@@ -1,7 +1,7 @@
 //! What a seed stands for.
 
+use crate::engine::random::Random;
 use crate::plan::{DiskFaults, Mode};
-use crate::random::Random;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 
@@ -12,9 +12,10 @@ pub const KEYS: [&str; 6] = ["{a}1", "{a}2", "b", "{c}1", "{c}2", "d"];
 pub const PREFIX: &str = "l:";
 
 /// How many nodes a cluster has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
     /// As the seed has it: 2 to 5, or 6 to 12 in one seed of eight.
+    #[default]
     Any,
     /// So many, with one worker each, and little that goes on.
     Of(usize),

@@ -13,7 +13,7 @@ impl World {
         if self.calm {
             return;
         }
-        self.push(self.now_us + PERIOD_US, None, What::Trouble);
+        self.push(self.engine.now_us + PERIOD_US, None, What::Trouble);
         let troubles = self.plan.troubles.clone();
         if self.comes(troubles.cut_us) {
             self.cut_one();
@@ -80,7 +80,7 @@ impl World {
     /// A node is cut off from some others, or all; one way or both.
     fn part(&mut self) {
         let node = self.chance.index(self.nodes.len());
-        let until = self.now_us + self.chance.skewed(50_000, 8_000_000);
+        let until = self.engine.now_us + self.chance.skewed(50_000, 8_000_000);
         let (is_all, one_way) = (self.chance.chance(0.5), self.chance.index(3));
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             if !is_all && self.chance.chance(0.5) {
@@ -134,9 +134,9 @@ impl World {
         let up_us = self.chance.skewed(1_000, 500_000);
         for link in &links {
             let known = self.parted.entry(*link).or_default();
-            *known = (self.now_us + down_us).max(*known);
+            *known = (self.engine.now_us + down_us).max(*known);
         }
-        let at = self.now_us + down_us + up_us;
+        let at = self.engine.now_us + down_us + up_us;
         self.push(at, None, What::Flap(links, left - 1));
     }
 
@@ -154,7 +154,7 @@ impl World {
             "world",
             format_args!("n{node} is {times} times as slow for {us}"),
         );
-        self.nodes[node].slow = (times, self.now_us + us);
+        self.nodes[node].slow = (times, self.engine.now_us + us);
     }
 
     /// A node that has left is started again, with the data that it had.
@@ -179,11 +179,11 @@ impl World {
         if self.chance.chance(0.5) {
             self.reach("a node paused");
             self.note("world", format_args!("n{node} pauses for {us}"));
-            self.nodes[node].paused_until_us = self.now_us + us;
+            self.nodes[node].paused_until_us = self.engine.now_us + us;
         } else {
             self.reach("a worker paused");
             self.note("world", format_args!("n{node}w{worker} pauses for {us}"));
-            let local = self.nodes[node].clock(self.now_us);
+            let local = self.nodes[node].clock(self.engine.now_us);
             self.nodes[node].seats[worker].busy_until_us = local + us;
         }
     }
@@ -206,7 +206,7 @@ impl World {
         }
         self.end_at_once(node);
         let down_us = self.chance.skewed(10_000, 6_000_000);
-        self.push(self.now_us + down_us, None, What::Start(node));
+        self.push(self.engine.now_us + down_us, None, What::Start(node));
     }
 
     fn end_at_once(&mut self, node: usize) {
@@ -235,7 +235,7 @@ impl World {
             if self.nodes[node].is_up() {
                 self.end_at_once(node);
                 let down_us = self.chance.skewed(10_000, 3_000_000);
-                self.push(self.now_us + down_us, None, What::Start(node));
+                self.push(self.engine.now_us + down_us, None, What::Start(node));
             }
         }
     }
@@ -255,7 +255,7 @@ impl World {
     }
 
     fn lose_coordinator(&mut self) {
-        let until = self.now_us + self.chance.skewed(100_000, 8_000_000);
+        let until = self.engine.now_us + self.chance.skewed(100_000, 8_000_000);
         self.reach("the coordinator was away");
         self.note("coord", format_args!("is away until {until}"));
         self.coordinator.away_until_us = until;
@@ -278,12 +278,12 @@ impl World {
     pub(super) fn quieten(&mut self) {
         self.note("world", format_args!("quiet"));
         self.calm = true;
-        self.unrest_us = self.now_us;
+        self.unrest_us = self.engine.now_us;
         self.coordinator.away_until_us = 0;
         self.parted.clear();
         for wire in 0..self.wires.len() {
             for to in 0..2 {
-                self.push(self.now_us, None, What::Deliver { wire, to });
+                self.push(self.engine.now_us, None, What::Deliver { wire, to });
             }
         }
         for node in 0..self.nodes.len() {

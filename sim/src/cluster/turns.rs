@@ -3,7 +3,7 @@
 use super::node::Power;
 use super::wires::Piece;
 use super::world::{What, World};
-use crate::probes::Probes;
+use crate::engine::probes::Probes;
 use crate::seat::{Arrival, Left};
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{ConnInfo, NodeEffect, Origin};
@@ -21,7 +21,7 @@ impl World {
         }
         let start = self.chance.word();
         self.places.retain(|(at, ..), _| *at != node);
-        self.nodes[node].start(&self.plan, self.now_us, start);
+        self.nodes[node].start(&self.plan, self.engine.now_us, start);
         let started = &self.nodes[node];
         let (life, workers, newest) = (started.life, started.workers, started.newest);
         let mut others = self.nodes.iter().filter(|other| other.is_up());
@@ -54,13 +54,13 @@ impl World {
 
     fn schedule(&mut self, node: usize, worker: usize) {
         let found = &mut self.nodes[node];
-        let local = found.clock(self.now_us);
+        let local = found.clock(self.engine.now_us);
         let Some(wanted) = found.seats[worker].wants_turn_at(local) else {
             return;
         };
         let at = found
             .when(wanted)
-            .max(self.now_us)
+            .max(self.engine.now_us)
             .max(found.paused_until_us);
         let seat = &mut found.seats[worker];
         if seat.turn_at_us.is_none_or(|known| at < known) {
@@ -71,20 +71,20 @@ impl World {
 
     pub(super) fn on_turn(&mut self, node: usize, worker: usize) {
         let found = &mut self.nodes[node];
-        if found.seats.get(worker).and_then(|seat| seat.turn_at_us) != Some(self.now_us) {
+        if found.seats.get(worker).and_then(|seat| seat.turn_at_us) != Some(self.engine.now_us) {
             return;
         }
         found.seats[worker].turn_at_us = None;
-        if found.paused_until_us > self.now_us {
+        if found.paused_until_us > self.engine.now_us {
             return self.schedule(node, worker);
         }
-        let now = found.now(self.now_us);
+        let now = found.now(self.engine.now_us);
         let seat = &mut found.seats[worker];
         let left = seat.turn(now, &mut self.turns);
         let (low, high) = self.plan.turn_us;
         let takes = self.turns.skewed(low, high);
         let takes = match found.slow {
-            (times, until_us) if until_us > self.now_us => takes * times,
+            (times, until_us) if until_us > self.engine.now_us => takes * times,
             _ => takes,
         };
         seat.busy_until_us = seat.busy_until_us.max(now.mono_us + takes);
@@ -141,7 +141,7 @@ impl World {
                         self.reach("a node has stopped in order");
                         self.end(node, false);
                         let down_us = self.chance.skewed(10_000, 6_000_000);
-                        self.push(self.now_us + down_us, None, What::Start(node));
+                        self.push(self.engine.now_us + down_us, None, What::Start(node));
                     }
                 }
             }
@@ -157,7 +157,7 @@ impl World {
 
     fn send_message(&mut self, node: usize, from: usize, to: usize, message: Message) {
         let (low, high) = self.plan.message_us;
-        let wanted = self.now_us + self.network.skewed(low, high);
+        let wanted = self.engine.now_us + self.network.skewed(low, high);
         let last = &mut self.nodes[node].last_message_us;
         let last = last.entry((from, to)).or_default();
         let at = wanted.max(*last);
@@ -185,8 +185,8 @@ impl World {
         let Some(request) = queue.requests.front().filter(|_| queue.begun.is_none()) else {
             return;
         };
-        queue.begun = Some(found.disk.begin(&request.op, self.now_us));
-        let at = self.now_us + found.disk.takes_us(&request.op);
+        queue.begun = Some(found.disk.begin(&request.op, self.engine.now_us));
+        let at = self.engine.now_us + found.disk.takes_us(&request.op);
         self.push_of(node, at, What::DiskDone { worker, lane });
     }
 
@@ -200,7 +200,7 @@ impl World {
         let mut probes = Probes::default();
         let result = found
             .disk
-            .finish(request.op, begun, self.now_us, &mut probes);
+            .finish(request.op, begun, self.engine.now_us, &mut probes);
         self.arrive(node, worker, Arrival::Disk(DiskDone { id, result }));
         self.begin(node, worker, lane);
     }

@@ -37,7 +37,7 @@ impl Watch {
 impl World {
     pub(super) fn on_watch(&mut self) {
         let (low, high) = PERIOD_US;
-        let at = self.now_us + self.chance.skewed(low, high);
+        let at = self.engine.now_us + self.chance.skewed(low, high);
         self.push(at, None, What::Watch);
         for slot in std::mem::take(&mut self.watch.slots) {
             self.look_at_slot(slot);
@@ -50,7 +50,7 @@ impl World {
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             let worker = worker_of_slot(slot, node.workers).index();
             let kernel = &node.seats[worker].front.kernel;
-            let since = kernel.answers_since(slot, node.now(self.now_us));
+            let since = kernel.answers_since(slot, node.now(self.engine.now_us));
             answers.extend(since.map(|since| (node.index, since)));
         }
         if answers.len() > 1 {

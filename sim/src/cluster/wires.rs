@@ -92,7 +92,7 @@ impl World {
 
     fn send_in(&mut self, wire: usize, from: usize, piece: Piece, delay: u64) {
         let to = 1 - from;
-        let at = (self.now_us + delay).max(self.wires[wire].last_us[to]);
+        let at = (self.engine.now_us + delay).max(self.wires[wire].last_us[to]);
         self.wires[wire].last_us[to] = at;
         self.wires[wire].queues[to].push_back((at, piece));
         self.push(at, None, What::Deliver { wire, to });
@@ -120,7 +120,7 @@ impl World {
 
     pub(super) fn parted(&self, from: usize, to: usize) -> Option<u64> {
         let until = self.parted.get(&(from, to)).copied()?;
-        (until > self.now_us).then_some(until)
+        (until > self.engine.now_us).then_some(until)
     }
 
     pub(super) fn on_deliver(&mut self, wire: usize, to: usize) {
@@ -128,7 +128,7 @@ impl World {
             let delay = self.delay();
             return self.push(until + delay, None, What::Deliver { wire, to });
         }
-        let now = self.now_us;
+        let now = self.engine.now_us;
         while self.wires[wire].queues[to]
             .front()
             .is_some_and(|(at, _)| *at <= now)
@@ -245,8 +245,8 @@ impl World {
             let why = "no such address".to_owned();
             return self.arrive(node, worker, Arrival::Undialled(dial.token, why));
         };
-        let at = self.now_us + self.delay();
-        let until = self.now_us + dial.within_us;
+        let at = self.engine.now_us + self.delay();
+        let until = self.engine.now_us + dial.within_us;
         let token = dial.token;
         let dialled = What::Dialled {
             node,
@@ -270,7 +270,7 @@ impl World {
             return self.push(until, Some((node, life)), What::Undialled { worker, token });
         }
         if self.nodes[to].power != Power::Up {
-            let at = self.now_us + self.delay();
+            let at = self.engine.now_us + self.delay();
             return self.push(at, Some((node, life)), What::Undialled { worker, token });
         }
         let acceptor = self.network.index(self.nodes[to].workers);

@@ -7,15 +7,14 @@ use super::node::Node;
 use super::plan::{KEYS, Plan};
 use super::watch::Watch;
 use super::wires::Wire;
-use super::{PROBES, Report};
+use crate::engine::Engine;
+use crate::engine::random::Random;
+use crate::engine::scenario::until;
 use crate::history::{History, Kind, Unit};
-use crate::random::Random;
 use crate::seat::Arrival;
-use crate::trace::Trace;
 use rufous_mapping::Mapping;
 use rufous_server::front::Message;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What can happen.
@@ -65,40 +64,15 @@ pub(super) enum What {
     Start(usize),
 }
 
-struct Event {
-    at_us: u64,
-    number: u64,
+pub struct Event {
     /// The node and its life that it belongs to.
     of: Option<(usize, u32)>,
     what: What,
 }
 
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    /// The earliest is the greatest, as the heap wants it.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at_us, other.number).cmp(&(self.at_us, self.number))
-    }
-}
-
-pub(super) struct World {
+pub struct World {
     pub(super) plan: Plan,
-    pub(super) now_us: u64,
-    heap: BinaryHeap<Event>,
-    events: u64,
+    pub(super) engine: Engine<Event>,
     pub(super) nodes: Vec<Node>,
     pub(super) wires: Vec<Wire>,
     /// Wires and their ends, by node, worker, slot and generation.
@@ -120,16 +94,13 @@ pub(super) struct World {
     pub(super) network: Random,
     pub(super) turns: Random,
     pub(super) chance: Random,
-    pub(super) failure: Option<String>,
-    trace: Trace,
-    probes: BTreeMap<&'static str, u64>,
 }
 
 /// Within so much virtual time everything must come to rest.
 const CALM_LIMIT_US: u64 = 120_000_000;
 
 impl World {
-    pub(super) fn new(plan: Plan, verbose: bool) -> Self {
+    pub(super) fn new(plan: Plan, engine: Engine<Event>) -> Self {
         let seed = plan.seed;
         let mut random = Random::new(seed, "nodes");
         let units = KEYS.iter().map(|key| Unit {
@@ -152,9 +123,7 @@ impl World {
             watch: Watch::new(&plan),
             unrest_us: 0,
             coordinator: Coordinator::new(plan.copies, seed),
-            now_us: 0,
-            heap: BinaryHeap::new(),
-            events: 0,
+            engine,
             wires: Vec::new(),
             places: BTreeMap::new(),
             parted: BTreeMap::new(),
@@ -164,9 +133,6 @@ impl World {
             network: Random::new(seed, "network"),
             turns: Random::new(seed, "turns"),
             chance: Random::new(seed, "chance"),
-            failure: None,
-            trace: Trace::new(verbose),
-            probes: BTreeMap::new(),
             plan,
         }
     }
@@ -186,41 +152,31 @@ impl World {
             let at = self.chance.below(1_000_000);
             self.push(at, None, What::Act(client));
         }
-        let until = 3_000_000 + self.plan.trouble_us;
-        self.run("trouble is over", u64::MAX, |world| world.now_us >= until)?;
+        let over_us = 3_000_000 + self.plan.trouble_us;
+        until(self, "trouble is over", u64::MAX, |world: &Self| {
+            world.engine.now_us >= over_us
+        })?;
         self.quieten();
-        let limit = self.now_us + CALM_LIMIT_US;
-        self.run("all are at rest", limit, World::is_at_rest)?;
-        self.run("it is quiet", limit, World::is_quiet)?;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
+        until(self, "all are at rest", limit, World::is_at_rest)?;
+        until(self, "it is quiet", limit, World::is_quiet)?;
         self.read_everything();
-        let limit = self.now_us + CALM_LIMIT_US;
-        self.run("all is read", limit, |world| world.auditor().is_done())?;
-        let settled = self.now_us + 2_000_000;
-        self.run("nothing waits", u64::MAX, |world| world.now_us >= settled)?;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
+        until(self, "all is read", limit, |world: &Self| {
+            world.auditor().is_done()
+        })?;
+        let settled = self.engine.now_us + 2_000_000;
+        until(self, "nothing waits", u64::MAX, |world: &Self| {
+            world.engine.now_us >= settled
+        })?;
         self.judge()
     }
 
-    fn run(&mut self, what: &str, limit: u64, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
-        while !holds(self) {
-            let Some(event) = self.heap.pop() else {
-                return Err(format!("nothing happens any more before {what}"));
-            };
-            if event.at_us > limit {
-                return Err(format!(
-                    "it takes too long until {what}\n{}",
-                    self.describe()
-                ));
-            }
-            self.now_us = event.at_us;
-            let happens = |(node, life): (usize, u32)| self.nodes[node].life == life;
-            if event.of.is_none_or(happens) {
-                self.happen(event.of.map_or(0, |(node, _)| node), event.what);
-            }
-            if let Some(failure) = self.failure.take() {
-                return Err(failure);
-            }
+    pub(super) fn on_event(&mut self, event: Event) {
+        let happens = |(node, life): (usize, u32)| self.nodes[node].life == life;
+        if event.of.is_none_or(happens) {
+            self.happen(event.of.map_or(0, |(node, _)| node), event.what);
         }
-        Ok(())
     }
 
     fn happen(&mut self, node: usize, what: What) {
@@ -256,13 +212,7 @@ impl World {
     }
 
     pub(super) fn push(&mut self, at_us: u64, of: Option<(usize, u32)>, what: What) {
-        self.events += 1;
-        self.heap.push(Event {
-            at_us: at_us.max(self.now_us),
-            number: self.events,
-            of,
-            what,
-        });
+        self.engine.at(at_us, Event { of, what });
     }
 
     /// Likewise, of a node in its present life.
@@ -272,21 +222,19 @@ impl World {
     }
 
     pub(super) fn fail(&mut self, what: String) {
-        self.note("world", format_args!("FAILED: {what}"));
-        self.failure.get_or_insert(what);
+        self.engine.fail(what);
     }
 
     pub(super) fn note(&mut self, who: &str, what: std::fmt::Arguments<'_>) {
-        self.trace.note(self.now_us, who, what);
+        self.engine.note(who, what);
     }
 
     pub(super) fn reach(&mut self, probe: &'static str) {
-        debug_assert!(PROBES.contains(&probe), "{probe}");
-        *self.probes.entry(probe).or_default() += 1;
+        self.engine.reach(probe);
     }
 
     /// Who waits for what.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn state(&self) -> String {
         let mut text = self.coordinator.describe();
         for node in &self.nodes {
             text.push_str(&format!("  node {}: {:?}\n", node.index, node.power));
@@ -300,19 +248,5 @@ impl World {
             text.push_str(&format!("  client {number}: {}\n", client.describe()));
         }
         text
-    }
-
-    pub(super) fn report(&mut self) -> Report {
-        let trace = std::mem::take(&mut self.trace);
-        Report {
-            failure: None,
-            epochs: self.coordinator.epoch(),
-            events: trace.len(),
-            operations: self.operations,
-            unsure: self.history.unsure,
-            probes: std::mem::take(&mut self.probes),
-            hash: trace.hash(),
-            lines: trace.into_lines(),
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! was dropped may be lost, done and undone alike.
 
 use super::seat::Seat;
-use crate::random::Random;
+use crate::engine::random::Random;
 use rufous_base::Now;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::set::{self, Set};

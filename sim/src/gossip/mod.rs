@@ -1,4 +1,4 @@
-//! A fifth world: nodes of several workers that share lattice keyspaces. Sessions
+//! The scenario "gossip": nodes of several workers that share lattice keyspaces. Sessions
 //! between nodes break and lose what is on its way, nodes crash and start from
 //! their logs, others are dropped from the mapping and come back as new members.
 //!
@@ -12,61 +12,75 @@
 //! - [`seat`]: a worker, with its log
 //! - [`world`]: nodes, sessions, events in their order
 //! - [`deeds`]: what clients do, and whether what becomes of it is right
-//! - [`faults`]: what is made wrong on purpose
 
 pub mod deeds;
-pub mod faults;
 pub mod plan;
 pub mod seat;
 pub mod world;
 
-use crate::runs::caught_panic;
-use crate::trace::Trace;
-use faults::Fault;
+use crate::engine::runner::Flags;
+use crate::engine::{About, Engine, Fault, Scenario, Unsure};
 use plan::Plan;
-use std::collections::BTreeMap;
-use world::World;
+use rufous_kernel::planted::Planted;
+pub use world::World;
 
-/// Rare states that many seeds have to reach.
-pub const PROBES: [&str; 8] = [
-    "resent",
-    "overflow",
-    "repaired",
-    "crash",
-    "dropped",
-    "back",
-    "forgotten",
-    "pieces",
-];
-
-/// What a run came to.
-#[derive(Debug)]
-pub struct Report {
-    pub plan: Plan,
-    pub failure: Option<String>,
-    pub hash: u64,
-    pub operations: u64,
-    pub probes: BTreeMap<&'static str, u64>,
-    pub lines: Vec<String>,
-}
-
-/// Runs one seed. A panic is a failure, too.
-pub fn run(seed: u64, fault: Fault, keep_trace: bool) -> Report {
-    let plan = Plan::new(seed);
-    fault.plant();
-    let mut world = World::new(plan.clone(), fault, Trace::new(keep_trace));
-    let failure = match caught_panic(|| world.run()) {
-        Ok(done) => done.err(),
-        Err(panic) => Some(format!("panic: {panic}")),
+impl Scenario for World {
+    const ABOUT: About = About {
+        name: "gossip",
+        probes: &[
+            "resent",
+            "overflow",
+            "repaired",
+            "crash",
+            "dropped",
+            "back",
+            "forgotten",
+            "pieces",
+        ],
+        many: 1_000,
+        faults: &[
+            Fault::KeepsOldData,
+            Fault::ServesAtOnce,
+            Fault::Kernel(Planted::NotSentAgain),
+            Fault::Kernel(Planted::NotCompared),
+            Fault::Kernel(Planted::NodeNotAwaited),
+            Fault::Kernel(Planted::ToldNotLogged),
+        ],
+        flags: &[],
+        unsure: Unsure::NEVER,
     };
-    Fault::None.plant();
-    let probes = world.probes();
-    Report {
-        plan,
-        failure,
-        hash: world.trace.hash(),
-        operations: world.operations(),
-        probes,
-        lines: world.trace.into_lines(),
+
+    type Options = ();
+    type Plan = Plan;
+    type Event = world::Event;
+
+    fn options(_: &Flags) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(seed: u64, (): &(), _: Fault) -> Plan {
+        Plan::new(seed)
+    }
+
+    fn build(plan: Plan, fault: Fault, engine: Engine<world::Event>) -> Self {
+        World::new(plan, fault, engine)
+    }
+
+    fn engine(&mut self) -> &mut Engine<world::Event> {
+        &mut self.engine
+    }
+
+    fn handle(&mut self, event: world::Event) {
+        self.on_event(event);
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        let done = self.run();
+        self.reach_of_streams();
+        done
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("operations", self.operations())]
     }
 }

@@ -1,8 +1,7 @@
 //! What a seed of the world of nodes stands for.
 
-use crate::random::Random;
+use crate::engine::random::Random;
 use rufous_kernel::replicate::gossip::Limits;
-use std::fmt;
 
 /// See the module's description. Times are in microseconds.
 #[derive(Clone, Debug)]
@@ -64,11 +63,5 @@ impl Plan {
             crashes: if random.chance(0.5) { 0.02 } else { 0.0 },
             drops: if random.chance(0.4) { 0.01 } else { 0.0 },
         }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{self:#?}")
     }
 }

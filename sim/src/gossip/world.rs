@@ -5,11 +5,11 @@ mod quiet;
 mod sessions;
 
 use super::deeds::{Deeds, Place};
-use super::faults::Fault;
 use super::plan::Plan;
 use super::seat::{Said, Seat, View};
-use crate::random::Random;
-use crate::trace::Trace;
+use crate::engine::random::Random;
+use crate::engine::scenario::drain;
+use crate::engine::{Engine, Fault};
 use rufous_kernel::replicate::gossip::{Figures, Peer, Sent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const MOST_EVENTS: u64 = 400_000;
 
 #[derive(Debug)]
-enum Event {
+pub enum Event {
     /// Of a worker of a node in one of its lives.
     Poll((usize, usize), usize),
     Sync((usize, usize), usize),
@@ -65,7 +65,7 @@ struct Session {
 
 #[derive(Debug)]
 pub struct World {
-    pub trace: Trace,
+    pub(super) engine: Engine<Event>,
     plan: Plan,
     fault: Fault,
     random: Random,
@@ -73,16 +73,12 @@ pub struct World {
     sessions: BTreeMap<(usize, usize), Session>,
     view: View,
     deeds: Deeds,
-    events: BTreeMap<(u64, u64), Event>,
     /// When the last message on a way arrives.
     ways: BTreeMap<(usize, usize, usize, usize), u64>,
-    us: u64,
-    serial: u64,
     left: u64,
     numbers: u64,
     members: usize,
     lives: usize,
-    probes: BTreeMap<&'static str, u64>,
     /// Of streams of workers that are gone.
     past: Figures,
 }
@@ -92,7 +88,8 @@ fn pair(a: usize, b: usize) -> (usize, usize) {
 }
 
 impl World {
-    pub fn new(plan: Plan, fault: Fault, trace: Trace) -> Self {
+    pub(super) fn new(plan: Plan, fault: Fault, mut engine: Engine<Event>) -> Self {
+        engine.now_us = 1_000_000;
         let count = plan.workers.len();
         let node = |at: usize| Node {
             number: at as u16,
@@ -107,7 +104,7 @@ impl World {
             has_served: false,
         };
         Self {
-            trace,
+            engine,
             fault,
             random: Random::new(plan.seed, "gossip's world"),
             nodes: (0..count).map(node).collect(),
@@ -118,28 +115,24 @@ impl World {
                 next: count as u16,
             },
             deeds: Deeds::default(),
-            events: BTreeMap::new(),
             ways: BTreeMap::new(),
-            us: 1_000_000,
-            serial: 0,
             left: 0,
             numbers: 0,
             members: count,
             lives: count,
-            probes: BTreeMap::new(),
             past: Figures::default(),
             plan,
         }
     }
 
-    pub fn run(&mut self) -> Result<(), String> {
+    pub(super) fn run(&mut self) -> Result<(), String> {
         for at in 0..self.nodes.len() {
             self.after(1, Event::Start(at));
         }
         for _ in 0..self.plan.rounds {
             self.left = self.plan.operations;
             self.after(1, Event::Client);
-            self.go_on()?;
+            drain(self, MOST_EVENTS, |_| false)?;
             self.settle()?;
         }
         Ok(())
@@ -149,48 +142,27 @@ impl World {
         self.deeds.len() as u64
     }
 
-    /// Rare states that were reached.
-    pub fn probes(&self) -> BTreeMap<&'static str, u64> {
-        let mut all = self.probes.clone();
+    /// Rare states that streams to other nodes count themselves.
+    pub(super) fn reach_of_streams(&mut self) {
         let mut figures = self.past;
         let seats = self.nodes.iter().flat_map(|node| &node.seats);
         seats.for_each(|seat| figures.add(&seat.gossip.figures()));
-        for (name, count) in [
-            ("resent", figures.resent_pieces),
-            ("overflow", figures.overflows),
-            ("repaired", figures.repaired_slots),
-        ] {
-            *all.entry(name).or_default() += count;
-        }
-        all.retain(|_, count| *count > 0);
-        all
-    }
-
-    fn probe(&mut self, name: &'static str) {
-        *self.probes.entry(name).or_default() += 1;
+        let probes = &mut self.engine.probes;
+        probes.add("resent", figures.resent_pieces);
+        probes.add("overflow", figures.overflows);
+        probes.add("repaired", figures.repaired_slots);
     }
 
     fn after(&mut self, us: u64, event: Event) {
-        self.serial += 1;
-        self.events.insert((self.us + us, self.serial), event);
+        self.engine.after(us, event);
     }
 
-    fn go_on(&mut self) -> Result<(), String> {
-        let before = self.serial;
-        while let Some(((us, _), event)) = self.events.pop_first() {
-            if self.serial - before > MOST_EVENTS {
-                return Err(format!("it does not become quiet: {event:?}"));
-            }
-            self.us = us;
-            self.on_event(event);
-        }
-        Ok(())
-    }
-
-    fn on_event(&mut self, event: Event) {
+    pub(super) fn on_event(&mut self, event: Event) {
         match event {
             Event::Poll((at, worker), life) => {
-                if self.is_in(at, life) && self.nodes[at].seats[worker].wake_us == Some(self.us) {
+                if self.is_in(at, life)
+                    && self.nodes[at].seats[worker].wake_us == Some(self.engine.now_us)
+                {
                     self.nodes[at].seats[worker].wake_us = None;
                     self.end_turn(at, worker);
                 }
@@ -207,7 +179,7 @@ impl World {
             }
             Event::Here((at, worker), life, bytes) => {
                 if self.is_in(at, life) {
-                    self.nodes[at].seats[worker].receive(self.us, bytes);
+                    self.nodes[at].seats[worker].receive(self.engine.now_us, bytes);
                     self.end_turn(at, worker);
                 }
             }
@@ -234,7 +206,7 @@ impl World {
     /// Takes a worker's replication further; has it polled when it wants to be,
     /// and its log written.
     fn end_turn(&mut self, at: usize, worker: usize) {
-        let (us, life) = (self.us, self.nodes[at].life);
+        let (us, life) = (self.engine.now_us, self.nodes[at].life);
         let sync_after = self.random.between(1, self.plan.sync_us);
         let seat = &mut self.nodes[at].seats[worker];
         seat.poll(us);
@@ -284,10 +256,10 @@ impl World {
     }
 
     fn in_order(&mut self, way: (usize, usize, usize, usize), most_us: u64) -> u64 {
-        let arrives = self.us + self.random.between(1, most_us);
+        let arrives = self.engine.now_us + self.random.between(1, most_us);
         let last = self.ways.entry(way).or_default();
         *last = arrives.max(*last + 1);
-        *last - self.us
+        *last - self.engine.now_us
     }
 
     /// To another node, in order, if there is a session.
@@ -300,7 +272,7 @@ impl World {
         };
         let session = session.number;
         if matches!(sent.peer, Peer::Piece { more: true, .. }) {
-            self.probe("pieces");
+            self.engine.reach("pieces");
         }
         let after = self.in_order((at, usize::MAX, to, usize::MAX), self.plan.delay_us);
         let event = Event::Net {
@@ -325,7 +297,7 @@ impl World {
             .take(from, peer)
             .expect("a message as it was sent");
         for bytes in all {
-            self.nodes[at].seats[worker].receive(self.us, Arc::clone(&bytes));
+            self.nodes[at].seats[worker].receive(self.engine.now_us, Arc::clone(&bytes));
             for other in (0..workers).filter(|&other| other != worker) {
                 self.hand_on(at, (worker, other), Arc::clone(&bytes));
             }
@@ -361,14 +333,14 @@ impl World {
             member: self.nodes[at].member,
             life: self.nodes[at].life,
             worker,
-            us: self.us,
+            us: self.engine.now_us,
         };
         let seat = &mut self.nodes[at].seats[worker];
         let event = self.deeds.act(seat, place, key, &mut self.random);
         seat.say(Said::Reply(event));
         let who = format!("{}.{worker}", self.nodes[at].number);
         let text = format_args!("{}", self.deeds.tell(event));
-        self.trace.note(self.us, who, text);
+        self.engine.note(who, text);
         self.end_turn(at, worker);
     }
 
@@ -392,7 +364,7 @@ impl World {
 
     fn note(&mut self, at: usize, what: std::fmt::Arguments<'_>) {
         let who = format!("n{}", self.nodes[at].number);
-        self.trace.note(self.us, who, what);
+        self.engine.note(who, what);
     }
 
     fn stop(&mut self, at: usize) {
@@ -420,7 +392,7 @@ impl World {
         if !self.nodes[at].is_running || !self.is_member(&self.nodes[at]) {
             return;
         }
-        self.probe("crash");
+        self.engine.reach("crash");
         self.note(at, format_args!("crash"));
         self.stop(at);
         let after = self.random.between(1, self.plan.away_us);
@@ -454,7 +426,7 @@ impl World {
     /// When all workers of a node have what the others have, it speaks to nodes;
     /// when those have told it what they have, it serves.
     fn end_start(&mut self, at: usize) {
-        let (us, node) = (self.us, &mut self.nodes[at]);
+        let (us, node) = (self.engine.now_us, &mut self.nodes[at]);
         if !node.is_running || node.serves {
             return;
         }

@@ -7,7 +7,7 @@
 use super::act::{Act, Deed};
 use super::cleared::Cleared;
 use super::{Kind, Lattice, Thing, View};
-use crate::clock::Clock;
+use crate::engine::clock::Clock;
 use crate::history::Epoch;
 use std::collections::BTreeSet;
 

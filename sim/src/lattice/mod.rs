@@ -31,9 +31,9 @@ pub use judge::Judged;
 pub use space::{Key, Kind, Space};
 
 use crate::client::State;
-use crate::clock::Clock;
+use crate::engine::clock::Clock;
+use crate::engine::random::Random;
 use crate::plan::Plan;
-use crate::random::Random;
 use act::Act;
 use open::Open;
 use rufous_resp::{Reply, ReplyParser};

@@ -1,6 +1,6 @@
 //! The keyspaces and keys of a run.
 
-use crate::random::Random;
+use crate::engine::random::Random;
 use rufous_kernel::keyspace::{Keyspace, Regime};
 
 /// A lattice keyspace.

@@ -7,7 +7,7 @@
 
 use super::act::{Act, Deed};
 use super::{Kind, Lattice, Thing};
-use crate::clock::Clock;
+use crate::engine::clock::Clock;
 use std::collections::BTreeSet;
 
 /// What is said of the time at which a collection goes.

@@ -133,9 +133,9 @@ impl Value {
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |name: &Name| crate::trace::show(name);
+        let show = |name: &Name| crate::engine::trace::show(name);
         let all = match self {
-            Value::Text(text) => return f.write_str(&crate::trace::show(text)),
+            Value::Text(text) => return f.write_str(&crate::engine::trace::show(text)),
             Value::Hash(all) => all
                 .iter()
                 .map(|(k, v)| format!("{}={}", show(k), show(v)))

@@ -1,9 +1,9 @@
 //! What clients of queues ask for.
 
 use super::{Ask, DB, Queues};
+use crate::engine::random::Random;
 use crate::model::act::End;
 use crate::model::pops::{How, seconds};
-use crate::random::Random;
 use rufous_resp::encode;
 
 impl Queues {

@@ -1,4 +1,4 @@
-//! A second, smaller world: the parts of the kernel by which replicas of
+//! The scenario "replicas": the parts of the kernel by which replicas of
 //! lattice keyspaces converge, without workers, commands and protocol around
 //! them. Clocks differ, links are slow, lossy and cut, all power fails now and
 //! then, and clients go from replica to replica. What they saw is held against
@@ -17,10 +17,8 @@
 //! - [`client`]: who reads and writes, by which level
 //! - [`world`]: events in their order
 //! - [`history`], [`oracle`]: what was seen, and whether it is right
-//! - [`faults`]: what is made wrong on purpose
 
 pub mod client;
-pub mod faults;
 pub mod history;
 pub mod node;
 pub mod oracle;
@@ -29,39 +27,82 @@ mod shared;
 pub mod wires;
 pub mod world;
 
-use crate::runs::caught_panic;
-use crate::trace::Trace;
-use faults::Fault;
+use crate::engine::runner::Flags;
+use crate::engine::{About, Engine, Fault, Scenario, Unsure};
 use plan::{Mode, Plan};
-use world::World;
+use rufous_kernel::planted::Planted;
+pub use world::World;
 
-/// What a run came to.
-#[derive(Debug)]
-pub struct Report {
-    pub plan: Plan,
-    pub failure: Option<String>,
-    pub hash: u64,
-    pub operations: u64,
-    pub lines: Vec<String>,
-}
-
-/// Runs one seed; where no mode is given, the seed's own. A panic is a
-/// failure, too.
-pub fn run(seed: u64, mode: Option<Mode>, fault: Fault, keep_trace: bool) -> Report {
-    let plan = Plan::new(seed, mode);
-    fault.plant();
-    let mut world = World::new(plan.clone(), fault, Trace::new(keep_trace));
-    let failure = match caught_panic(|| world.run()) {
-        Ok(done) => done.err(),
-        Err(panic) => Some(format!("panic: {panic}")),
+impl Scenario for World {
+    const ABOUT: About = About {
+        name: "replicas",
+        // Each run counts its level.
+        probes: &[
+            "shared",
+            "eventual",
+            "monotonic-reads",
+            "monotonic-writes",
+            "writes-follow-reads",
+            "read-your-writes",
+            "pram",
+            "pram+writes-follow-reads",
+            "causal",
+            "cut",
+            "read-uncommitted",
+            "read-committed",
+            "item-cut",
+        ],
+        many: 1_000,
+        faults: &[
+            Fault::StampPerWrite,
+            Fault::WritesAtOnce,
+            Fault::Kernel(Planted::ReadsNotKept),
+            Fault::Kernel(Planted::WritesNotKept),
+            Fault::Kernel(Planted::NotAboveOwnWrites),
+            Fault::Kernel(Planted::NotAboveReads),
+            Fault::Kernel(Planted::CutNotKept),
+            Fault::Kernel(Planted::EpochInParts),
+            Fault::Kernel(Planted::ReadsNotCached),
+            Fault::Kernel(Planted::ForgottenEarly),
+            Fault::Kernel(Planted::EndTakesCounts),
+            Fault::Kernel(Planted::ChangeNotSent),
+            Fault::Kernel(Planted::SnapshotMissesForgotten),
+        ],
+        flags: &["--mode"],
+        unsure: Unsure::NEVER,
     };
-    Fault::None.plant();
-    let (hash, operations) = (world.trace.hash(), world.operations());
-    Report {
-        plan,
-        failure,
-        hash,
-        operations,
-        lines: world.trace.into_lines(),
+
+    /// The level of all seeds; each has its own where none is given.
+    type Options = Option<Mode>;
+    type Plan = Plan;
+    type Event = world::Event;
+
+    fn options(flags: &Flags) -> Result<Option<Mode>, String> {
+        flags.mode.as_deref().map(Mode::named).transpose()
+    }
+
+    fn plan(seed: u64, mode: &Option<Mode>, _: Fault) -> Plan {
+        Plan::new(seed, *mode)
+    }
+
+    fn build(plan: Plan, fault: Fault, engine: Engine<world::Event>) -> Self {
+        World::new(plan, fault, engine)
+    }
+
+    fn engine(&mut self) -> &mut Engine<world::Event> {
+        &mut self.engine
+    }
+
+    fn handle(&mut self, event: world::Event) {
+        self.on_event(event);
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        self.engine.reach(self.plan.mode.name());
+        self.run()
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("operations", self.operations())]
     }
 }

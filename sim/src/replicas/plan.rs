@@ -1,8 +1,7 @@
 //! What a seed of the world of replicas stands for.
 
 use super::client::level;
-use crate::random::Random;
-use std::fmt;
+use crate::engine::random::Random;
 
 /// The level that the clients of a run have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +54,12 @@ impl Mode {
         }
     }
 
-    pub fn named(name: &str) -> Option<Mode> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    pub fn named(name: &str) -> Result<Mode, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Mode::name).join(", ");
+            format!("no level '{name}'; there are: {names}")
+        })
     }
 
     pub fn has_transactions(self) -> bool {
@@ -214,11 +217,5 @@ impl Plan {
         self.delays[0][last] = random.between(10_000, 60_000);
         self.places = vec![(0, false), (1, false), (last, true), (last, true)];
         self.clients = self.places.len();
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{self:#?}")
     }
 }

@@ -6,7 +6,7 @@
 //! everywhere in the end.
 
 use super::node::Node;
-use crate::random::Random;
+use crate::engine::random::Random;
 use rufous_base::Now;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::hash::{self, Hash};

@@ -3,7 +3,7 @@
 //! them on in order and once, as TCP does.
 
 use super::plan::Plan;
-use crate::random::Random;
+use crate::engine::random::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

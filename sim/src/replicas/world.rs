@@ -4,23 +4,22 @@ mod acts;
 mod quiet;
 
 use super::client::{Client, name_of, text_of};
-use super::faults::Fault;
 use super::history::{Event as Asked, History, Outcome, What};
 use super::node::{Node, Reply, Said};
 use super::oracle;
 use super::plan::{Mode, Plan};
 use super::shared::Shared;
 use super::wires::{Packet, Wires};
-use crate::random::Random;
-use crate::trace::Trace;
+use crate::engine::random::Random;
+use crate::engine::scenario::drain;
+use crate::engine::{Engine, Fault};
 use rufous_kernel::shard::{ExpirySetting, NewValue};
-use std::collections::BTreeMap;
 
 /// A run that has more is one that does not end.
 const MOST_EVENTS: u64 = 4_000_000;
 
 #[derive(Debug)]
-enum Event {
+pub enum Event {
     Packet(Packet),
     Poll(usize),
     Sync(usize),
@@ -35,16 +34,13 @@ enum Event {
 pub struct World {
     pub(super) plan: Plan,
     pub(super) fault: Fault,
-    pub trace: Trace,
+    pub(super) engine: Engine<Event>,
     pub history: History,
     pub(super) shared: Shared,
     pub(super) nodes: Vec<Node>,
     wires: Wires,
     clients: Vec<Client>,
     random: Random,
-    events: BTreeMap<(u64, u64), Event>,
-    us: u64,
-    serial: u64,
     sessions: usize,
     /// How many crashes there were.
     life: u64,
@@ -52,19 +48,17 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(plan: Plan, fault: Fault, trace: Trace) -> Self {
+    pub(super) fn new(plan: Plan, fault: Fault, mut engine: Engine<Event>) -> Self {
+        engine.now_us = 1_000_000;
         Self {
             fault,
-            trace,
+            engine,
             history: History::default(),
             shared: Shared::default(),
             nodes: (0..plan.nodes).map(|n| Node::new(&plan, n)).collect(),
             wires: Wires::new(&plan),
             clients: Vec::new(),
             random: Random::new(plan.seed, "replicas' clients"),
-            events: BTreeMap::new(),
-            us: 1_000_000,
-            serial: 0,
             sessions: 1,
             life: 0,
             serving: true,
@@ -72,7 +66,7 @@ impl World {
         }
     }
 
-    pub fn run(&mut self) -> Result<(), String> {
+    pub(super) fn run(&mut self) -> Result<(), String> {
         self.write_all();
         self.settle()?;
         for client in 0..self.plan.clients {
@@ -83,7 +77,7 @@ impl World {
         }
         for _ in 0..self.plan.rounds {
             self.begin_round();
-            self.go_on(|world| world.is_at_rest())?;
+            drain(self, MOST_EVENTS, World::is_at_rest)?;
             self.settle()?;
         }
         match self.plan.mode {
@@ -134,7 +128,7 @@ impl World {
         stamp: Option<rufous_lattice::Stamp>,
     ) -> rufous_lattice::Stamp {
         let (name, text) = (name_of(key), text_of(value));
-        let next = self.nodes[at].write(self.us, floor, stamp, |shard, now| {
+        let next = self.nodes[at].write(self.engine.now_us, floor, stamp, |shard, now| {
             let key = shard.key(&name);
             let value = NewValue::Copy(&text);
             shard.set(0, key, value, ExpirySetting::Clear, now);
@@ -173,43 +167,26 @@ impl World {
     }
 
     fn after(&mut self, us: u64, event: Event) {
-        self.serial += 1;
-        self.events.insert((self.us + us, self.serial), event);
+        self.engine.after(us, event);
     }
 
-    /// Runs events until `done`, or until there are none.
-    fn go_on(&mut self, done: impl Fn(&Self) -> bool) -> Result<(), String> {
-        while !done(self) {
-            let Some(((us, _), event)) = self.events.pop_first() else {
-                break;
-            };
-            if self.serial > MOST_EVENTS {
-                return Err("it does not become quiet".into());
-            }
-            self.us = us;
-            self.on_event(event)?;
-            self.end_start();
-        }
-        Ok(())
-    }
-
-    fn on_event(&mut self, event: Event) -> Result<(), String> {
+    pub(super) fn on_event(&mut self, event: Event) {
         match event {
             Event::Packet(packet) => self.on_packet(packet),
             Event::Poll(at) => {
-                if self.nodes[at].wake_us == Some(self.us) {
+                if self.nodes[at].wake_us == Some(self.engine.now_us) {
                     self.nodes[at].wake_us = None;
                     self.end_turn(at);
                 }
             }
             Event::Sync(at) => self.on_sync(at),
-            Event::Client(client) => self.on_client(client)?,
+            Event::Client(client) => self.on_client(client),
             Event::Part => self.wires.part(),
             Event::Heal => self.wires.heal(),
             Event::Crash => self.on_crash(),
             Event::Save => self.on_save(),
         }
-        Ok(())
+        self.end_start();
     }
 
     fn on_packet(&mut self, packet: Packet) {
@@ -219,8 +196,8 @@ impl World {
             Ok(ready) => {
                 for bytes in ready {
                     let what = format_args!("takes {} bytes", bytes.len());
-                    self.trace.note(self.us, to, what);
-                    self.nodes[to].receive(self.us, bytes);
+                    self.engine.note(to, what);
+                    self.nodes[to].receive(self.engine.now_us, bytes);
                 }
                 self.end_turn(to);
             }
@@ -230,13 +207,13 @@ impl World {
     /// Takes a node's replication further; has it polled when it wants to be,
     /// and its log written.
     fn end_turn(&mut self, at: usize) {
-        self.nodes[at].poll(self.us);
-        let wanted = self.nodes[at].wants(self.us);
+        self.nodes[at].poll(self.engine.now_us);
+        let wanted = self.nodes[at].wants(self.engine.now_us);
         if let Some(wake) = wanted
             && self.nodes[at].wake_us.is_none_or(|known| known > wake)
         {
             self.nodes[at].wake_us = Some(wake);
-            self.after(wake - self.us, Event::Poll(at));
+            self.after(wake - self.engine.now_us, Event::Poll(at));
         }
         if self.nodes[at].has_said() && !self.nodes[at].sync_is_due {
             self.nodes[at].sync_is_due = true;
@@ -302,7 +279,7 @@ impl World {
     /// sessions.
     fn on_crash(&mut self) {
         self.life += 1;
-        self.trace.note(self.us, "all", format_args!("crash"));
+        self.engine.note("all", format_args!("crash"));
         self.wires.reset();
         self.serving = false;
         for node in &mut self.nodes {
@@ -359,7 +336,7 @@ impl World {
         self.serving = true;
         let files: Vec<_> = self.nodes.iter_mut().filter_map(Node::take_held).collect();
         for node in &mut self.nodes {
-            node.bring_back(self.us, &files);
+            node.bring_back(self.engine.now_us, &files);
         }
         for at in 0..self.nodes.len() {
             self.end_turn(at);

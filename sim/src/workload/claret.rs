@@ -1,11 +1,11 @@
 //! What clients ask of Claret's types.
 
 use super::collections::{member, members};
+use crate::engine::random::Random;
 use crate::history::Kind;
 use crate::model::Step;
 use crate::model::act::Act;
 use crate::model::claret::{Part, Special};
-use crate::random::Random;
 
 /// Numbers so far apart that a sum of doubles would lose the smaller ones.
 const HUGE: i64 = 1 << 60;

@@ -2,13 +2,13 @@
 //! meet; values are unique.
 
 use super::{Unique, claret};
+use crate::engine::random::Random;
 use crate::history::{Kind, Unit};
 use crate::model::act::{Act, End};
 use crate::model::claret::{Part, Special};
 use crate::model::pops::{How, Pop};
 use crate::model::value::Name;
 use crate::model::{Op, Step};
-use crate::random::Random;
 
 /// Elements of a large command: together, where they are long, more than what a
 /// snapshot writes of a collection at first.

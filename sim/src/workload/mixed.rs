@@ -2,9 +2,9 @@
 //! updates whose reply nobody needs.
 
 use super::{Unique, claret, collections};
+use crate::engine::random::Random;
 use crate::history::{Kind, Unit};
 use crate::model::{Op, Step};
-use crate::random::Random;
 
 /// A command for another type. Where the key is missing, it gets that type, and
 /// the commands of its own are strangers then.

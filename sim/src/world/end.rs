@@ -6,7 +6,6 @@ use crate::client::Client;
 use crate::model;
 use crate::oracle::linear;
 use crate::plan::Ending;
-use crate::probes::Probe;
 
 impl World {
     /// Faults stop, and what is under way comes to its end.
@@ -14,8 +13,7 @@ impl World {
         self.calm = true;
         self.disk.faulty = false;
         self.disk.full = false;
-        self.trace
-            .note(self.now_us, "world", format_args!("faults stop"));
+        self.engine.note("world", format_args!("faults stop"));
         self.rest();
     }
 
@@ -26,7 +24,7 @@ impl World {
         // Time for a sync of `everysec`, for tries after a failed write, and
         // for a snapshot that repairs what a failed sync may have lost.
         self.pass_us(4_000_000);
-        let limit = self.now_us + CALM_LIMIT_US;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
         self.until("nothing is under way", limit, |w| {
             w.clients.iter().all(Client::is_done)
                 && w.queues.rest()
@@ -36,7 +34,7 @@ impl World {
     }
 
     pub(super) fn failed(&self) -> bool {
-        self.failure.is_some() || self.power == Power::Refused
+        self.engine.has_failed() || self.power == Power::Refused
     }
 
     /// Reads all keys, and checks what workers know of themselves.
@@ -44,15 +42,12 @@ impl World {
         if self.failed() {
             return;
         }
-        self.trace.note(
-            self.now_us,
-            "world",
-            format_args!("looks at everything {when}"),
-        );
+        self.engine
+            .note("world", format_args!("looks at everything {when}"));
         self.audit = (0..self.history.units.len()).collect();
         let operator = self.operator();
         self.act_in(operator, 1);
-        let limit = self.now_us + CALM_LIMIT_US;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
         self.until("everything is read", limit, |w| w.audit.is_empty());
         self.rest();
         self.look_at_queues();
@@ -68,7 +63,7 @@ impl World {
         }
         if self.plan.last == Ending::Clean {
             self.stop();
-            let limit = self.now_us + CALM_LIMIT_US;
+            let limit = self.engine.now_us + CALM_LIMIT_US;
             self.until("the node has stopped", limit, |w| {
                 w.power == Power::Stopping(0)
             });
@@ -79,7 +74,7 @@ impl World {
         self.end_life(self.plan.last, 0);
         self.pass_us(100_000);
         if self.plan.last_workers != self.plan.workers {
-            self.probes.hit(Probe::WorkersChanged);
+            self.engine.reach("workers changed");
         }
         self.start(self.plan.last_workers);
         self.look_at_everything("after a restart");
@@ -92,13 +87,13 @@ impl World {
             evicts: self.plan.evicts(),
         };
         for unit in 0..self.history.units.len() {
-            let verdict = linear::check(&self.history, unit, &world, self.now_us);
+            let verdict = linear::check(&self.history, unit, &world, self.engine.now_us);
             self.history.unsure += u64::from(verdict.unsure);
             if verdict.lost {
-                self.probes.hit(Probe::LossAllowedAndSeen);
+                self.engine.reach("loss allowed and seen");
             }
             if let Some(failure) = verdict.failure {
-                self.failure.get_or_insert(failure);
+                self.engine.fail(failure);
             }
         }
     }

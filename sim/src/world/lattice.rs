@@ -3,10 +3,9 @@
 use super::network::Link;
 use super::{CALM_LIMIT_US, Power, What, World};
 use crate::client::State;
+use crate::engine::trace::show;
 use crate::lattice::{Ask, Judged, Kind};
-use crate::probes::Probe;
 use crate::seat::Arrival;
-use crate::trace::show;
 use rufous_base::{ConnInfo, Origin};
 use rufous_resp::Reply;
 
@@ -50,7 +49,7 @@ impl World {
         let mut bytes = Vec::new();
         match audits {
             Some(worker) => self.lattice.audit(number, worker, &mut bytes),
-            None => self.lattice.compose(number, self.now_us, &mut bytes),
+            None => self.lattice.compose(number, self.engine.now_us, &mut bytes),
         }
         self.send_to_node(link, bytes);
         let leaves = self.plan.disconnect;
@@ -65,7 +64,7 @@ impl World {
         let at = self.arrival_at_node(link);
         self.push(at, Some(self.life), What::LeftNode { link, gone });
         if gone {
-            self.push(self.now_us, None, What::ClientLost { link });
+            self.push(self.engine.now_us, None, What::ClientLost { link });
         }
         self.links[link].ended = true;
     }
@@ -93,8 +92,7 @@ impl World {
         if self.lattice.clients[number].state != State::Connected(link) {
             return;
         }
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("l{number}"),
             format_args!("receives {}", show(bytes)),
         );
@@ -105,17 +103,17 @@ impl World {
         let any = !answered.is_empty();
         for asked in answered {
             match (&asked.ask, asked.got.last()) {
-                (Ask::Impossible, Some(Reply::Error(_))) => self.probes.hit(Probe::LatticeRefused),
-                (Ask::Table, Some(Reply::Simple(_))) => self.probes.hit(Probe::TableChanged),
-                (Ask::Act(_), Some(Reply::Array(_))) => self.probes.hit(Probe::LatticeExec),
+                (Ask::Impossible, Some(Reply::Error(_))) => self.engine.reach("lattice refused"),
+                (Ask::Table, Some(Reply::Simple(_))) => self.engine.reach("table changed"),
+                (Ask::Act(_), Some(Reply::Array(_))) => self.engine.reach("lattice exec"),
                 (Ask::Look(keys), Some(Reply::Array(all)))
                     if self.lattice.keys[keys[0]].kind == Kind::Note && all.len() > 2 =>
                 {
-                    self.probes.hit(Probe::SiblingsShown);
+                    self.engine.reach("siblings shown");
                 }
                 _ => {}
             }
-            if let Err(problem) = self.lattice.answer(number, asked, self.now_us) {
+            if let Err(problem) = self.lattice.answer(number, asked, self.engine.now_us) {
                 return self.fail(format!("lattice client {number}: {problem}"));
             }
         }
@@ -142,8 +140,7 @@ impl World {
         }
         me.state = State::Away;
         me.asked.clear();
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("l{number}"),
             format_args!("lost its connection"),
         );
@@ -156,11 +153,11 @@ impl World {
         if self.lattice.clients.is_empty() || self.failed() {
             return;
         }
-        let limit = self.now_us + CALM_LIMIT_US;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
         self.until("lattice clients are at rest", limit, |w| w.lattice.rest());
         // What is gone by its deadline is forgotten after it, and so this can
         // only be asked for in runs that have none under way any more.
-        let from_us = self.now_us;
+        let from_us = self.engine.now_us;
         self.lattice.begin_audit(self.seats.len());
         for number in 0..self.lattice.clients.len() {
             if self.lattice.auditor(number).is_some() {
@@ -177,7 +174,7 @@ impl World {
             epochs: &self.history.epochs,
             clock: &self.clock,
             from_us,
-            now_us: self.now_us,
+            now_us: self.engine.now_us,
             is_steady: self.plan.jumps.is_empty(),
         });
         if let Err(problem) = judged {

@@ -5,7 +5,6 @@ use crate::history::{Epoch, Kept};
 use crate::lattice::Space;
 use crate::oracle::promise::Slowness;
 use crate::plan::{Crash, Ending};
-use crate::probes::Probe;
 use crate::seat::{Arrival, Seat};
 use crate::settings;
 use rufous_base::disk::DiskOp;
@@ -22,9 +21,8 @@ impl World {
         self.life += 1;
         self.power = Power::Up;
         self.disk.new_life();
-        self.modes.new_life(self.now_us);
-        self.trace.note(
-            self.now_us,
+        self.modes.new_life(self.engine.now_us);
+        self.engine.note(
             "node",
             format_args!("starts with {workers} workers, life {}", self.life),
         );
@@ -47,7 +45,7 @@ impl World {
         self.places.clear();
         self.last_message_us.clear();
         for worker in 0..workers {
-            self.seats[worker].ignore_gate = self.fault == crate::faults::Fault::ReplyBeforeSync;
+            self.seats[worker].ignore_gate = self.fault == crate::engine::Fault::ReplyBeforeSync;
             self.first_steps(worker);
         }
     }
@@ -73,16 +71,16 @@ impl World {
         if crash.ending == Ending::Clean {
             // Clients must not notice how long it takes.
             self.stop();
-            let limit = self.now_us + STOP_LIMIT_US;
+            let limit = self.engine.now_us + STOP_LIMIT_US;
             self.until("the node has stopped", limit, |w| {
                 w.power == Power::Stopping(0)
             });
         }
         self.end_life(crash.ending, crash.flips);
         if crash.workers != self.plan.workers {
-            self.probes.hit(Probe::WorkersChanged);
+            self.engine.reach("workers changed");
         }
-        let at = self.now_us + crash.down_us;
+        let at = self.engine.now_us + crash.down_us;
         let workers = crash.workers;
         self.push(at, None, What::Start { workers });
         if let Some(us) = crash.during_load_us {
@@ -105,12 +103,11 @@ impl World {
 
     /// The node is gone. What has left it still arrives.
     pub(super) fn end_life(&mut self, ending: Ending, flips: u32) {
-        self.trace
-            .note(self.now_us, "node", format_args!("ends: {ending:?}"));
-        self.probes.hit(match ending {
-            Ending::Clean => Probe::CleanStop,
-            Ending::Kill => Probe::ProcessKilled,
-            Ending::PowerLoss => Probe::PowerLost,
+        self.engine.note("node", format_args!("ends: {ending:?}"));
+        self.engine.reach(match ending {
+            Ending::Clean => "clean stop",
+            Ending::Kill => "process killed",
+            Ending::PowerLoss => "power lost",
         });
         let mut slow = Slowness {
             sync_us: self.disk.slowest_sync_us,
@@ -119,27 +116,27 @@ impl World {
         self.note_shapes();
         for seat in &self.seats {
             if seat.front.kernel.is_snapshotting() {
-                self.probes.hit(Probe::CrashDuringSnapshot);
+                self.engine.reach("crash during snapshot");
             }
             if seat.front.kernel.shard.counters().expired > 0 {
-                self.probes.hit(Probe::KeyExpired);
+                self.engine.reach("key expired");
             }
             if seat.front.kernel.evictions().evicted > 0 {
-                self.probes.hit(Probe::Evicted);
+                self.engine.reach("evicted");
             }
             for queue in &seat.lanes {
                 if let (Some(begun), Some(request)) = (queue.begun, queue.requests.front()) {
-                    slow.sync_us = slow.sync_us.max(self.now_us - begun.at_us);
+                    slow.sync_us = slow.sync_us.max(self.engine.now_us - begun.at_us);
                     self.disk.interrupt(&request.op);
                     if matches!(&request.op, DiskOp::Read { .. }) {
-                        self.probes.hit(Probe::CrashDuringLoad);
+                        self.engine.reach("crash during load");
                     }
                 }
             }
         }
-        let mut kept = self.modes.kept(ending, self.now_us, slow);
+        let mut kept = self.modes.kept(ending, self.engine.now_us, slow);
         if ending == Ending::PowerLoss {
-            self.disk.lose_power(&mut self.probes);
+            self.disk.lose_power(&mut self.engine.probes);
         }
         self.check_earlier_saves();
         if flips > 0 && kept != Kept::Nothing {
@@ -149,10 +146,10 @@ impl World {
             };
             self.flip(flips);
         }
-        self.trace
-            .note(self.now_us, "node", format_args!("has to keep {kept:?}"));
+        self.engine
+            .note("node", format_args!("has to keep {kept:?}"));
         self.history.end_epoch(Epoch {
-            end_us: self.now_us,
+            end_us: self.engine.now_us,
             kept,
             trouble_us: self.disk.failing_since_us,
         });
@@ -169,13 +166,10 @@ impl World {
 
     fn flip(&mut self, flips: u32) {
         for _ in 0..flips {
-            if let Some(place) = self.disk.flip(&mut self.probes) {
+            if let Some(place) = self.disk.flip(&mut self.engine.probes) {
                 self.flipped = true;
-                self.trace.note(
-                    self.now_us,
-                    "disk",
-                    format_args!("a bit changes in {place}"),
-                );
+                self.engine
+                    .note("disk", format_args!("a bit changes in {place}"));
             }
         }
     }
@@ -183,7 +177,7 @@ impl World {
     /// The node asks to be stopped: it refuses to start.
     pub(super) fn on_shutdown(&mut self) {
         if self.flipped {
-            self.probes.hit(Probe::StartRefused);
+            self.engine.reach("start refused");
             self.power = Power::Refused;
         } else if self.disk.failing_since_us.is_some() && self.power == Power::Up {
             // Whoever runs the node makes room, or waits, and tries again.
@@ -191,7 +185,11 @@ impl World {
             self.disk.full = false;
             let workers = self.seats.len();
             self.end_life(Ending::Kill, 0);
-            self.push(self.now_us + 1_000_000, None, What::Start { workers });
+            self.push(
+                self.engine.now_us + 1_000_000,
+                None,
+                What::Start { workers },
+            );
         } else {
             let why = self.shared.as_ref().and_then(|s| s.start_error());
             self.fail(format!("the node stopped by itself: {why:?}"));

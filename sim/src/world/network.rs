@@ -1,9 +1,8 @@
 //! Bytes and messages on their way, and turns of workers.
 
 use super::{Power, What, World};
-use crate::probes::Probe;
+use crate::engine::trace::show;
 use crate::seat::{Arrival, Left};
-use crate::trace::show;
 use rufous_base::disk::{DiskDone, DiskOp, DiskRequest};
 use rufous_base::{Close, ConnId, NodeEffect, WorkerId};
 use rufous_server::front::Message;
@@ -61,7 +60,7 @@ impl World {
         while bytes.len() > 1 && self.network.chance(self.plan.split) {
             let rest = bytes.split_off(1 + self.network.index(bytes.len() - 1));
             parts.push(std::mem::replace(&mut bytes, rest));
-            self.probes.hit(Probe::RequestSplit);
+            self.engine.reach("request split");
         }
         parts.push(bytes);
         parts
@@ -76,13 +75,13 @@ impl World {
     }
 
     pub(super) fn arrival_at_node(&mut self, link: usize) -> u64 {
-        let at = (self.now_us + self.delay()).max(self.links[link].to_node_us);
+        let at = (self.engine.now_us + self.delay()).max(self.links[link].to_node_us);
         self.links[link].to_node_us = at;
         at
     }
 
     pub(super) fn arrival_at_client(&mut self, link: usize) -> u64 {
-        let at = (self.now_us + self.delay()).max(self.links[link].to_client_us);
+        let at = (self.engine.now_us + self.delay()).max(self.links[link].to_client_us);
         self.links[link].to_client_us = at;
         at
     }
@@ -95,7 +94,7 @@ impl World {
 
     pub(super) fn schedule(&mut self, worker: usize) {
         let seat = &mut self.seats[worker];
-        let Some(at) = seat.wants_turn_at(self.now_us) else {
+        let Some(at) = seat.wants_turn_at(self.engine.now_us) else {
             return;
         };
         if seat.turn_at_us.is_none_or(|known| at < known) {
@@ -105,24 +104,20 @@ impl World {
     }
 
     pub(super) fn on_turn(&mut self, worker: usize) {
-        let mut now = self.now();
-        self.fault.change_clock(&mut now, &mut self.chance);
+        let now = self.time_of_turn();
         let seat = &mut self.seats[worker];
-        if seat.turn_at_us != Some(self.now_us) {
+        if seat.turn_at_us != Some(self.engine.now_us) {
             return;
         }
         seat.turn_at_us = None;
         let left = seat.turn(now, &mut self.turns);
         let (low, high) = self.plan.turn_us;
-        seat.busy_until_us = self.now_us + self.turns.skewed(low, high);
+        seat.busy_until_us = self.engine.now_us + self.turns.skewed(low, high);
         let inputs = left.inputs.join("; ");
-        self.trace.note(
-            self.now_us,
-            format_args!("w{worker}"),
-            format_args!("turn: {inputs}"),
-        );
+        self.engine
+            .note(format_args!("w{worker}"), format_args!("turn: {inputs}"));
         if left.inputs.len() > 2 {
-            self.probes.hit(Probe::TurnWithManyInputs);
+            self.engine.reach("turn with many inputs");
         }
         self.compare_shapes();
         self.carry_out(worker, left);
@@ -149,12 +144,12 @@ impl World {
 
     fn carry_out(&mut self, worker: usize, left: Left) {
         let probes = [
-            (left.waited, Probe::ReplyWaitedForGate),
-            (left.abandoned, Probe::RepliesAbandoned),
-            (left.held, Probe::ReadHeld),
+            (left.waited, "reply waited for gate"),
+            (left.abandoned, "replies abandoned"),
+            (left.held, "read held"),
         ];
         for (_, probe) in probes.into_iter().filter(|(hit, _)| *hit) {
-            self.probes.hit(probe);
+            self.engine.reach(probe);
         }
         assert!(left.dials.is_empty(), "this world has one node");
         for (to, message) in left.messages {
@@ -181,11 +176,8 @@ impl World {
     }
 
     fn on_node_effect(&mut self, worker: usize, effect: NodeEffect) {
-        self.trace.note(
-            self.now_us,
-            format_args!("w{worker}"),
-            format_args!("asks: {effect:?}"),
-        );
+        self.engine
+            .note(format_args!("w{worker}"), format_args!("asks: {effect:?}"));
         match effect {
             NodeEffect::Stopped => {
                 if let Power::Stopping(left) = &mut self.power {
@@ -199,11 +191,11 @@ impl World {
     }
 
     fn send_message(&mut self, from: usize, to: usize, message: Message) {
-        if self.fault.loses_message(&message, &mut self.chance) {
+        if self.loses(&message) {
             return;
         }
         let (low, high) = self.plan.message_us;
-        let wanted = self.now_us + self.network.skewed(low, high);
+        let wanted = self.engine.now_us + self.network.skewed(low, high);
         let last = self.last_message_us.entry((from, to)).or_default();
         let at = wanted.max(*last);
         *last = at;
@@ -211,7 +203,7 @@ impl World {
             (*f, *t) != (from, to) && *t == to && *other > at
         };
         if self.last_message_us.iter().any(overtakes) {
-            self.probes.hit(Probe::MessagesOvertook);
+            self.engine.reach("messages overtook");
         }
         self.push(at, Some(self.life), What::Message { from, to, message });
     }
@@ -240,8 +232,7 @@ impl World {
         let Some(link) = self.link_of(worker, conn) else {
             return;
         };
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("w{worker}"),
             format_args!("closes {conn:?}: {close:?}"),
         );
@@ -278,8 +269,7 @@ impl World {
     /// A request to the disk: it waits for those before it in its lane.
     fn request(&mut self, worker: usize, request: DiskRequest) {
         let lane = request.lane.index();
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("w{worker}"),
             format_args!(
                 "disk {} {:?}: {}",
@@ -300,8 +290,8 @@ impl World {
         if queue.begun.is_some() {
             return;
         }
-        queue.begun = Some(self.disk.begin(&request.op, self.now_us));
-        let at = self.now_us + self.disk.takes_us(&request.op);
+        queue.begun = Some(self.disk.begin(&request.op, self.engine.now_us));
+        let at = self.engine.now_us + self.disk.takes_us(&request.op);
         self.push(at, Some(self.life), What::DiskDone { worker, lane });
     }
 
@@ -313,16 +303,19 @@ impl World {
         let id = request.id;
         if self
             .full_since_us
-            .is_some_and(|us| self.now_us > us + FULL_US)
+            .is_some_and(|us| self.engine.now_us > us + FULL_US)
         {
             // Whoever runs the node makes room, at last.
             self.plan.disk.full.clear();
             self.disk.full = false;
         }
         self.note_files(&request.op);
-        let result = self
-            .disk
-            .finish(request.op, begun, self.now_us, &mut self.probes);
+        let result = self.disk.finish(
+            request.op,
+            begun,
+            self.engine.now_us,
+            &mut self.engine.probes,
+        );
         self.arrive(worker, Arrival::Disk(DiskDone { id, result }));
         self.begin(worker, lane);
     }
@@ -331,12 +324,12 @@ impl World {
     fn note_files(&mut self, op: &DiskOp) {
         match op {
             DiskOp::Rename { to, .. } if &**to == "manifest" => {
-                self.probes.hit(Probe::ManifestReplaced);
+                self.engine.reach("manifest replaced");
             }
             DiskOp::Create { file, .. }
                 if file.starts_with("log-") && !file.ends_with("-0") && !file.ends_with("-1") =>
             {
-                self.probes.hit(Probe::SegmentRotated);
+                self.engine.reach("segment rotated");
             }
             _ => {}
         }

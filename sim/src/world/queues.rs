@@ -2,10 +2,9 @@
 
 use super::{CALM_LIMIT_US, Power, What, World};
 use crate::client::State;
-use crate::probes::Probe;
+use crate::engine::trace::show;
 use crate::queues::Ask;
 use crate::seat::Arrival;
-use crate::trace::show;
 use crate::world::network::Link;
 use rufous_base::{ConnInfo, Origin};
 use rufous_resp::Reply;
@@ -62,7 +61,7 @@ impl World {
         if let Ask::Move(from, ..) = ask {
             self.queues.order.ask_to_move(link, from);
         }
-        self.queues.clients[number].ask(ask, replies, self.now_us);
+        self.queues.clients[number].ask(ask, replies, self.engine.now_us);
         self.send_to_node(link, bytes);
         if may_wait && !self.calm && self.queues.clients[number].random.chance(0.1) {
             self.leave_queue(number, link);
@@ -77,7 +76,7 @@ impl World {
             link.open && link.bytes_under_way == 0 && !seats[worker].keeps_bytes_of(link.conn)
         });
         match self.queues.order.leave(left) {
-            Ok(judged) => (0..judged).for_each(|_| self.probes.hit(Probe::OrderJudged)),
+            Ok(judged) => (0..judged).for_each(|_| self.engine.reach("order judged")),
             Err(problem) => self.fail(problem),
         }
     }
@@ -86,7 +85,7 @@ impl World {
     fn leave_queue(&mut self, number: usize, link: usize) {
         let wait = self.queues.clients[number].random.skewed(10, 2_000_000);
         let gone = self.queues.clients[number].random.chance(0.6);
-        let at = self.now_us + wait;
+        let at = self.engine.now_us + wait;
         self.push(at, Some(self.life), What::LeftNode { link, gone });
         if gone {
             self.push(at, None, What::ClientLost { link });
@@ -115,8 +114,7 @@ impl World {
         if self.queues.clients[number].state != State::Connected(link) {
             return;
         }
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("q{number}"),
             format_args!("receives {}", show(bytes)),
         );
@@ -127,9 +125,11 @@ impl World {
         };
         let waited = matches!(asked.ask, Ask::Pop(..) | Ask::Move(..));
         match &reply {
-            Reply::Null | Reply::NullArray if waited => self.probes.hit(Probe::WaitTimedOut),
-            Reply::Array(_) | Reply::Bulk(_) if waited && self.now_us > asked.at_us + 20_000 => {
-                self.probes.hit(Probe::WaitServed);
+            Reply::Null | Reply::NullArray if waited => self.engine.reach("wait timed out"),
+            Reply::Array(_) | Reply::Bulk(_)
+                if waited && self.engine.now_us > asked.at_us + 20_000 =>
+            {
+                self.engine.reach("wait served");
             }
             Reply::Error(_) => self.queues.clients[number].ready = false,
             _ => {}
@@ -137,7 +137,7 @@ impl World {
         let life = self.links[link].life as usize;
         let noted = self
             .queues
-            .note(number, asked, Some(&reply), life, self.now_us);
+            .note(number, asked, Some(&reply), life, self.engine.now_us);
         if let Err(problem) = noted {
             return self.fail(format!("queue client {number}: {problem}"));
         }
@@ -156,14 +156,15 @@ impl World {
             return;
         }
         self.queues.clients[number].state = State::Away;
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("q{number}"),
             format_args!("lost its connection"),
         );
         if let Some(asked) = self.queues.clients[number].asked.take() {
             let life = self.links[link].life as usize;
-            let noted = self.queues.note(number, asked, None, life, self.now_us);
+            let noted = self
+                .queues
+                .note(number, asked, None, life, self.engine.now_us);
             if let Err(problem) = noted {
                 return self.fail(problem);
             }
@@ -181,7 +182,7 @@ impl World {
             self.line_up(round);
             self.queues.fed = (0..self.queues.keys.len()).collect();
             self.act_in(self.clients.len() + self.queues.auditor(), 1);
-            let limit = self.now_us + CALM_LIMIT_US;
+            let limit = self.engine.now_us + CALM_LIMIT_US;
             self.until("all queues are fed", limit, |w| w.queues.fed.is_empty());
             self.settle();
             self.read_queues();
@@ -197,7 +198,7 @@ impl World {
             }
             self.queues.invited = Some(number);
             self.act_in(self.clients.len() + number, 1);
-            let limit = self.now_us + CALM_LIMIT_US;
+            let limit = self.engine.now_us + CALM_LIMIT_US;
             self.until("a client waits for a queue", limit, |w| {
                 w.queues.invited.is_none()
             });
@@ -211,7 +212,7 @@ impl World {
             return;
         }
         self.pass_us(SETTLED_US);
-        let limit = self.now_us + CALM_LIMIT_US;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
         self.until("the queues are at rest", limit, |w| {
             w.queues.rest() && w.seats.iter().all(|s| s.is_idle())
         });
@@ -225,12 +226,12 @@ impl World {
         }
         self.queues.begin_audit();
         self.act_in(self.clients.len() + self.queues.auditor(), 1);
-        let limit = self.now_us + CALM_LIMIT_US;
+        let limit = self.engine.now_us + CALM_LIMIT_US;
         self.until("all queues are read", limit, |w| w.queues.audit.is_empty());
         if self.failed() {
             return;
         }
-        let judged = self.queues.judge(&self.history.epochs, self.now_us);
+        let judged = self.queues.judge(&self.history.epochs, self.engine.now_us);
         if let Err(problem) = judged {
             self.fail(problem);
         }

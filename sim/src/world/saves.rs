@@ -2,8 +2,7 @@
 //! whole, so that one could go back to it.
 
 use super::World;
-use crate::disk::Disk;
-use crate::probes::Probe;
+use crate::engine::disk::Disk;
 use rufous_base::disk::FileInfo;
 use rufous_kernel::durable::check::{Depth, Source, earlier_saves};
 use std::io;
@@ -16,7 +15,7 @@ impl World {
         match earlier_saves(&mut Look(&self.disk), Depth::Contents) {
             Ok(saves) => {
                 if !saves.is_empty() {
-                    self.probes.hit(Probe::EarlierSaveKept);
+                    self.engine.reach("earlier save kept");
                 }
                 for damage in saves.into_iter().filter_map(|save| save.damage) {
                     self.fail(format!("an earlier save is not whole: {damage}"));

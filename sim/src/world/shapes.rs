@@ -2,7 +2,6 @@
 //! they come back packed, where they have grown small.
 
 use super::World;
-use crate::probes::Probe;
 use rufous_base::Now;
 use rufous_kernel::marks::{self, Mark};
 use rufous_kernel::shard::Any;
@@ -23,15 +22,15 @@ impl World {
     /// its own.
     pub(super) fn take_marks(&mut self, own: bool) {
         let places = [
-            (Mark::Grew, Probe::CollectionGrew),
-            (Mark::SavedOn, Probe::CollectionSavedInParts),
-            (Mark::FullChunk, Probe::ChunkOf64K),
+            (Mark::Grew, "collection grew"),
+            (Mark::SavedOn, "collection saved in parts"),
+            (Mark::FullChunk, "chunk of 64 KiB"),
         ];
         for (mark, probe) in places {
             let count = marks::take(mark);
             (0..count)
                 .filter(|_| own)
-                .for_each(|_| self.probes.hit(probe));
+                .for_each(|_| self.engine.reach(probe));
         }
     }
 
@@ -43,7 +42,7 @@ impl World {
         let packed = self.collections(|value| matches!(value, Any::Packed(..)));
         let before = std::mem::take(&mut self.large);
         let back = before.iter().filter(|key| packed.contains(key));
-        (0..back.count()).for_each(|_| self.probes.hit(Probe::CollectionShrank));
+        (0..back.count()).for_each(|_| self.engine.reach("collection shrank"));
     }
 
     fn collections(&mut self, wanted: impl Fn(Any<'_>) -> bool) -> Vec<(usize, usize)> {

@@ -2,12 +2,11 @@
 
 use super::{Power, What, World};
 use crate::client::{Asked, Awaited, State, refusal};
+use crate::engine::trace::show;
 use crate::history::{Kind, Outcome, Record};
 use crate::model::{Op, Step};
 use crate::plan::Mode;
-use crate::probes::Probe;
 use crate::seat::Arrival;
-use crate::trace::show;
 use crate::world::network::Link;
 use crate::{settings, workload};
 use rufous_base::{ConnInfo, Origin};
@@ -19,7 +18,7 @@ impl World {
     }
 
     pub(super) fn act_in(&mut self, client: usize, us: u64) {
-        self.push(self.now_us + us, None, What::Act(client));
+        self.push(self.engine.now_us + us, None, What::Act(client));
     }
 
     pub(super) fn on_act(&mut self, client: usize) {
@@ -86,10 +85,10 @@ impl World {
         let at = self.arrival_at_node(link);
         self.push(at, Some(self.life), What::LeftNode { link, gone });
         if !self.clients[client].awaited.is_empty() {
-            self.probes.hit(Probe::ConnectionLostWithRequests);
+            self.engine.reach("connection lost with requests");
         }
         if gone {
-            let at = self.now_us;
+            let at = self.engine.now_us;
             self.push(at, None, What::ClientLost { link });
         }
         // Else it reads on until the node closes.
@@ -123,7 +122,7 @@ impl World {
     }
 
     fn ask(&mut self, client: usize, what: Asked, op: Op, replies: usize) {
-        let now = self.now_us;
+        let now = self.engine.now_us;
         self.clients[client].ask(what, op, replies, now);
     }
 
@@ -210,7 +209,7 @@ impl World {
                 false => self.plan.mode,
             };
             encode::request(&mut bytes, &["CONFIG", "SET", "appendfsync", mode.name()]);
-            self.modes.asked(mode, self.now_us);
+            self.modes.asked(mode, self.engine.now_us);
             self.ask(operator, Asked::Fsync(mode), Op::One(Step::GetAll), 1);
         } else if what != "fsync" && settings::knows(&what.to_lowercase()) {
             encode::request(&mut bytes, &[what]);
@@ -249,12 +248,11 @@ impl World {
         if self.clients[client].state != State::Connected(link) {
             return;
         }
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("c{client}"),
             format_args!("receives {}", show(bytes)),
         );
-        match self.clients[client].receive(bytes, self.now_us) {
+        match self.clients[client].receive(bytes, self.engine.now_us) {
             Ok(answered) => {
                 let any = !answered.is_empty();
                 for awaited in answered {
@@ -287,7 +285,7 @@ impl World {
         };
         let refused = refusal(&reply);
         if refused == Some("LOADING") {
-            self.probes.hit(Probe::Loading);
+            self.engine.reach("loading");
             self.clients[client].ready = false;
             if matches!(
                 awaited.what,
@@ -299,18 +297,18 @@ impl World {
             return;
         }
         match refused {
-            Some("MISCONF") => self.probes.hit(Probe::Misconf),
-            Some("OOM") => self.probes.hit(Probe::OutOfMemory),
-            Some("EXECABORT") => self.probes.hit(Probe::ExecAborted),
+            Some("MISCONF") => self.engine.reach("misconf"),
+            Some("OOM") => self.engine.reach("out of memory"),
+            Some("EXECABORT") => self.engine.reach("exec aborted"),
             _ => {}
         }
         if matches!(&reply, Reply::Error(text) if text.starts_with(b"WRONGTYPE")) {
-            self.probes.hit(Probe::WrongType);
+            self.engine.reach("wrong type");
         } else if matches!(
             (&awaited.record.op, &reply),
             (Op::One(Step::Quiet(_)), Reply::Simple(_))
         ) {
-            self.probes.hit(Probe::QuietUpdate);
+            self.engine.reach("quiet update");
         }
         if refused.is_some() || self.was_aborted(&awaited, &reply) {
             awaited.record.outcome = Outcome::Refused;
@@ -320,7 +318,7 @@ impl World {
                 self.clients[client].ready = reply == Reply::Integer(0);
                 self.clients[client].db = db;
             }
-            Asked::Fsync(mode) => self.modes.answered(mode, &reply, self.now_us),
+            Asked::Fsync(mode) => self.modes.answered(mode, &reply, self.engine.now_us),
             Asked::Other(_) if client == self.operator() => {}
             Asked::Other(_) => self.finish(1),
             Asked::Flush(db) => {
@@ -359,16 +357,16 @@ impl World {
             return false;
         };
         if matches!(reply, Reply::Null | Reply::NullArray) {
-            self.probes.hit(Probe::WatchedKeyTouched);
+            self.engine.reach("watched key touched");
             return true;
         }
-        self.probes.hit(Probe::ExecSucceeded);
+        self.engine.reach("exec succeeded");
         false
     }
 
     fn record(&mut self, unit: usize, record: Record) {
         if record.outcome == Outcome::Open {
-            self.probes.hit(Probe::OutcomeUnknown);
+            self.engine.reach("outcome unknown");
         }
         let life = match self.links.get(record.connection as usize) {
             Some(link) => link.life as usize - 1,
@@ -391,14 +389,14 @@ impl World {
         let full = |span: &(u64, u64)| (span.0..span.1).contains(&self.finished);
         self.disk.full = !self.calm && self.plan.disk.full.iter().any(full);
         if self.disk.full && self.full_since_us.is_none() {
-            self.full_since_us = Some(self.now_us);
+            self.full_since_us = Some(self.engine.now_us);
         }
         if self.power == Power::Up
             && let Some(crash) = self
                 .crashes
                 .pop_front_if(|c| c.after_replies <= self.finished)
         {
-            let at = self.now_us + crash.delay_us;
+            let at = self.engine.now_us + crash.delay_us;
             self.push(at, Some(self.life), What::Crash(Box::new(crash)));
         }
     }
@@ -415,8 +413,7 @@ impl World {
             return;
         }
         let open = self.clients[client].lost();
-        self.trace.note(
-            self.now_us,
+        self.engine.note(
             format_args!("c{client}"),
             format_args!("lost its connection, {} requests open", open.len()),
         );

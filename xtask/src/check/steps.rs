@@ -191,14 +191,9 @@ const FIGURES: [&str; 2] = ["--features", "rufous-figures/measure"];
 fn simulate(_full: bool) -> Result<Outcome> {
     // With the features of the tests: nothing that the step before compiled is compiled again.
     process::build_tests()?;
-    let nodes = sim::run(&sim::Args::short())?;
-    let replicas = sim::run(&sim::Args::short_replicas())?;
-    let chains = sim::run(&sim::Args::short_chains())?;
-    let cluster = sim::run(&sim::Args::short_cluster())?;
-    let gossip = sim::run(&sim::Args::short_gossip())?;
     Ok(Outcome::of(
-        nodes && replicas && chains && cluster && gossip,
-        "cargo xtask sim --seeds 500 -- --twice, and with --replicas, --chains, --cluster and --gossip",
+        sim::run_short()?,
+        "cargo xtask sim --scenario NAME --seeds 500 -- --twice, for each scenario",
     ))
 }
 

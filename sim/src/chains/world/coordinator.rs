@@ -107,26 +107,27 @@ impl Coordinator {
 impl World {
     /// The coordinator hears of nodes, plans, and tells them.
     pub(super) fn coordinate(&mut self) {
-        if self.now < self.coordinator.away_until {
+        if self.engine.now_us < self.coordinator.away_until {
             return;
         }
         for node in self.nodes.values() {
-            if node.coordinated && node.runs(self.now) {
-                self.coordinator.hear(node, self.now);
+            if node.coordinated && node.runs(self.engine.now_us) {
+                self.coordinator.hear(node, self.engine.now_us);
             }
         }
-        self.coordinator.forget_who_is_gone(self.now);
+        self.coordinator.forget_who_is_gone(self.engine.now_us);
         if self.rng.below(20) == 0 {
             self.plan();
         }
         let mapping = &self.coordinator.told;
         for node in self.nodes.values_mut() {
-            let local = node.clock(self.now);
-            if !node.coordinated || !node.runs(self.now) {
+            let local = node.clock(self.engine.now_us);
+            if !node.coordinated || !node.runs(self.engine.now_us) {
                 continue;
             }
             for worker in &mut node.workers {
-                let hears = worker.runs(self.now) && self.now >= worker.deaf_until;
+                let hears =
+                    worker.runs(self.engine.now_us) && self.engine.now_us >= worker.deaf_until;
                 let tells = hears && self.rng.below(6) == 0;
                 if tells && worker.replica.epoch() < mapping.epoch {
                     let taken = worker.replica.take_up(mapping, &mut worker.store, local);
@@ -199,16 +200,15 @@ impl World {
             self.reach("a node has drained");
         }
         self.deafen_one(&left);
-        self.note(|world| {
-            let mapping = &world.coordinator.mapping;
-            let show = |slot: u16| {
-                let chain = mapping.chains.of(slot);
-                format!(
-                    "{slot}: {:?} learns {:?} since {}",
-                    chain.members, chain.learner, chain.since
-                )
-            };
-            format!("epoch {}: {}", mapping.epoch, SLOTS.map(show).join("; "))
-        });
+        let mapping = &self.coordinator.mapping;
+        let show = |slot: u16| {
+            let chain = mapping.chains.of(slot);
+            format!(
+                "{slot}: {:?} learns {:?} since {}",
+                chain.members, chain.learner, chain.since
+            )
+        };
+        let (epoch, chains) = (mapping.epoch, SLOTS.map(show).join("; "));
+        self.note(format_args!("epoch {epoch}: {chains}"));
     }
 }

@@ -20,7 +20,7 @@ impl World {
             self.break_copies();
         }
         let back = self.coordinator.away_until;
-        if back != 0 && self.now >= back {
+        if back != 0 && self.engine.now_us >= back {
             self.coordinator.away_until = 0;
             if self.rng.below(3) == 0 {
                 self.restart_but_one();
@@ -34,9 +34,9 @@ impl World {
 
     fn fault(&mut self) {
         let (a, b) = (self.random_node(), self.random_node());
-        let until = self.now + 100_000 + self.rng.below(6_000_000);
+        let until = self.engine.now_us + 100_000 + self.rng.below(6_000_000);
         let what = self.rng.below(11);
-        self.note(|_| format!("fault {what} of {a}, {b} until {until}"));
+        self.note(format_args!("fault {what} of {a}, {b} until {until}"));
         match what {
             0 => self.node(a, |node| node.pause(until)),
             1 => self.stop(a),
@@ -80,8 +80,10 @@ impl World {
     pub(super) fn deafen_one(&mut self, left: &[(u16, NodeNo)]) {
         let at = self.rng.below(left.len().max(1) as u64) as usize;
         if let Some((slot, no)) = left.get(at).filter(|_| self.faults) {
-            let until = self.now + self.rng.below(3_000_000);
-            self.note(|_| format!("{no} does not hear of slot {slot} until {until}"));
+            let until = self.engine.now_us + self.rng.below(3_000_000);
+            self.note(format_args!(
+                "{no} does not hear of slot {slot} until {until}"
+            ));
             self.node(*no, |node| node.worker_mut(*slot).deaf_until = until);
         }
     }
@@ -96,9 +98,11 @@ impl World {
             };
             let copies = self.nodes.get(&tail).filter(|node| node.is_up);
             if copies.is_some_and(|node| node.worker(slot).store.copies(slot)) {
-                self.note(|_| format!("{tail} loses {learner} while it copies {slot}"));
+                self.note(format_args!(
+                    "{tail} loses {learner} while it copies {slot}"
+                ));
                 self.reach("a copy was broken off");
-                self.network.begin(tail, learner, self.now);
+                self.network.begin(tail, learner, self.engine.now_us);
             }
         }
     }
@@ -116,7 +120,7 @@ impl World {
     }
 
     fn start(&mut self, no: NodeNo) {
-        let now = self.now;
+        let now = self.engine.now_us;
         let Some(node) = self.nodes.get_mut(&no).filter(|node| !node.is_up) else {
             return;
         };
@@ -150,15 +154,15 @@ impl World {
 
     /// As after a power cut.
     fn restart_all(&mut self) {
-        self.note(|_| "all nodes start again".to_owned());
+        self.note(format_args!("all nodes start again"));
         self.reach("all nodes have started again");
         let all: Vec<NodeNo> = self.nodes.keys().copied().collect();
         self.restart(&all);
     }
 
     fn lose_coordinator(&mut self) {
-        let until = self.now + 500_000 + self.rng.below(12_000_000);
-        self.note(|_| format!("the coordinator is away until {until}"));
+        let until = self.engine.now_us + 500_000 + self.rng.below(12_000_000);
+        self.note(format_args!("the coordinator is away until {until}"));
         self.reach("the coordinator was away");
         self.coordinator.away_until = until;
     }
@@ -167,7 +171,7 @@ impl World {
     /// that one may still answer by what the others had granted it.
     fn restart_but_one(&mut self) {
         let stays = self.random_node();
-        self.note(|_| format!("all but {stays} start again"));
+        self.note(format_args!("all but {stays} start again"));
         self.node(stays, |node| node.coordinated = false);
         let all = self.nodes.keys().copied();
         let others: Vec<NodeNo> = all.filter(|no| *no != stays).collect();
@@ -176,10 +180,10 @@ impl World {
 
     /// No more faults: everything finishes.
     pub(super) fn quieten(&mut self) {
-        self.note(|_| "quiet".to_owned());
+        self.note(format_args!("quiet"));
         self.faults = false;
         self.coordinator.away_until = 0;
-        self.network.heal(self.now);
+        self.network.heal(self.engine.now_us);
         let numbers: Vec<NodeNo> = self.nodes.keys().copied().collect();
         numbers.into_iter().for_each(|no| self.start(no));
         for node in self.nodes.values_mut() {

@@ -1,7 +1,7 @@
 //! Mappings: who is dropped, and comes back as a new member.
 
 use super::{Event, Node, Session, World};
-use crate::gossip::faults::Fault;
+use crate::engine::Fault;
 use crate::gossip::seat::View;
 
 impl World {
@@ -43,7 +43,7 @@ impl World {
         if !is_fine || !self.view.nodes.remove(&number) {
             return;
         }
-        self.probe("dropped");
+        self.engine.reach("dropped");
         self.note(at, format_args!("is dropped"));
         self.view.epoch += 1;
         self.deeds.drop_member(self.nodes[at].member);
@@ -61,7 +61,7 @@ impl World {
         if self.nodes[at].is_running {
             self.stop(at);
         }
-        self.probe("back");
+        self.engine.reach("back");
         self.view.epoch += 1;
         let number = self.view.next;
         self.view.next += 1;

@@ -7,11 +7,11 @@ use crate::gossip::seat::Seat;
 impl World {
     /// When nothing is under way.
     pub(super) fn settle(&mut self) -> Result<(), String> {
-        self.trace.note(self.us, "all", format_args!("quiet"));
+        self.engine.note("all", format_args!("quiet"));
         if let Some(node) = self.nodes.iter().find(|node| !node.serves) {
             return Err(format!("node {} does not serve", node.number));
         }
-        let us = self.us;
+        let us = self.engine.now_us;
         let seats = self.nodes.iter_mut().flat_map(|node| &mut node.seats);
         let mut seats: Vec<&mut Seat> = seats.collect();
         self.deeds.judge(&mut seats, us)?;
@@ -32,7 +32,7 @@ impl World {
             }
         }
         if forgotten > 0 {
-            self.probe("forgotten");
+            self.engine.reach("forgotten");
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! What clients do next.
 
 use super::{Event, World};
+use crate::engine::Fault;
 use crate::replicas::client::{Transaction, level, name_of, text_of, value_of};
-use crate::replicas::faults::Fault;
 use crate::replicas::history::{Event as Asked, Outcome, What};
 use crate::replicas::node::{Reply, Said};
 use crate::replicas::plan::Mode;
@@ -10,18 +10,18 @@ use rufous_kernel::replicate::session::Seen;
 use rufous_kernel::replicate::transaction::{Runs, Transaction as Open};
 
 impl World {
-    pub(super) fn on_client(&mut self, client: usize) -> Result<(), String> {
+    pub(super) fn on_client(&mut self, client: usize) {
         if self.clients[client].left == 0 || self.clients[client].waits {
-            return Ok(());
+            return;
         }
         if !self.serving {
             self.after(1_000, Event::Client(client));
-            return Ok(());
+            return;
         }
         self.clients[client].waits = true;
         if self.plan.mode.has_transactions() {
             self.go_on_with_transaction(client);
-            return Ok(());
+            return;
         }
         self.clients[client].left -= 1;
         let home = self.home(client);
@@ -29,18 +29,17 @@ impl World {
             let session = self.clients[client].session;
             let owner =
                 |node: &crate::replicas::node::Node, key: &[u8]| node.placement.owner(key).index();
-            let (us, life) = (self.us, self.life);
+            let (us, life) = (self.engine.now_us, self.life);
             let by = (session, life, us);
             let (at, event) = self
                 .shared
                 .act(&mut self.nodes, home, owner, by, &mut self.random);
             let text = format_args!("{}", self.shared.tell(event));
-            self.trace.note(us, at, text);
+            self.engine.note(at, text);
             self.say(at, Said::Reply(Reply::Shared(event)));
-            return Ok(());
+            return;
         }
         self.operate(client, home);
-        Ok(())
     }
 
     /// The node that the client talks to.
@@ -68,7 +67,7 @@ impl World {
                 // Sessions that have seen so much do not occur: values are short.
                 unreachable!("a session keeps all it has seen");
             }
-            Ok(Some(state)) => self.nodes[at].take_in(self.us, &name, &state),
+            Ok(Some(state)) => self.nodes[at].take_in(self.engine.now_us, &name, &state),
             Ok(None) => {}
         }
         let only_reads = self.plan.places.get(client).is_some_and(|(_, only)| *only);
@@ -83,7 +82,7 @@ impl World {
             }
             false => What::Read(self.read(at, key)),
         };
-        if let Some(state) = self.nodes[at].show(self.us, &name) {
+        if let Some(state) = self.nodes[at].show(self.engine.now_us, &name) {
             let seen = Seen {
                 db: 0,
                 key: &name,
@@ -102,8 +101,12 @@ impl World {
     /// A session that goes from one node to another takes along what it knows.
     fn arrive(&mut self, client: usize, home: usize) {
         let Self {
-            clients, nodes, us, ..
+            clients,
+            nodes,
+            engine,
+            ..
         } = self;
+        let us = &engine.now_us;
         let left = clients[client].last.replace(home);
         let Some(left) = left.filter(|&left| left != home) else {
             return;
@@ -115,7 +118,7 @@ impl World {
     }
 
     fn read(&mut self, at: usize, key: usize) -> Option<u64> {
-        let text = self.nodes[at].text(self.us, &name_of(key));
+        let text = self.nodes[at].text(self.engine.now_us, &name_of(key));
         text.and_then(|text| value_of(&text))
     }
 
@@ -130,7 +133,7 @@ impl World {
         let session = self.clients[client].session;
         let text =
             format_args!("session {session}, transaction {transaction:?}: {what:?} at key {key}");
-        self.trace.note(self.us, at, text);
+        self.engine.note(at, text);
         self.history.ask(Asked {
             session,
             transaction,
@@ -158,7 +161,7 @@ impl World {
         if rolls_back {
             self.history.transactions[number] = Outcome::RolledBack;
             let text = format_args!("transaction {number} rolled back");
-            self.trace.note(self.us, at, text);
+            self.engine.note(at, text);
             self.clients[client].waits = false;
             let think = self.random.between(1, self.plan.think_us);
             self.after(think, Event::Client(client));
@@ -168,8 +171,8 @@ impl World {
         for (key, value) in std::mem::take(&mut open.kept) {
             stamp = Some(self.set(at, key, value, 0, stamp));
         }
-        self.trace
-            .note(self.us, at, format_args!("transaction {number} commits"));
+        self.engine
+            .note(at, format_args!("transaction {number} commits"));
         self.clients[client].transaction = Some(open);
         self.say(at, Said::Reply(Reply::Commit(number)));
     }
@@ -179,7 +182,7 @@ impl World {
         let at = self.home(client);
         let number = self.history.transactions.len();
         self.history.transactions.push(Outcome::Open);
-        let now = self.nodes[at].now(self.us);
+        let now = self.nodes[at].now(self.engine.now_us);
         let mut stamp = None;
         if self.plan.mode == Mode::ReadUncommitted {
             self.nodes[at].replicas.promise(now, number as u64);
@@ -205,7 +208,8 @@ impl World {
         if self.random.chance(0.5) {
             let value = match open.open.runs(false, std::slice::from_ref(&name)) {
                 Runs::OnCopies => {
-                    let text = self.nodes[at].on_copies(self.us, &mut open.open, name, None);
+                    let text =
+                        self.nodes[at].on_copies(self.engine.now_us, &mut open.open, name, None);
                     text.and_then(|text| value_of(&text))
                 }
                 _ => self.read(at, key),
@@ -222,7 +226,7 @@ impl World {
             return self.say(at, Said::Reply(Reply::Event(event)));
         }
         let text = text_of(value);
-        let after = self.nodes[at].on_copies(self.us, &mut open.open, name, Some(&text));
+        let after = self.nodes[at].on_copies(self.engine.now_us, &mut open.open, name, Some(&text));
         assert_eq!(after.as_ref(), Some(&text), "it sees its own writes");
         open.kept.push((key, value));
         open.pending.push(event);

@@ -1,7 +1,8 @@
 //! The end of a round: when nothing is under way, all replicas show the same,
 //! and nobody remembers what is gone.
 
-use super::World;
+use super::{MOST_EVENTS, World};
+use crate::engine::scenario::drain;
 use crate::replicas::client::{name_of, value_of};
 use crate::replicas::history::Quiet;
 use crate::replicas::plan::Mode;
@@ -9,8 +10,8 @@ use crate::replicas::plan::Mode;
 impl World {
     pub(super) fn settle(&mut self) -> Result<(), String> {
         self.wires.calm(true);
-        self.go_on(|_| false)?;
-        self.trace.note(self.us, "all", format_args!("quiet"));
+        drain(self, MOST_EVENTS, |_| false)?;
+        self.engine.note("all", format_args!("quiet"));
         let shown = self.shown()?;
         self.history.quiets.push(Quiet {
             events: self.history.len(),
@@ -27,7 +28,7 @@ impl World {
             }
         }
         match self.plan.mode {
-            Mode::Shared => self.shared.judge(&mut self.nodes, self.us),
+            Mode::Shared => self.shared.judge(&mut self.nodes, self.engine.now_us),
             _ => Ok(()),
         }
     }
@@ -41,8 +42,8 @@ impl World {
             let mut first = None;
             for owner in owners {
                 let at = owner.index();
-                let text = self.nodes[at].text(self.us, &name);
-                let state = self.nodes[at].show(self.us, &name);
+                let text = self.nodes[at].text(self.engine.now_us, &name);
+                let state = self.nodes[at].show(self.engine.now_us, &name);
                 let (text, state) = (text.map(|text| value_of(&text)), state);
                 let (other, expected) = &*first.get_or_insert((at, (text, state.clone())));
                 if *expected != (text, state) {

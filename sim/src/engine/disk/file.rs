@@ -1,6 +1,6 @@
 //! One file: what reading shows, and what would be left without power.
 
-use crate::random::Random;
+use crate::engine::random::Random;
 
 /// What a disk writes whole or not at all, mostly.
 const SECTOR: usize = 512;

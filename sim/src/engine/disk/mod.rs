@@ -8,9 +8,9 @@
 pub mod file;
 mod names;
 
+use crate::engine::probes::Probes;
+use crate::engine::random::Random;
 use crate::plan::DiskFaults;
-use crate::probes::{Probe, Probes};
-use crate::random::Random;
 use file::Mark;
 use names::Names;
 use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, FileInfo};
@@ -142,7 +142,7 @@ impl Disk {
     ) -> Result<DiskReply, DiskError> {
         if self.full && self.random.chance(0.7) {
             self.failing_since_us.get_or_insert(at_us);
-            probes.hit(Probe::DiskFull);
+            probes.hit("disk full");
             return Err(error(DiskErrorKind::Full, Vec::new()));
         }
         self.names.create(file, reserve as usize);
@@ -168,13 +168,13 @@ impl Disk {
             let room = file.len().saturating_sub(at);
             file.write(at, &bytes[..room]);
             self.failing_since_us.get_or_insert(begun.at_us);
-            probes.hit(Probe::DiskFull);
+            probes.hit("disk full");
             return Err(error(DiskErrorKind::Full, bytes));
         }
         if fails {
             file.write(at, &bytes[..part]);
             self.failing_since_us.get_or_insert(begun.at_us);
-            probes.hit(Probe::WriteFailed);
+            probes.hit("write failed");
             return Err(error(DiskErrorKind::Io, bytes));
         }
         file.write(at, &bytes);
@@ -206,7 +206,7 @@ impl Disk {
         if fails {
             file.dropped(mark);
             self.failing_since_us.get_or_insert(begun.at_us);
-            probes.hit(Probe::SyncFailed);
+            probes.hit("sync failed");
             return Err(error(DiskErrorKind::Sync, Vec::new()));
         }
         file.synced(mark);
@@ -231,12 +231,12 @@ impl Disk {
             .names
             .lose_power(&mut self.random, self.faults.unordered_names)
         {
-            probes.hit(Probe::NameLost);
+            probes.hit("name lost");
         }
         let torn = self.faults.torn;
         for file in self.names.files_mut() {
             if file.lose_power(&mut self.random, torn) {
-                probes.hit(Probe::WriteTorn);
+                probes.hit("write torn");
             }
         }
     }
@@ -251,7 +251,7 @@ impl Disk {
             .0
             .to_owned();
         let at = self.names.file_mut(&name)?.flip(&mut self.random)?;
-        probes.hit(Probe::BitFlipped);
+        probes.hit("bit flipped");
         Some(format!("{name} at {at}"))
     }
 

@@ -2,7 +2,7 @@
 //! after names were synced.
 
 use super::file::File;
-use crate::random::Random;
+use crate::engine::random::Random;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ impl Trace {
     pub fn new(keep: bool) -> Self {
         Self {
             keep,
-            hash: 0xcbf2_9ce4_8422_2325,
+            hash: START,
             ..Self::default()
         }
     }
@@ -29,12 +29,7 @@ impl Trace {
         let (s, rest) = (us / 1_000_000, us % 1_000_000);
         // Writing to a string does not fail.
         let _ = write!(self.line, "{s:>4}.{rest:06} {who:<6} {what}");
-        for chunk in self.line.as_bytes().chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            let mixed = (self.hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            self.hash = mixed ^ (mixed >> 29);
-        }
+        self.hash = hashed(self.hash, &self.line);
         self.count += 1;
         if self.keep {
             self.lines.push(self.line.clone());
@@ -57,6 +52,23 @@ impl Trace {
     pub fn into_lines(self) -> Vec<String> {
         self.lines
     }
+}
+
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// The hash of a text, which stays the same in all versions of the simulator.
+pub fn hash_of(text: &str) -> u64 {
+    hashed(START, text)
+}
+
+fn hashed(mut hash: u64, text: &str) -> u64 {
+    for chunk in text.as_bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let mixed = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash = mixed ^ (mixed >> 29);
+    }
+    hash
 }
 
 /// Bytes as a person reads them: text where they are text, cut where long.

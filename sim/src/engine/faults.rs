@@ -1,0 +1,86 @@
+//! Faults that are planted on purpose, to see that the oracles find them.
+
+use rufous_chain::planted as chain;
+use rufous_kernel::planted as kernel;
+
+/// What is wrong. A scenario lists those that can be planted in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    #[default]
+    None,
+    /// In the kernel.
+    Kernel(kernel::Planted),
+    /// In the chains.
+    Chain(chain::Planted),
+    /// Replies leave before what they tell of is on disk.
+    ReplyBeforeSync,
+    /// Now and then a worker believes that it is later than it is.
+    ExpiryTooEarly,
+    /// A message between workers is lost now and then.
+    MessageLost,
+    /// A batch for another replica is lost now and then.
+    BatchLost,
+    /// Each write of a transaction has a stamp of its own.
+    StampPerWrite,
+    /// Writes of a transaction are done before it is committed.
+    WritesAtOnce,
+    /// Clocks run up to a quarter too fast or too slow, where a twentieth is allowed.
+    Drift,
+    /// A node that was dropped comes back with what its files have.
+    KeepsOldData,
+    /// A node that starts serves before others have told it what they have.
+    ServesAtOnce,
+}
+
+impl Fault {
+    /// Its name on the command line: that of the variant, in lower case with hyphens.
+    pub fn name(self) -> String {
+        let variant = match self {
+            Fault::Kernel(fault) => format!("{fault:?}"),
+            Fault::Chain(fault) => format!("{fault:?}"),
+            other => format!("{other:?}"),
+        };
+        let mut name = String::new();
+        for letter in variant.chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
+    }
+
+    /// The one of these that has this name.
+    pub fn named(name: &str, of: &[Fault]) -> Result<Fault, String> {
+        let mut all = of.iter().copied();
+        all.find(|fault| fault.name() == name).ok_or_else(|| {
+            let names: Vec<_> = of.iter().map(|fault| fault.name()).collect();
+            format!("no fault '{name}'; there are: {}", names.join(", "))
+        })
+    }
+
+    /// Plants it for what runs on this thread, and none but it.
+    pub(super) fn plant(self) {
+        kernel::plant(match self {
+            Fault::Kernel(fault) => Some(fault),
+            _ => None,
+        });
+        chain::plant(match self {
+            Fault::Chain(fault) => Some(fault),
+            _ => None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_variants() {
+        let all = [Fault::Drift, Fault::Chain(chain::Planted::NoLease)];
+        assert_eq!(Fault::named("no-lease", &all), Ok(all[1]));
+        let wrong = Fault::named("x", &all).expect_err("no such fault");
+        assert_eq!(wrong, "no fault 'x'; there are: drift, no-lease");
+    }
+}
