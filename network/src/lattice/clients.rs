@@ -13,8 +13,8 @@ use rufous_bench::client::{Client, Reply, encode};
 use rufous_bench::elastic::ledger::{Answer, Outcome};
 use rufous_bench::elastic::outcome;
 use rufous_resp::Reply as Said;
-use rufous_sim::oracle::lattice::Told;
 use rufous_sim::engine::random::Random;
+use rufous_sim::oracle::lattice::Told;
 
 use super::acts::{Act, Came, How, What, Window};
 use super::keys::{Key, Keys};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Error, Result, bail};
-use rufous_sim::oracle::lattice::Deed;
 use rufous_sim::engine::random::Random;
+use rufous_sim::oracle::lattice::Deed;
 
 use super::acts::What;
 

@@ -218,7 +218,9 @@ impl World {
         coordinator.learned.clear();
         coordinator.changed_us = self.engine.now_us;
         coordinator.stored = encode(&next);
-        coordinator.leader.on_proposed(self.engine.now_us, Outcome::Taken);
+        coordinator
+            .leader
+            .on_proposed(self.engine.now_us, Outcome::Taken);
         let before = std::mem::replace(&mut coordinator.mapping, Arc::new(next));
         self.look_at_changes(&before);
     }

@@ -3,19 +3,19 @@
 use rufous_sim::engine::{self, Fault, Report, Scenario, keep_panics_quiet};
 
 /// A seed without faults.
-pub fn run<S: Scenario>(seed: u64) -> Report {
+pub(crate) fn run<S: Scenario>(seed: u64) -> Report {
     engine::run::<S>(seed, &S::Options::default(), Fault::None, false)
 }
 
 /// Looks among these for a seed that fails with the fault alone.
 #[track_caller]
-pub fn caught<S: Scenario>(fault: &str, seeds: impl IntoIterator<Item = u64>) {
+pub(crate) fn caught<S: Scenario>(fault: &str, seeds: impl IntoIterator<Item = u64>) {
     caught_saying::<S>(fault, &S::Options::default(), "", seeds);
 }
 
 /// Likewise, where the failure says this. A seed that fails anyway proves nothing.
 #[track_caller]
-pub fn caught_saying<S: Scenario>(
+pub(crate) fn caught_saying<S: Scenario>(
     fault: &str,
     options: &S::Options,
     what: &str,

@@ -1,8 +1,6 @@
 //! Saved seeds pass, and stand for the plans that they once stood for.
 
-mod common;
-
-use common::caught_saying;
+use crate::common::caught_saying;
 use rufous_sim::engine::seeds::{self, Saved};
 use rufous_sim::engine::{self, Fault, Scenario, keep_panics_quiet};
 use rufous_sim::{chains, cluster, gossip, replicas, world};

@@ -1,9 +1,7 @@
 //! Faults planted in the scenario of clusters: each has to be caught within so many seeds.
 //! Two that few seeds show have theirs in `sim/seeds.txt`.
 
-mod common;
-
-use common::caught;
+use crate::common::caught;
 use rufous_sim::cluster::World;
 use rufous_sim::cluster::plan::Size;
 use rufous_sim::engine::{self, Fault};

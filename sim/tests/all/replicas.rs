@@ -2,9 +2,7 @@
 //! off, and has to be missed within a stated number of seeds; and without that
 //! no seed fails.
 
-mod common;
-
-use common::caught_saying;
+use crate::common::caught_saying;
 use rufous_sim::engine::{self, Fault, keep_panics_quiet};
 use rufous_sim::replicas::World;
 use rufous_sim::replicas::plan::Mode;

@@ -1,9 +1,7 @@
 //! The scenario of chains: some seeds pass; each planted fault is caught; and the search for an
 //! order that judges the other scenarios judges these histories alike.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 use rufous_chain::planted::{self, Planted};
 use rufous_chain::{Envelope, Item, Message, Peer, Replica, Store};
 use rufous_mapping::{Chain, Chains, Mapping, Member, Members, NodeId, NodeNo};
@@ -41,7 +39,7 @@ fn some_seeds_pass_and_reach_what_is_rare() {
 
 #[track_caller]
 fn caught(fault: Fault, within: u64) {
-    common::caught::<chains::World>(&fault.name(), 0..within);
+    crate::common::caught::<chains::World>(&fault.name(), 0..within);
 }
 
 #[test]

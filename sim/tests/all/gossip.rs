@@ -1,8 +1,6 @@
 //! The scenario of nodes that share lattice keyspaces: some seeds pass, and each mechanism, switched off, is missed.
 
-mod common;
-
-use common::{caught, run};
+use crate::common::{caught, run};
 use rufous_sim::engine::probes::Probes;
 use rufous_sim::engine::{Scenario, keep_panics_quiet};
 use rufous_sim::gossip::World;

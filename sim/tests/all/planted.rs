@@ -1,9 +1,7 @@
 //! The oracles are tested, too: each fault that is planted has to be caught
 //! within a stated number of seeds. A seed that fails anyway proves nothing.
 
-mod common;
-
-use common::caught_saying as caught_among;
+use crate::common::caught_saying as caught_among;
 use rufous_sim::history::Kind;
 use rufous_sim::plan::Limits;
 use rufous_sim::world::World;
