@@ -89,7 +89,8 @@ impl Results {
              `--reference` to see a Redis 7.0 with the same commands. Left out, with reasons:\n\
              [tcl-skip.txt](tcl-skip.txt) and [redis-py-skip.txt](redis-py-skip.txt); what runs and why:\n\
              [suites.toml](suites.toml). Counts of passed tests are kept in `results.toml` and may only rise.\n\
-             `cargo xtask suite cluster-clients` is a run of its own: [what it does](../clients/cluster.md).\n",
+             `cargo xtask suite cluster-clients` is a run of its own: [what it does](../clients/cluster.md).\n\
+             What MULTI, EXEC and WATCH do: [transactions](transactions.md).\n",
         );
         if self.suites.is_empty() {
             text.push_str("\nNothing is recorded yet.\n");
