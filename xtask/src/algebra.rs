@@ -26,6 +26,17 @@ pub(crate) struct Args {
     write: bool,
 }
 
+/// Writes docs/types.
+pub(crate) fn write() -> Result<bool> {
+    run(&Args {
+        rounds: 0,
+        seed: 0,
+        only: None,
+        missed: false,
+        write: true,
+    })
+}
+
 pub(crate) fn run(args: &Args) -> Result<bool> {
     // In the crate itself, so that this program needs nothing of the workspace to be built.
     let mut command = process::cargo();

@@ -5,7 +5,7 @@
 //!
 //! Map: `tidy` keeps the rules of the house, `house` measures how it is built, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `chart` tries the Helm chart, `node` starts servers and passes arguments on to the load generator, `fuzz`
-//! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `diff` compares
+//! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `docs` writes the generated pages, `diff` compares
 //! with redis-server, `network` breaks the network of clusters, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod algebra;
 mod chart;
 mod check;
 mod diff;
+mod docs;
 mod durable;
 mod fuzz;
 mod house;
@@ -45,6 +46,7 @@ use std::process::ExitCode;
         cargo xtask suite tcl --unit unit/expire --reference\n  \
         cargo xtask sim                     simulate a node until stopped (--seeds N, --scenario NAME)\n  \
         cargo xtask algebra                 try what data types state (--rounds N, --seed X)\n  \
+        cargo xtask docs --write            write docs/reference and docs/types from the code\n  \
         cargo xtask diff --family list      random commands, side by side with redis-server\n  \
         cargo xtask network                 clusters in network namespaces, their network broken\n  \
         cargo xtask demo node               a node, a benchmark and YCSB A to F\n  \
@@ -89,6 +91,8 @@ enum Task {
     Network(network::Args),
     /// Try what data types state, and show how much of what is independent they recognise
     Algebra(algebra::Args),
+    /// Compare the generated pages of docs with the code, or write them (--write)
+    Docs(docs::Args),
     /// Send the same random commands to redis-server and Rufous, and compare
     Diff(diff::Args),
     /// Lint and render the Helm chart, and check what it tells the program
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
         Task::Sim(args) => sim::run(&args),
         Task::Network(args) => network::run(&args),
         Task::Algebra(args) => algebra::run(&args),
+        Task::Docs(args) => docs::run(&args),
         Task::Diff(args) => diff::run(&args),
         Task::Chart => chart::run(),
         Task::BenchPeers(args) => node::bench("bench-peers", &args),

@@ -36,4 +36,6 @@ pub mod backup;
 pub mod cli;
 pub mod node;
 pub mod process;
+#[cfg(test)]
+mod reference;
 pub mod settings;

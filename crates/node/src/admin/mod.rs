@@ -2,7 +2,7 @@
 //! thread: no worker ever sees a request of it.
 //!
 //! - [`metrics`]: figures as Prometheus text
-//! - [`durability`], [`cluster`]: those of logs and snapshots, and of other nodes
+//! - [`tables`]: their names, help texts and values
 //! - [`text`]: the Prometheus text format
 //!
 //! `/healthz` tells whether every worker still takes turns, `/readyz` whether
@@ -10,10 +10,8 @@
 //! since the node has started), `/metrics` what the node counts. Connections, their
 //! requests and their lives are bounded.
 
-mod cluster;
-mod durability;
 mod metrics;
-mod replication;
+mod tables;
 mod text;
 
 use crate::node::Node;
@@ -157,6 +155,18 @@ impl Admin {
         });
         round
     }
+}
+
+/// The metrics of a node, for the reference: name, type, labels and help.
+#[cfg(test)]
+pub(crate) fn declared(
+    node: &Node,
+) -> Vec<(String, &'static str, &'static [&'static str], String)> {
+    let families = metrics::collect(&node.handle(), &node.shared, 0).families;
+    families
+        .into_iter()
+        .map(|of| (of.name.clone(), text::kind(&of.name), of.labels, of.help))
+        .collect()
 }
 
 async fn index() -> Html<String> {

@@ -9,34 +9,56 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
     text: String,
+    #[cfg(test)]
+    pub(super) families: Vec<Declared>,
+}
+
+/// A family as the reference lists it.
+#[cfg(test)]
+#[derive(Debug)]
+pub(super) struct Declared {
+    pub(super) name: String,
+    pub(super) labels: &'static [&'static str],
+    pub(super) help: String,
 }
 
 /// One family, to be filled before the next one is begun.
 pub(super) struct Family<'a> {
     text: &'a mut String,
     name: &'a str,
+    labels: &'static [&'static str],
+}
+
+/// Counters are called `_total`; all other metrics are gauges.
+pub(super) fn kind(name: &str) -> &'static str {
+    match name.strip_suffix("_total") {
+        Some(_) => "counter",
+        None => "gauge",
+    }
 }
 
 impl Exposition {
-    /// Begins a family of figures that only grow; `name` ends in `_total`.
-    pub(super) fn counter<'a>(&'a mut self, name: &'a str, help: &str) -> Family<'a> {
-        debug_assert!(name.ends_with("_total"), "{name}");
-        self.family(name, "counter", help)
-    }
-
-    /// Begins a family of figures that go up and down.
-    pub(super) fn gauge<'a>(&'a mut self, name: &'a str, help: &str) -> Family<'a> {
-        debug_assert!(!name.ends_with("_total"), "{name}");
-        self.family(name, "gauge", help)
-    }
-
-    fn family<'a>(&'a mut self, name: &'a str, kind: &str, help: &str) -> Family<'a> {
+    /// Begins a family. Each of its samples has a value for each label.
+    pub(super) fn family<'a>(
+        &'a mut self,
+        name: &'a str,
+        labels: &'static [&'static str],
+        help: &str,
+    ) -> Family<'a> {
+        #[cfg(test)]
+        self.families.push(Declared {
+            name: name.to_owned(),
+            labels,
+            help: help.to_owned(),
+        });
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+        let kind = kind(name);
         self.text
             .push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
         Family {
             text: &mut self.text,
             name,
+            labels,
         }
     }
 
@@ -47,17 +69,15 @@ impl Exposition {
 
 impl Family<'_> {
     /// Adds a sample without labels.
-    pub(super) fn value(&mut self, value: impl Display) -> &mut Self {
-        self.sample(&[], value)
+    pub(super) fn value(&mut self, value: impl Display) {
+        self.sample(&[], value);
     }
 
-    pub(super) fn sample(
-        &mut self,
-        labels: &[(&str, &dyn Display)],
-        value: impl Display,
-    ) -> &mut Self {
+    /// Adds a sample with the values of the family's labels, in their order.
+    pub(super) fn sample(&mut self, values: &[&dyn Display], value: impl Display) {
+        debug_assert_eq!(values.len(), self.labels.len(), "{}", self.name);
         self.text.push_str(self.name);
-        for (at, (label, of)) in labels.iter().enumerate() {
+        for (at, (label, of)) in self.labels.iter().zip(values).enumerate() {
             self.text.push(if at == 0 { '{' } else { ',' });
             let of = of
                 .to_string()
@@ -66,12 +86,8 @@ impl Family<'_> {
                 .replace('\n', "\\n");
             let _ = write!(self.text, "{label}=\"{of}\"");
         }
-        let _ = writeln!(
-            self.text,
-            "{} {value}",
-            if labels.is_empty() { "" } else { "}" }
-        );
-        self
+        let end = if self.labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{end} {value}");
     }
 }
 
@@ -82,14 +98,14 @@ mod tests {
     #[test]
     fn the_format() {
         let mut out = Exposition::default();
-        out.counter("a_total", "Of a\\b\nand c.").value(7);
-        out.gauge("b", "Of b.")
-            .sample(&[("x", &"1\"\\\n"), ("y", &2)], 0.5)
-            .sample(&[("x", &"")], 1);
+        out.family("a_total", &[], "Of a\\b\nand c.").value(7);
+        let mut family = out.family("b", &["x", "y"], "Of b.");
+        family.sample(&[&"1\"\\\n", &2], 0.5);
+        family.sample(&[&"", &3], 1);
         assert_eq!(
             out.finish(),
             "# HELP a_total Of a\\\\b\\nand c.\n# TYPE a_total counter\na_total 7\n\
-             # HELP b Of b.\n# TYPE b gauge\nb{x=\"1\\\"\\\\\\n\",y=\"2\"} 0.5\nb{x=\"\"} 1\n"
+             # HELP b Of b.\n# TYPE b gauge\nb{x=\"1\\\"\\\\\\n\",y=\"2\"} 0.5\nb{x=\"\",y=\"3\"} 1\n"
         );
     }
 }
