@@ -144,6 +144,12 @@ fn unsupported_commands() {
         section(title, note, &names);
     }
     let rest: Vec<_> = missing.into_iter().collect();
-    section("Others", "Commands that stand alone.", &rest);
+    if !rest.is_empty() {
+        section(
+            "Others",
+            "Commands that belong to none of these areas.",
+            &rest,
+        );
+    }
     keep("unsupported.md", &out);
 }

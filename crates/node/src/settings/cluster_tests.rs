@@ -180,7 +180,7 @@ fn what_does_not_go_together_says_what_to_do() {
     check(&[name, ("cluster-copies", "9")], "between 1 and 5");
     check(
         &[name, ("cluster-move-rate", "1")],
-        "65536 bytes a second are the least",
+        "minimum 65536 bytes/s; 0 means unlimited",
     );
     check(&[name, ("cluster-weight", "0")], "between 1 and 1000");
     let newer = (NEWEST + 1).to_string();

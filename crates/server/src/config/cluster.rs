@@ -292,7 +292,7 @@ pub const ENABLED: Param = Param {
     name: "cluster-enabled",
     get: |config| super::values::yes_no(config.cluster.is_some()),
     set: None,
-    help: "Whether the node is in a cluster: it is with a cluster-name.",
+    help: "Whether the node is in a cluster, which it is if cluster-name is set.",
 };
 
 text!(
@@ -300,7 +300,7 @@ text!(
     SET_NAME,
     "cluster-name",
     name,
-    "The name of the cluster that the node is in, the same for all its nodes; empty: none."
+    "Name of the cluster, the same on all its nodes; empty: the node is in none."
 );
 setting!(
     ID,
@@ -314,35 +314,35 @@ setting!(
         all.id = value.to_ascii_lowercase();
         Ok(())
     },
-    "The node's id for ever, 40 hexadecimal digits; empty: one is made, and kept in the data folder."
+    "Permanent id of the node, 40 hexadecimal digits; empty: one is generated and kept in the data folder."
 );
 text!(
     LISTEN,
     SET_LISTEN,
     "cluster-listen",
     listen,
-    "Where other nodes connect; empty: the first address for clients, 10000 above their port."
+    "Address for other nodes; empty: the first address for clients, with their port plus 10000."
 );
 text!(
     CLIENTS,
     SET_CLIENTS,
     "cluster-clients",
     clients,
-    "Where clients connect that know clusters: they are sent to the node that has a key; empty: nowhere."
+    "Address for cluster clients, which are redirected to the node of a key (MOVED); empty: none."
 );
 text!(
     ADVERTISE,
     SET_ADVERTISE,
     "cluster-advertise",
     advertise,
-    "The name or address of this machine that others reach it by; empty: the address of cluster-listen."
+    "Host name or address by which others reach this node; empty: the address of cluster-listen."
 );
 text!(
     COORDINATOR,
     SET_COORDINATOR,
     "cluster-coordinator",
     coordinator,
-    "Who agrees on the nodes of the cluster: local (a cluster of this one), an etcd, or a process on this machine for development."
+    "Coordinator of the cluster: local (a cluster of one node), an etcd, or a process on this machine for development."
 );
 setting!(
     COPIES_OF_SLOTS,
@@ -359,7 +359,7 @@ setting!(
         };
         Ok(())
     },
-    "Copies of each key, where this node is the first of its cluster; auto: 2, and 1 with the local coordinator."
+    "Copies of each key, used when this node creates the cluster; auto: 2, and 1 with the local coordinator."
 );
 setting!(
     WEIGHT,
@@ -370,7 +370,7 @@ setting!(
         all.weight = integer(value, 1..=i64::from(MAX_WEIGHT))? as u16;
         Ok(())
     },
-    "How much the node takes, against the weight of others."
+    "Share of the data that the node takes, relative to the weights of other nodes."
 );
 setting!(
     MOVE_RATE_OF_NODE,
@@ -380,21 +380,19 @@ setting!(
     |all, value| {
         let rate = memory(value, 0, u64::MAX)?;
         if (1..SLOWEST_MOVE).contains(&rate) {
-            return Err(format!(
-                "{SLOWEST_MOVE} bytes a second are the least, and 0 is no bound: nodes that leave have to get done"
-            ));
+            return Err(format!("minimum {SLOWEST_MOVE} bytes/s; 0 means unlimited"));
         }
         all.move_rate = rate;
         Ok(())
     },
-    "Bytes a second that the node sends to others of the data that moves to them; 0: as many as it can."
+    "Maximum bytes per second that the node sends of data that moves to other nodes; minimum 65536; 0: unlimited."
 );
 text!(
     ZONE,
     SET_ZONE,
     "cluster-zone",
     zone,
-    "Where the machine is: copies of a key are in different zones where there are enough."
+    "Zone of the machine; copies of a key are placed in different zones if there are enough."
 );
 setting!(
     WIRE_VERSION,
@@ -411,28 +409,28 @@ setting!(
         };
         Ok(())
     },
-    "The newest version of the messages between nodes that the node speaks; auto: the newest that it knows. An older one while nodes are upgraded."
+    "Newest version of messages between nodes that the node uses; auto: the newest that it knows. Set an older one during an upgrade."
 );
 text!(
     TLS_CERT_FILE,
     SET_TLS_CERT_FILE,
     "cluster-tls-cert-file",
     tls.cert_file,
-    "The certificate that the node shows to others (PEM); empty: nodes talk in the clear."
+    "Certificate that the node presents to other nodes (PEM); empty: no TLS between nodes."
 );
 text!(
     TLS_KEY_FILE,
     SET_TLS_KEY_FILE,
     "cluster-tls-key-file",
     tls.key_file,
-    "The private key of that certificate (PEM, without a password)."
+    "Private key of that certificate (PEM, without a password)."
 );
 text!(
     TLS_CA_CERT_FILE,
     SET_TLS_CA_CERT_FILE,
     "cluster-tls-ca-cert-file",
     tls.ca_cert_file,
-    "The certificates of those who sign the certificates of nodes (PEM)."
+    "Certificates of the authorities that sign node certificates (PEM)."
 );
 
 pub mod etcd;

@@ -72,8 +72,8 @@ macro_rules! packing {
     };
 }
 
-const ENTRIES: &str = "Up to so many elements a collection is kept packed, in any case no more \
-    than 3,500 bytes.";
+const ENTRIES: &str = "Maximum number of elements of a packed collection, which has at most 3,500 bytes in \
+    any case.";
 
 macro_rules! entries {
     ($field:ident, $name:literal) => {
@@ -90,7 +90,7 @@ macro_rules! value {
             $field,
             bytes,
             $name,
-            "A collection with a longer element is not kept packed."
+            "Maximum size of an element of a packed collection."
         )
     };
 }
@@ -113,7 +113,7 @@ pub(super) const HLL_SPARSE: Param = Param {
         config.collections.hll_sparse_max_bytes = integer(value, 0..=i64::MAX)? as usize;
         Ok(())
     }),
-    help: "A HyperLogLog of more bytes becomes dense.",
+    help: "Maximum size of a sparse HyperLogLog; a larger one becomes dense.",
 };
 
 pub(super) const LIST_COMPRESS: Param = Param {
@@ -123,7 +123,7 @@ pub(super) const LIST_COMPRESS: Param = Param {
         config.collections.list_compress_depth = integer(value, 0..=i64::from(i32::MAX))?;
         Ok(())
     }),
-    help: "Kept for programs that set it; without effect, as lists are not compressed.",
+    help: "No effect: lists are not compressed. Accepted for compatibility.",
 };
 
 const fn list_size(name: &'static str) -> Param {
@@ -135,7 +135,7 @@ const fn list_size(name: &'static str) -> Param {
             config.collections.list_max_listpack_size = size;
             Ok(())
         }),
-        help: "Up to so many elements a list is kept packed; below 0: as many as fit.",
+        help: "Maximum number of elements of a packed list; negative: as many as fit.",
     }
 }
 
@@ -149,6 +149,6 @@ pub(super) const SET_INTSET: Param = Param {
         config.collections.set_max_intset_entries = integer(value, 0..=i64::MAX)? as usize;
         Ok(())
     }),
-    help: "Up to so many integers OBJECT ENCODING calls a set an intset, as Redis does; they are \
-        packed as other sets are.",
+    help: "Maximum number of integers of a set that OBJECT ENCODING reports as an intset. No effect \
+        on how the set is stored.",
 };

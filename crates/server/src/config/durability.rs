@@ -81,7 +81,7 @@ pub(super) const APPENDFSYNC: Param = Param {
         config.appendfsync = named(&AppendFsync::ALL, value)?;
         Ok(())
     }),
-    help: "When logged changes outlive the machine's power: before they are answered, once a second, or as the system sees fit. All three outlive the process.",
+    help: "When the log is synced to disk: before the reply, once a second, or when the operating system decides. With each of them changes survive a crash of the process.",
 };
 
 pub(super) const APPENDONLY: Param = Param {
@@ -95,7 +95,7 @@ pub(super) const APPENDONLY: Param = Param {
         config.appendonly = wanted;
         Ok(())
     }),
-    help: "Whether every change is logged, so that nothing that was answered is lost in a crash.",
+    help: "Whether every change is written to the log.",
 };
 
 pub(super) const SAVE: Param = Param {
@@ -109,7 +109,7 @@ pub(super) const SAVE: Param = Param {
         config.save = points;
         Ok(())
     }),
-    help: "A snapshot is taken after so many seconds with so many changes (pairs); empty: never.",
+    help: "Pairs of seconds and changes: a snapshot is taken after that time if there were that many changes; empty: never.",
 };
 
 pub(super) const AUTO_AOF_REWRITE_PERCENTAGE: Param = Param {
@@ -119,7 +119,7 @@ pub(super) const AUTO_AOF_REWRITE_PERCENTAGE: Param = Param {
         config.auto_aof_rewrite_percentage = integer(value, 0..=i64::from(i32::MAX))? as u64;
         Ok(())
     }),
-    help: "A snapshot replaces the log once that has grown by so much since the last; 0: never.",
+    help: "Growth of the log since the last snapshot, in percent, that triggers a snapshot; 0: never.",
 };
 
 pub(super) const AUTO_AOF_REWRITE_MIN_SIZE: Param = Param {
@@ -129,7 +129,7 @@ pub(super) const AUTO_AOF_REWRITE_MIN_SIZE: Param = Param {
         config.auto_aof_rewrite_min_size = memory(value, 0, u64::MAX >> 1)?;
         Ok(())
     }),
-    help: "But not while the log is smaller than this.",
+    help: "Minimum size of the log for auto-aof-rewrite-percentage.",
 };
 
 pub(super) const LOG_SEGMENT_SIZE: Param = Param {
@@ -139,7 +139,7 @@ pub(super) const LOG_SEGMENT_SIZE: Param = Param {
         config.log_segment_size = memory(value, 64 << 10, 4 << 30)?;
         Ok(())
     }),
-    help: "Bytes of one file of the log, of which each worker reserves one or two.",
+    help: "Size of one file of the log; each worker reserves one or two.",
 };
 
 pub(super) const SNAPSHOT_RETENTION: Param = Param {
@@ -149,7 +149,7 @@ pub(super) const SNAPSHOT_RETENTION: Param = Param {
         config.snapshot_retention = integer(value, 0..=10_000)? as u64;
         Ok(())
     }),
-    help: "How many saves before the last one stay on disk, to go back to with `rufous saves restore`.",
+    help: "Number of earlier saves kept on disk for `rufous saves restore`.",
 };
 
 pub(super) const STOP_WRITES_ON_BGSAVE_ERROR: Param = Param {
@@ -159,7 +159,7 @@ pub(super) const STOP_WRITES_ON_BGSAVE_ERROR: Param = Param {
         config.stop_writes_on_bgsave_error = parse_yes_no(value)?;
         Ok(())
     }),
-    help: "Whether changes are refused while the last snapshot failed.",
+    help: "Whether writes are refused after a snapshot failed, until one succeeds.",
 };
 
 /// A setting of Redis's that has one value here.

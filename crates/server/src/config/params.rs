@@ -25,13 +25,13 @@ pub static PARAMS: &[Param] = &[
         name: "admin-bind",
         get: |config| config.admin_bind.clone(),
         set: None,
-        help: "The address for metrics and health over HTTP; whoever reaches it may read them.",
+        help: "Address for metrics and health over HTTP. There is no authentication.",
     },
     Param {
         name: "admin-port",
         get: |config| config.admin_port.to_string(),
         set: None,
-        help: "The port for metrics and health over HTTP; 0: none.",
+        help: "Port for metrics and health over HTTP; 0: none.",
     },
     durability::AOF_LOAD_TRUNCATED,
     durability::AOF_USE_RDB_PREAMBLE,
@@ -44,7 +44,7 @@ pub static PARAMS: &[Param] = &[
         name: "bind",
         get: |config| config.bind.join(" "),
         set: None,
-        help: "The addresses to listen on.",
+        help: "Addresses to listen on; a leading `-` marks one that may be missing on this machine.",
     },
     Param {
         name: "client-query-buffer-limit",
@@ -53,7 +53,7 @@ pub static PARAMS: &[Param] = &[
             config.client_query_buffer_limit = memory(value, 1 << 20, u64::MAX >> 1)? as usize;
             Ok(())
         }),
-        help: "Bytes of requests that one client may have waiting.",
+        help: "Maximum bytes of pending requests per client.",
     },
     cluster::ADVERTISE,
     cluster::CLIENTS,
@@ -79,20 +79,20 @@ pub static PARAMS: &[Param] = &[
         name: "daemonize",
         get: |_| "no".into(),
         set: None,
-        help: "Whether the server leaves its terminal: never, a supervisor runs it.",
+        help: "Whether the server runs in the background: never; use a supervisor.",
     },
     Param {
         name: "databases",
         get: |_| limits::DATABASES.to_string(),
         set: None,
-        help: "Numbered databases.",
+        help: "Number of databases.",
     },
     durability::DBFILENAME,
     Param {
         name: "dir",
         get: |config| config.dir.clone(),
         set: None,
-        help: "The folder of logs and snapshots; made where it is missing.",
+        help: "Folder of logs and snapshots; created if it does not exist.",
     },
     collections::HASH_ENTRIES,
     collections::HASH_VALUE,
@@ -109,7 +109,7 @@ pub static PARAMS: &[Param] = &[
                 "workers look after themselves as often as they need",
             )
         }),
-        help: "How often a worker looks after itself when there is little to do.",
+        help: "Background cycles per second of an idle worker.",
     },
     Param {
         name: "latency-monitor-threshold",
@@ -118,13 +118,13 @@ pub static PARAMS: &[Param] = &[
             config.latency_monitor_threshold_ms = integer(value, 0..=i64::MAX)? as u64;
             Ok(())
         }),
-        help: "Commands that take at least so many milliseconds are noted; 0: none.",
+        help: "Minimum execution time of commands recorded by LATENCY; 0: none are.",
     },
     Param {
         name: "latency-tracking",
         get: |_| "yes".into(),
         set: Some(|_, value| constant(value, "yes", "the time of commands is always counted")),
-        help: "Whether the spread of the time that commands take is counted.",
+        help: "Whether the distribution of execution times is recorded.",
     },
     Param {
         name: "lfu-decay-time",
@@ -133,7 +133,7 @@ pub static PARAMS: &[Param] = &[
             config.lfu_decay_time = integer(value, 0..=i64::from(i32::MAX))? as u32;
             Ok(())
         }),
-        help: "Minutes after which the frequency of a key's use goes down by one; 0: never.",
+        help: "Minutes after which the access frequency of a key decreases by one; 0: never.",
     },
     Param {
         name: "lfu-log-factor",
@@ -142,7 +142,7 @@ pub static PARAMS: &[Param] = &[
             config.lfu_log_factor = integer(value, 0..=i64::from(i32::MAX))? as u32;
             Ok(())
         }),
-        help: "The higher, the more often a key has to be used for its frequency to go up.",
+        help: "The higher, the more accesses it takes to increase the access frequency of a key.",
     },
     collections::LIST_COMPRESS,
     collections::LIST_SIZE,
@@ -151,14 +151,14 @@ pub static PARAMS: &[Param] = &[
         name: "log-format",
         get: |config| name_of(&LogFormat::ALL, config.log_format),
         set: None,
-        help: "Lines of text, or one JSON object per line.",
+        help: "Format of the log: lines of text, or one JSON object per line.",
     },
     durability::LOG_SEGMENT_SIZE,
     Param {
         name: "logfile",
         get: |config| config.logfile.clone(),
         set: None,
-        help: "The file to log to, opened anew at SIGHUP; empty: standard error.",
+        help: "Log file, reopened at SIGHUP; empty: standard error.",
     },
     Param {
         name: "loglevel",
@@ -167,7 +167,7 @@ pub static PARAMS: &[Param] = &[
             config.loglevel = named(&LogLevel::ALL, value)?;
             Ok(())
         }),
-        help: "How much is logged, from everything to nothing.",
+        help: "Minimum severity of log messages.",
     },
     Param {
         name: "maxclients",
@@ -176,7 +176,7 @@ pub static PARAMS: &[Param] = &[
             config.maxclients = integer(value, 1..=i64::from(u32::MAX))? as usize;
             Ok(())
         }),
-        help: "The most clients at a time.",
+        help: "Maximum number of connected clients.",
     },
     Param {
         name: "maxmemory",
@@ -185,7 +185,7 @@ pub static PARAMS: &[Param] = &[
             config.maxmemory = memory(value, 0, u64::MAX)?;
             Ok(())
         }),
-        help: "Bytes of data from which keys are evicted; 0: no limit.",
+        help: "Memory limit of the data in bytes; 0: no limit.",
     },
     Param {
         name: "maxmemory-policy",
@@ -194,7 +194,7 @@ pub static PARAMS: &[Param] = &[
             config.maxmemory_policy = named(&MaxmemoryPolicy::ALL, value)?;
             Ok(())
         }),
-        help: "Which keys are evicted, and whether recency or frequency of use is recorded.",
+        help: "Which keys are evicted at the memory limit.",
     },
     Param {
         name: "maxmemory-samples",
@@ -203,20 +203,20 @@ pub static PARAMS: &[Param] = &[
             config.maxmemory_samples = integer(value, 1..=64)? as usize;
             Ok(())
         }),
-        help: "Keys that are compared for each one that is evicted.",
+        help: "Number of keys compared for each eviction.",
     },
     durability::NO_APPENDFSYNC_ON_REWRITE,
     Param {
         name: "pin",
         get: |config| yes_no(config.pin),
         set: None,
-        help: "Pins each worker to a core of its own, where there are enough.",
+        help: "Whether each worker is pinned to a core of its own, if there are enough.",
     },
     Param {
         name: "port",
         get: |config| config.port.to_string(),
         set: None,
-        help: "The port to listen on; 0: none.",
+        help: "Port to listen on; 0: none.",
     },
     Param {
         name: "protected-mode",
@@ -225,7 +225,7 @@ pub static PARAMS: &[Param] = &[
             config.protected_mode = parse_yes_no(value)?;
             Ok(())
         }),
-        help: "Without a password, turns clients of other machines away.",
+        help: "Whether clients of other machines are refused while no password is set.",
     },
     Param {
         name: "proto-max-bulk-len",
@@ -234,7 +234,7 @@ pub static PARAMS: &[Param] = &[
             config.proto_max_bulk_len = memory(value, 1 << 20, limits::MAX_BULK)?;
             Ok(())
         }),
-        help: "Bytes of the longest argument.",
+        help: "Maximum size of an argument.",
     },
     durability::RDBCHECKSUM,
     durability::RDBCOMPRESSION,
@@ -245,7 +245,7 @@ pub static PARAMS: &[Param] = &[
             config.requirepass = value.into();
             Ok(())
         }),
-        help: "The password of clients; empty: none.",
+        help: "Password of clients; empty: none.",
     },
     durability::SAVE,
     collections::SET_INTSET,
@@ -258,7 +258,7 @@ pub static PARAMS: &[Param] = &[
             config.slowlog_log_slower_than = integer(value, -1..=i64::MAX)?;
             Ok(())
         }),
-        help: "Commands that take longer than so many microseconds are logged; -1: none.",
+        help: "Minimum execution time of commands recorded by SLOWLOG; -1: none are.",
     },
     Param {
         name: "slowlog-max-len",
@@ -267,7 +267,7 @@ pub static PARAMS: &[Param] = &[
             config.slowlog_max_len = integer(value, 0..=i64::MAX)? as usize;
             Ok(())
         }),
-        help: "How many slow commands are kept.",
+        help: "Maximum number of entries of SLOWLOG.",
     },
     durability::SNAPSHOT_RETENTION,
     durability::STOP_WRITES_ON_BGSAVE_ERROR,
@@ -275,13 +275,13 @@ pub static PARAMS: &[Param] = &[
         name: "tcp-backlog",
         get: |config| config.tcp_backlog.to_string(),
         set: None,
-        help: "How many connections may wait to be accepted.",
+        help: "Length of the queue of connections that are not accepted yet.",
     },
     Param {
         name: "tcp-keepalive",
         get: |config| config.tcp_keepalive_s.to_string(),
         set: None,
-        help: "Seconds of silence after which TCP asks whether a client is still there; 0: never.",
+        help: "Idle time after which TCP sends keepalive probes; 0: never.",
     },
     Param {
         name: "timeout",
@@ -290,7 +290,7 @@ pub static PARAMS: &[Param] = &[
             config.timeout_s = integer(value, 0..=i64::from(i32::MAX))? as u64;
             Ok(())
         }),
-        help: "Seconds after which a silent client is dropped; 0: never.",
+        help: "Idle time after which a client is disconnected; 0: never.",
     },
     tls::AUTH_CLIENTS,
     tls::CA_CERT_FILE,
@@ -302,19 +302,19 @@ pub static PARAMS: &[Param] = &[
         name: "unixsocket",
         get: |config| config.unixsocket.clone(),
         set: None,
-        help: "The path of a Unix socket to listen on as well; empty: none.",
+        help: "Path of a Unix socket to listen on as well; empty: none.",
     },
     Param {
         name: "unixsocketperm",
         get: |config| format!("{:o}", config.unixsocketperm),
         set: None,
-        help: "Permission bits of the Unix socket, in octal; 0: as the umask has it.",
+        help: "Permission bits of the Unix socket, in octal; 0: those of the umask.",
     },
     Param {
         name: "workers",
         get: |config| config.workers.to_string(),
         set: None,
-        help: "Threads that serve clients.",
+        help: "Worker threads.",
     },
     collections::ZSET_ENTRIES,
     collections::ZSET_VALUE,

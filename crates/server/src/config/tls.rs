@@ -99,42 +99,42 @@ pub const PORT: Param = Param {
     name: "tls-port",
     get: |config| config.tls.port.to_string(),
     set: None,
-    help: "The port to listen on by TLS; 0: none. With `port` 0 there is no other.",
+    help: "Port for TLS; 0: none. With `port` 0 it is the only one.",
 };
 
 pub const CERT_FILE: Param = Param {
     name: "tls-cert-file",
     get: |config| config.tls.cert_file.clone(),
     set: None,
-    help: "The server's certificate and those that it is signed by (PEM); read again when it changes.",
+    help: "Certificate of the server with its chain (PEM); loaded again when it changes.",
 };
 
 pub const KEY_FILE: Param = Param {
     name: "tls-key-file",
     get: |config| config.tls.key_file.clone(),
     set: None,
-    help: "The private key of that certificate (PEM, without a password).",
+    help: "Private key of that certificate (PEM, without a password).",
 };
 
 pub const CA_CERT_FILE: Param = Param {
     name: "tls-ca-cert-file",
     get: |config| config.tls.ca_cert_file.clone(),
     set: None,
-    help: "The certificates of those who sign the certificates of clients (PEM).",
+    help: "Certificates of the authorities that sign client certificates (PEM).",
 };
 
 pub const AUTH_CLIENTS: Param = Param {
     name: "tls-auth-clients",
     get: |config| name_of(&AuthClients::ALL, config.tls.auth_clients),
     set: None,
-    help: "Whether clients must show a certificate on the port for TLS.",
+    help: "Whether clients must present a certificate on the TLS port.",
 };
 
 pub const PROTOCOLS: Param = Param {
     name: "tls-protocols",
     get: |config| config.tls.protocols.text(),
     set: None,
-    help: "The versions of TLS that are spoken.",
+    help: "Accepted versions of TLS.",
 };
 
 pub const SET_PORT: Set = |config, value| {

@@ -44,33 +44,33 @@ text!(
     SET_CA_CERT_FILE,
     "cluster-etcd-ca-cert-file",
     etcd.ca_cert_file,
-    "The certificates of those who sign etcd's (PEM): with them the node talks to etcd by TLS; empty: in the clear."
+    "Certificates of the authorities that sign etcd's certificate (PEM); empty: no TLS to etcd."
 );
 text!(
     CERT_FILE,
     SET_CERT_FILE,
     "cluster-etcd-cert-file",
     etcd.cert_file,
-    "The certificate that the node shows to etcd (PEM); empty: none."
+    "Certificate that the node presents to etcd (PEM); empty: none."
 );
 text!(
     KEY_FILE,
     SET_KEY_FILE,
     "cluster-etcd-key-file",
     etcd.key_file,
-    "The private key of that certificate (PEM, without a password)."
+    "Private key of that certificate (PEM, without a password)."
 );
 text!(
     USER,
     SET_USER,
     "cluster-etcd-user",
     etcd.user,
-    "The name by which etcd knows the node, where its authentication is enabled; empty: none."
+    "User name at etcd, if its authentication is enabled; empty: none."
 );
 text!(
     PASSWORD,
     SET_PASSWORD,
     "cluster-etcd-password",
     etcd.password,
-    "The password of that name."
+    "Password of that user."
 );
