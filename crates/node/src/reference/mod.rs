@@ -43,8 +43,8 @@ fn cell(text: &str) -> String {
 
 /// The same as code; nothing where there is none.
 fn code(text: &str) -> String {
-    match text.is_empty() {
-        true => String::new(),
-        false => format!("`{}`", cell(text)),
+    if text.is_empty() {
+        return String::new();
     }
+    format!("`{}`", cell(text))
 }

@@ -18,6 +18,9 @@ use rufous_kernel::keyspace::Keyspaces;
 use rufous_kernel::shard::Item;
 use rufous_kernel::stats::CommandStats;
 
+/// Keys of a slot that one step visits.
+const SLOT_STEP: usize = 1024;
+
 /// One worker, as commands see it.
 pub struct Local<'a> {
     pub(super) front: &'a mut Front,
@@ -108,18 +111,17 @@ impl Local<'_> {
         shard.scan_listed(db, from, count, now, each)
     }
 
-    /// The same of the strict keys of a slot.
+    /// Visits some strict keys of a slot from a cursor on; returns the next cursor.
     pub fn scan_slot(
         &mut self,
         (db, slot): (usize, u16),
         from: u32,
-        count: usize,
         now: Now,
         each: &mut dyn FnMut(&[u8]),
     ) -> Option<u32> {
         let placement = self.front.kernel.placement().clone();
         let shard = &mut self.front.kernel.shard;
-        shard.scan_slot((db, slot), from, count, now, &mut |item| {
+        shard.scan_slot((db, slot), from, SLOT_STEP, now, &mut |item| {
             if placement.lattice(item.key).is_none() {
                 each(item.key);
             }
@@ -141,10 +143,10 @@ impl Local<'_> {
 
     /// A random number below `limit`; 0 where that is 0.
     pub fn draw(&mut self, limit: u64) -> u64 {
-        match limit {
-            0 => 0,
-            _ => self.front.kernel.rng().below(limit),
+        if limit == 0 {
+            return 0;
         }
+        self.front.kernel.rng().below(limit)
     }
 
     /// Whether expired keys are removed by themselves (`DEBUG SET-ACTIVE-EXPIRE`).

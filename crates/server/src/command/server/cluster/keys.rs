@@ -10,9 +10,6 @@ use rufous_base::slot::worker_of_slot;
 use rufous_base::{Args, Now};
 use rufous_command::{Failure, Reply, options};
 
-/// Keys that are looked at together.
-const STEP: usize = 1024;
-
 /// Names in one reply.
 const MOST: usize = 1 << 20;
 
@@ -102,7 +99,7 @@ fn find(local: &mut Local<'_>, now: Now, (db, slot): (usize, u16), most: usize) 
     };
     let mut cursor = Some(0).filter(|_| most > 0);
     while let Some(from) = cursor {
-        cursor = local.scan_slot((db, slot), from, STEP, now, &mut |key| {
+        cursor = local.scan_slot((db, slot), from, now, &mut |key| {
             if found.count >= most {
                 return;
             }
