@@ -27,12 +27,12 @@ pub enum Group {
 impl Group {
     pub fn title(self) -> &'static str {
         match self {
-            Group::Network => "Where to listen",
+            Group::Network => "Network",
             Group::Tls => "TLS",
             Group::Clients => "Clients",
             Group::Node => "Threads and files",
             Group::Cluster => "Cluster",
-            Group::Durability => "What outlives a crash",
+            Group::Durability => "Durability",
             Group::Data => "Data",
             Group::Watching => "Slow commands",
             Group::Logs => "Logs",
