@@ -101,18 +101,18 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
                 Err(why) => return Way::None(why),
             }
         }
-        match others.is_empty() {
-            true => Way::Here,
-            false => Way::All(others.into_iter().collect()),
+        if others.is_empty() {
+            return Way::Here;
         }
+        Way::All(others.into_iter().collect())
     }
 
     /// The way to a node, whatever it has.
     pub fn to_node(&self, no: NodeNo) -> Way {
-        match (self.reaches)(no) {
-            true => Way::There(no),
-            false => Way::None(NoWay::Away(no)),
+        if (self.reaches)(no) {
+            return Way::There(no);
         }
+        Way::None(NoWay::Away(no))
     }
 
     /// What the client of a request for these slots is told, unless this node serves it.
@@ -131,10 +131,8 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
             return Some(Redirect::Down);
         };
         let serves = |own| own == to || reads && chain.members.contains(&own);
-        match self.own.is_some_and(serves) {
-            true => None,
-            false => Some(Redirect::Moved { slot, to }),
-        }
+        let is_here = self.own.is_some_and(serves);
+        (!is_here).then_some(Redirect::Moved { slot, to })
     }
 }
 

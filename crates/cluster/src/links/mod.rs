@@ -2,6 +2,7 @@
 //! and the time come in, effects go out.
 
 pub mod clocks;
+mod link;
 mod parked;
 mod passing;
 mod routes;
@@ -12,7 +13,7 @@ use crate::common::Common;
 use crate::damage::Damage;
 use crate::figures::{Figures, PeerFigures, Traffic};
 use crate::peer::{Credit, Heard, PeerMessage, Session};
-use crate::way::Routing;
+use link::{Link, Up};
 use parked::Parked;
 use routes::{Attempt, Route};
 use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Origin, Read, WorkerId};
@@ -38,44 +39,6 @@ const FAREWELL_US: u64 = 2_000_000;
 /// Lines of the log about refusals in a period; what is beyond is only counted.
 const MAX_LINES: u32 = 10;
 const LINES_PERIOD_US: u64 = 10_000_000;
-
-/// One connection.
-struct Link {
-    conn: ConnId,
-    wire: rufous_wire::Session,
-    /// Where it is, for the log.
-    address: String,
-    /// Whom it was dialled to reach.
-    dialled: Option<NodeNo>,
-    /// Once it is up.
-    up: Option<Up>,
-    opened_us: u64,
-    heard_us: u64,
-    beat_us: u64,
-    /// When it was refused.
-    refused_us: Option<u64>,
-    /// Bytes given to the driver since it said that they have left.
-    unsent: usize,
-    /// Of a message the driver has a part: all that is behind it, and how much of
-    /// that it has been given since.
-    rest: (Vec<u8>, usize),
-    /// What waits for room.
-    parked: Parked,
-    traffic: Traffic,
-    clock: clocks::Known,
-}
-
-/// What is known of the node at the other end.
-#[derive(Clone, Copy, Debug)]
-struct Up {
-    no: NodeNo,
-    session: Session,
-    incarnation: u64,
-    /// The wire version that is spoken with it.
-    version: u16,
-    /// The newest epoch that it has named.
-    epoch: u64,
-}
 
 /// See the module's description.
 pub struct Links {
@@ -135,15 +98,6 @@ impl Links {
     /// Nodes with a session, at whichever worker.
     pub fn connected(&self) -> impl Iterator<Item = NodeNo> {
         self.routes.keys().copied()
-    }
-
-    /// What decides where requests go.
-    pub fn routing(&self) -> Routing<'_, impl Fn(NodeNo) -> bool> {
-        Routing {
-            mapping: self.mapping.as_deref(),
-            own: self.own,
-            reaches: |no| self.reaches(no),
-        }
     }
 
     /// Whether there is a session with it, at whichever worker.

@@ -1,9 +1,9 @@
 //! What goes over sessions: messages to their session, bytes to their
 //! connection, and what came to the worker that it is for.
 
+use super::Links;
 use super::clocks;
 use super::parked::may_wait;
-use super::{Link, Links};
 use crate::peer::{Credit, PeerMessage, Session};
 use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::slot::worker_of_slot;
@@ -274,19 +274,6 @@ impl Links {
     ) {
         let envelope = self.envelope(body);
         self.send_by(now, no, session, Class::Control, &envelope, fx);
-    }
-}
-
-impl Link {
-    /// Appends what is left of a message, up to `room` bytes.
-    fn give_rest(&mut self, room: usize, out: &mut Vec<u8>) {
-        let (bytes, at) = &mut self.rest;
-        let end = bytes.len().min(at.saturating_add(room));
-        out.extend_from_slice(&bytes[*at..end]);
-        *at = end;
-        if end == bytes.len() {
-            self.rest = (Vec::new(), 0);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Links;
 use crate::peer::{Heard, PeerMessage, Session};
+use crate::way::Routing;
 use rufous_base::{Dial, Effects, Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
@@ -37,6 +38,15 @@ pub(super) struct Attempt {
 }
 
 impl Links {
+    /// What decides where requests go.
+    pub fn routing(&self) -> Routing<'_, impl Fn(NodeNo) -> bool> {
+        Routing {
+            mapping: self.mapping.as_deref(),
+            own: self.own,
+            reaches: |no| self.reaches(no),
+        }
+    }
+
     /// A mapping to act by; older ones are left alone.
     pub fn on_mapping(
         &mut self,
