@@ -27,7 +27,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
 use crate::wait::WaiterId;
-use crate::worker::{ExecPlan, Findings};
+use crate::worker::{CutOf, ExecPlan, Findings};
 use rufous_base::WorkerId;
 use rufous_lattice as lattice;
 use std::collections::BTreeMap;
@@ -39,10 +39,10 @@ pub enum NodeAction {
     FlushAll,
     FlushDb(u8),
     SwapDb(u8, u8),
-    /// A new generation of logs begins, with a snapshot if so asked.
+    /// A new generation of logs begins.
     Cut {
         generation: u64,
-        snapshot: bool,
+        cut: CutOf,
     },
 }
 

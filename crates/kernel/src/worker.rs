@@ -5,12 +5,33 @@
 //! [`Header`]; a reply that exists at once is appended to the caller's output,
 //! and every later one is an [`Outcome`] in the worker's one queue, which the
 //! embedder empties with [`Worker::next_outcome`] after each call.
+//!
+//! A worker is a router over machines. A machine is a struct in a file or folder
+//! of its own, with private fields, and tests beside it that drive it by hand
+//! (`boot` is the first of them):
+//!
+//! - Its handlers are `on_<event>(&mut self, now, input, &mut Store, &mut Out)`;
+//!   a parameter that a handler does not need is left out. It reads and changes
+//!   its own fields and the store that it borrows (the macro `store!` borrows it
+//!   from the worker), and nothing else.
+//! - Whatever leaves it goes into `Out`: outcomes for the embedder, requests to
+//!   the disk, events, and `Call`s of other machines. Handlers never call one
+//!   another across machines, so there are no cycles between files.
+//! - The worker hands it events, and after each of them runs
+//!   [`Worker::carry_out`], which carries calls out in the order in which they
+//!   were made. A handler that must go on only after a call was carried out asks
+//!   for that with a call of its own (`Call::Load`).
+//! - The worker has no `impl` outside of this file for what a machine does.
+//!   Files under `worker/` that still have one are to become machines.
 
+#[macro_use]
+mod store;
+
+mod boot;
 mod chains;
 mod closing;
 mod contexts;
 mod converting;
-mod counts;
 pub mod durability;
 mod exchange;
 mod exec;
@@ -18,8 +39,7 @@ mod gates;
 mod keying;
 mod leaving;
 mod limit;
-mod loading;
-mod moving;
+mod message;
 mod nodes;
 mod notes;
 mod open;
@@ -27,6 +47,7 @@ mod opened;
 mod out;
 mod replicating;
 mod running;
+mod saves;
 mod saving;
 mod scratch;
 mod served;
@@ -41,128 +62,33 @@ pub use chains::{ChainFigures, ChainSettings, Said};
 pub use converting::{Draining, Findings};
 pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
+use message::Work;
+pub use message::{Message, Submitted};
 pub use nodes::NodeFigures;
 pub use notes::DurableFigures;
+use out::Call;
 pub use out::Outcome;
 pub use rufous_lattice::Stamp;
-pub use saving::SaveRefused;
+pub use saves::{CutOf, SaveRefused};
 pub use several::SEVERAL;
 pub use spanning::{Hold, Release};
 pub use waiting::{Arrival, WaitEnd};
 
 use crate::batch::{Batch, Header, Status};
-use crate::durable::{Note, TxnId};
+use crate::durable::Note;
 use crate::evict::{Evictor, Ledger};
-use crate::lock::{KeyName, LockTable, Scope, Ticket};
-use crate::multi::{Committing, Gathered, Multi, NodeAction, Part};
+use crate::lock::{KeyName, LockTable, Scope};
+use crate::multi::{Committing, Multi, NodeAction};
 use crate::placement::Placement;
 use crate::program::Program;
-use crate::shard::{Shard, Warm};
+use crate::shard::{Memory, Shard, Warm};
 use crate::stats::CommandStats;
-use crate::wait::{Note as WaitNote, Waits};
+use crate::wait::Waits;
 use rufous_base::rng::Rng;
-use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use std::collections::{BTreeMap, VecDeque};
+use rufous_base::{Args, Now, Output, WorkerId};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
-
-/// What workers of a node send one another.
-#[derive(Debug)]
-pub enum Message {
-    Requests(Box<Batch>),
-    Replies(Box<Batch>),
-    /// The sender may not evict what it needs: evict here, if you can.
-    MakeRoom,
-    /// Hold these keys for a command of the sender's.
-    /// `touch`: it counts as an access to them.
-    Acquire {
-        multi: u64,
-        scope: Scope,
-        /// Whose command it is.
-        client: u64,
-        touch: bool,
-        part: Option<Box<Part>>,
-    },
-    /// They are held; this is what they contain.
-    Acquired {
-        multi: u64,
-        ticket: Ticket,
-        hold: Hold,
-    },
-    /// The sender's command, which holds everything here, reads these keys too.
-    Fetch {
-        multi: u64,
-        touch: bool,
-        keys: Vec<KeyName>,
-    },
-    /// This is what they contain.
-    Fetched {
-        multi: u64,
-        gathered: Vec<Gathered>,
-    },
-    /// Apply these.
-    Release(Release),
-    /// A part of the receiver's command is committed.
-    Committed {
-        multi: u64,
-    },
-    /// A part of the receiver's command may not be committed for long.
-    Doubtful {
-        multi: u64,
-    },
-    /// Requests of the receiver's, whose effects may not be committed for long.
-    Lost(Box<Batch>),
-    /// All of it is: let go.
-    Unlock {
-        ticket: Ticket,
-        txn: TxnId,
-    },
-    /// This client of the sender's waits for keys of the receiver.
-    Await(Box<Arrival>),
-    /// This client of the receiver's waits.
-    Waits(Box<WaitNote>),
-    /// This client of the sender's does not wait any more.
-    Forget {
-        conn: ConnId,
-        seq: u32,
-    },
-    /// Changes of replicated keys, or a report on them.
-    Replicate(Arc<[u8]>),
-    /// What another node has told this one, which had that number.
-    Told(u16, Arc<[u8]>),
-    /// While the table of keyspaces changes.
-    Draining(Draining),
-    /// Of loading and saving.
-    Note(Box<Note>),
-}
-
-/// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Submitted {
-    /// Its reply was appended.
-    Done,
-    /// Likewise, to the request of another node: nothing was executed, as the keys are not here.
-    NotHere,
-    /// Its reply will be an [`Outcome`].
-    Pending,
-    /// Likewise, and later requests of the same connection must wait for it,
-    /// because they could overtake it.
-    Barrier,
-}
-
-#[derive(Debug)]
-enum Work {
-    /// A request that found its key held: run it, then answer `origin`.
-    Run { batch: Box<Batch>, origin: WorkerId },
-    /// A hold for a command that `coordinator` is collecting keys for.
-    Hold {
-        multi: u64,
-        coordinator: WorkerId,
-        client: u64,
-        touch: bool,
-        part: Option<Box<Part>>,
-    },
-}
 
 /// The kernel of one worker thread.
 #[derive(Debug)]
@@ -186,7 +112,9 @@ pub struct Worker<P> {
     #[expect(clippy::vec_box, reason = "as above")]
     pool: Vec<Box<Batch>>,
     outgoing: Vec<(WorkerId, Message)>,
-    out: VecDeque<Outcome>,
+    out: out::Out,
+    boot: boot::Boot,
+    saves: saves::Saves,
     stats: Vec<CommandStats>,
     /// Commands run since the clock was last looked at.
     unaccounted: Vec<u16>,
@@ -216,7 +144,9 @@ impl<P: Program> Worker<P> {
             outbox: (0..placement.workers()).map(|_| Box::default()).collect(),
             pool: Vec::new(),
             outgoing: Vec::new(),
-            out: VecDeque::new(),
+            out: out::Out::default(),
+            boot: boot::Boot::new(hash_seed),
+            saves: saves::Saves::default(),
             stats: vec![CommandStats::default(); commands],
             unaccounted: Vec::new(),
             warm: Vec::new(),
@@ -457,20 +387,85 @@ impl<P: Program> Worker<P> {
             Message::Replicate(bytes) => self.on_replicate(now, bytes),
             Message::Told(number, bytes) => self.on_told(now, number, bytes),
             Message::Draining(note) => self.on_draining(now, from, note),
-            Message::Note(note) => self.on_note(now, from, *note),
+            Message::Note(note) => {
+                self.on_note(now, from, *note);
+                self.carry_out(now);
+            }
         }
         self.end_long_frame();
+    }
+
+    /// Carries out what machines asked of one another, in order.
+    fn carry_out(&mut self, now: Now) {
+        while let Some(call) = self.out.next_call() {
+            match call {
+                Call::Tell(to, note) if to == self.id => self.on_note(now, to, note),
+                Call::Tell(to, note) => self.send(to, Message::Note(Box::new(note))),
+                Call::Load(next) => {
+                    self.boot
+                        .on_next(now, next, &mut store!(self), &mut self.out);
+                }
+                Call::Keep(keeper) => self.saves.on_keeper(*keeper),
+                Call::StartLog(start) => {
+                    self.start_log(start);
+                    self.note_ready();
+                }
+                Call::Snapshot { generation } => self.begin_snapshot(generation),
+                Call::Cut { generation, cut } => {
+                    let action = NodeAction::Cut { generation, cut };
+                    let workers = self.placement.workers();
+                    self.start(Multi::on_node(Box::default(), workers, action));
+                }
+                Call::ManifestWritten(written) if self.is_serving() => {
+                    if let Some(ended) = written.transpose() {
+                        let note = || Note::SaveEnded(ended.clone());
+                        self.out.tell_all(&store!(self), note);
+                    }
+                }
+                Call::ManifestWritten(written) => {
+                    self.boot
+                        .on_first_manifest(written, &store!(self), &mut self.out);
+                }
+                Call::Exchange => {
+                    let table = &self.lattice.table;
+                    let note = || Note::Exchange(Arc::clone(table));
+                    self.out.tell_all(&store!(self), note);
+                }
+                Call::CountsRestored { count, latest } => {
+                    self.lattice.counts_held += count;
+                    self.lattice.replicas.observe(latest);
+                    self.lattice.replicas.keep_all(false);
+                }
+            }
+        }
+    }
+
+    /// Whether requests may run.
+    #[inline]
+    pub fn is_serving(&self) -> bool {
+        self.boot.is_serving()
+    }
+
+    /// Memory of the shard, and of what it holds back during the start: of what
+    /// several workers share, that which this one has sent them.
+    pub fn memory(&self) -> Memory {
+        let mut memory = self.shard.memory();
+        memory.held_bytes += self.boot.held_bytes(self.id);
+        memory
     }
 
     /// What became of requests that were submitted earlier, in order.
     #[inline]
     pub fn next_outcome(&mut self) -> Option<Outcome> {
-        self.out.pop_front()
+        self.out.outcomes.pop_front()
     }
 
     /// Messages for other workers, requests collected since the last call included.
     pub fn take_messages(&mut self, mut send: impl FnMut(WorkerId, Message)) {
-        debug_assert!(self.out.is_empty(), "outcomes are taken before messages");
+        debug_assert!(
+            self.out.outcomes.is_empty(),
+            "outcomes are taken before messages"
+        );
         for worker in 0..self.outbox.len() {
             if !self.outbox[worker].is_empty() {
                 self.flush_outbox(WorkerId(worker as u16));

@@ -314,7 +314,7 @@ impl<P: Program> Worker<P> {
         if replica.take_lost() {
             chains.figures.lost += 1;
             chains.is_losing = true;
-            self.durable.events.push(Event::Uncommitted(Until::Passed));
+            self.out.events.push(Event::Uncommitted(Until::Passed));
             self.lose_held(now, Until::Passed);
         }
         self.send_what_waits();

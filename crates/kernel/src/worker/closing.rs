@@ -40,7 +40,7 @@ impl<P: Program> Worker<P> {
         self.durable.closing = true;
         self.durable.ending = true;
         log.close();
-        log.poll(now, &mut self.durable.requests);
+        log.poll(now, &mut self.out.disk);
         log.is_closed()
     }
 }

@@ -12,19 +12,17 @@
 //! 3. While the log cannot be written no command changes anything; reads go
 //!    on, and may show what was changed just before and is not committed yet.
 
-use super::loading::{Heard, Stage};
-use super::saving::Snapshotting;
+use super::out::LogStart;
 use super::{Worker, gates};
 use crate::durable::file::salt;
-use crate::durable::keeper::{Keeper, Schedule};
+use crate::durable::keeper::Schedule;
 use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
 use crate::durable::note::Trouble;
 use crate::durable::{Event, Note, TxnId, ids};
 use crate::program::Program;
-use crate::shard::Held;
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{Now, Until, WorkerId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A frame is ended between two commands once it is so long.
@@ -45,21 +43,24 @@ pub struct Settings {
     pub stop_on_save_error: bool,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            log: false,
+            fsync: Fsync::EverySec,
+            segment_bytes: 64 << 20,
+            schedule: Schedule::default(),
+            stop_on_save_error: false,
+        }
+    }
+}
+
 /// What a worker keeps for durability.
 #[derive(Debug)]
 pub struct Durability {
     pub(super) settings: Settings,
-    pub(super) hash_seed: u64,
     /// What the salts of files are made of: the hash seed of the first start.
     pub(super) file_seed: u64,
-    pub(super) stage: Stage,
-    pub(super) heard: Heard,
-    /// The worker is ready but for its log.
-    pub(super) ready: bool,
-    /// What a start holds back of all partitions.
-    pub(super) counts: Vec<(WorkerId, Arc<Held>)>,
-    /// Senders that had no more keys before this worker could take note.
-    pub(super) early_ends: usize,
     pub(super) log: Option<LogWriter>,
     /// Frames of earlier logs, from before logging was switched off: positions
     /// never go down.
@@ -70,26 +71,8 @@ pub struct Durability {
     pub(super) run: u64,
     next_txn: u64,
     pub(super) held: gates::Held,
-    pub(super) requests: Vec<DiskRequest>,
-    pub(super) events: Vec<Event>,
-    pub(super) snapshot: Option<Snapshotting>,
-    /// Reused: what one slice of it has written.
-    pub(super) slice: Vec<u8>,
-    /// At worker 0.
-    pub(super) keeper: Option<Keeper>,
-    pub(super) changes_at_cut: u64,
-    pub(super) log_bytes_at_cut: u64,
-    pub(super) usage_told_us: u64,
-    /// When the last save ended, if it failed.
-    pub(super) save_failed_us: Option<u64>,
-    /// A cut whose logs are to be synced, and how much of them.
-    pub(super) sealing: VecDeque<(u64, u64)>,
-    /// At worker 0: workers that have sealed it.
-    pub(super) sealed: BTreeMap<u64, usize>,
     /// Which logs cannot be written, or have lost what they had, and why.
     troubles: BTreeMap<WorkerId, Trouble>,
-    /// Why the last save failed, where that stops writes.
-    pub(super) save_error: Option<Arc<str>>,
     /// Nothing more is logged.
     pub(super) closing: bool,
     /// The node stops.
@@ -104,39 +87,15 @@ pub struct Durability {
 impl Durability {
     pub(super) fn new(hash_seed: u64) -> Self {
         Self {
-            settings: Settings {
-                log: false,
-                fsync: Fsync::EverySec,
-                segment_bytes: 64 << 20,
-                schedule: Schedule::default(),
-                stop_on_save_error: false,
-            },
-            hash_seed,
+            settings: Settings::default(),
             file_seed: hash_seed,
-            stage: Stage::Serving,
-            heard: Heard::default(),
-            ready: false,
-            counts: Vec::new(),
-            early_ends: 0,
             log: None,
             base: 0,
             told: 0,
             run: 0,
             next_txn: 0,
             held: gates::Held::default(),
-            requests: Vec::new(),
-            events: Vec::new(),
-            snapshot: None,
-            slice: Vec::new(),
-            keeper: None,
-            changes_at_cut: 0,
-            log_bytes_at_cut: 0,
-            usage_told_us: 0,
-            save_failed_us: None,
-            sealing: VecDeque::new(),
-            sealed: BTreeMap::new(),
             troubles: BTreeMap::new(),
-            save_error: None,
             closing: false,
             ending: false,
             said_quiet: false,
@@ -173,8 +132,9 @@ impl<P: Program> Worker<P> {
     /// Loads what is on disk; nobody is to be served before
     /// [`Event::Serving`]. Without this call the data is kept in memory alone.
     pub fn begin(&mut self, settings: Settings) {
+        self.boot.begin(&settings, self.id, &mut self.out);
+        self.saves.configure(&settings, &mut self.out);
         self.durable.settings = settings;
-        self.begin_loading();
     }
 
     /// Takes over settings. Logging that is switched on begins with the next
@@ -188,15 +148,8 @@ impl<P: Program> Worker<P> {
             self.shard.set_journaling(self.chains.is_some());
             self.durable.closing = true;
         }
-        if let Some(keeper) = &mut self.durable.keeper {
-            keeper.set_schedule(settings.schedule.clone(), &mut self.durable.requests);
-            if keeper.logs && !settings.log {
-                // What follows is not logged: no log may be taken to continue it.
-                let until = Some(keeper.generation());
-                keeper.install_logs_until(until, &mut self.durable.requests);
-            }
-            keeper.logs = settings.log;
-        }
+        self.saves.configure(&settings, &mut self.out);
+        self.boot.configure(&settings);
         self.durable.settings = settings;
     }
 
@@ -205,8 +158,7 @@ impl<P: Program> Worker<P> {
         self.durable.settings.log && self.durable.log.is_none()
     }
 
-    /// `salt`: of earlier segments of this generation.
-    pub(super) fn start_log(&mut self, generation: u64, index: u32, seq: u64, salt: Option<u32>) {
+    pub(super) fn start_log(&mut self, at: LogStart) {
         let settings = &self.durable.settings;
         if !settings.log {
             return;
@@ -216,9 +168,9 @@ impl<P: Program> Worker<P> {
             segment_bytes: settings.segment_bytes,
         };
         let mut identity = self.durable.identity(self.id, self.placement.workers());
-        identity.salt = salt.unwrap_or(identity.salt);
+        identity.salt = at.salt.unwrap_or(identity.salt);
         let mut log = LogWriter::new(config, identity);
-        log.start(generation, index, seq);
+        log.start(at.generation, at.index, at.seq);
         self.durable.log = Some(log);
         self.shard.set_journaling(true);
     }
@@ -272,7 +224,7 @@ impl<P: Program> Worker<P> {
         if self.durable.closing {
             log.close();
         }
-        log.poll(now, &mut self.durable.requests);
+        log.poll(now, &mut self.out.disk);
         if log.is_closed() && self.durable.held.is_empty() && !self.durable.ending {
             // Switched off. It may be switched on again.
             self.durable.base += log.appended();
@@ -286,7 +238,7 @@ impl<P: Program> Worker<P> {
         // before this turn learnt of the trouble: by the turn itself, or by one
         // before, where the reply waited for others of its connection until now.
         let uncommitted = |e: &Event| matches!(e, Event::Uncommitted(_));
-        let lost = self.durable.events.iter().any(uncommitted);
+        let lost = self.out.events.iter().any(uncommitted);
         let waits = self.committed() < told && (lost || !self.is_in_trouble());
         waits.then_some(told)
     }
@@ -311,25 +263,32 @@ impl<P: Program> Worker<P> {
 
     /// Requests to the disk since the last call.
     pub fn take_disk_requests(&mut self, to: &mut Vec<DiskRequest>) {
-        to.append(&mut self.durable.requests);
+        to.append(&mut self.out.disk);
     }
 
     pub fn take_durable_events(&mut self) -> Vec<Event> {
         self.told_of_losses();
-        std::mem::take(&mut self.durable.events)
+        std::mem::take(&mut self.out.events)
     }
 
     /// The disk has answered.
     pub fn on_disk(&mut self, now: Now, done: DiskDone) {
         match ids::space(done.id) {
             ids::LOG => self.on_log_disk(now, done),
-            ids::SNAPSHOT => self.on_snapshot_disk(now, done),
-            ids::LOAD => self.on_load_disk(now, done),
-            _ if matches!(self.durable.stage, Stage::Finding { .. }) => {
-                self.on_found(now, done);
+            ids::SNAPSHOT => {
+                self.saves.on_snapshot_disk(done, &mut self.out);
+                self.note_saves();
             }
-            _ => self.on_keeper_disk(now, done),
+            ids::LOAD => {
+                self.boot
+                    .on_disk(now, done, &mut store!(self), &mut self.out);
+            }
+            _ if self.boot.is_finding() => {
+                self.boot.on_found(done, &mut store!(self), &mut self.out);
+            }
+            _ => self.saves.on_keeper_disk(now, done, &mut self.out),
         }
+        self.carry_out(now);
         self.settle(now);
     }
 
@@ -340,12 +299,12 @@ impl<P: Program> Worker<P> {
             return;
         };
         let outcome = log.on_done(now, done);
-        log.poll(now, &mut self.durable.requests);
+        log.poll(now, &mut self.out.disk);
         if outcome == Outcome::Failed {
             // Where it was known already, nobody waits any more.
             let known = self.durable.troubles.get(&self.id).is_some_and(|t| !t.lost);
             if !known && self.committed() < self.position() {
-                self.durable.events.push(Event::Uncommitted(Until::Logged));
+                self.out.events.push(Event::Uncommitted(Until::Logged));
             }
             self.lose_held(now, Until::Logged);
         }
@@ -357,9 +316,24 @@ impl<P: Program> Worker<P> {
         self.release_envelopes();
         self.note_trouble(now);
         self.send_held(now);
-        self.note_sealed(now);
-        self.note_saved(now);
-        self.note_ready(now);
+        self.note_saves();
+        self.note_ready();
+        self.carry_out(now);
+    }
+
+    /// The snapshot or the log has moved on.
+    fn note_saves(&mut self) {
+        let log = self.durable.log.as_ref();
+        self.saves
+            .on_progress(log, &mut store!(self), &mut self.out);
+    }
+
+    /// Where this worker's log can take frames, the start may go on.
+    pub(super) fn note_ready(&mut self) {
+        let log = self.durable.log.as_ref();
+        if log.is_none_or(|log| log.generation_ready(log.generation())) {
+            self.boot.on_log_ready(&mut self.out);
+        }
     }
 
     /// Tells everybody where this log has ceased or begun again to be written.
@@ -372,7 +346,7 @@ impl<P: Program> Worker<P> {
             return;
         }
         let text = text.map(Arc::<str>::from);
-        self.durable.events.push(Event::Trouble(text.clone()));
+        self.out.events.push(Event::Trouble(text.clone()));
         let trouble = text.map(|text| Trouble { text, lost });
         self.tell_all(now, || Note::Trouble(trouble.clone()));
     }
@@ -396,11 +370,11 @@ impl<P: Program> Worker<P> {
     /// Why nothing may be changed now.
     #[inline]
     pub fn refuses_writes(&self) -> Option<&str> {
-        if self.durable.troubles.is_empty() && self.durable.save_error.is_none() {
+        if self.durable.troubles.is_empty() && self.saves.error().is_none() {
             return None;
         }
         let troubles = self.durable.troubles.values().map(|t| &t.text);
-        let mut all = troubles.chain(&self.durable.save_error);
+        let mut all = troubles.chain(self.saves.error());
         all.next().map(|text| &**text)
     }
 }

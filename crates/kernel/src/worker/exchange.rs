@@ -124,7 +124,7 @@ impl<P: Program> Worker<P> {
                 self.waited_enough(&request.header);
             }
         }
-        self.out.push_back(Outcome::Replies(batch));
+        self.out.outcomes.push_back(Outcome::Replies(batch));
     }
 
     pub(super) fn answer(&mut self, now: Now, origin: WorkerId, batch: Box<Batch>) {

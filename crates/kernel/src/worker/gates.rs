@@ -189,7 +189,9 @@ impl<P: Program> Worker<P> {
 
     pub(super) fn on_lost(&mut self, batch: &Batch) {
         let answered = batch.requests.iter().filter(|r| !r.reply.is_later());
-        self.out.extend(answered.map(|r| Outcome::Lost(r.header)));
+        self.out
+            .outcomes
+            .extend(answered.map(|r| Outcome::Lost(r.header)));
     }
 
     /// The client of a command over workers is not answered; its keys stay
@@ -200,7 +202,10 @@ impl<P: Program> Worker<P> {
         };
         let requests = committing.replies.requests.iter();
         if committing.origin == self.id {
-            return self.out.extend(requests.map(|r| Outcome::Lost(r.header)));
+            return self
+                .out
+                .outcomes
+                .extend(requests.map(|r| Outcome::Lost(r.header)));
         }
         let mut lost = Box::<Batch>::default();
         requests.for_each(|r| lost.push_reply(r.header, Output::default()));

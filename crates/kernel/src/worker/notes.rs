@@ -30,56 +30,60 @@ impl<P: Program> Worker<P> {
     pub fn durable_figures(&self) -> DurableFigures {
         let mut figures = DurableFigures {
             logs: self.durable.logs(),
-            changes_since_save: self.changes_since_save(),
             ..DurableFigures::default()
         };
         if let Some(log) = &self.durable.log {
             figures.log = log.gauges();
         }
-        if let Some(snapshot) = &self.durable.snapshot {
-            let progress = self.shard.snapshot_progress();
-            figures.snapshot_keys_done = progress.written;
-            figures.snapshot_keys_total = progress.expected;
-            figures.snapshot_bytes = snapshot.bytes();
-            figures.snapshot_kept = self.shard.snapshot_bytes() as u64;
-        }
-        if let Some(keeper) = &self.durable.keeper {
-            figures.base_bytes = keeper.status.snapshot_bytes;
-            figures.generation = keeper.manifest().generation;
-            figures.last_save_unix_ms = keeper.status.last_save_unix_ms;
-            figures.pins = keeper.pins() as u64;
-            figures.kept = keeper.kept() as u64;
-        }
+        self.saves.count(&mut figures, &self.shard);
         figures
     }
 
     pub(super) fn on_note(&mut self, now: Now, from: WorkerId, note: Note) {
         match note {
-            Note::Plan(plan) => self.on_plan(now, plan),
-            Note::Scanned { partition, summary } => {
-                self.on_scanned(now, partition, summary);
+            Note::Plan(plan) => {
+                if let Some(seed) = plan.hash_seed() {
+                    self.durable.file_seed = seed;
+                }
+                self.boot.on_plan(plan, &mut store!(self), &mut self.out);
             }
-            Note::Resolved { verdicts, run } => self.on_resolved(now, verdicts, run),
+            Note::Scanned { partition, summary } => {
+                let scanned = (partition, summary);
+                self.boot
+                    .on_scanned(now, scanned, &mut store!(self), &mut self.out);
+            }
+            Note::Resolved { verdicts, run } => {
+                self.durable.run = run;
+                self.boot.on_resolved(verdicts, &mut self.out);
+            }
             Note::Table(table) => self.on_table(&table),
-            Note::Held(held) => self.durable.counts.push((from, held)),
-            Note::Exchange(table) => self.on_exchange(&table),
-            Note::Exchanged => self.on_exchanged(now),
-            Note::Marks(marks) => self.on_marks(&marks),
+            Note::Held(held) => self.boot.on_held(from, held),
+            Note::Exchange(table) => {
+                self.boot.on_exchange();
+                self.on_exchange(&table);
+            }
+            Note::Exchanged => self.boot.on_exchanged(&store!(self), &mut self.out),
+            Note::Marks(marks) => self.boot.on_marks(&marks, &mut store!(self)),
             Note::Node(number) => self.on_node_of_files(number),
             Note::HasHeard(number) => self.on_has_heard(number),
-            Note::Loaded => self.on_loaded(now),
-            Note::Keys(keys) => self.on_keys(keys),
-            Note::NoMoreKeys => self.on_no_more_keys(),
-            Note::Serve => self.on_serve(),
-            Note::Unloadable(text) => self.on_unloadable(text),
-            Note::Saved { generation, saved } => self.on_saved(now, generation, saved),
-            Note::SaveEnded(ended) => self.on_save_ended(now, ended),
-            Note::Sealed { generation } => self.on_sealed(generation),
-            Note::Usage(usage) => {
-                if let Some(keeper) = &mut self.durable.keeper {
-                    keeper.used(from.index(), usage);
-                }
+            Note::Loaded => self.boot.on_loaded(&store!(self), &mut self.out),
+            Note::Keys(keys) => self.boot.on_keys(keys, &mut store!(self)),
+            Note::NoMoreKeys => self.boot.on_no_more_keys(&mut store!(self), &mut self.out),
+            Note::Serve => {
+                self.boot.on_serve(&mut self.out);
+                self.be_no_node();
+                self.saves.on_serve(&store!(self));
             }
+            Note::Unloadable(text) => self.boot.on_unloadable(text, &mut self.out),
+            Note::Saved { generation, saved } => {
+                self.saves.on_saved(now, generation, saved, &mut self.out);
+            }
+            Note::SaveEnded(ended) => self.on_save_ended(now, ended),
+            Note::Sealed { generation } => {
+                self.saves
+                    .on_sealed(generation, &store!(self), &mut self.out);
+            }
+            Note::Usage(usage) => self.saves.on_usage(from, usage),
             Note::SaveNow => {
                 // Refused only where one is under way, which is as good.
                 let _ = self.begin_save(now);

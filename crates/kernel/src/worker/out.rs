@@ -1,7 +1,18 @@
-//! What a worker hands to its embedder: outcomes of requests whose replies did
-//! not exist yet when they were submitted.
+//! The one queue through which everything leaves a worker's machines: outcomes
+//! of requests for the embedder, requests to the disk, events, and calls of one
+//! machine to another, which the worker carries out in their order.
 
+use super::boot;
+use super::saves::CutOf;
+use super::store::Store;
 use crate::batch::{Batch, Header};
+use crate::durable::keeper::Keeper;
+use crate::durable::{Event, Note};
+use rufous_base::WorkerId;
+use rufous_base::disk::DiskRequest;
+use rufous_lattice::Stamp;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What became of requests after [`super::Submitted::Pending`] or
 /// [`super::Submitted::Barrier`]. The embedder takes outcomes in order with
@@ -20,4 +31,84 @@ pub enum Outcome {
     /// The client of this request begins to wait for data. Where the client is
     /// gone, the embedder ends the wait with [`super::WaitEnd::Gone`].
     Waits(Header),
+}
+
+/// What a machine asks of another one, or of the worker.
+#[derive(Debug)]
+pub(super) enum Call {
+    /// Sends a note to a worker, which may be this one.
+    Tell(WorkerId, Note),
+    /// Goes on loading, now that the notes before this call have arrived here.
+    Load(boot::Next),
+    /// Begins a new generation of all logs.
+    Cut { generation: u64, cut: CutOf },
+    /// The manifest is on disk: with the snapshots of this generation, or with
+    /// nothing new but whether changes are logged. Or it cannot be written.
+    ManifestWritten(Result<Option<u64>, Arc<str>>),
+    /// Takes over the record of snapshots and logs that worker 0 has read.
+    Keep(Box<Keeper>),
+    /// Begins this worker's log.
+    StartLog(LogStart),
+    /// Snapshots the whole shard as the beginning of this generation.
+    Snapshot { generation: u64 },
+    /// Starts the exchange of replicas: everything is loaded everywhere.
+    Exchange,
+    /// Counters that were held back have been restored: so many, the latest of
+    /// them written at this time.
+    CountsRestored { count: u64, latest: Stamp },
+}
+
+/// Where a log begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogStart {
+    pub(super) generation: u64,
+    pub(super) index: u32,
+    pub(super) seq: u64,
+    /// Of earlier segments of this generation.
+    pub(super) salt: Option<u32>,
+}
+
+impl LogStart {
+    /// At the beginning of a generation.
+    pub(super) fn of(generation: u64) -> Self {
+        Self {
+            generation,
+            index: 0,
+            seq: 0,
+            salt: None,
+        }
+    }
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct Out {
+    pub(super) outcomes: VecDeque<Outcome>,
+    pub(super) disk: Vec<DiskRequest>,
+    pub(super) events: Vec<Event>,
+    calls: VecDeque<Call>,
+}
+
+impl Out {
+    pub(super) fn call(&mut self, call: Call) {
+        self.calls.push_back(call);
+    }
+
+    pub(super) fn tell(&mut self, to: WorkerId, note: Note) {
+        self.call(Call::Tell(to, note));
+    }
+
+    /// Sends a note to all workers; to this one last.
+    pub(super) fn tell_all(&mut self, store: &Store<'_>, note: impl Fn() -> Note) {
+        let all = (0..store.workers()).map(|worker| WorkerId(worker as u16));
+        for to in all.filter(|&to| to != store.id) {
+            self.tell(to, note());
+        }
+        self.tell(store.id, note());
+    }
+
+    #[inline]
+    pub(super) fn next_call(&mut self) -> Option<Call> {
+        self.calls.pop_front()
+    }
 }

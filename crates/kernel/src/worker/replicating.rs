@@ -11,17 +11,14 @@
 //! tells of data.
 
 use super::converting::Drains;
-use super::loading::Stage;
 use super::nodes::Nodes;
 use super::unsettled::Unsettled;
 use super::{Message, Submitted, Worker};
 use crate::batch::Header;
-use crate::durable::Note;
 use crate::durable::effect::Effect;
 use crate::keyspace::Keyspaces;
 use crate::lock::Ticket;
 use crate::multi::Multi;
-use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::replicas::{Figures, Outbox, Replicas, To};
@@ -310,7 +307,7 @@ impl<P: Program> Worker<P> {
     fn is_connected(&self) -> bool {
         let is_named = |nodes: &Nodes| nodes.is_named();
         let is_named = self.lattice.nodes.as_deref().is_none_or(is_named);
-        self.is_serving() && is_named || matches!(self.durable.stage, Stage::Exchanging { .. })
+        self.is_serving() && is_named || self.boot.is_exchanging()
     }
 
     /// When replication goes on at the latest.
@@ -366,29 +363,6 @@ impl<P: Program> Worker<P> {
 
 /// The start.
 impl<P: Program> Worker<P> {
-    /// At worker 0, when everything is loaded: replicas tell one another what
-    /// they have, if there are any.
-    pub(super) fn begin_exchange(&mut self, now: Now) {
-        let table = Arc::clone(self.keyspaces());
-        let note = || Note::Exchange(Arc::clone(&table));
-        self.tell_all(now, note);
-    }
-
-    /// At worker 0: a worker has heard what all others have.
-    pub(super) fn on_exchanged(&mut self, now: Now) {
-        self.durable.heard.exchanged += 1;
-        if self.durable.heard.exchanged == self.placement.workers() {
-            self.tell_all(now, || Note::Serve);
-        }
-    }
-
-    /// Tells everybody of a table that a partition had.
-    pub(super) fn tell_table(&mut self, now: Now, table: &Arc<Keyspaces>) {
-        if table.version() > 0 {
-            self.tell_all(now, || Note::Table(Arc::clone(table)));
-        }
-    }
-
     /// A table that a partition had; a worker that saves anew saves the one
     /// that counts.
     pub(super) fn on_table(&mut self, table: &Arc<Keyspaces>) {
@@ -400,7 +374,6 @@ impl<P: Program> Worker<P> {
     /// All is loaded everywhere.
     pub(super) fn on_exchange(&mut self, table: &Arc<Keyspaces>) {
         self.adopt_table(table);
-        self.durable.stage = Stage::Exchanging { told: false };
         if self.placement.has_lattice() {
             self.touch_replicas();
             self.lattice.replicas.keep_all(true);
@@ -408,15 +381,23 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Tells worker 0 once all that the others have kept is here.
+    /// Whether the start may go on: all that the others have kept is here, and
+    /// all that is here was sent.
+    fn has_exchanged(&mut self) -> bool {
+        if !self.boot.awaits_replicas() {
+            return false;
+        }
+        let replicas = &self.lattice.replicas;
+        let mut has_all =
+            || replicas.has_heard_all() && replicas.has_sent_all(self.shard.changeset());
+        !self.placement.has_lattice() || has_all()
+    }
+
     pub(super) fn tell_exchanged(&mut self, now: Now) {
         if self.has_exchanged() {
-            self.durable.stage = Stage::Exchanging { told: true };
-            let own = self.id;
-            let is_here =
-                |placement: &Placement, key: &[u8]| placement.owners(key).any(|at| at == own);
-            self.bring_back_counts(now, is_here);
-            self.tell(now, WorkerId(0), Note::Exchanged);
+            self.boot
+                .on_replicas_equal(now, &mut store!(self), &mut self.out);
+            self.carry_out(now);
         }
     }
 

@@ -385,10 +385,7 @@ impl<P: Program> Worker<P> {
                 NodeAction::FlushAll => (0..DATABASES).for_each(|db| self.flush(now, db)),
                 NodeAction::FlushDb(db) => self.flush(now, usize::from(db)),
                 NodeAction::SwapDb(a, b) => self.shard.swap(usize::from(a), usize::from(b)),
-                NodeAction::Cut {
-                    generation,
-                    snapshot,
-                } => self.cut(generation, snapshot),
+                NodeAction::Cut { generation, cut } => self.cut(generation, cut),
             }
         }
         if let Some((table, converts)) = table {

@@ -235,7 +235,7 @@ impl<P: Program> Worker<P> {
 
     /// A client of this worker begins to wait, unless the embedder ends it.
     pub(super) fn on_waits(&mut self, note: Note) {
-        self.out.push_back(Outcome::Waits(note.header));
+        self.out.outcomes.push_back(Outcome::Waits(note.header));
         self.waits.clients.insert(note);
     }
 

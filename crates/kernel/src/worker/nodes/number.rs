@@ -2,8 +2,6 @@
 //! and said in logs when all workers have heard what other nodes have.
 
 use super::{Early, FLYING_BYTES, KEYS};
-use crate::durable::Note;
-use crate::keyspace::Keyspaces;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::replicate::gossip::{Gossip, Limits};
@@ -100,19 +98,6 @@ impl<P: Program> Worker<P> {
                     self.shard.set_node(number);
                 }
             }
-        }
-    }
-
-    /// Tells all whose replicated keys a partition's files had, where they had any.
-    /// Who is in no cluster writes by the names of node 0.
-    pub(in crate::worker) fn tell_node_of_files(
-        &mut self,
-        now: Now,
-        node: Option<u16>,
-        table: &Keyspaces,
-    ) {
-        if let Some(number) = node.or(table.has_lattice().then_some(0)) {
-            self.tell_all(now, || Note::Node(number));
         }
     }
 

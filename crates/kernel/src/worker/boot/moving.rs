@@ -1,0 +1,171 @@
+//! Loading what another number of workers had: keys go to their owners, who
+//! then save them under the new layout. And restoring counters that a start
+//! holds back.
+
+use super::{Boot, Stage};
+use crate::durable::{Note, SlotMark};
+use crate::lock::KeyName;
+use crate::placement::Placement;
+use crate::shard::{Entry, Held, Shard, bring_back};
+use crate::worker::out::{Call, LogStart, Out};
+use crate::worker::store::Store;
+use rufous_base::limits::DATABASES;
+use rufous_base::slot::worker_of_slot;
+use rufous_base::{Now, WorkerId};
+use rufous_lattice::Stamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Keys that travel to their owners in one message.
+const KEYS_PER_MESSAGE: usize = 1024;
+
+/// Sends the keys of a partition to their owners.
+pub(super) fn move_keys(mut staging: Box<Shard>, placement: &Placement, out: &mut Out) {
+    // Nothing is due at the beginning of time.
+    let never = Now::default();
+    for db in 0..DATABASES {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let mut names = Vec::new();
+            cursor = staging.scan(db, at, KEYS_PER_MESSAGE, never, &mut |item| {
+                names.push(item.key.into());
+            });
+            move_some(&mut staging, (db, names), placement, out);
+        }
+        // What is known of deleted keys goes along.
+        let mut from = Some(Box::<[u8]>::default());
+        while let Some(at) = from {
+            let (names, next) = staging.graves(db, &at, KEYS_PER_MESSAGE);
+            let names = names.iter().map(|name| Box::from(&**name)).collect();
+            move_some(&mut staging, (db, names), placement, out);
+            from = next;
+        }
+    }
+}
+
+/// A replicated key goes to its primary: the other replicas hear of it before
+/// the node serves.
+fn move_some(
+    staging: &mut Shard,
+    (db, names): (usize, Vec<Box<[u8]>>),
+    placement: &Placement,
+    out: &mut Out,
+) {
+    let mut by_owner = BTreeMap::<WorkerId, Vec<_>>::new();
+    for name in names {
+        let key = staging.key(&name);
+        if let Some(entry) = staging.gather_entry(db, key, Now::default()) {
+            let owner = placement.primary(&name);
+            by_owner
+                .entry(owner)
+                .or_default()
+                .push(((db as u8, name), entry));
+        }
+    }
+    for (owner, keys) in by_owner {
+        out.tell(owner, Note::Keys(keys));
+    }
+}
+
+impl Boot {
+    /// Marks of slots that some partition had.
+    pub(in crate::worker) fn on_marks(
+        &mut self,
+        marks: &BTreeMap<u16, SlotMark>,
+        store: &mut Store<'_>,
+    ) {
+        let (workers, own) = (store.workers(), store.id);
+        let is_own = |slot: u16| worker_of_slot(slot, workers) == own;
+        let own = marks.iter().filter(|(slot, _)| is_own(**slot));
+        store
+            .shard
+            .add_marks(own.map(|(slot, mark)| (*slot, *mark)));
+    }
+
+    /// Keys of this worker's that another one has loaded.
+    pub(in crate::worker) fn on_keys(
+        &mut self,
+        keys: Vec<(KeyName, Entry)>,
+        store: &mut Store<'_>,
+    ) {
+        for ((db, name), entry) in keys {
+            let key = store.shard.key(&name);
+            store
+                .shard
+                .insert_entry(usize::from(db), key, entry, Now::default());
+        }
+    }
+
+    /// A worker has sent all keys that are not its own.
+    pub(in crate::worker) fn on_no_more_keys(&mut self, store: &mut Store<'_>, out: &mut Out) {
+        let Stage::Moving {
+            generation,
+            senders,
+        } = &mut self.stage
+        else {
+            // It was faster than this one.
+            self.early_ends += 1;
+            return;
+        };
+        *senders -= 1;
+        if *senders > 0 {
+            return;
+        }
+        let generation = *generation;
+        self.stage = Stage::Waiting;
+        // All that there is of a key is at its primary now.
+        let is_here = |placement: &Placement, key: &[u8]| placement.is_primary(key);
+        self.restore_counts(Now::default(), is_here, store, out);
+        out.call(Call::StartLog(LogStart::of(generation)));
+        out.call(Call::Snapshot { generation });
+    }
+
+    /// Counters that were held back of a partition.
+    pub(in crate::worker) fn on_held(&mut self, from: WorkerId, held: Arc<Held>) {
+        self.counts.push((from, held));
+    }
+
+    /// Replicas here have all that the others kept, and all that is here was
+    /// sent: what makes way for a counter must not be gone before the others
+    /// have heard of it.
+    pub(in crate::worker) fn on_replicas_equal(
+        &mut self,
+        now: Now,
+        store: &mut Store<'_>,
+        out: &mut Out,
+    ) {
+        self.stage = Stage::Exchanging { told: true };
+        let own = store.id;
+        let is_here =
+            move |placement: &Placement, key: &[u8]| placement.owners(key).any(|at| at == own);
+        self.restore_counts(now, is_here, store, out);
+        out.tell(WorkerId(0), Note::Exchanged);
+    }
+
+    /// All that the files have of the keys which are here was merged.
+    fn restore_counts(
+        &mut self,
+        now: Now,
+        is_here: impl Fn(&Placement, &[u8]) -> bool,
+        store: &mut Store<'_>,
+        out: &mut Out,
+    ) {
+        drop(store.shard.take_held());
+        let files = std::mem::take(&mut self.counts);
+        let files: Vec<_> = files.into_iter().map(|(_, held)| held).collect();
+        let placement = store.placement;
+        let is_here = |key: &[u8]| is_here(placement, key);
+        let count = bring_back(store.shard, &files, is_here, now);
+        // From here on this worker knows what any had forgotten, or that it is
+        // not there any more; later stamps are above that.
+        let horizons = files.iter().map(|held| held.horizon());
+        store.shard.set_forgotten(horizons.max().unwrap_or(0));
+        let latest = files.iter().map(|held| held.latest());
+        let latest = Stamp {
+            time: latest.max().unwrap_or(0),
+            ..Stamp::ZERO
+        };
+        out.call(Call::CountsRestored { count, latest });
+        store.shard.tell_horizon();
+    }
+}

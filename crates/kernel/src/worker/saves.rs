@@ -1,0 +1,410 @@
+//! Saves: this worker's snapshot, and at worker 0 the record of what is on disk
+//! (the [`Keeper`]).
+//!
+//! A save begins as a cut: a command over all workers, so that every snapshot
+//! shows the same moment. Each worker writes its snapshot slice by slice and
+//! tells worker 0 when it is on disk together with the log that follows it;
+//! once all are, worker 0 writes the manifest.
+
+#[cfg(test)]
+mod tests;
+
+use super::durability::Settings;
+use super::notes::DurableFigures;
+use super::out::{Call, Out};
+use super::store::Store;
+use crate::durable::keeper::{Event, Keeper, Pinned, Saved, Usage};
+use crate::durable::log::Identity;
+use crate::durable::snapshot::{SnapshotState, SnapshotWriter};
+use crate::durable::{Event as Told, LogWriter, Note, ids};
+use crate::shard::Shard;
+use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, FileInfo, Lane};
+use rufous_base::{Now, WorkerId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A listing of files for a backup.
+const LIST_SEALED: u64 = ids::SAVE | 1 << 41;
+
+/// How often worker 0 is told what the others count.
+const USAGE_PERIOD_US: u64 = 500_000;
+
+/// A save that writes do not wait for is tried again after this.
+const RETRY_SAVE_US: u64 = 5_000_000;
+
+/// Why a save was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveRefused {
+    /// There is no data folder.
+    NoFolder,
+    Loading,
+    InProgress,
+    /// A log cannot be written.
+    Stuck,
+    /// Logs are being closed.
+    Stopping,
+}
+
+/// What begins with a new generation of the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutOf {
+    /// A snapshot of everything.
+    Save,
+    /// Nothing else.
+    Logs,
+}
+
+/// A snapshot under way.
+#[derive(Debug)]
+struct Snapshotting {
+    generation: u64,
+    writer: SnapshotWriter,
+    /// The whole shard has been walked.
+    walked: bool,
+    saved: Option<Saved>,
+    /// Bytes of records so far.
+    bytes: u64,
+}
+
+/// Where a snapshot begins.
+#[derive(Debug)]
+pub(super) struct SnapshotStart {
+    pub(super) generation: u64,
+    pub(super) identity: Identity,
+    /// Its records come before the log's frame with this number.
+    pub(super) next_seq: u64,
+    /// What the log had written by then.
+    pub(super) log_bytes: u64,
+    /// Effects that precede those of keys.
+    pub(super) head: Vec<u8>,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct Saves {
+    settings: Settings,
+    snapshot: Option<Snapshotting>,
+    /// Reused: what one slice of it has written.
+    slice: Vec<u8>,
+    /// At worker 0.
+    keeper: Option<Keeper>,
+    changes_at_cut: u64,
+    log_bytes_at_cut: u64,
+    usage_told_us: u64,
+    /// When the last save ended, if it failed.
+    failed_us: Option<u64>,
+    /// A cut whose logs are to be synced, and how much of them.
+    sealing: VecDeque<(u64, u64)>,
+    /// At worker 0: workers that have sealed it.
+    sealed: BTreeMap<u64, usize>,
+    /// Why the last save failed, where that stops writes.
+    error: Option<Arc<str>>,
+}
+
+/// At every worker.
+impl Saves {
+    pub(super) fn keeper(&self) -> Option<&Keeper> {
+        self.keeper.as_ref()
+    }
+
+    /// Why the last save failed, where that stops writes.
+    #[inline]
+    pub(super) fn error(&self) -> Option<&Arc<str>> {
+        self.error.as_ref()
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Changes since the last cut with a snapshot.
+    pub(super) fn changes(&self, shard: &Shard) -> u64 {
+        shard.counters().changes - self.changes_at_cut
+    }
+
+    /// Whether there is something that the last save has not.
+    pub(super) fn has_unsaved(&self, shard: &Shard) -> bool {
+        self.keeper.as_ref().is_some_and(|k| k.changes() > 0) || self.changes(shard) > 0
+    }
+
+    /// Fills in what concerns saves.
+    pub(super) fn count(&self, figures: &mut DurableFigures, shard: &Shard) {
+        figures.changes_since_save = self.changes(shard);
+        if let Some(snapshot) = &self.snapshot {
+            let progress = shard.snapshot_progress();
+            figures.snapshot_keys_done = progress.written;
+            figures.snapshot_keys_total = progress.expected;
+            figures.snapshot_bytes = snapshot.bytes;
+            figures.snapshot_kept = shard.snapshot_bytes() as u64;
+        }
+        if let Some(keeper) = &self.keeper {
+            figures.base_bytes = keeper.status.snapshot_bytes;
+            figures.generation = keeper.manifest().generation;
+            figures.last_save_unix_ms = keeper.status.last_save_unix_ms;
+            figures.pins = keeper.pins() as u64;
+            figures.kept = keeper.kept() as u64;
+        }
+    }
+
+    /// Takes over settings. `logs`: whether changes are logged as yet.
+    pub(super) fn configure(&mut self, settings: &Settings, out: &mut Out) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.set_schedule(settings.schedule.clone(), &mut out.disk);
+            if keeper.logs && !settings.log {
+                // What follows is not logged: no log may be taken to continue it.
+                let until = Some(keeper.generation());
+                keeper.install_logs_until(until, &mut out.disk);
+            }
+            keeper.logs = settings.log;
+        }
+        self.settings = settings.clone();
+    }
+
+    /// What was loaded is saved already.
+    pub(super) fn on_serve(&mut self, store: &Store<'_>) {
+        self.changes_at_cut = store.shard.counters().changes;
+    }
+
+    /// A cut without a snapshot: the log up to `position` is to be synced.
+    pub(super) fn on_logs_cut(&mut self, generation: u64, position: u64) {
+        self.sealing.push_back((generation, position));
+    }
+
+    /// The instant of a cut: the shard as it is now is to be written.
+    pub(super) fn on_cut(&mut self, start: SnapshotStart, store: &mut Store<'_>) {
+        self.changes_at_cut = store.shard.counters().changes;
+        self.log_bytes_at_cut = start.log_bytes;
+        store.shard.begin_snapshot();
+        let mut writer = SnapshotWriter::new(start.identity, start.generation, start.next_seq);
+        writer.take(&start.head);
+        self.snapshot = Some(Snapshotting {
+            generation: start.generation,
+            writer,
+            walked: false,
+            saved: None,
+            bytes: 0,
+        });
+    }
+
+    /// Takes the snapshot further by about so many bytes of records, a larger
+    /// value aside. True where it could go on at once.
+    pub(super) fn on_slice(&mut self, bytes: usize, store: &mut Store<'_>, out: &mut Out) -> bool {
+        let shard = &mut *store.shard;
+        let Some(snapshot) = &mut self.snapshot else {
+            // What a failed one has left to walk.
+            let mut nowhere = Vec::new();
+            return shard.is_unwinding() && shard.snapshot_step(bytes, &mut nowhere);
+        };
+        if snapshot.walked || !snapshot.writer.can_take() {
+            snapshot.writer.poll(&mut out.disk);
+            return false;
+        }
+        let slice = &mut self.slice;
+        slice.clear();
+        let more = shard.snapshot_step(bytes, slice);
+        snapshot.writer.take(slice);
+        snapshot.bytes += slice.len() as u64;
+        if !more {
+            snapshot.walked = true;
+            snapshot.writer.finish(shard.snapshot_progress().written);
+            *slice = Vec::new();
+        }
+        snapshot.writer.poll(&mut out.disk);
+        more && snapshot.writer.can_take()
+    }
+
+    /// The disk has answered the writer of the snapshot.
+    pub(super) fn on_snapshot_disk(&mut self, done: DiskDone, out: &mut Out) {
+        let Some(snapshot) = &mut self.snapshot else {
+            return;
+        };
+        snapshot.writer.on_done(done);
+        snapshot.writer.poll(&mut out.disk);
+        snapshot.saved = match snapshot.writer.state() {
+            SnapshotState::Writing => None,
+            SnapshotState::Finished(file) => Some(Ok(file.clone())),
+            SnapshotState::Failed(text) => Some(Err(text.clone())),
+        };
+    }
+
+    /// The snapshot or the log has moved on: tells worker 0 of what is complete.
+    pub(super) fn on_progress(
+        &mut self,
+        log: Option<&LogWriter>,
+        store: &mut Store<'_>,
+        out: &mut Out,
+    ) {
+        let synced = log.map_or(u64::MAX, LogWriter::synced);
+        while let Some((generation, _)) = self.sealing.pop_front_if(|cut| cut.1 <= synced) {
+            out.tell(WorkerId(0), Note::Sealed { generation });
+        }
+        let Some(snapshot) = &mut self.snapshot else {
+            return;
+        };
+        let generation = snapshot.generation;
+        if log.is_some_and(|l| !l.generation_ready(generation)) {
+            return;
+        }
+        let Some(saved) = snapshot.saved.take() else {
+            return;
+        };
+        self.snapshot = None;
+        if saved.is_err() {
+            store.shard.abort_snapshot();
+        }
+        out.tell(WorkerId(0), Note::Saved { generation, saved });
+    }
+
+    /// How a save of the node ended.
+    pub(super) fn on_ended(&mut self, now: Now, ended: Result<u64, Arc<str>>, out: &mut Out) {
+        self.failed_us = ended.is_err().then_some(now.mono_us);
+        let settings = &self.settings;
+        let stops =
+            settings.stop_on_save_error && !settings.log && !settings.schedule.points.is_empty();
+        self.error = ended.as_ref().err().filter(|_| stops).cloned();
+        out.events.push(Told::SaveEnded(ended));
+    }
+
+    /// Tells worker 0 now and then what it needs to know for the schedule, and
+    /// where this worker's log asks for a save. `logs`: whether changes are logged.
+    pub(super) fn on_tick(
+        &mut self,
+        now: Now,
+        (log, logs): (Option<&LogWriter>, bool),
+        store: &Store<'_>,
+        out: &mut Out,
+    ) {
+        if now.mono_us < self.usage_told_us + USAGE_PERIOD_US {
+            return;
+        }
+        self.usage_told_us = now.mono_us;
+        let log_bytes = log.map_or(0, |l| l.gauges().bytes_written);
+        let usage = Usage {
+            changes: self.changes(store.shard),
+            // A log that was switched off and on again counts anew.
+            log_bytes: log_bytes.saturating_sub(self.log_bytes_at_cut),
+        };
+        out.tell(WorkerId(0), Note::Usage(usage));
+        // A sync of this worker's log has failed: a snapshot is to take the place
+        // of what is in doubt. At once where writes wait for it.
+        let lately = self
+            .failed_us
+            .is_some_and(|at| now.mono_us < at + RETRY_SAVE_US);
+        if log.is_some_and(|l| l.has_lost() || (l.needs_snapshot() && !lately)) {
+            out.tell(WorkerId(0), Note::SaveNow);
+        }
+        if self.keeper.as_ref().is_some_and(|k| k.is_due(now, logs)) {
+            out.tell(store.id, Note::SaveNow);
+        }
+    }
+}
+
+/// At worker 0.
+impl Saves {
+    /// Takes over the record of what is on disk.
+    pub(super) fn on_keeper(&mut self, keeper: Keeper) {
+        self.keeper = Some(keeper);
+    }
+
+    /// Begins a new generation of the logs.
+    pub(super) fn begin(
+        &mut self,
+        now: Now,
+        cut: CutOf,
+        out: &mut Out,
+    ) -> Result<u64, SaveRefused> {
+        let keeper = self.keeper.as_mut().ok_or(SaveRefused::NoFolder)?;
+        if keeper.is_saving() {
+            return Err(SaveRefused::InProgress);
+        }
+        let generation = keeper.next_generation();
+        if cut == CutOf::Save {
+            keeper.begin(generation, now);
+        }
+        out.call(Call::Cut { generation, cut });
+        Ok(generation)
+    }
+
+    /// Keeps the files of what is on disk from being removed; the pin.
+    pub(super) fn pin(&mut self) -> Result<u64, SaveRefused> {
+        let keeper = self.keeper.as_mut().ok_or(SaveRefused::NoFolder)?;
+        Ok(keeper.pin())
+    }
+
+    /// Likewise what the last save has written, and what to copy of it.
+    pub(super) fn pin_saved(&mut self) -> Option<(u64, Pinned)> {
+        let keeper = self.keeper.as_mut()?;
+        Some((keeper.pin(), keeper.pinned(&[], 0)))
+    }
+
+    /// Ends a pin; false where there is none.
+    pub(super) fn unpin(&mut self, id: u64, out: &mut Out) -> bool {
+        let keeper = self.keeper.as_mut();
+        keeper.is_some_and(|keeper| keeper.unpin(id, &mut out.disk))
+    }
+
+    /// A worker has synced its log before the cut.
+    pub(super) fn on_sealed(&mut self, generation: u64, store: &Store<'_>, out: &mut Out) {
+        let sealed = self.sealed.entry(generation).or_default();
+        *sealed += 1;
+        if *sealed == store.workers() {
+            self.sealed.remove(&generation);
+            out.disk.push(DiskRequest {
+                id: LIST_SEALED | generation,
+                lane: Lane::Bulk,
+                op: DiskOp::List,
+            });
+        }
+    }
+
+    fn on_sealed_files(&mut self, done: DiskDone, out: &mut Out) {
+        let generation = done.id & !(LIST_SEALED | 0xFF << 56);
+        let pinned = match done.result {
+            Ok(DiskReply::Files(files)) => Ok(self.pinned(&files, generation)),
+            Ok(_) => return,
+            Err(error) => Err(error.to_string()),
+        };
+        out.events.push(Told::Sealed { generation, pinned });
+    }
+
+    /// What a pin whose logs are sealed before `generation` consists of.
+    fn pinned(&self, files: &[FileInfo], generation: u64) -> Pinned {
+        let keeper = self.keeper.as_ref();
+        keeper.map_or_else(Pinned::default, |k| k.pinned(files, generation))
+    }
+
+    pub(super) fn on_usage(&mut self, from: WorkerId, usage: Usage) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.used(from.index(), usage);
+        }
+    }
+
+    /// A worker's part of a save is on disk, or cannot be.
+    pub(super) fn on_saved(&mut self, now: Now, generation: u64, saved: Saved, out: &mut Out) {
+        if let Some(keeper) = &mut self.keeper {
+            let event = keeper.on_saved(generation, saved, now, &mut out.disk);
+            tell_manifest(event, out);
+        }
+    }
+
+    /// The disk has answered the keeper.
+    pub(super) fn on_keeper_disk(&mut self, now: Now, done: DiskDone, out: &mut Out) {
+        if done.id & LIST_SEALED == LIST_SEALED {
+            return self.on_sealed_files(done, out);
+        }
+        if let Some(keeper) = &mut self.keeper {
+            let event = keeper.on_disk(done, now, &mut out.disk);
+            tell_manifest(event, out);
+        }
+    }
+}
+
+fn tell_manifest(event: Option<Event>, out: &mut Out) {
+    let written = match event {
+        None => return,
+        Some(Event::Noted) => Ok(None),
+        Some(Event::Installed { generation }) => Ok(Some(generation)),
+        Some(Event::Failed { text }) => Err(text.into()),
+    };
+    out.call(Call::ManifestWritten(written));
+}

@@ -1,0 +1,31 @@
+//! What machines borrow to work on this worker's keys.
+
+use crate::placement::Placement;
+use crate::shard::Shard;
+use rufous_base::WorkerId;
+
+/// This worker's keys, and where keys belong.
+#[derive(Debug)]
+pub(super) struct Store<'a> {
+    pub(super) id: WorkerId,
+    pub(super) shard: &'a mut Shard,
+    pub(super) placement: &'a Placement,
+}
+
+impl Store<'_> {
+    /// How many workers the node has.
+    pub(super) fn workers(&self) -> usize {
+        self.placement.workers()
+    }
+}
+
+/// Borrows the store of a worker, and no other of its fields.
+macro_rules! store {
+    ($worker:expr) => {
+        $crate::worker::store::Store {
+            id: $worker.id,
+            shard: &mut $worker.shard,
+            placement: &$worker.placement,
+        }
+    };
+}
