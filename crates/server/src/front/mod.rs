@@ -1,31 +1,22 @@
 //! The front of a worker: connections, sessions, the order of replies.
 //!
-//! One actor per worker thread. It parses what a turn received, looks ahead
-//! over many requests to fetch their records into the cache, runs them through
-//! the kernel, and puts replies that come later into request order.
+//! One actor per worker thread. It parses what a turn received, looks ahead over many requests to
+//! fetch their records into the cache, runs them through the kernel, and sorts late replies into
+//! request order.
 //!
 //! Map, in reading order:
-//! - [`connection`]: what is known of a client
-//! - [`parse`]: from received bytes to parsed requests
-//! - [`turn`]: running them; `refusals`: those that are not run
-//! - `peers`: what the kernel hears of other nodes, and says to them
-//! - `replies`: what the kernel answers, to its connection
-//! - `waiting`: requests and replies that have to wait
-//! - `blocked`: clients that wait for data
-//! - [`gather`]: questions to all workers of the node
-//! - [`cron`]: what happens between requests
-//! - `keyspaces`: changing their table, and what lattice keys refuse
+//! - [`connection`], [`bounds`], [`closing`]: state of a client, its limits, its end
+//! - [`parse`], [`turn`], `refusals`: requests are parsed, executed, refused
+//! - `peers`, `replies`: what the kernel sends to other nodes and to connections
+//! - `waiting`, `blocked`: requests and replies that wait; clients that wait for data
+//! - [`gather`], [`cron`]: questions to all workers of the node; work between requests
+//! - `keyspaces`: changes of their table, and commands that lattice keys refuse
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
-//! - [`session`], [`local`]: what commands on connections and the server work with
-//! - [`bounds`]: what one connection may occupy
-//! - [`closing`]: ending connections
-//! - [`slow`], [`latency`]: commands that took long
-//! - [`secret`]: what neither of them nor a monitor may show
-//! - [`monitor`]: clients that watch every command
-//! - [`figures`]: what each worker counts, for who watches the node
-//! - [`durability`]: replies wait for the log, requests for loading
-//! - `slices`: how fast a snapshot is written
-//! - [`persistence`]: what commands and watchers know of durability
+//! - [`session`], [`local`]: what commands on connections and on the server work with
+//! - [`slow`], [`latency`], [`monitor`], [`secret`]: slow commands, all commands, arguments never shown
+//! - [`figures`]: counters of each worker, for metrics and `INFO`
+//! - [`durability`], [`persistence`], `slices`: replies wait for the log, requests for loading; state
+//!   and speed of snapshots
 //! - [`shared`], [`process`]: what all workers of a node know
 
 mod blocked;
