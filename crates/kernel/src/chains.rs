@@ -84,11 +84,12 @@ impl Store for Slots<'_> {
     }
 }
 
-/// Effects of a journal by their slots, each slot's in their order. What is of
-/// no slot is left out: that of lattice keys, and what is the worker's own.
+/// Effects of a journal by their slots, each slot's in their order, as the shard
+/// encoded them: each is decoded once, for its keys. Effects of no slot are left
+/// out: those on lattice keys, and the worker's own.
 #[derive(Debug, Default)]
 pub struct BySlot {
-    pub slots: BTreeMap<u16, Vec<u8>>,
+    pub slots: BTreeMap<u16, Writes>,
     /// Effects that change keys of several slots: no chain can have them.
     pub spread: u64,
 }
@@ -125,27 +126,39 @@ impl BySlot {
             return;
         }
         match slot_of_effect(effect) {
-            Some(slot) => self.slots.entry(slot).or_default().extend_from_slice(bytes),
+            Some(slot) => self.slots.entry(slot).or_default().push(bytes),
             None => self.spread += 1,
         }
     }
 }
 
-/// Effects cut into writes that are not long.
-pub fn items_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let from = rest;
-        let mut left = rest;
-        while !left.is_empty() && from.len() - left.len() < ITEM_BYTES {
-            // invariant: these are effects, one behind the other
-            if Effect::decode(&mut left).is_err() {
-                left = &[];
-            }
+/// Encoded effects of one slot, cut into writes that are not long.
+#[derive(Debug, Default)]
+pub struct Writes {
+    bytes: Vec<u8>,
+    /// Where a write ends that another one follows.
+    ends: Vec<usize>,
+}
+
+impl Writes {
+    fn push(&mut self, effect: &[u8]) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        if self.bytes.len() - start >= ITEM_BYTES {
+            self.ends.push(self.bytes.len());
         }
-        rest = left;
-        let item = &from[..from.len() - left.len()];
-        (!item.is_empty()).then_some(item)
+        self.bytes.extend_from_slice(effect);
+    }
+}
+
+/// The writes of a slot, in their order.
+pub fn items_of(writes: &Writes) -> impl Iterator<Item = &[u8]> {
+    let mut rest = &writes.bytes[..];
+    let mut from = 0;
+    let ends = writes.ends.iter().copied().chain([writes.bytes.len()]);
+    ends.map(move |end| {
+        let (item, more) = rest.split_at(end - from);
+        (rest, from) = (more, end);
+        item
     })
 }
 
@@ -180,6 +193,50 @@ mod tests {
         }
         assert!(all >= names.len() * VALUE && all < names.len() * (VALUE + 100));
         assert!(steps >= all / (STEP_BYTES + LONGEST), "{steps} steps");
+    }
+
+    #[test]
+    fn effects_are_sorted_by_slot_and_cut_between_effects() {
+        let (mut journal, mut expected) = (Vec::new(), BTreeMap::<u16, Vec<u8>>::new());
+        let value = vec![7; ITEM_BYTES / 3];
+        for n in 0..40 {
+            let name = format!("k{{{}}}{n}", n % 3).into_bytes();
+            let (db, key) = (0, &name[..]);
+            let start = journal.len();
+            match n % 4 {
+                0 => Effect::Delete { db, key }.encode(&mut journal),
+                _ => Effect::Append {
+                    db,
+                    key,
+                    tail: &value,
+                }
+                .encode(&mut journal),
+            }
+            let of_slot = expected.entry(slot_of(&name)).or_default();
+            of_slot.extend_from_slice(&journal[start..]);
+        }
+        let mut parts = BySlot::default();
+        parts.take(&journal, &|_| false).unwrap();
+        assert!(parts.slots.keys().eq(expected.keys()));
+        for (slot, writes) in &parts.slots {
+            let items: Vec<&[u8]> = items_of(writes).collect();
+            assert_eq!(items.concat(), expected[slot]);
+            let (last, others) = items.split_last().unwrap();
+            assert!(!last.is_empty() && !others.is_empty());
+            assert!(others.iter().all(|item| item.len() >= ITEM_BYTES));
+            for mut item in items {
+                let mut before = 0;
+                let len = item.len();
+                while !item.is_empty() {
+                    before = len - item.len();
+                    Effect::decode(&mut item).unwrap();
+                }
+                assert!(
+                    before < ITEM_BYTES,
+                    "a write begins no effect beyond its limit"
+                );
+            }
+        }
     }
 
     /// No part is longer here.
