@@ -138,7 +138,7 @@ impl World {
         if ending == Ending::PowerLoss {
             self.disk.lose_power(&mut self.engine.probes);
         }
-        self.check_earlier_saves();
+        super::saves::check(self);
         if flips > 0 && kept != Kept::Nothing {
             kept = Kept::Prefix {
                 up_to_us: 0,

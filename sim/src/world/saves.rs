@@ -1,5 +1,5 @@
-//! Earlier saves that a node keeps: after every crash, whichever is there is
-//! whole, so that one could go back to it.
+//! Earlier saves that a node keeps: after every crash, each one on the disk is
+//! whole, so that it could be restored.
 
 use super::World;
 use crate::engine::disk::Disk;
@@ -7,26 +7,25 @@ use rufous_base::disk::FileInfo;
 use rufous_kernel::durable::check::{Depth, Source, earlier_saves};
 use std::io;
 
-impl World {
-    pub(super) fn check_earlier_saves(&mut self) {
-        if self.flipped {
-            return;
-        }
-        match earlier_saves(&mut Look(&self.disk), Depth::Contents) {
-            Ok(saves) => {
-                if !saves.is_empty() {
-                    self.engine.reach("earlier save kept");
-                }
-                for damage in saves.into_iter().filter_map(|save| save.damage) {
-                    self.fail(format!("an earlier save is not whole: {damage}"));
-                }
+/// Checks every earlier save on the disk.
+pub(super) fn check(world: &mut World) {
+    if world.flipped {
+        return;
+    }
+    match earlier_saves(&mut Look(&world.disk), Depth::Contents) {
+        Ok(saves) => {
+            if !saves.is_empty() {
+                world.engine.reach("earlier save kept");
             }
-            Err(error) => self.fail(format!("an earlier save cannot be read: {error}")),
+            for damage in saves.into_iter().filter_map(|save| save.damage) {
+                world.fail(format!("an earlier save is not whole: {damage}"));
+            }
         }
+        Err(error) => world.fail(format!("an earlier save cannot be read: {error}")),
     }
 }
 
-/// What is on the disk while nobody uses it.
+/// The disk while no node uses it.
 struct Look<'a>(&'a Disk);
 
 impl Source for Look<'_> {
