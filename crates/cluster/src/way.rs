@@ -183,8 +183,10 @@ mod tests {
             workers: 1,
             drains: false,
         };
-        let mut seen = Seen::default();
-        seen.alive = (0..3).map(|id| (NodeId([id; 20]), member(id))).collect();
+        let seen = Seen {
+            alive: (0..3).map(|id| (NodeId([id; 20]), member(id))).collect(),
+            ..Seen::default()
+        };
         let mapping = planner::next(&Mapping::new(1), &seen, &Limits::default());
         let mapping = mapping.expect("a mapping");
         let slot = |no: u16| {

@@ -5,6 +5,10 @@ use crate::algebra::{Algebra, Corrupt, DataType, Tuning};
 use crate::replicated::{Forgotten, Known, Refused, Writer};
 use rufous_lattice::Stamp;
 
+/// Takes encoded operations one by one. The first argument is the element to which the
+/// operation only adds, if it does.
+type OperationVisitor<'a> = &'a mut dyn FnMut(Option<&[u8]>, &[u8]);
+
 /// A [`DataType`] that is registered here.
 pub trait Registered: DataType {
     const TAG: Tag;
@@ -176,13 +180,8 @@ impl Tag {
         true
     }
 
-    /// Shows encoded operations one by one, each with the element that it
-    /// adds to where nothing is known of that but what was added.
-    pub fn each_operation(
-        self,
-        mut ops: &[u8],
-        f: &mut dyn FnMut(Option<&[u8]>, &[u8]),
-    ) -> Result<(), Corrupt> {
+    /// Passes encoded operations to `f` one by one.
+    pub fn each_operation(self, mut ops: &[u8], f: OperationVisitor<'_>) -> Result<(), Corrupt> {
         of_tag!(self, T => while !ops.is_empty() {
             let all = ops;
             let op = T::decode(&mut ops)?;

@@ -135,11 +135,7 @@ fn cycles(before: &Figures, now: &Figures, rows: usize) {
         let is = now.cycles.get(name).unwrap_or(&none);
         for at in 0..was.len().max(is.len()).min(rows) {
             let files = |of: &[Cycle]| of.get(at).map(Vec::len);
-            let example = is
-                .get(at)
-                .or(was.get(at))
-                .map(|cycle| some(cycle))
-                .unwrap_or_default();
+            let example = is.get(at).or(was.get(at)).map(some).unwrap_or_default();
             println!("  {name:<40} {} {example}", pair(files(was), files(is)));
         }
     }

@@ -35,6 +35,10 @@ pub enum Outcome {
 
 /// What a machine asks of another one, or of the worker.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most calls are notes, at starts and saves only, and each is taken at once"
+)]
 pub(super) enum Call {
     /// Sends a note to a worker, which may be this one.
     Tell(WorkerId, Note),
