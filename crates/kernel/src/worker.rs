@@ -317,25 +317,35 @@ impl<P: Program> Worker<P> {
     }
 
     /// Runs what is free to run after submissions; call it before effects are
-    /// collected.
-    pub fn settle(&mut self, now: Now) {
+    /// collected. True where the embedder has to say first whether a client is
+    /// still there to wait: take the outcomes, then call it again. Until then no
+    /// other command runs, so that a client that is gone is given nothing.
+    pub fn settle(&mut self, now: Now) -> bool {
+        if self.out.has_undecided() {
+            return true;
+        }
         self.serve_waiters(now);
         self.tell_clients(now);
         self.tell_exchanged(now);
         self.end_drain(now);
         if self.locks.is_idle() {
-            return;
+            return false;
         }
-        while let Some((ticket, work)) = self.locks.next_granted() {
+        while !self.out.has_undecided() {
+            let Some((ticket, work)) = self.locks.next_granted() else {
+                return false;
+            };
             self.run_granted(now, (ticket, work));
             self.tell_clients(now);
         }
+        true
     }
 
-    /// Takes a message of another worker.
+    /// Takes a message of another worker. To be followed by [`Worker::settle`] once
+    /// the outcomes are taken.
     pub fn on_message(&mut self, now: Now, from: WorkerId, message: Message) {
         self.take(now, from, message);
-        self.settle(now);
+        let _again = self.settle(now);
     }
 
     fn take(&mut self, now: Now, from: WorkerId, message: Message) {
@@ -457,7 +467,7 @@ impl<P: Program> Worker<P> {
     /// What became of requests that were submitted earlier, in order.
     #[inline]
     pub fn next_outcome(&mut self) -> Option<Outcome> {
-        self.out.outcomes.pop_front()
+        self.out.next_outcome()
     }
 
     /// Messages for other workers, requests collected since the last call included.

@@ -289,7 +289,7 @@ impl<P: Program> Worker<P> {
             _ => self.saves.on_keeper_disk(now, done, &mut self.out),
         }
         self.carry_out(now);
-        self.settle(now);
+        let _again = self.settle(now);
     }
 
     fn on_log_disk(&mut self, now: Now, done: DiskDone) {

@@ -88,12 +88,34 @@ impl LogStart {
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) outcomes: VecDeque<Outcome>,
+    /// How many of them are clients that begin to wait.
+    undecided: usize,
     pub(super) disk: Vec<DiskRequest>,
     pub(super) events: Vec<Event>,
     calls: VecDeque<Call>,
 }
 
 impl Out {
+    /// The client of this request begins to wait, if the embedder still has it.
+    pub(super) fn begins_to_wait(&mut self, header: Header) {
+        self.undecided += 1;
+        self.outcomes.push_back(Outcome::Waits(header));
+    }
+
+    /// Whether the embedder has yet to say if a client waits.
+    pub(super) fn has_undecided(&self) -> bool {
+        self.undecided > 0
+    }
+
+    #[inline]
+    pub(super) fn next_outcome(&mut self) -> Option<Outcome> {
+        let outcome = self.outcomes.pop_front()?;
+        if matches!(outcome, Outcome::Waits(_)) {
+            self.undecided -= 1;
+        }
+        Some(outcome)
+    }
+
     pub(super) fn call(&mut self, call: Call) {
         self.calls.push_back(call);
     }

@@ -10,7 +10,7 @@
 //! `held`, until its queue has been gone through in a state in which nobody
 //! beside holds it; and who enters a queue found nothing while it had the key.
 
-use super::{Message, Outcome, Worker};
+use super::{Message, Worker};
 use crate::batch::{Batch, Header};
 use crate::lock::{KeyName, Ticket};
 use crate::multi::{Gathered, Multi};
@@ -235,7 +235,7 @@ impl<P: Program> Worker<P> {
 
     /// A client of this worker begins to wait, unless the embedder ends it.
     pub(super) fn on_waits(&mut self, note: Note) {
-        self.out.outcomes.push_back(Outcome::Waits(note.header));
+        self.out.begins_to_wait(note.header);
         self.waits.clients.insert(note);
     }
 

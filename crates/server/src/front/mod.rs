@@ -395,7 +395,9 @@ impl Front {
 
     /// Lets the kernel run what became free to run.
     fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
-        self.kernel.settle(now);
+        while self.kernel.settle(now) {
+            self.deliver_outcomes(fx);
+        }
         self.deliver_outcomes(fx);
     }
 

@@ -131,6 +131,20 @@ fn a_client_that_left_early_is_forgotten() {
     assert_eq!(world.workers[1].shard.awaited_keys(), 0);
 }
 
+/// Its request found nothing behind a hold, and data comes behind the same hold.
+#[test]
+fn a_client_that_left_behind_a_hold_is_given_nothing() {
+    let mut world = World::new(2, 3, 7);
+    let (x, y) = (world.key_of(0, 0), world.key_of(1, 0));
+    world.submit((0, 0), POUR, &[&x, &y]);
+    world.finish_step(0);
+    world.submit((0, 1), POP, &[FOREVER, &x]);
+    world.submit((0, 2), PUSH, &[&x, &7_u64.to_le_bytes()]);
+    world.replace((0, 1));
+    world.run_to_quiet();
+    assert_eq!(world.peek(&x), [7]);
+}
+
 #[test]
 fn by_lot_nothing_is_lost_and_nobody_sleeps_on() {
     for seed in 0..400 {

@@ -257,7 +257,9 @@ impl World {
         let now = now_at(self.now_us);
         let result = f(&mut self.workers[w], now);
         self.take_outcomes(w);
-        self.workers[w].settle(now);
+        while self.workers[w].settle(now) {
+            self.take_outcomes(w);
+        }
         self.take_outcomes(w);
         let wires = &mut self.wires[w];
         self.workers[w].take_messages(|to, message| wires[to.index()].push_back(message));
