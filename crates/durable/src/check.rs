@@ -1,8 +1,8 @@
-//! Looking at a data folder without starting a node on it, and what would have
-//! to be done so that one starts.
+//! Checking a data folder without starting a node on it, and finding the changes that would make a
+//! start possible.
 //!
-//! The passes over the files are those of a start ([`super::load`]), so that
-//! both find the same.
+//! The passes over the files are those of a start ([`super::load`]), so that both have the same
+//! result.
 
 mod guess;
 mod kept;
@@ -22,24 +22,23 @@ use super::resolve::{Verdict, resolve};
 use rufous_base::disk::{FileInfo, FileName};
 use std::io;
 
-/// The files of a folder, to be read.
+/// The files of a folder, for reading.
 pub trait Source {
     fn list(&mut self) -> io::Result<Vec<FileInfo>>;
-    /// Fewer bytes come only at the end of the file.
+    /// Returns fewer bytes only at the end of the file.
     fn read(&mut self, file: &str, at: u64, bytes: usize) -> io::Result<Vec<u8>>;
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What each file holds.
+    /// The contents of each file.
     pub files: Vec<(FileName, String)>,
     /// What a start would give up, and why it may.
     pub notes: Vec<String>,
     /// What stops a start.
     pub damage: Vec<Damage>,
-    /// How to make a start possible: nothing where nothing is damaged, `None`
-    /// where it cannot be done.
+    /// How to make a start possible: empty if nothing is damaged, `None` if it is impossible.
     pub repair: Option<Repair>,
 }
 
@@ -47,16 +46,16 @@ pub struct Report {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     pub changes: Vec<FileChange>,
-    /// What is given up by them.
+    /// The data that they give up.
     pub given_up: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
     Remove(FileName),
-    /// Cut, or made, to so many bytes.
+    /// Cuts or extends the file to this many bytes.
     Resize(FileName, u64),
-    /// Written at a place of the file, which is made if it is not there.
+    /// Writes at an offset of the file, which is created if it does not exist.
     Write(FileName, u64, Vec<u8>),
 }
 
@@ -79,8 +78,7 @@ impl Report {
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Goes through all files. A `hash_seed` at random is used where that of the
-/// node is lost.
+/// Checks all files. A random `hash_seed` is used where that of the node is lost.
 pub fn check(source: &mut dyn Source, hash_seed: u64) -> io::Result<Report> {
     let files = source.list()?;
     let manifest = match files.iter().any(|info| *info.file == *MANIFEST) {
@@ -142,7 +140,7 @@ impl Check<'_> {
             scans.push(scanned);
         }
         self.logs(folder, scans)?;
-        // Last, so that all it names is there.
+        // Last, so that all files that it names exist.
         if let Some(manifest) = manifest
             && let Some(repair) = &mut self.report.repair
             && (folder.manifest.as_ref() != Some(&manifest)
@@ -163,7 +161,7 @@ impl Check<'_> {
         self.report.files.push((file.clone(), text));
     }
 
-    /// The log of a partition; `None` where nothing can be said of it.
+    /// The log of a partition; `None` where it cannot be judged.
     fn log(&mut self, plan: &Plan) -> io::Result<Option<Scanned>> {
         let mut plan = plan.clone();
         loop {
@@ -181,7 +179,7 @@ impl Check<'_> {
             };
             let mut pass = LogPass::new(&plan, segments);
             if let Err(damage) = run(self.source, &mut pass, &mut |_| ())? {
-                // It belongs to nothing; the others are looked at without it.
+                // It belongs to no log; the other segments are checked without it.
                 let before = plan.segments.len();
                 plan.segments.retain(|segment| segment.file != damage.file);
                 let file = damage.file.clone();
@@ -229,7 +227,7 @@ impl Check<'_> {
         }
     }
 
-    /// What becomes of all logs together.
+    /// Checks all logs together.
     fn logs(&mut self, folder: &Folder, scans: Vec<Scanned>) -> io::Result<()> {
         let summaries: Vec<&LogSummary> = scans.iter().map(|s| &s.summary).collect();
         let verdicts: Vec<Verdict> = match judge(&folder.plans, &summaries) {
@@ -274,7 +272,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A log of which no file is left begins anew.
+    /// Begins a new log where no file of one is left.
     fn replace_missing(&mut self, folder: &Folder, summaries: &[&LogSummary]) {
         let generation = folder.manifest.as_ref().map_or(0, |m| m.logs_from);
         for (plan, summary) in folder.plans.iter().zip(summaries) {
@@ -306,8 +304,8 @@ impl Check<'_> {
     }
 }
 
-/// Takes a pass over its files. What the system says against reading one is
-/// no damage, and ends the check.
+/// Runs a pass over its files. An error of the operating system when reading one is not damage, and
+/// ends the check.
 fn run(
     source: &mut dyn Source,
     pass: &mut dyn Pass,

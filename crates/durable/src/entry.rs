@@ -1,26 +1,26 @@
-//! What a frame's payload consists of: effects, and what a log notes besides.
+//! The entries of a frame's payload: effects, and other records of a log.
 //!
-//! A command over several workers is logged by each as a piece; it happened
-//! only if all of its pieces are there. An entry is a tag byte and its parts;
-//! effects keep the tags below 0x40 for themselves.
+//! Each worker logs its part of a command over several workers as a piece; the command is valid
+//! only if all of its pieces exist. An entry is a tag byte and its parts; tags below 0x40 are
+//! reserved for effects.
 
 use rufous_store::effect::{Effect, NotAnEffect, byte, put_varint, slice, varint, word};
 
-/// A command over several workers: unique over all starts of a node.
+/// The id of a command over several workers: unique over all starts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId {
-    /// Rises with every start.
+    /// Increases with every start.
     pub run: u64,
     /// The coordinator.
     pub worker: u16,
-    /// Counts the coordinator's commands of this run.
+    /// The number of the command at its coordinator in this run.
     pub n: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     Effect(Effect<'a>),
-    /// This worker's part of a command over several.
+    /// This worker's part of a command over several workers.
     Piece {
         txn: TxnId,
         participants: Participants<'a>,
@@ -30,9 +30,9 @@ pub enum Entry<'a> {
     Done {
         txn: TxnId,
     },
-    /// The node was stopped in order: this run wrote nothing more.
+    /// The node was shut down in order: this run wrote nothing more.
     CleanEnd,
-    /// A snapshot is whole: so many keys, in so many frames before this one.
+    /// The snapshot is complete, with this many keys in this many frames before this one.
     SnapshotEnd {
         keys: u64,
         frames: u64,
@@ -45,7 +45,7 @@ const CLEAN_END: u8 = 0x42;
 const SNAPSHOT_END: u8 = 0x43;
 
 impl<'a> Entry<'a> {
-    /// Takes one entry off the front of `from`, and leaves the rest there.
+    /// Decodes one entry from the front of `from`, and advances `from` past it.
     pub fn decode(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         match from.first() {
             Some(&PIECE) => {
@@ -84,12 +84,12 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The entries of a payload, up to the first that is none.
+/// The entries of a payload, up to the first invalid one.
 pub fn entries(payload: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, NotAnEffect>> {
     decoded(payload, Entry::decode)
 }
 
-/// The workers that took part, in order.
+/// The participating workers, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Participants<'a>(&'a [u8]);
 
@@ -100,7 +100,7 @@ impl<'a> Participants<'a> {
     }
 }
 
-/// Effects in a row.
+/// A sequence of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effects<'a>(&'a [u8]);
 
@@ -109,7 +109,7 @@ impl<'a> Effects<'a> {
         self.0
     }
 
-    /// Up to the first that is none.
+    /// The effects up to the first invalid one.
     pub fn iter(&self) -> impl Iterator<Item = Result<Effect<'a>, NotAnEffect>> + use<'a> {
         decoded(self.0, Effect::decode)
     }
@@ -131,7 +131,7 @@ fn decoded<'a, T>(
     })
 }
 
-/// Appends a piece; `participants` rise, `effects` are encoded effects.
+/// Appends a piece; `participants` are ascending, `effects` are encoded effects.
 pub fn put_piece(out: &mut Vec<u8>, txn: TxnId, participants: &[u16], effects: &[u8]) {
     debug_assert!(!participants.is_empty() && participants.is_sorted_by(|a, b| a < b));
     out.push(PIECE);

@@ -1,10 +1,9 @@
-//! What is still readable behind a damaged place of a log.
+//! Evidence: readable frames behind a damaged place of a log.
 //!
-//! A bad frame is a torn tail, to be cut, unless a frame written later says
-//! that it had been synced: then something that was kept has been lost. The
-//! finder looks for such frames at every byte, in one pass: the checksum of
-//! any stretch follows from those of the file up to both its ends, so that
-//! many candidates that overlap cost no more than their headers.
+//! A bad frame is a torn tail, to be cut off, unless a frame written later says that it had been
+//! synced: then durable data was lost. The finder looks for such frames at every byte, in one pass:
+//! the checksum of any range follows from the checksums of the file up to both of its ends, so that
+//! many overlapping candidates cost no more than their headers.
 
 use super::file::FileHeader;
 use super::frame::{FrameHeader, HEADER_BYTES};
@@ -12,20 +11,20 @@ use crc32fast::Hasher;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Candidates whose ends have not come yet. Only made-up bytes have so many.
+/// The limit of undecided candidates. Only forged bytes have so many.
 const MOST_PENDING: usize = 1 << 16;
-/// Where the payload's checksum starts in a frame: behind the fields that it covers.
+/// The offset at which the payload's checksum starts in a frame: behind the fields that it covers.
 const FIELDS: usize = 20;
 
 /// Whole frames of the same log behind a bad place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     pub frames: u64,
-    /// Where the first of them starts.
+    /// The offset of the first of them.
     pub first_offset: Option<u64>,
     /// The highest number among them.
     pub last_seq: u64,
-    /// All frames before this one had been synced, says one of them.
+    /// All frames before this one had been synced, according to one of them.
     pub synced: u64,
 }
 
@@ -40,21 +39,21 @@ impl Evidence {
 #[derive(Debug)]
 pub struct EvidenceFinder {
     seed: u32,
-    /// Frames with numbers after this one.
+    /// Only frames with numbers above this one are accepted.
     after: u64,
     file_bytes: u64,
-    /// The last bytes, at most one short of a header.
+    /// The last bytes, at most one fewer than a header.
     tail: Vec<u8>,
-    /// Of the byte that comes next, and the checksum of all from the start up to it.
+    /// The offset of the next byte, and the checksum of all bytes from the start up to it.
     offset: u64,
     crc: u32,
     pending: BinaryHeap<Reverse<Candidate>>,
     found: Evidence,
-    /// Frames do not overlap: none starts before the end of one found.
+    /// Frames do not overlap: none starts before the end of an accepted one.
     found_end: u64,
 }
 
-/// A header that may be one; decided when the checksum up to `end` is known.
+/// A possible header; decided when the checksum up to `end` is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     end: u64,
@@ -74,7 +73,7 @@ impl EvidenceFinder {
         Self::with_seed(header.frame_seed(), file_bytes, offset, seq)
     }
 
-    /// Likewise, where the header itself cannot be read ([`super::file::frame_seed`]).
+    /// As [`EvidenceFinder::new`], for an unreadable header ([`super::file::frame_seed`]).
     pub fn with_seed(seed: u32, file_bytes: u64, offset: u64, seq: u64) -> Self {
         Self {
             seed,
@@ -89,13 +88,13 @@ impl EvidenceFinder {
         }
     }
 
-    /// The next bytes of the file, from the bad place on.
+    /// Takes the next bytes of the file, beginning at the bad place.
     pub fn feed(&mut self, bytes: &[u8]) {
         let base = self.offset - self.tail.len() as u64;
         let mut window = std::mem::take(&mut self.tail);
         let known = window.len();
         window.extend_from_slice(bytes);
-        // Up to here the checksum is known, counted in the window.
+        // The checksum is known up to this offset in the window.
         let mut at = known;
         for start in 0..(window.len() + 1).saturating_sub(HEADER_BYTES) {
             let Some(head) = window[start..].first_chunk::<HEADER_BYTES>() else {
@@ -130,21 +129,20 @@ impl EvidenceFinder {
         self.tail = window;
     }
 
-    /// What has been found in the bytes so far.
+    /// The evidence in the bytes so far.
     pub fn found(&self) -> Evidence {
         self.found
     }
 
-    /// Whether a frame with such a header can be in the rest of the file.
+    /// Whether a frame with this header can be in the rest of the file.
     fn plausible(&self, header: &FrameHeader, payload_at: u64) -> bool {
         let left = self.file_bytes.saturating_sub(payload_at);
-        // Each frame between needs its header and one byte.
+        // Each frame in between needs its header and one byte.
         let most = self.after.saturating_add(self.file_bytes);
         (1..=left).contains(&header.len) && header.seq > self.after && header.seq <= most
     }
 
-    /// Carries the checksum on from `from` to `to`, and decides the candidates
-    /// that end on the way.
+    /// Continues the checksum from `from` to `to`, and decides the candidates that end in between.
     fn advance(&mut self, window: &[u8], base: u64, mut from: usize, to: usize) -> usize {
         while let Some(&Reverse(next)) = self.pending.peek() {
             if next.end > base + to as u64 {
@@ -235,7 +233,7 @@ mod tests {
             assert_eq!(found, expected);
             assert!(found.proves(7) && !found.proves(9));
         }
-        // Earlier frames say nothing of this one.
+        // Earlier frames are no evidence for this one.
         assert_eq!(find(&bytes, 20, 11), Evidence::default());
     }
 

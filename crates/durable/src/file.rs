@@ -4,9 +4,8 @@
 //! 0       8     10    12    14    16         24    32        40     44   48        60   64
 //! | magic | ver | kind| wkr | of  | generation| run | first_seq| index| salt| zeros   | crc |
 //! ```
-//! Little endian. Magic, version and the checksum over the first 60 bytes keep
-//! their places in every version, so that a header of a newer version is told
-//! from a damaged one.
+//! Little endian. Magic, version and the checksum over the first 60 bytes have the same offsets in
+//! every version, so that a header of a newer version can be told from a damaged one.
 
 use super::frame;
 use crc32fast::Hasher;
@@ -20,7 +19,7 @@ pub const MANIFEST_VERSION: u32 = 1;
 const CRC_AT: usize = 60;
 
 pub const MANIFEST: &str = "manifest";
-/// The next manifest, until it takes the place of the old one.
+/// The next manifest, until it replaces the old one.
 pub const MANIFEST_NEXT: &str = "manifest.next";
 /// Locked while a node uses the folder.
 pub const LOCK: &str = "lock";
@@ -40,19 +39,19 @@ impl FileKind {
     }
 }
 
-/// What a file says of itself.
+/// A file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     pub kind: FileKind,
     pub generation: u64,
     pub worker: u16,
-    /// How many workers there were.
+    /// The number of workers.
     pub workers: u16,
-    /// Counts a log's segments of one generation; 0 for a snapshot.
+    /// The index of a log's segment in its generation; 0 for a snapshot.
     pub index: u32,
-    /// Rises with every start of the node.
+    /// Increases with every start of the node.
     pub run: u64,
-    /// Of the first frame here. Frames from here on of earlier segments are void.
+    /// The number of the first frame here. Frames from this number on in earlier segments are void.
     pub first_seq: u64,
     /// A number that clients cannot guess: [`salt`].
     pub salt: u32,
@@ -60,9 +59,9 @@ pub struct FileHeader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Nothing but zeros: made ahead, and not used.
+    /// Only zeros: made ahead, and not used.
     Unused,
-    /// Another magic, a wrong checksum, or cut short.
+    /// A wrong magic or checksum, or too short.
     Damaged,
     /// Written by a newer version of the format.
     Newer(u16),
@@ -144,8 +143,8 @@ impl FileHeader {
         Ok(header)
     }
 
-    /// What the checksums of this file's frames begin with. The same for all
-    /// segments of a generation of a worker's log: frames may move to the next.
+    /// The initial value of the checksums of this file's frames. The same for all segments of a
+    /// generation of a worker's log, as frames may move to the next one.
     pub fn frame_seed(&self) -> u32 {
         frame_seed(self.salt, self.kind, self.generation, self.worker)
     }
@@ -163,7 +162,7 @@ impl FileHeader {
     }
 }
 
-/// [`FileHeader::frame_seed`], also where the header cannot be read.
+/// [`FileHeader::frame_seed`], for use where the header cannot be read.
 pub fn frame_seed(salt: u32, kind: FileKind, generation: u64, worker: u16) -> u32 {
     let mut hasher = Hasher::new_with_initial(salt);
     hasher.update(&kind.code().to_le_bytes());
@@ -172,14 +171,14 @@ pub fn frame_seed(salt: u32, kind: FileKind, generation: u64, worker: u16) -> u3
     hasher.finalize()
 }
 
-/// The salt of all files of a node with this hash seed, which it does not give away.
+/// The salt of all files of a node with this hash seed, from which the seed cannot be derived.
 pub fn salt(hash_seed: u64) -> u32 {
     let mut hasher = Hasher::new_with_initial(0x5275_666F);
     hasher.update(&hash_seed.to_le_bytes());
     hasher.finalize()
 }
 
-/// A file of frames, by its name. Names sort as the files follow one another.
+/// A file of frames, by its name. Names sort in the order of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataFile {
     Log {
@@ -207,7 +206,7 @@ impl DataFile {
         }
     }
 
-    /// Only names that [`DataFile::name`] makes.
+    /// Accepts only names that [`DataFile::name`] makes.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let kind = parts.next()?;

@@ -1,18 +1,17 @@
-//! A frame: some entries that are on disk all together or not at all.
+//! A frame: entries that are on disk all together or not at all.
 //!
 //! ```text
 //! 0        8        16     20    24
 //! | len u64 | seq u64 | lag  | crc | payload (len bytes, at least one)
 //! ```
-//! Little endian. `seq` counts the frames of a worker's log from its first
-//! segment on, over segments and generations; in a snapshot, of its file.
-//! `lag` is how many frames before this one were not known to be synced when
-//! it was written ([`UNKNOWN_LAG`]: perhaps all). The checksum is CRC-32 over
-//! the 20 bytes before it and the payload, begun with a value of the file's
-//! header ([`super::FileHeader::frame_seed`]): bytes that a client makes, or that another
-//! file left on the device, are not taken for frames.
+//! Little endian. `seq` is the number of the frame in a worker's log, counted from its first
+//! segment on over segments and generations; in a snapshot, in its file. `lag` is the number of
+//! frames before this one that were not known to be synced when it was written ([`UNKNOWN_LAG`]:
+//! perhaps all). The checksum is CRC-32 over the 20 bytes before it and the payload; its initial
+//! value is derived from the file's header ([`super::FileHeader::frame_seed`]), so that bytes
+//! chosen by a client, or left on the device by another file, are not mistaken for frames.
 //!
-//! No frame has an empty payload, so that zeros are never one.
+//! No frame has an empty payload, so that zeros are never a frame.
 
 use crc32fast::Hasher;
 use rufous_store::planted::{self, Planted};
@@ -21,7 +20,7 @@ use rufous_store::planted::{self, Planted};
 pub const HEADER_BYTES: usize = 24;
 const CHECKED: usize = 20;
 
-/// Nothing is known to be synced.
+/// No frame is known to be synced.
 pub const UNKNOWN_LAG: u32 = u32::MAX;
 
 /// The fixed part of a frame.
@@ -57,7 +56,7 @@ impl FrameHeader {
         self.seq.saturating_sub(u64::from(self.lag))
     }
 
-    /// Its first 20 bytes, those under the checksum.
+    /// Its first 20 bytes, which the checksum covers.
     pub(super) fn checked_bytes(&self) -> [u8; CHECKED] {
         let mut bytes = [0; CHECKED];
         bytes[..8].copy_from_slice(&self.len.to_le_bytes());
@@ -66,7 +65,7 @@ impl FrameHeader {
         bytes
     }
 
-    /// Whether the checksum is that of this frame in a file with this seed.
+    /// Whether the checksum is right for this frame in a file with this seed.
     pub fn matches(&self, seed: u32, payload: &[u8]) -> bool {
         payload.len() as u64 == self.len
             && (self.crc == checksum(seed, self, payload) || planted::is(Planted::SkippedChecksum))
@@ -80,7 +79,7 @@ fn checksum(seed: u32, header: &FrameHeader, payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Appends a frame to `out`: `synced` frames of this log are known to be synced.
+/// Appends a frame to `out`; `synced` frames of this log are known to be synced.
 pub fn encode(out: &mut Vec<u8>, seed: u32, seq: u64, synced: u64, payload: &[u8]) {
     debug_assert!(!payload.is_empty() && synced <= seq);
     let mut header = FrameHeader {

@@ -1,16 +1,15 @@
-//! The node's keeper, at worker 0: what of the data is on disk, when it is
-//! saved, and which files are no longer needed.
+//! The node's keeper, at worker 0: which data is on disk, when it is saved, and which files are no
+//! longer needed.
 //!
-//! A save is a cut, at which every worker begins a new generation of its log
-//! and a snapshot; once all snapshots are synced the manifest is replaced, and
-//! only then may older files go. Whatever fails on the way leaves the manifest
-//! as it was, and with it everything that it needs.
+//! A save is a cut, at which every worker begins a new generation of its log and a snapshot; once
+//! all snapshots are synced the manifest is replaced, and only then may older files be removed. Any
+//! failure before that leaves the manifest and all files that it needs unchanged.
 //!
-//! Earlier saves can be kept: the manifest that is replaced stays under another
-//! name ([`super::manifest::kept_name`]), and with it its snapshots, not its logs.
+//! Earlier saves can be kept: the replaced manifest remains under another name
+//! ([`super::manifest::kept_name`]), with its snapshots but without its logs.
 //!
 //! - `install`: the steps in which a manifest is replaced
-//! - `needed`: which files are, for kept saves and backups too
+//! - `needed`: which files are needed, also for kept saves and backups
 
 mod install;
 mod needed;
@@ -23,10 +22,10 @@ use rufous_base::Now;
 use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, FileName, Lane};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a worker has on disk for a save.
+/// A worker's snapshot file of a save, or its error.
 pub type Saved = Result<SnapshotFile, String>;
 
-/// What a worker counts, for when to save.
+/// A worker's figures for the schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Changes since the last cut with a snapshot.
@@ -35,26 +34,26 @@ pub struct Usage {
     pub log_bytes: u64,
 }
 
-/// When to save without being asked.
+/// When to save automatically.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// Seconds and changes: save after so long if there were so many.
+    /// Seconds and changes: save after that time if there were at least so many changes.
     pub points: Vec<(u64, u64)>,
-    /// Save when the log has grown by so much of what the last save wrote; 0: never.
+    /// Save when the log has grown by this percentage of the last save's size; 0: never.
     pub rewrite_percentage: u64,
-    /// But not while it is shorter.
+    /// But not while the log is shorter than this.
     pub rewrite_min_bytes: u64,
-    /// How many earlier saves are kept.
+    /// The number of earlier saves to keep.
     pub retention: u64,
 }
 
-/// How the last save went, and the one under way.
+/// The result of the last save, and the state of the one in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaveStatus {
-    /// Since the start; those of earlier runs are not counted.
+    /// Saves since the start; those of earlier runs are not counted.
     pub saves: u64,
     pub in_progress: bool,
-    /// Monotonic, of the one under way.
+    /// Monotonic time at which the one in progress began.
     pub began_us: u64,
     pub last_save_unix_ms: u64,
     pub last_took_us: u64,
@@ -71,14 +70,14 @@ pub struct Pinned {
     pub files: Vec<(FileName, u64)>,
 }
 
-/// What came of a request to the disk.
+/// The result of a request to the disk.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// The manifest names this generation's snapshots.
     Installed { generation: u64 },
-    /// The manifest says whether changes are logged.
+    /// The manifest records whether changes are logged.
     Noted,
-    /// What was on disk before still is.
+    /// The files on disk are unchanged.
     Failed { text: String },
 }
 
@@ -93,11 +92,11 @@ struct Saving {
 #[derive(Debug)]
 enum Job {
     Install(Install),
-    /// Finding what may be removed.
+    /// Lists the files to find those that can be removed.
     List,
     Remove {
         left: usize,
-        /// There is more to remove once this has succeeded.
+        /// More files are to be removed once this has succeeded.
         more: bool,
     },
 }
@@ -107,14 +106,14 @@ enum Job {
 pub struct Keeper {
     manifest: Manifest,
     workers: usize,
-    /// The highest generation begun.
+    /// The highest generation that was begun.
     generation: u64,
     saving: Option<Saving>,
     job: Option<Job>,
-    /// A removal is due once the job is done.
+    /// Files must be removed once the job is done.
     clean: bool,
     next_id: u64,
-    /// What backups need.
+    /// The needs of backups.
     pins: BTreeMap<u64, Pin>,
     next_pin: u64,
     /// Generations of earlier saves that are kept.
@@ -128,11 +127,11 @@ pub struct Keeper {
     pub status: SaveStatus,
 }
 
-/// A save that failed is not tried again by itself for so long.
+/// The delay before a failed save is tried again automatically.
 const RETRY_US: u64 = 5_000_000;
 
 impl Keeper {
-    /// `manifest` is what is on disk, or will be after [`Keeper::install`].
+    /// `manifest` is the one on disk, or will be after [`Keeper::install`].
     pub fn new(manifest: Manifest, workers: usize, generation: u64, now: Now) -> Self {
         Self {
             status: SaveStatus {
@@ -204,7 +203,7 @@ impl Keeper {
         (changes > 0 && self.schedule.points.iter().any(by_changes)) || by_growth
     }
 
-    /// A cut is about to be made; returns its generation.
+    /// Returns the generation of the cut that is about to be made.
     pub fn next_generation(&mut self) -> u64 {
         self.generation += 1;
         self.status.generation = self.generation;
@@ -224,7 +223,7 @@ impl Keeper {
         self.status.began_us = now.mono_us;
     }
 
-    /// A worker has written its part.
+    /// A worker has written its part of a save.
     pub fn on_saved(
         &mut self,
         generation: u64,
@@ -278,14 +277,14 @@ impl Keeper {
         });
     }
 
-    /// An answer to a request of the keeper's.
+    /// Handles the result of a request of the keeper.
     pub fn on_disk(
         &mut self,
         done: DiskDone,
         now: Now,
         out: &mut Vec<DiskRequest>,
     ) -> Option<Event> {
-        // Of a job that another has taken the place of.
+        // The result of a request of a job that was replaced.
         if done.id != ids::SAVE | self.next_id && !matches!(self.job, Some(Job::Remove { .. })) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The keeper, with a disk that does all it is asked, unless told otherwise.
+//! The keeper, with a disk that executes all requests, unless a test makes some fail.
 
 use super::super::file::{DataFile, MANIFEST};
 use super::super::manifest::kept_name;
@@ -45,9 +45,9 @@ struct Bench {
     keeper: Keeper,
     asked: Vec<DiskRequest>,
     files: BTreeMap<FileName, Vec<u8>>,
-    /// What was done, in order.
+    /// The executed requests, in order.
     history: Vec<String>,
-    /// What fails, by the words of [`Bench::history`].
+    /// The requests that fail, in the words of [`Bench::history`].
     fails: &'static str,
 }
 
@@ -109,7 +109,7 @@ impl Bench {
         Ok(reply)
     }
 
-    /// Answers what was asked, until nothing more is.
+    /// Executes requests until there are none left.
     fn serve(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         for _ in 0..1000 {
@@ -127,7 +127,7 @@ impl Bench {
         panic!("it asks without end");
     }
 
-    /// Brings a save to where its manifest is written.
+    /// Continues a save until its manifest is to be written.
     fn begin_save(&mut self) -> u64 {
         let generation = self.keeper.next_generation();
         self.keeper.begin(generation, Now::default());
@@ -152,7 +152,7 @@ impl Bench {
         }
     }
 
-    /// The generations that there are files of: manifests kept, snapshots, logs.
+    /// The generations of existing files: kept manifests, snapshots, logs.
     fn generations(&self) -> [Vec<u64>; 3] {
         let mut all = [vec![], vec![], vec![]];
         for name in self.files.keys() {
@@ -218,8 +218,7 @@ fn so_many_earlier_saves_stay_each_with_its_manifest() {
     assert_eq!(Manifest::decode(present).expect("whole").generation, 5);
 }
 
-/// Whichever of these steps is the last before a crash, each manifest that is
-/// there names what is there.
+/// After a crash at any of these steps, every existing manifest names existing files.
 #[test]
 fn a_copy_is_on_disk_before_its_manifest_goes_and_goes_before_its_snapshots() {
     let mut bench = Bench::new(1);
@@ -256,7 +255,7 @@ fn lowering_the_setting_removes_what_is_too_much() {
     }
 }
 
-/// The setting may have been forgotten.
+/// A user may have forgotten the setting.
 #[test]
 fn a_start_removes_no_earlier_save_but_the_next_save_does() {
     let manifest = Manifest {
@@ -289,7 +288,7 @@ fn a_save_fails_where_the_one_before_cannot_be_kept() {
     let text = "cannot write manifest-0000000002: it broke".into();
     assert_eq!(bench.serve(), [Event::Failed { text }]);
     assert_eq!(bench.keeper.manifest().generation, 2);
-    // What was begun of the copy is taken for nothing, and what the save left goes.
+    // The unfinished copy is ignored, and the files of the save are removed.
     assert_eq!(bench.keeper.kept(), 0);
     bench.has(&[2], &[2], &[2, generation]);
     bench.fails = "nothing";
@@ -302,7 +301,7 @@ fn a_copy_that_was_not_written_is_not_counted() {
     let mut bench = Bench::new(0);
     bench.save();
     bench.begin_save();
-    // Too late for the save that is being written.
+    // Too late for the save whose manifest is being written.
     bench.keeper.set_schedule(wanted(5), &mut bench.asked);
     bench.serve();
     assert_eq!(bench.keeper.kept(), 0);
@@ -317,14 +316,14 @@ fn what_cannot_be_removed_is_tried_again_at_the_next_save() {
     bench.saves(2);
     bench.fails = "remove";
     bench.save();
-    // Snapshots stay as long as the manifest that names them.
+    // Snapshots stay as long as a manifest names them.
     bench.has(&[2, 3], &[2, 3, 4], &[3, 4]);
     bench.fails = "nothing";
     bench.save();
     bench.has(&[4], &[4, 5], &[5]);
 }
 
-/// As after going back to an earlier save: logs begin behind all generations.
+/// As after restoring an earlier save: logs begin above all generations.
 #[test]
 fn snapshots_may_be_older_than_the_logs_that_follow_them() {
     let manifest = Manifest {

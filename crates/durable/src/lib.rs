@@ -1,21 +1,21 @@
-//! Outliving a crash: what is written to disk, and how it is read again.
+//! Durability: the files written to disk, and how they are read again.
 //!
-//! Pure: it makes requests to a disk and is told what became of them, never
-//! touching a file itself. The bytes are drawn in docs/format.
+//! Pure: it makes requests to a disk and receives their results, and never touches a file itself.
+//! docs/format describes the bytes.
 //!
 //! Map, in reading order:
-//! - [`entry`]: what else stands between effects in a log
-//! - [`frame`]: entries under a checksum, the unit that is written or not
-//! - [`scan`]: frames out of a file's bytes, whatever those are
-//! - [`evidence`]: what is still readable behind a damaged place
+//! - [`entry`]: the entries of a log besides effects
+//! - [`frame`]: entries under one checksum, written as a whole or not at all
+//! - [`scan`]: reads frames from the bytes of a file, whatever its state
+//! - [`evidence`]: finds readable frames behind a damaged place
 //! - [`file`](mod@file): names and headers of files
-//! - [`manifest`]: which files hold the data
-//! - [`load`]: a start: what the files hold, into a shard
-//! - [`check`]: the same without a node, and repairs
-//! - [`resolve`]: which commands over several workers are whole
-//! - [`log`]: writes frames, and says how far they are committed
-//! - [`keeper`]: when to save, and which files are needed
-//! - [`note`]: what workers tell one another of loading and saving
+//! - [`manifest`]: names the files that hold the data
+//! - [`load`]: a start: loads the files into a shard
+//! - [`check`]: checks files without a node, and repairs them
+//! - [`resolve`]: decides which commands over several workers are complete
+//! - [`log`]: writes frames, and reports how far they are committed
+//! - [`keeper`]: decides when to save, and which files are needed
+//! - [`note`]: messages between workers on loading and saving
 //! - [`snapshot`]: writes all of a shard's data into a file
 #![forbid(unsafe_code)]
 
@@ -47,14 +47,14 @@ pub use rufous_store::effect::{self, Effect, SlotMark};
 pub use scan::{Bad, Frame, FrameReader, Step, Why};
 pub use snapshot::{SnapshotState, SnapshotWriter};
 
-/// Whose a disk request is: the high byte of its id.
+/// The owner of a disk request: the high byte of its id.
 pub mod ids {
     pub const LOG: u64 = 1 << 56;
     pub const SNAPSHOT: u64 = 2 << 56;
     pub const LOAD: u64 = 3 << 56;
     pub const SAVE: u64 = 4 << 56;
 
-    /// Which of them an id belongs to.
+    /// The owner of an id.
     pub fn space(id: u64) -> u64 {
         id & (0xFF << 56)
     }

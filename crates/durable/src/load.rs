@@ -1,18 +1,17 @@
 //! Loading the data of one partition (a worker of the last run) at a start.
 //!
-//! A loader reads the snapshot into a shard, then goes through the log to see
-//! what of it counts, and stops there: which commands over several workers are
-//! whole is decided over the logs of all partitions ([`judge`]). Then it
-//! applies the log, takes away what does not count, and syncs the rest: what
-//! was loaded once must not be lost by the next crash.
+//! A loader reads the snapshot into a shard, then scans the log to find its valid frames, and stops
+//! there: which commands over several workers are complete is decided from the logs of all
+//! partitions ([`judge`]). Then it applies the log, removes the invalid rest, and syncs the valid
+//! part: data that was loaded once must not be lost in the next crash.
 //!
 //! Map, in reading order:
-//! - [`plan`]: which files there are, by the manifest
+//! - [`plan`]: which files exist, according to the manifest
 //! - [`damage`]: why they cannot be loaded
-//! - `pass`, `fetch`: going through files
+//! - `pass`, `fetch`: reading files
 //! - `snapshot`: a snapshot's file
-//! - `segments`, [`log`]: what of a log counts
-//! - `apply`: the second pass over a log; `kept`: what it does not read again
+//! - `segments`, [`log`]: which part of a log is valid
+//! - `apply`: the second pass over a log; `kept`: frames that it does not read again
 //! - `tidy`: changes of files
 
 mod apply;
@@ -49,10 +48,10 @@ use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_store::shard::Shard;
 use tidy::Tidy;
 
-/// Where a loader is.
+/// The stage of a loader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Reading the snapshot and looking at the log.
+    /// Reading the snapshot and scanning the log.
     Scanning,
     /// Waiting for [`Loader::resolve`].
     Scanned,
@@ -61,33 +60,33 @@ pub enum Stage {
     Failed(Damage),
 }
 
-/// What became of the data.
+/// The result of loading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// Keys in the snapshot.
     pub keys: u64,
     /// Frames of the log that were applied.
     pub frames: u64,
-    /// Number of the log's next frame. All frames before it are synced.
+    /// The number of the log's next frame. All frames before it are synced.
     pub next_seq: u64,
-    /// Of the last segment that was kept: a next one has its generation and
-    /// salt, and the index after it.
+    /// The header of the last segment that was kept: the next one has its generation and salt, and
+    /// the following index.
     pub last: Option<FileHeader>,
-    /// The highest run that wrote here.
+    /// The highest run that wrote to these files.
     pub run: u64,
-    /// Whether the node was stopped in order.
+    /// Whether the node was shut down in order.
     pub clean: bool,
-    /// The end of the log that was given up, because it was never whole.
+    /// The end of the log that was given up because it was never completely written.
     pub torn: Option<Break>,
-    /// Frames and bytes given up because they came after a command of which
-    /// another worker had lost its part.
+    /// Frames and bytes that were given up because they follow a command of which another worker
+    /// had lost its part.
     pub cut: (u64, u64),
-    /// Commands over several workers that had not been logged by all.
+    /// Commands over several workers that not all of them had logged.
     pub skipped: u64,
 }
 
-/// Decides over all partitions, in their order, which commands are whole, and
-/// that no log is missing.
+/// Decides for all partitions, in their order, which commands are complete, and that no log is
+/// missing.
 pub fn judge(plans: &[Plan], summaries: &[&LogSummary]) -> Result<Vec<Verdict>, Damage> {
     let missing = (0..).zip(summaries).find(|(_, summary)| !summary.present);
     let with = summaries.iter().position(|summary| summary.frames() > 0);
@@ -133,7 +132,7 @@ enum Phase {
     Tidy(Box<Tidy>),
     Finished(Box<Loaded>),
     Failed(Damage),
-    /// Never seen from outside.
+    /// Never visible outside.
     Between,
 }
 
@@ -180,7 +179,7 @@ impl Loader {
         }
     }
 
-    /// From [`Stage::Scanned`] on.
+    /// Available from [`Stage::Scanned`] on.
     pub fn summary(&self) -> &LogSummary {
         match &self.phase {
             Phase::Scanned(scanned) => &scanned.summary,
@@ -195,7 +194,7 @@ impl Loader {
         }
     }
 
-    /// Bytes gone through, and how many there are to go through in all.
+    /// Bytes processed, and bytes to process in total.
     pub fn progress(&self) -> (u64, u64) {
         match self.phase {
             Phase::Tidy(_) | Phase::Finished(_) => (self.total_bytes, self.total_bytes),
@@ -203,7 +202,7 @@ impl Loader {
         }
     }
 
-    /// Goes on from [`Stage::Scanned`] with what [`judge`] decided.
+    /// Continues from [`Stage::Scanned`] with the decision of [`judge`].
     pub fn resolve(&mut self, verdict: Verdict) {
         match std::mem::replace(&mut self.phase, Phase::Between) {
             Phase::Scanned(scanned) => {
@@ -220,7 +219,7 @@ impl Loader {
         }
     }
 
-    /// Asks the disk for what comes next.
+    /// Makes the next requests to the disk.
     pub fn poll(&mut self, out: &mut Vec<DiskRequest>) {
         loop {
             match &mut self.phase {
@@ -234,7 +233,7 @@ impl Loader {
                 _ => {}
             }
             self.fetch.poll(&mut self.next_id, out);
-            // Spans without bytes: no answer will come.
+            // Spans without bytes: there is no request and no result.
             if let Err(damage) = self.work(&mut Nowhere) {
                 self.phase = Phase::Failed(damage);
             } else if self.fetch.is_finished() {
@@ -245,8 +244,8 @@ impl Loader {
         }
     }
 
-    /// Takes an answer, and works through what has come. To be followed by
-    /// [`Loader::poll`].
+    /// Handles a result, and processes the bytes that have arrived. Call [`Loader::poll`]
+    /// afterwards.
     pub fn on_done(&mut self, now: Now, done: DiskDone, shard: &mut Shard) {
         if let Phase::Tidy(tidy) = &mut self.phase {
             match tidy.on_done(done) {
@@ -256,7 +255,7 @@ impl Loader {
             return;
         }
         if self.pass().is_none() {
-            // It has failed: the first reason stays.
+            // The loader has failed: the first reason stays.
             return;
         }
         shard.set_replay_time(now);
@@ -292,7 +291,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The pass is over.
+    /// Ends the pass.
     fn advance(&mut self) {
         let phase = std::mem::replace(&mut self.phase, Phase::Between);
         match self.next_phase(phase) {

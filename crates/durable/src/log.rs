@@ -1,24 +1,21 @@
-//! The log of one worker: takes frames, has them written in order, and says
-//! how far they are committed.
+//! The log of one worker: accepts frames, has them written in order, and reports how far they are
+//! committed.
 //!
-//! A state machine: [`LogWriter::append`] collects, [`LogWriter::poll`] asks
-//! the disk for what is to be done now and [`LogWriter::on_done`] takes its
-//! answers; call `poll` after either of the others, and at
-//! [`LogWriter::wake_at_us`].
+//! A state machine: [`LogWriter::append`] collects frames, [`LogWriter::poll`] makes the disk
+//! requests that are due and [`LogWriter::on_done`] handles their results; call `poll` after either
+//! of the others, and at [`LogWriter::wake_at_us`].
 //!
-//! What it holds to:
-//! 1. One write is under way; what comes meanwhile forms the next (group commit).
-//! 2. A frame is committed when it is written (`everysec`, `no`) or when it and
-//!    all before it are synced (`always`). Frames are committed in order, over
-//!    segments and generations.
-//! 3. A frame says only of others that they are synced if they are.
-//! 4. A segment is written to when its name and its room outlive the power.
-//! 5. A frame is kept until it is committed. A write that failed is tried again
-//!    each second; a segment whose sync failed is given up, and frames that are
-//!    not committed go to the next one.
-//! 6. After a sync that failed a snapshot is asked for, also where every frame
-//!    that is committed was synced: the write that failed went to the block in
-//!    which the last of them end, and may have taken them with it.
+//! Invariants:
+//! 1. One write is in progress; frames that are appended meanwhile form the next one (group
+//!    commit).
+//! 2. A frame is committed when it is written (`everysec`, `no`) or when it and all earlier ones
+//!    are synced (`always`). Frames are committed in order, over segments and generations.
+//! 3. A frame states that others are synced only if they are.
+//! 4. A segment is written to only when its name and its space would survive a loss of power.
+//! 5. A frame is kept until it is committed. A failed write is tried again each second; a segment
+//!    whose sync failed is given up, and its uncommitted frames go to the next one.
+//! 6. A failed sync requests a snapshot, even if every committed frame was synced: the failed write
+//!    went to the block in which the last of them ends, and may have destroyed its end.
 
 mod flow;
 mod segments;
@@ -34,57 +31,57 @@ use rufous_base::time::Now;
 use segments::Segments;
 use std::collections::VecDeque;
 
-/// When frames are synced, and what a commit waits for.
+/// When frames are synced, and whether a commit waits for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fsync {
-    /// Before anything is answered.
+    /// Before any reply.
     Always,
-    /// Once a second, while answers go on.
+    /// Once a second, while replies continue.
     EverySec,
-    /// When the system likes to; and when a segment is full.
+    /// When the operating system decides; and when a segment is full.
     No,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogConfig {
     pub fsync: Fsync,
-    /// A segment is left for the next at about this size.
+    /// The approximate size at which the next segment is begun.
     pub segment_bytes: u64,
 }
 
-/// Whose log it is; goes into each segment's header.
+/// The identity of a log, as written into each segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub worker: u16,
     pub workers: u16,
-    /// Rises with every start.
+    /// Increases with every start.
     pub run: u64,
     /// [`super::file::salt`] of the node's hash seed.
     pub salt: u32,
 }
 
-/// What became of an answer of the disk.
+/// The effect of a result of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
     Fine,
-    /// Frames that are not committed may stay so for long, and may yet be
-    /// found after a crash: nobody who waits for one can be answered.
+    /// Uncommitted frames may stay uncommitted for a long time, and may yet be found after a crash:
+    /// no reply that waits for one can be sent.
     Failed,
 }
 
-/// What is counted.
+/// The gauges of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogGauges {
     pub bytes_written: u64,
     pub writes: u64,
     pub syncs: u64,
     pub failures: u64,
-    /// How long the last sync, or the last write with one, took.
+    /// The duration of the last sync, or of the last write with one.
     pub last_sync_us: u64,
-    /// Frames that are not committed.
+    /// The bytes of uncommitted frames.
     pub pending_bytes: u64,
-    /// Bytes of the current generation, those that wait included.
+    /// The bytes of the current generation, including those not written yet.
     pub generation_bytes: u64,
 }
 
@@ -93,7 +90,7 @@ const SECOND_US: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     No,
-    /// Everything is to be written and synced, then the mark.
+    /// Everything must be written and synced, then the end mark.
     Frames,
     Mark,
     Closed,
@@ -103,7 +100,7 @@ enum Closing {
 pub struct LogWriter {
     config: LogConfig,
     identity: Identity,
-    /// Of frames to come, and the seed of their checksums.
+    /// The generation of further frames, and the seed of their checksums.
     generation: u64,
     seed: u32,
     appended: u64,
@@ -113,19 +110,18 @@ pub struct LogWriter {
     flight: Option<Flight>,
     sync_flight: Option<SyncFlight>,
     last_sync_at_us: Option<u64>,
-    /// Nothing is written before this.
+    /// No write is tried before this time.
     retry_at_us: u64,
     segments: Segments,
-    /// Why writing fails, while it does.
+    /// The error, while writing fails.
     trouble: Option<String>,
-    /// Why frames may be lost, while they may.
+    /// The reason, while frames may be lost.
     lost: Option<String>,
-    /// The newest generation in which a sync has failed, until a snapshot
-    /// takes the place of its frames.
+    /// The newest generation in which a sync has failed, until a snapshot replaces its frames.
     suspect: Option<u64>,
-    /// Where generations began that no snapshot in the manifest covers.
+    /// The beginnings of generations that no snapshot in the manifest covers.
     cuts: Vec<(u64, u64)>,
-    /// Frames of earlier generations are in a snapshot.
+    /// Frames of earlier generations than this are in a snapshot.
     covered: u64,
     closing: Closing,
     next_id: u64,
@@ -133,7 +129,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// A log that takes frames after [`LogWriter::start`].
+    /// A log that accepts frames after [`LogWriter::start`].
     pub fn new(config: LogConfig, identity: Identity) -> Self {
         Self {
             config,
@@ -160,8 +156,8 @@ impl LogWriter {
         }
     }
 
-    /// Goes on with a generation in its segment `index`, which is not there
-    /// yet, with frame `seq`. All frames before that are synced.
+    /// Continues a generation with frame `seq` in its segment `index`, which does not exist yet.
+    /// All earlier frames are synced.
     pub fn start(&mut self, generation: u64, index: u32, seq: u64) {
         debug_assert!(self.batches.is_empty() && self.flight.is_none());
         self.appended = seq;
@@ -170,7 +166,7 @@ impl LogWriter {
         self.enter(generation);
     }
 
-    /// Adds a frame; gives its number.
+    /// Adds a frame; returns its number.
     pub fn append(&mut self, payload: &[u8]) -> u64 {
         debug_assert!(matches!(self.closing, Closing::No), "the log is closed");
         self.push(payload)
@@ -202,18 +198,18 @@ impl LogWriter {
         seq
     }
 
-    /// Frames below this number have been appended.
+    /// Frames below this number were appended.
     pub fn appended(&self) -> u64 {
         self.appended
     }
 
-    /// Frames below this number are committed. Never goes down.
+    /// Frames below this number are committed. Never decreases.
     pub fn committed(&self) -> u64 {
         self.committed
     }
 
-    /// Frames below this number are known to be synced, or are in a snapshot
-    /// that is. Never goes down.
+    /// Frames below this number are known to be synced, or are in a snapshot that is. Never
+    /// decreases.
     pub fn synced(&self) -> u64 {
         self.segments.synced()
     }
@@ -226,13 +222,12 @@ impl LogWriter {
         self.config.fsync
     }
 
-    /// For frames that are written from now on.
+    /// Sets the mode for frames that are written from now on.
     pub fn set_fsync(&mut self, fsync: Fsync) {
         self.config.fsync = fsync;
     }
 
-    /// Makes the first segment of a generation to come, so that frames need
-    /// not wait for it.
+    /// Makes the first segment of a future generation, so that frames need not wait for it.
     pub fn prepare_generation(&mut self, generation: u64) {
         debug_assert!(generation > self.generation);
         self.segments.prepare(generation);
@@ -252,15 +247,14 @@ impl LogWriter {
         self.gauges.generation_bytes = 0;
     }
 
-    /// Whether a segment of the newest generation is there: what
-    /// [`LogWriter::prepare_generation`] or [`LogWriter::begin_generation`] asked
-    /// for. A manifest may name only generations that are.
+    /// Whether the newest generation has the segment that [`LogWriter::prepare_generation`] or
+    /// [`LogWriter::begin_generation`] requested. A manifest may name only such generations.
     pub fn generation_ready(&self, generation: u64) -> bool {
         self.segments.is_ready(generation)
     }
 
-    /// A snapshot of this generation is in the manifest: it holds what went
-    /// before it in the log, also what is not written yet.
+    /// A snapshot of this generation is in the manifest: it contains all earlier frames of the log,
+    /// including those not written yet.
     pub fn snapshot_installed(&mut self, generation: u64) {
         let Some(&(_, seq)) = self.cuts.iter().find(|cut| cut.0 == generation) else {
             return;
@@ -298,13 +292,13 @@ impl LogWriter {
         self.trouble.is_some()
     }
 
-    /// Frames that were committed were never synced, and may be lost with the
-    /// power: only a snapshot of a new generation brings safety back.
+    /// Committed frames could not be synced, and may be lost with the power: only a snapshot of a
+    /// new generation makes the data durable again.
     pub fn has_lost(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// Whether a snapshot should be written because of a sync that failed.
+    /// Whether a snapshot should be written because a sync failed.
     pub fn needs_snapshot(&self) -> bool {
         self.has_lost() || self.suspect.is_some()
     }
@@ -313,19 +307,19 @@ impl LogWriter {
         self.gauges
     }
 
-    /// Writes and syncs everything, and a mark that the log was ended in order.
+    /// Writes and syncs everything, and a mark of an orderly end of the log.
     pub fn close(&mut self) {
         if self.closing == Closing::No {
             self.closing = Closing::Frames;
         }
     }
 
-    /// Whether that is done. A disk that fails may keep it waiting for ever.
+    /// Whether the log is closed. A failing disk may delay that for ever.
     pub fn is_closed(&self) -> bool {
         self.closing == Closing::Closed
     }
 
-    /// When to call [`LogWriter::poll`] at the latest.
+    /// The latest time at which [`LogWriter::poll`] must be called.
     pub fn wake_at_us(&self) -> Option<u64> {
         let waits = !self.batches.is_empty() && self.flight.is_none();
         let retry = (waits && self.trouble.is_some()).then_some(self.retry_at_us);
@@ -337,7 +331,7 @@ impl LogWriter {
         wakes.into_iter().flatten().min()
     }
 
-    /// Asks for what is to be done now.
+    /// Makes the disk requests that are due.
     pub fn poll(&mut self, now: Now, out: &mut Vec<DiskRequest>) {
         self.poll_close();
         self.poll_write(now, out);
@@ -346,7 +340,7 @@ impl LogWriter {
         self.poll_sync(now, out);
     }
 
-    /// Takes the disk's answer to a request of this log.
+    /// Handles the result of a request of this log.
     pub fn on_done(&mut self, now: Now, done: DiskDone) -> Outcome {
         if self
             .flight
@@ -366,7 +360,7 @@ impl LogWriter {
             return Outcome::Fine;
         };
         self.gauges.failures += 1;
-        // Only where frames wait for the segment.
+        // Only if frames wait for the segment.
         if self.flight.is_some()
             || self.batches.is_empty()
             || self.segments.can_write(self.oldest_generation())

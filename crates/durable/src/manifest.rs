@@ -1,8 +1,8 @@
-//! The manifest: which files hold the data. It is written whole, synced, and
-//! takes the place of the one before in one step.
+//! The manifest: names the files that hold the data. It is written as a whole, synced, and replaces
+//! the previous one atomically.
 //!
-//! Text, a line each, in this order and no other (docs/format/manifest.md);
-//! the last line is the checksum of all before it.
+//! A text of lines in a fixed order (docs/format/manifest.md); the last line is the checksum of all
+//! others.
 
 use super::file::{DataFile, MANIFEST, MANIFEST_VERSION as VERSION};
 use rufous_base::disk::FileName;
@@ -10,22 +10,22 @@ use rufous_base::limits;
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// More than any manifest has.
+/// The limit of a manifest's size.
 pub const MOST_BYTES: usize = 256 * limits::MAX_WORKERS;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Of the snapshot; 0 before the first.
+    /// The generation of the snapshot; 0 before the first.
     pub generation: u64,
     /// Logs of this generation and later ones follow the snapshot.
     pub logs_from: u64,
-    /// And no later ones than these: after them, changes were not logged.
-    /// `None`: to the last.
+    /// The last generation of logs that follow: afterwards, changes were not logged. `None`: all
+    /// later logs follow.
     pub logs_until: Option<u64>,
-    /// How many there were when the snapshot was taken.
+    /// The number of workers when the snapshot was taken.
     pub workers: u16,
     pub hash_seed: u64,
-    /// Counts the starts of the node.
+    /// The number of starts of the node.
     pub run: u64,
     /// When this was written (Unix milliseconds).
     pub saved_ms: u64,
@@ -37,19 +37,19 @@ pub struct Manifest {
 pub struct SnapshotFile {
     pub worker: u16,
     pub file: FileName,
-    /// Its size, header and end mark included.
+    /// Its size, including header and end mark.
     pub bytes: u64,
     pub keys: u64,
     /// CRC-32 of all these bytes.
     pub crc: u32,
-    /// Of the first frame of the worker's log that it does not hold; 0 where
-    /// nothing was logged.
+    /// The number of the first frame of the worker's log that it does not contain; 0 where nothing
+    /// was logged.
     pub next_seq: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestError {
-    /// Not what was once written.
+    /// Not as it was written.
     Damaged,
     /// Written by a newer version of the format.
     Newer(u32),
@@ -67,12 +67,12 @@ impl fmt::Display for ManifestError {
     }
 }
 
-/// What the manifest of an earlier save that is kept is called.
+/// The name of the manifest of an earlier save that is kept.
 pub fn kept_name(generation: u64) -> FileName {
     format!("{MANIFEST}-{generation:010}").into()
 }
 
-/// Whose manifest it is, of names that [`kept_name`] makes.
+/// The generation of a name that [`kept_name`] makes.
 pub fn kept_generation(name: &str) -> Option<u64> {
     let number = name.strip_prefix(MANIFEST)?.strip_prefix('-')?;
     let generation = number.parse().ok()?;
@@ -89,7 +89,7 @@ impl Manifest {
         generation >= self.logs_from && self.logs_until.is_none_or(|until| generation <= until)
     }
 
-    /// The save alone, as of its cut. Its logs are gone once the next one is there.
+    /// The save alone, as of its cut. Its logs are removed after the next save.
     pub fn without_logs(&self) -> Self {
         Self {
             logs_until: Some(self.logs_from.saturating_sub(1)),
@@ -152,7 +152,7 @@ impl Manifest {
     }
 }
 
-/// All but the last line, if that is right.
+/// All but the last line, if the checksum is right.
 fn checked(bytes: &[u8]) -> Option<&str> {
     if bytes.len() > MOST_BYTES {
         return None;
@@ -245,7 +245,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Only as it is written: no sign, no leading zeros.
+/// Accepts numbers only as they are written: no sign, no leading zeros.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let plain = digits && (text == "0" || !text.starts_with('0'));
@@ -350,7 +350,7 @@ mod tests {
         assert!(Manifest::decode(&longer).is_err());
     }
 
-    /// As if somebody had edited it, and corrected the checksum.
+    /// As if a person had edited it, and corrected the checksum.
     fn edited(from: &str, to: &str) -> Result<Manifest, ManifestError> {
         let bytes = manifest().encode();
         let text = std::str::from_utf8(&bytes[..bytes.len() - LAST_LINE]).unwrap();

@@ -1,4 +1,4 @@
-//! What workers tell one another of loading and saving.
+//! Messages between workers on loading and saving.
 
 use super::keeper::{Pinned, Saved, Usage};
 use super::load::{Folder, Loaded, LogSummary};
@@ -10,13 +10,13 @@ use rufous_store::shard::{Entry, Held, KeyName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is to be loaded, as worker 0 tells everybody.
+/// The loading plan that worker 0 sends to all workers.
 #[derive(Debug)]
 pub struct LoadPlan {
     pub folder: Folder,
-    /// Where logs go on.
+    /// The generation that logs continue.
     pub generation: u64,
-    /// The highest generation of any file, whether it counts or not.
+    /// The highest generation of any file, in use or not.
     pub highest: u64,
     /// The number of workers has changed: keys move to other owners.
     pub moves: bool,
@@ -28,47 +28,46 @@ impl LoadPlan {
         self.moves.then_some(self.highest + 1)
     }
 
-    /// What the salts of all files are made of.
+    /// The seed of the salts of all files.
     pub fn hash_seed(&self) -> Option<u64> {
         self.folder.manifest.as_ref().map(|m| m.hash_seed)
     }
 }
 
-/// To worker 0 unless it says otherwise.
+/// A message on loading or saving; to worker 0 unless its description says otherwise.
 #[derive(Debug)]
 pub enum Note {
-    /// To all: load this.
+    /// To all: load according to this plan.
     Plan(Arc<LoadPlan>),
-    /// A partition's logs have been looked through.
+    /// The logs of a partition were scanned.
     Scanned {
         partition: u16,
         summary: LogSummary,
     },
-    /// To all: what counts, by partition.
+    /// To all: the verdicts, by partition.
     Resolved {
         verdicts: Arc<Vec<Verdict>>,
         run: u64,
     },
-    /// To all: the table of keyspaces that one of the sender's partitions had.
+    /// To all: the table of keyspaces of one of the sender's partitions.
     Table(Arc<Keyspaces>),
-    /// To all: counts that one of the sender's partitions had, held back.
+    /// To all: the counters of one of the sender's partitions that are held back.
     Held(Arc<Held>),
-    /// To all: how much of slots one of the sender's partitions had.
+    /// To all: the slot marks of one of the sender's partitions.
     Marks(Arc<BTreeMap<u16, SlotMark>>),
-    /// To all: the node whose replicated keys one of the sender's partitions had.
+    /// To all: the node to which the replicated keys of one of the sender's partitions belonged.
     Node(u16),
-    /// The sender's log has what all other nodes have told the one with that number.
+    /// The sender's log has the state that all other nodes sent to the node with that number.
     HasHeard(u16),
     /// A worker has loaded all of its partitions.
     Loaded,
-    /// To one worker: keys that it owns now.
+    /// To one worker: keys that it now owns.
     Keys(Vec<(KeyName, Entry)>),
-    /// To all: no more keys come from the sender.
+    /// To all: the sender sends no more keys.
     NoMoreKeys,
-    /// To all: this is the table of keyspaces; tell one another what you have of
-    /// replicated keys.
+    /// To all: this is the table of keyspaces; exchange the state of replicated keys.
     Exchange(Arc<Keyspaces>),
-    /// The sender has heard what all others have.
+    /// The sender has received the state of all others.
     Exchanged,
     /// To all: serve.
     Serve,
@@ -79,42 +78,42 @@ pub enum Note {
         generation: u64,
         saved: Saved,
     },
-    /// To all: how a save ended.
+    /// To all: the result of a save.
     SaveEnded(Result<u64, Arc<str>>),
     /// The sender's log before this generation is synced.
     Sealed {
         generation: u64,
     },
     Usage(Usage),
-    /// What was synced is lost at the sender; only a save makes up for it.
+    /// A save is due: by the schedule, or because a sync of the sender's log failed.
     SaveNow,
-    /// To all: the sender's log cannot be written, or can again.
+    /// To all: the sender's log can no longer be written, or can be again.
     Trouble(Option<Trouble>),
-    /// The node stops, and nothing that the sender began is under way.
+    /// The node stops, and no work that the sender began is in progress.
     Quiet,
-    /// To all: nothing is under way anywhere.
+    /// To all: no work is in progress anywhere.
     CloseLogs,
 }
 
-/// Why nothing may be changed.
+/// Why changes are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub text: Arc<str>,
-    /// The log can be written, but something that it had is lost.
+    /// The log can be written, but some of its frames are lost.
     pub lost: bool,
 }
 
-/// What the embedder is told of loading and saving.
+/// An event of loading or saving for the embedder.
 #[derive(Debug)]
 pub enum Event {
-    /// This worker has so much to read.
+    /// The amount that this worker has to read.
     LoadPlanned {
         bytes: u64,
     },
     LoadProgress {
         bytes: u64,
     },
-    /// One of this worker's partitions.
+    /// One of this worker's partitions was loaded.
     Loaded(Loaded),
     Serving,
     /// The node cannot start.
@@ -125,9 +124,9 @@ pub enum Event {
         generation: u64,
         pinned: Result<Pinned, String>,
     },
-    /// This worker's log cannot be written, or can again.
+    /// This worker's log can no longer be written, or can be again.
     Trouble(Option<Arc<str>>),
-    /// What was appended may not be committed for long, in the log or by chains: nobody
-    /// who waits for it can be answered.
+    /// Appended frames may stay uncommitted for a long time, in the log or in chains: no reply that
+    /// waits for them can be sent.
     Uncommitted(Until),
 }

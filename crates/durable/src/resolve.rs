@@ -1,36 +1,35 @@
-//! Which commands over several workers a set of logs holds whole, and where
-//! logs must end so that nothing is left that came after a command that is not.
+//! Which commands over several workers are complete in a set of logs, and where logs must end so
+//! that no frame remains that depends on an incomplete command.
 //!
-//! Each worker that a command wrote at logs its part of it (a piece), keeps
-//! its locks until all parts are logged, and then notes the end of it (done).
-//! So a command whose pieces are not all there was never answered, unless
-//! writes that were not synced got lost; only then can a log hold the end of a
-//! command of which another log has lost a piece. What follows that end may
-//! have been made of what is lost, and goes too; which may take pieces of
-//! other commands, and so on. What is left is the most that is consistent.
+//! Each worker to which a command wrote logs its part (a piece), keeps its locks until all pieces
+//! are logged, and then logs the command's end (done). So a command with missing pieces was never
+//! answered, unless writes that were not synced were lost; only then can a log contain the end of a
+//! command of which another log has lost a piece. Frames behind that end may depend on the lost
+//! data and are cut off too; this may cut off pieces of other commands, and so on. The result is
+//! the largest consistent state.
 
 use super::entry::TxnId;
 use std::collections::HashSet;
 
-/// What one partition's log holds of commands over several workers.
+/// The commands over several workers in one partition's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Each with its frame's number, in the order of the log.
+    /// The pieces with the numbers of their frames, in the order of the log.
     pub pieces: Vec<(TxnId, u64)>,
     pub dones: Vec<(TxnId, u64)>,
     /// For each of `pieces`, an index into `groups`.
     pub group_of: Vec<u32>,
-    /// Sets of partitions that have pieces of one command; few differ.
+    /// The sets of partitions that have pieces of one command; there are few of them.
     pub groups: Vec<Vec<u16>>,
 }
 
 impl Parts {
-    /// Notes a piece in frame `at`, which never goes down.
+    /// Adds a piece in frame `at`, which never decreases.
     pub fn piece(&mut self, txn: TxnId, participants: impl Iterator<Item = u16>, at: u64) {
         let mut group: Vec<u16> = participants.collect();
         group.sort_unstable();
         group.dedup();
-        // The newest first: commands of one kind come in a row.
+        // The newest first: similar commands follow one another.
         let known = self.groups.iter().rposition(|other| *other == group);
         let index = known.unwrap_or_else(|| {
             self.groups.push(group);
@@ -44,7 +43,7 @@ impl Parts {
         self.dones.push((txn, at));
     }
 
-    /// Forgets what lies at `end` and behind it.
+    /// Removes the pieces at `end` and behind it.
     pub fn cut(&mut self, end: u64) {
         let keep = self.pieces.partition_point(|(_, at)| *at < end);
         self.pieces.truncate(keep);
@@ -54,33 +53,33 @@ impl Parts {
     }
 }
 
-/// What becomes of one partition's log.
+/// The decision for one partition's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Commands whose pieces in this log are passed over.
+    /// Commands whose pieces in this log are skipped.
     pub skip: HashSet<TxnId>,
-    /// The first frame that does not count, where commands force an end.
+    /// The first frame that is cut off, if commands require that.
     pub cut: Option<u64>,
 }
 
-/// A command as one partition knows it.
+/// A command as recorded in one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Seen {
     txn: TxnId,
     partition: u16,
-    /// `None`: only its end is here.
+    /// `None`: only its end is in this log.
     piece: Option<(u64, u32)>,
     done: Option<u64>,
 }
 
-/// Decides over all partitions, which are numbered from 0 in the order given.
+/// Decides for all partitions, which are numbered from 0 in the order given.
 pub fn resolve(parts: &[&Parts]) -> Vec<Verdict> {
     let seen = gather(parts);
     let mut judge = Judge {
         parts,
         seen: &seen,
         cuts: vec![None; parts.len()],
-        // Pieces behind these have been looked at since they were cut.
+        // Pieces from these indices on were processed when they were cut off.
         left: parts.iter().map(|parts| parts.pieces.len()).collect(),
         pending: Vec::new(),
         skip: HashSet::new(),
@@ -110,7 +109,7 @@ impl Judge<'_> {
         self.cuts[usize::from(partition)].is_none_or(|cut| at < cut)
     }
 
-    /// Whether each participant has its piece, by what counts so far.
+    /// Whether each participant has its piece, according to the current ends.
     fn is_whole(&self, commands: &[Seen]) -> bool {
         let has = |partition: u16| {
             commands
@@ -118,7 +117,7 @@ impl Judge<'_> {
                 .any(|seen| seen.partition == partition && self.piece_counts(seen))
         };
         commands.iter().all(|seen| match seen.piece {
-            // Its pieces may have gone with an older generation.
+            // Its pieces may have been removed with an older generation.
             None => true,
             Some((_, group)) => {
                 let parts = self.parts[usize::from(seen.partition)];
@@ -148,7 +147,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Gives up the commands whose pieces were cut off here.
+    /// Gives up the commands whose pieces were cut off in this log.
     fn follow(&mut self, partition: usize) {
         let Some(cut) = self.cuts[partition] else {
             return;
@@ -182,7 +181,7 @@ impl Judge<'_> {
     }
 }
 
-/// Everything known of each command, by command.
+/// All records of each command, by command.
 fn gather(parts: &[&Parts]) -> Vec<Seen> {
     let count = parts.iter().map(|p| p.pieces.len() + p.dones.len()).sum();
     let mut all: Vec<Seen> = Vec::with_capacity(count);

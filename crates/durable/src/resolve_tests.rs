@@ -1,5 +1,5 @@
-//! `resolve` against all outcomes there could be: histories of commands over
-//! several workers, of which each log keeps any part from its start.
+//! `resolve` against all possible outcomes: histories of commands over several workers, of which
+//! each log keeps any prefix.
 
 use super::*;
 use rufous_base::rng::Rng;
@@ -24,7 +24,7 @@ struct Command {
     done: Vec<bool>,
 }
 
-/// What workers could have logged, locks held as they hold them.
+/// A possible history of logs, with locks held as workers hold them.
 struct History {
     logs: Vec<Vec<Event>>,
     commands: Vec<Command>,
@@ -113,7 +113,7 @@ impl History {
         .collect()
     }
 
-    /// Whether a command is whole where logs end at `cuts`.
+    /// Whether a command is complete if logs end at `cuts`.
     fn is_whole(&self, id: usize, cuts: &[usize]) -> bool {
         self.commands[id].parts.iter().all(|(worker, _)| {
             let log = &self.logs[*worker][..cuts[*worker]];
@@ -122,7 +122,7 @@ impl History {
         })
     }
 
-    /// Whether nothing is left that came after a command that is not whole.
+    /// Whether no frame is left that follows an incomplete command.
     fn is_consistent(&self, cuts: &[usize]) -> bool {
         self.logs.iter().zip(cuts).all(|(log, cut)| {
             let mut spoiled = [false; KEYS];
@@ -182,7 +182,7 @@ fn check(history: &History, kept: &[usize]) -> (usize, usize) {
         assert_eq!(half, verdict.skip, "{:?} {cuts:?}", history.logs);
         skipped += half.len();
     }
-    // Nothing was cut that need not be: no consistent outcome has more of any log.
+    // No more was cut than necessary: no consistent outcome has more of any log.
     each_cut(kept, &mut |other| {
         if other.iter().zip(&cuts).any(|(other, cut)| other > cut) {
             let ends = (other.iter().zip(&history.logs)).all(|(cut, log)| {
@@ -243,8 +243,8 @@ fn a_loss_takes_others_with_it() {
         worker: 0,
         n,
     };
-    // 0 lost its piece of command 1, of which 1 holds the end; behind that lay
-    // a piece of command 2, of which 2 holds the end; before it, one of 3.
+    // Log 0 lost its piece of command 1, whose end log 1 has. Behind that end, log 1 has a piece of
+    // command 2, whose end log 2 has; before it, a piece of command 3.
     let lost = Parts::default();
     let mut second = Parts::default();
     second.piece(id(1), [0, 1].into_iter(), 3);
@@ -272,7 +272,7 @@ fn participants_that_do_not_exist_never_have_their_piece() {
     let mut only = Parts::default();
     only.piece(txn, [0, 9].into_iter(), 1);
     assert_eq!(resolve(&[&only])[0].skip, [txn].into());
-    // The end of a command alone says nothing against it.
+    // The end of a command alone is consistent.
     let mut end = Parts::default();
     end.done(txn, 1);
     assert_eq!(resolve(&[&end])[0], Verdict::default());

@@ -1,46 +1,46 @@
-//! Frames out of a file's bytes, whatever those are.
+//! Reads frames from the bytes of a file, whatever its state.
 //!
-//! The bytes come in pieces of any size; frames larger than a piece are put
-//! together, each byte being moved a bounded number of times. Memory grows
-//! with bytes that have arrived, never with what a length field says.
+//! The bytes arrive in pieces of any size; frames larger than a piece are assembled, each byte
+//! being moved a bounded number of times. Memory grows with the bytes that have arrived, never with
+//! the value of a length field.
 
 use super::file::{self, FileHeader};
 use super::frame::{FrameHeader, HEADER_BYTES};
 
-/// A buffer above this is given back once the frame that needed it is done.
+/// A larger buffer is freed once the frame that needed it was read.
 const KEEP_BUFFER: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Where it starts in its file.
+    /// Its offset in the file.
     pub offset: u64,
     pub seq: u64,
     /// All frames before this one were known to be synced when it was written.
     pub synced: u64,
     pub payload: &'a [u8],
-    /// All of it, the header too.
+    /// All of its bytes, including the header.
     pub bytes: &'a [u8],
 }
 
-/// Where a file stops making sense.
+/// The place from which a file is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad {
     pub offset: u64,
-    /// Of the frame that should be there.
+    /// The number of the expected frame.
     pub seq: u64,
     pub why: Why,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The frame runs past the end of the file.
+    /// The frame extends past the end of the file.
     Cut,
     Checksum,
-    /// A whole frame, but not the one that comes next.
+    /// A whole frame, but not the next one.
     Sequence {
         found: u64,
     },
-    /// Zeros, as after the last frame, but then something else.
+    /// Zeros, as after the last frame, but other bytes behind them.
     NotZeros,
 }
 
@@ -55,13 +55,13 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// What a reader makes of the bytes so far.
+/// The reader's result for the bytes so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     Frame(Frame<'a>),
-    /// Feed it more.
+    /// More bytes must be fed.
     NeedMore,
-    /// After the last frame come only zeros, or nothing. `seq` would be next.
+    /// Only zeros, or nothing, follow the last frame. `seq` would be next.
     End {
         offset: u64,
         seq: u64,
@@ -69,13 +69,13 @@ pub enum Step<'a> {
     Bad(Bad),
 }
 
-/// Reads the frames of one file, from behind its header on.
+/// Reads the frames of one file, beginning behind its header.
 #[derive(Debug)]
 pub struct FrameReader {
     seed: u32,
     next_seq: u64,
     file_bytes: u64,
-    /// Bytes of the file not yet taken; `buffer[start..]` is at `offset`.
+    /// Bytes of the file not read yet; `buffer[start..]` is at `offset`.
     buffer: Vec<u8>,
     start: usize,
     offset: u64,
@@ -85,7 +85,7 @@ pub struct FrameReader {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Frames,
-    /// The frames ended at `end`: only zeros may follow.
+    /// The frames end at `end`: only zeros may follow.
     Zeros {
         end: u64,
     },
@@ -96,7 +96,7 @@ enum State {
 }
 
 impl FrameReader {
-    /// For a file of that many bytes. It is fed what comes after the header.
+    /// A reader for a file of that many bytes. It is fed the bytes behind the header.
     pub fn new(header: &FileHeader, file_bytes: u64) -> Self {
         Self {
             seed: header.frame_seed(),
@@ -109,9 +109,9 @@ impl FrameReader {
         }
     }
 
-    /// The next bytes of the file; more than the file has are left out.
+    /// Takes the next bytes of the file; bytes beyond its size are ignored.
     pub fn feed(&mut self, bytes: &[u8]) {
-        // What a frame leaves over moves once; a frame that is not whole yet stays in place.
+        // The rest behind a frame is moved once; an incomplete frame stays in place.
         self.buffer.drain(..self.start);
         self.start = 0;
         if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BUFFER.max(4 * bytes.len()) {
@@ -122,7 +122,7 @@ impl FrameReader {
         self.buffer.extend_from_slice(&bytes[..take]);
     }
 
-    /// The offset in the file of the byte to be fed next.
+    /// The offset in the file of the next byte to feed.
     pub fn fed(&self) -> u64 {
         self.offset + (self.buffer.len() - self.start) as u64
     }
@@ -132,7 +132,7 @@ impl FrameReader {
         self.next_seq
     }
 
-    /// Takes the next frame. After `End` and `Bad` it stays with that.
+    /// Reads the next frame. After `End` and `Bad` the result stays the same.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Step<'_> {
         if let State::Frames = self.state {
@@ -140,7 +140,7 @@ impl FrameReader {
                 Ok(Some(header)) => {
                     let start = self.start;
                     let payload_start = start + HEADER_BYTES;
-                    // The frame has been checked to be in the buffer as a whole.
+                    // The whole frame was checked to be in the buffer.
                     let end = payload_start + header.len as usize;
                     let offset = self.offset;
                     self.offset += (end - self.start) as u64;
@@ -172,13 +172,13 @@ impl FrameReader {
         }
     }
 
-    /// The bytes from the bad place on that have been fed already, for
-    /// [`super::EvidenceFinder`]; the rest of the file follows them.
+    /// The bytes from the bad place on that were already fed, for [`super::EvidenceFinder`]; the
+    /// rest of the file follows them.
     pub fn rest(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
 
-    /// The header of a frame that is in the buffer and fine.
+    /// The header of a frame that is in the buffer and valid.
     fn frame(&mut self) -> Result<Option<FrameHeader>, Why> {
         let left = self.file_bytes.saturating_sub(self.offset);
         let bytes = &self.buffer[self.start..];
@@ -186,7 +186,7 @@ impl FrameReader {
             if (bytes.len() as u64) < left {
                 return Ok(None);
             }
-            // No room for a frame any more.
+            // There is no space for another frame.
             if bytes.iter().any(|&byte| byte != 0) {
                 return Err(Why::Cut);
             }
@@ -218,7 +218,7 @@ impl FrameReader {
 
     fn zeros(&mut self, end: u64) {
         if self.buffer[self.start..].iter().any(|&byte| byte != 0) {
-            // What `rest` gives is where evidence may be: the zeros before it are none.
+            // `rest` begins where evidence may be: not in the zeros before it.
             self.state = State::Failed(self.bad(end, Why::NotZeros));
             return;
         }

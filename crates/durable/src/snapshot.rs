@@ -1,9 +1,9 @@
-//! Writes one worker's part of a snapshot: effects in, a file that is whole
-//! and outlives the power out, or none at all.
+//! Writes one worker's part of a snapshot: from effects it makes a file that is complete and
+//! durable, or none at all.
 //!
-//! A state machine like the log's writer: call [`SnapshotWriter::poll`] after
-//! the others. All of it goes through the bulk lane, a few writes at a time:
-//! whoever makes the effects waits for [`SnapshotWriter::can_take`].
+//! A state machine like the log's writer: call [`SnapshotWriter::poll`] after the others. All
+//! requests use the bulk lane, a few writes at a time: the source of the effects waits for
+//! [`SnapshotWriter::can_take`].
 
 use super::entry;
 use super::file::{FileHeader, FileKind};
@@ -15,23 +15,23 @@ use crc32fast::Hasher;
 use rufous_base::disk::{DiskDone, DiskError, DiskOp, DiskReply, DiskRequest, FileName, Lane};
 use std::collections::VecDeque;
 
-/// A frame ends after so many bytes of effects; larger only if its last effects are.
+/// The size of effects at which a frame ends; only its last effects may make it larger.
 const FRAME_BYTES: usize = 64 << 10;
-/// Short enough that a worker on the same processor hardly notices one.
+/// Short enough that a worker on the same processor is hardly delayed by one.
 const WRITE_BYTES: usize = 64 << 10;
 /// Larger buffers are not kept.
 const KEEP_BYTES: usize = 2 * WRITE_BYTES;
 const MOST_WRITES: usize = 4;
-/// Synced now and then, lest syncs of the log wait for all of it in the end.
+/// Synced periodically, so that syncs of the log never wait for all of it.
 const SYNC_EVERY: u64 = 16 << 20;
 
-/// How far it is.
+/// The progress of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotState {
     Writing,
-    /// To be named in the manifest.
+    /// The entry for the manifest.
     Finished(SnapshotFile),
-    /// The file is gone, or going.
+    /// The file is removed, or being removed.
     Failed(String),
 }
 
@@ -40,7 +40,7 @@ enum Stage {
     Effects,
     /// The end mark is written, with this many keys.
     Ended(u64),
-    /// The last sync, and that of the names, are asked for.
+    /// The last sync, and that of the names, were requested.
     Syncing(u64),
 }
 
@@ -50,22 +50,22 @@ pub struct SnapshotWriter {
     worker: u16,
     next_seq: u64,
     seed: u32,
-    /// Effects that make no frame yet.
+    /// Effects that are not in a frame yet.
     effects: Vec<u8>,
-    /// Frames that make no write yet.
+    /// Frames that are not in a write yet.
     frames: Vec<u8>,
     writes: VecDeque<Vec<u8>>,
     spare: Vec<Vec<u8>>,
     next_frame: u64,
-    /// Bytes asked to be written, their checksum, and how many at the last sync.
+    /// Bytes of requested writes, their checksum, and the number at the last sync.
     bytes: u64,
     crc: Hasher,
     synced_bytes: u64,
     created: bool,
     writing: usize,
-    /// Requests that are not answered.
+    /// Requests without a result.
     waits: usize,
-    /// The last sync of names, whose answer ends it all.
+    /// The last sync of names, whose result ends the snapshot.
     last_id: u64,
     stage: Stage,
     state: SnapshotState,
@@ -74,8 +74,8 @@ pub struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// No two snapshots of a run have the same generation, failed ones included.
-    /// The log's frames before `next_seq` are in it.
+    /// No two snapshots of a run have the same generation, including failed ones. The snapshot
+    /// contains the log's frames before `next_seq`.
     pub fn new(identity: Identity, generation: u64, next_seq: u64) -> Self {
         let header = FileHeader {
             kind: FileKind::Snapshot,
@@ -107,7 +107,7 @@ impl SnapshotWriter {
             stage: Stage::Effects,
             state: SnapshotState::Writing,
             remove: false,
-            // Late answers to one that was given up must not be taken for those to the next.
+            // Late results for an aborted one must not be taken for those of the next one.
             next_id: ids::SNAPSHOT | (generation & 0xFFFF_FFFF) << 24,
         }
     }
@@ -116,7 +116,7 @@ impl SnapshotWriter {
         &self.state
     }
 
-    /// Whether the disk keeps up. More is taken all the same, and kept in memory.
+    /// Whether the disk keeps up. More is accepted even if not, and kept in memory.
     pub fn can_take(&self) -> bool {
         self.writes.len() + self.writing < MOST_WRITES
     }
@@ -127,7 +127,7 @@ impl SnapshotWriter {
         writes + self.effects.len() + self.frames.len()
     }
 
-    /// Takes effects, each of them whole.
+    /// Takes whole effects.
     pub fn take(&mut self, effects: &[u8]) {
         debug_assert_eq!(self.stage, Stage::Effects);
         if self.state != SnapshotState::Writing {
@@ -143,7 +143,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// That was all: so many keys.
+    /// There are no more effects; the number of keys.
     pub fn finish(&mut self, keys: u64) {
         if self.state != SnapshotState::Writing {
             return;
@@ -159,7 +159,7 @@ impl SnapshotWriter {
         self.stage = Stage::Ended(keys);
     }
 
-    /// Gives it up; the file is removed.
+    /// Aborts the snapshot; the file is removed.
     pub fn abort(&mut self) {
         if self.state == SnapshotState::Writing {
             self.fail("it was given up".to_owned());
@@ -176,7 +176,7 @@ impl SnapshotWriter {
     }
 
     fn frame(&mut self, payload: &[u8]) {
-        // Nothing of a snapshot is synced before all of it is.
+        // No frame of a snapshot is synced before all of it is.
         frame::encode(&mut self.frames, self.seed, self.next_frame, 0, payload);
         self.next_frame += 1;
         if self.frames.len() >= WRITE_BYTES {
@@ -191,10 +191,10 @@ impl SnapshotWriter {
         self.writes.push_back(full);
     }
 
-    /// Asks for what is to be done now.
+    /// Makes the disk requests that are due.
     pub fn poll(&mut self, out: &mut Vec<DiskRequest>) {
         if std::mem::take(&mut self.remove) {
-            // After everything else on its lane.
+            // After all other requests on its lane.
             let file = self.file.clone();
             self.ask(DiskOp::Remove { file }, out);
         }
@@ -247,8 +247,7 @@ impl SnapshotWriter {
         out.push(DiskRequest { id, lane, op });
     }
 
-    /// Takes the disk's answer to a request of this snapshot; answers to
-    /// earlier ones are let pass.
+    /// Handles the result of a request of this snapshot; results for earlier ones are ignored.
     pub fn on_done(&mut self, done: DiskDone) {
         if done.id >> 24 != self.next_id >> 24 {
             return;
@@ -281,7 +280,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Whether all requests are answered, so that it may be dropped.
+    /// Whether all requests have results, so that it may be dropped.
     pub fn is_idle(&self) -> bool {
         self.waits == 0 && !self.remove
     }
@@ -337,7 +336,7 @@ mod tests {
         effect
     }
 
-    /// Until nothing is left to do; a step of the disk at a time.
+    /// Runs until there are no more requests; a step of the disk at a time.
     fn drain(writer: &mut SnapshotWriter, disk: &mut FakeDisk) {
         loop {
             let mut requests = Vec::new();
@@ -349,7 +348,7 @@ mod tests {
         assert!(writer.is_idle());
     }
 
-    /// Writes so many keys, with values of this size, as fast as it may.
+    /// Writes this many keys, with values of this size, as fast as possible.
     fn write(disk: &mut FakeDisk, keys: u64, bytes: usize) -> SnapshotWriter {
         let mut writer = writer(7);
         for n in 0..keys {
@@ -372,7 +371,7 @@ mod tests {
         writer
     }
 
-    /// Keys, frames, and what the end mark says of both.
+    /// Keys, frames, and the numbers of both in the end mark.
     fn read(bytes: &[u8]) -> (u64, u64, Option<(u64, u64)>) {
         let header = FileHeader::decode(bytes).unwrap();
         let mut reader = FrameReader::new(&header, bytes.len() as u64);

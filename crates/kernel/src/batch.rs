@@ -1,35 +1,35 @@
-//! Requests on their way to another worker. One message carries all requests
-//! that a turn has for that worker, and comes back with their replies, so that
-//! the cost of a hop is shared and nothing is allocated in the steady state.
+//! Requests in transit to another worker. One message carries all requests of a turn for that
+//! worker and returns with their replies, so that requests share the cost of a hop and the steady
+//! state allocates nothing.
 
 use rufous_base::{Args, BigArg, ConnId, Output, Span, Until};
 
-/// What a client wants to be told whose keys are at another node.
+/// How a client is answered when its keys are at another node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Door {
-    /// Nothing: it knows one node.
+    /// At the plain door: the client knows one node, and requests are forwarded.
     #[default]
     Plain,
-    /// Where they are; reads may be answered by any member of a chain.
+    /// At the redirecting door: with the keys' location. Any member of a chain may answer reads.
     Redirected,
-    /// Another node asks on its behalf: that they are not here.
+    /// The request was forwarded by another node: with the status that the keys are not here.
     Forwarded,
 }
 
-/// What is known of a request besides its arguments.
+/// Metadata of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub conn: ConnId,
-    /// The node's number for its client, which no other gets while it runs.
+    /// The node's number for its client, unique while the node runs.
     pub client: u64,
-    /// The request's place among those of its connection.
+    /// The request's position among those of its connection.
     pub seq: u32,
     pub command: u16,
     pub db: u8,
     pub resp3: bool,
     /// The client asked that its reads leave no trace in access statistics.
     pub no_touch: bool,
-    /// Nobody needs its reply: it is OK, or an error.
+    /// The reply is not wanted: it is OK, or an error.
     pub quiet: bool,
     pub door: Door,
     /// Index of the first key's argument.
@@ -42,30 +42,30 @@ pub struct Header {
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub header: Header,
-    /// Which table of keyspaces it was judged by, and sent: see `worker::stale`.
+    /// The table of keyspaces by which it was checked and routed: see `worker::stale`.
     pub table: u16,
     first_span: u32,
     spans: u32,
     first_big: u32,
     bigs: u32,
-    /// Where its reply lies in [`Batch::replies`].
+    /// The position of its reply in [`Batch::replies`].
     pub reply: ReplyRange,
 }
 
-/// What a reply says of its request, beside its bytes.
+/// The status of a reply, beside its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// The bytes are the reply.
     #[default]
     Ready,
-    /// The request waits for a key; its reply comes in a batch of its own.
+    /// The request waits for a key; its reply is sent in a batch of its own.
     Later,
-    /// Nothing was executed: the keys are at another node, which may be asked instead. The bytes
-    /// are the error for requests that are not forwarded.
+    /// Nothing was executed: the keys are at another node, to which the request may be sent. The
+    /// bytes are the error for requests that are not forwarded.
     NotHere,
 }
 
-/// Marks of a reply in an [`Output`].
+/// The range of a reply in an [`Output`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyRange {
     pub start: (usize, usize),
@@ -74,13 +74,13 @@ pub struct ReplyRange {
 }
 
 impl ReplyRange {
-    /// Whether the reply comes in another batch.
+    /// Whether the reply is sent in another batch.
     pub fn is_later(&self) -> bool {
         self.status == Status::Later
     }
 }
 
-/// Requests with their arguments, and their replies once they have run.
+/// Requests with their arguments and, once they were executed, their replies.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -88,11 +88,11 @@ pub struct Batch {
     big: Vec<BigArg>,
     pub requests: Vec<Request>,
     pub replies: Output,
-    /// What its replies wait for.
+    /// The commits that its replies wait for.
     pub until: Until,
 }
 
-/// Vectors that grew beyond this are not kept for the next batch.
+/// Larger vectors are not kept for the next batch.
 const KEEP_BYTES: usize = 256 * 1024;
 
 impl Batch {
@@ -121,7 +121,7 @@ impl Batch {
         });
     }
 
-    /// Says by which table of keyspaces the last request was judged.
+    /// Records the table of keyspaces by which the last request was checked.
     pub fn judged_by(&mut self, table: u16) {
         if let Some(request) = self.requests.last_mut() {
             request.table = table;
@@ -142,13 +142,13 @@ impl Batch {
         copy
     }
 
-    /// Makes it the answer to one request whose arguments were elsewhere.
+    /// Makes it the reply to one request whose arguments are not in the batch.
     pub fn push_reply(&mut self, header: Header, reply: Output) {
         self.push(header, Args::new(&[], &[], &mut []));
         self.set_reply(reply);
     }
 
-    /// Makes this the reply of its only request.
+    /// Sets the reply of its only request.
     pub fn set_reply(&mut self, reply: Output) {
         self.replies = reply;
         if let Some(request) = self.requests.last_mut() {
@@ -157,7 +157,7 @@ impl Batch {
         }
     }
 
-    /// Likewise, of a request that was refused as its keys are elsewhere.
+    /// As [`Batch::set_reply`], for a request that was refused because its keys are elsewhere.
     pub fn set_refusal(&mut self, reply: Output, status: Status) {
         self.set_reply(reply);
         if let Some(request) = self.requests.last_mut() {
@@ -165,7 +165,7 @@ impl Batch {
         }
     }
 
-    /// The arguments of request `index`, and where replies go.
+    /// The header and arguments of request `index`, and the output for its reply.
     pub fn parts(&mut self, index: usize) -> (Header, Args<'_>, &mut Output) {
         let request = self.requests[index];
         let spans = request.first_span as usize..(request.first_span + request.spans) as usize;
@@ -177,7 +177,7 @@ impl Batch {
         )
     }
 
-    /// Whether so much is in it that it should be sent before more is added.
+    /// Whether the batch should be sent before more requests are added.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= KEEP_BYTES || self.requests.len() >= 1024
     }

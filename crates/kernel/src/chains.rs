@@ -1,5 +1,5 @@
-//! What chains do to a shard: the slots of strict keys, as other nodes see them;
-//! and what a shard's journal has for each of them.
+//! The operations of chains on a shard: the slots of strict keys as other nodes see them, and the
+//! effects in a shard's journal by slot.
 
 use crate::durable::entry::Entry;
 use crate::effect::{Effect, NotAnEffect};
@@ -9,14 +9,14 @@ use rufous_base::Now;
 use rufous_chain::Store;
 use std::collections::BTreeMap;
 
-/// A write of a chain has no more bytes of effects than this, but for one effect.
+/// The limit of a chain write's effects in bytes; a single effect may be larger.
 const ITEM_BYTES: usize = 1 << 20;
 
-/// Copies are given out until so many bytes are.
+/// The copying of slots pauses after this many bytes.
 const STEP_BYTES: usize = 64 << 10;
 
-/// A shard while a replica of chains is given it, and what that may cost: it
-/// looks for keys of slots at so many records, and goes on another time.
+/// A shard to which a chain replica is applied, with a limit on the cost: it examines this many
+/// records for keys of slots, and continues in a later step.
 #[derive(Debug)]
 pub struct Slots<'a> {
     pub shard: &'a mut Shard,
@@ -24,9 +24,9 @@ pub struct Slots<'a> {
     pub looks: usize,
     /// Bytes of copies that have been taken.
     pub copied: usize,
-    /// Something came that cannot be done to a slot: who sent it has another one.
+    /// A received effect cannot be applied to a slot: the sender has a different slot.
     pub refused: bool,
-    /// Nothing is left of these.
+    /// Slots that are empty now.
     pub cleared: Vec<u16>,
 }
 
@@ -70,7 +70,7 @@ impl Store for Slots<'_> {
     }
 
     fn copy(&mut self, slot: u16) -> Option<Vec<u8>> {
-        // What is read goes out: the rest is for another time.
+        // Copies that were read are sent: the rest is for a later step.
         if self.copied >= STEP_BYTES {
             return Some(Vec::new());
         }
@@ -84,18 +84,18 @@ impl Store for Slots<'_> {
     }
 }
 
-/// Effects of a journal by their slots, each slot's in their order, as the shard
-/// encoded them: each is decoded once, for its keys. Effects of no slot are left
-/// out: those on lattice keys, and the worker's own.
+/// A journal's effects by slot, each slot's in order, as the shard encoded them; each is decoded
+/// once, for its keys. Effects without a slot are left out: those on lattice keys, and the worker's
+/// own.
 #[derive(Debug, Default)]
 pub struct BySlot {
     pub slots: BTreeMap<u16, Writes>,
-    /// Effects that change keys of several slots: no chain can have them.
+    /// Effects that change keys of several slots: no chain can carry them.
     pub spread: u64,
 }
 
 impl BySlot {
-    /// Takes entries. `is_lattice`: of which keys.
+    /// Adds entries. `is_lattice` tells which keys are lattice keys.
     pub fn take(
         &mut self,
         journal: &[u8],
@@ -132,11 +132,11 @@ impl BySlot {
     }
 }
 
-/// Encoded effects of one slot, cut into writes that are not long.
+/// Encoded effects of one slot, split into writes of limited length.
 #[derive(Debug, Default)]
 pub struct Writes {
     bytes: Vec<u8>,
-    /// Where a write ends that another one follows.
+    /// The end of each write but the last.
     ends: Vec<usize>,
 }
 
@@ -150,7 +150,7 @@ impl Writes {
     }
 }
 
-/// The writes of a slot, in their order.
+/// The writes of a slot, in order.
 pub fn items_of(writes: &Writes) -> impl Iterator<Item = &[u8]> {
     let mut rest = &writes.bytes[..];
     let mut from = 0;
@@ -168,7 +168,7 @@ mod tests {
     use crate::shard::{ExpirySetting, NewValue};
     use rufous_base::slot::slot_of;
 
-    /// Who reads its copies step by step gets all of them, each step a little.
+    /// Reading copies step by step returns all of them, a few in each step.
     #[test]
     fn a_step_gives_out_few_bytes_of_copies() {
         const VALUE: usize = 40 << 10;

@@ -1,20 +1,19 @@
-//! A worker as a state machine: it joins its data (`rufous_store`) with log and snapshots
+//! One worker as a state machine. It combines its data (`rufous_store`) with log and snapshots
 //! (`rufous_durable`), replicas (`rufous_replicate`) and chains, and keeps commands over several
-//! workers atomic. It names the modules of these crates too, for the crates above.
+//! workers atomic. It re-exports modules of these crates for the crates above.
 //!
-//! The kernel is sans-io: it is given the time and an input and leaves
-//! effects. It knows no socket, file, thread or clock, and no command by
-//! name: what a command does is told to it by a [`Program`].
+//! The kernel is sans-io: it receives the time and an input, and leaves effects. It knows no
+//! sockets, files, threads or clocks, and no command by name: a [`Program`] executes commands.
 //!
 //! Map, in reading order:
-//! - [`program`]: what the kernel needs to know of commands
+//! - [`program`]: the kernel's interface to commands
 //! - [`chains`]: a shard's slots as nodes of a cluster replicate them
 //! - [`batch`]: requests on their way to another worker, and their replies
-//! - [`lock`]: keys held by commands that span workers, and who waits for them
+//! - [`lock`]: keys held by commands that span workers, and the queues for them
 //! - [`multi`]: the coordinator's side of such a command
 //! - [`wait`]: clients whose commands wait for data
 //! - [`worker`]: all of it together, one per thread
-//! - [`stats`]: what is counted
+//! - [`stats`]: counters per command
 #![forbid(unsafe_code)]
 
 pub mod batch;

@@ -1,11 +1,10 @@
-//! Keys held by commands that span workers, and who waits for them.
+//! Keys held by commands that span workers, and the queues of commands that wait for them.
 //!
 //! Invariants:
 //! 1. A key's queue is served in order of arrival; its head holds the key.
-//! 2. A waiter enters all its queues in one step, so that two waiters stand in
-//!    the same order in every queue of this worker that they share: waiting
-//!    within a worker cannot deadlock.
-//! 3. While somebody waits for the whole worker, newcomers wait behind it.
+//! 2. A waiter enters all its queues in one step, so that two waiters have the same order in every
+//!    queue of this worker that they share: waiting within a worker cannot deadlock.
+//! 3. While a command waits for the whole worker, later ones wait behind it.
 //!
 //! Between workers, deadlock is excluded by the coordinator, which visits
 //! workers in ascending order (see [`crate::multi`]).
@@ -15,12 +14,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use crate::shard::KeyName;
 
-/// What is to be held.
+/// The keys to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every key of every database of this worker.
     All,
-    /// These keys, ascending and without repeats ([`Scope::keys`] sees to it).
+    /// These keys, ascending and without repeats (ensured by [`Scope::keys`]).
     Keys(Vec<KeyName>),
 }
 
@@ -31,7 +30,7 @@ impl Scope {
         Scope::Keys(keys)
     }
 
-    /// The keys' names, where it is not all of them.
+    /// The names of the keys; none for [`Scope::All`].
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         let keys = match self {
             Scope::All => &[][..],
@@ -54,18 +53,18 @@ impl Ticket {
 #[derive(Debug)]
 struct Waiter<W> {
     scope: Scope,
-    /// Queues in which others are still ahead.
+    /// Queues in which this waiter is not the head.
     behind: usize,
     /// Taken out when the hold is granted.
     work: Option<W>,
 }
 
-/// The holds of one worker. `W` is what is to be done once a hold is granted.
+/// The holds of one worker. `W` is the work to do once a hold is granted.
 #[derive(Debug)]
 pub struct LockTable<W> {
     queues: BTreeMap<KeyName, VecDeque<Ticket>>,
     waiters: BTreeMap<Ticket, Waiter<W>>,
-    /// Those who want the whole worker, and everybody who came after them.
+    /// Requests for the whole worker, and all requests that arrived after them.
     gate: VecDeque<Ticket>,
     /// The head of the gate holds the whole worker.
     all_held: bool,
@@ -90,8 +89,7 @@ impl<W> Default for LockTable<W> {
 }
 
 impl<W> LockTable<W> {
-    /// Whether nobody holds or awaits anything: the only question asked on
-    /// the path of a command that concerns one key.
+    /// Whether there are no holds and no waiters. A command on one key checks only this.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.waiters.is_empty()
@@ -103,8 +101,8 @@ impl<W> LockTable<W> {
             || (!self.queues.is_empty() && self.queues.contains_key(&(db, key.into())))
     }
 
-    /// Whether anybody but `ticket`, which was granted, holds this key, or the
-    /// whole worker. Who waits for it does not count.
+    /// Whether a holder other than `ticket`, which was granted, has this key or the whole worker.
+    /// Waiters do not count.
     pub fn holds_beside(&self, ticket: Ticket, key: &KeyName) -> bool {
         (self.all_held && self.gate.front() != Some(&ticket))
             || self
@@ -113,7 +111,7 @@ impl<W> LockTable<W> {
                 .is_some_and(|queue| queue.front() != Some(&ticket))
     }
 
-    /// How many hold or wait.
+    /// The number of holds and waiters.
     pub fn len(&self) -> usize {
         self.waiters.len()
     }
@@ -122,7 +120,7 @@ impl<W> LockTable<W> {
         self.is_idle()
     }
 
-    /// Asks for a hold. What is granted comes out of [`LockTable::next_granted`].
+    /// Requests a hold. [`LockTable::next_granted`] returns it once it is granted.
     pub fn acquire(&mut self, scope: Scope, work: W) {
         let ticket = Ticket(self.next);
         self.next += 1;
@@ -143,8 +141,7 @@ impl<W> LockTable<W> {
         }
     }
 
-    /// The next hold that was granted, and what was to be done with it. The
-    /// hold lasts until it is released.
+    /// The next hold that was granted, with its work. The hold lasts until it is released.
     pub fn next_granted(&mut self) -> Option<(Ticket, W)> {
         let ticket = self.granted.pop_front()?;
         let waiter = self.waiters.get_mut(&ticket)?;

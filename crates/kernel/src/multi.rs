@@ -1,25 +1,23 @@
 //! Commands on keys of several workers: gather, run, scatter.
 //!
-//! The worker of the client's connection coordinates. It visits the workers
-//! concerned in ascending order; each holds the command's keys (everybody else
-//! who wants them waits) and answers with what they contain. Then the command
-//! runs once, on a scratch shard with just these entries, and what it changed
-//! goes back to the owners, who let go of the keys. So every command that can
-//! run on one shard is atomic over many, without code of its own. A transaction
-//! is several commands on one gathering (see `worker::exec`).
+//! The worker of the client's connection coordinates. It visits the workers concerned in ascending
+//! order; each holds the command's keys (other commands on them wait) and replies with their
+//! entries. Then the command is executed once, on a scratch shard with just these entries, and its
+//! changes are sent to the owners, which release the keys. So every command that can be executed on
+//! one shard is atomic over many, without code of its own. A transaction is several commands on one
+//! gathering (see `worker::exec`).
 //!
 //! Invariants:
-//! 1. Workers are visited in ascending order and each once: whoever waits,
-//!    waits for somebody further on, so that there is no cycle.
-//! 2. Between the first hold and the last nothing is changed; every entry read
-//!    is still the owner's when the command runs.
-//! 3. A worker lets go only with the command's writes applied.
-//! 4. Where there is a log and several workers have writes, each logs its part
-//!    as a piece and lets go only when all pieces are committed; who lets go
-//!    logs that first. So nothing that follows from the command is logged
-//!    anywhere before all of the command is.
+//! 1. Workers are visited in ascending order and each once: a command waits only for commands that
+//!    wait, if at all, at a later worker, so that there is no cycle.
+//! 2. Between the first hold and the last no entry changes; every entry that was read is still the
+//!    owner's when the command is executed.
+//! 3. A worker releases its keys only after it has applied the command's writes.
+//! 4. Where there is a log and several workers have writes, each logs its part as a piece and
+//!    releases its keys only when all pieces are committed; it logs that first. So no effect that
+//!    depends on the command is logged anywhere before all pieces of the command are.
 //!
-//! Linear transactions take this module's place [Warp §2.2].
+//! Linear transactions will replace this module [Warp §2.2].
 
 use crate::batch::Batch;
 use crate::durable::TxnId;
@@ -33,7 +31,7 @@ use rufous_lattice as lattice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a command does to whole databases rather than to keys.
+/// A command's action on whole databases rather than on keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeAction {
     FlushAll,
@@ -46,72 +44,72 @@ pub enum NodeAction {
     },
 }
 
-/// What is to follow when a worker has applied its part of a command.
+/// What a worker does after it has applied its part of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// Let go; nobody waits.
+    /// Releases the keys; no worker waits for a report.
     LetGo,
-    /// Let go, and tell the coordinator when it is committed.
+    /// Releases the keys, and reports to the coordinator when its part is committed.
     Tell { multi: u64 },
-    /// Tell the coordinator, and hold on until it says that all of them are.
+    /// Reports to the coordinator, and holds the keys until it says that all parts are committed.
     Hold { multi: u64, piece: PieceOf },
 }
 
-/// A command over several workers, as their logs name it.
+/// The identity of a command over several workers, as logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PieceOf {
     pub txn: TxnId,
-    /// Everybody who logs a piece.
+    /// All workers that log a piece.
     pub participants: Vec<u16>,
 }
 
-/// A command that has run, whose writes are not yet committed everywhere.
+/// An executed command whose writes are not yet committed everywhere.
 #[derive(Debug)]
 pub struct Committing {
     pub replies: Box<Batch>,
-    /// Whose request it was.
+    /// The worker that sent the request.
     pub origin: WorkerId,
-    /// Workers that have not told yet that they have committed.
+    /// Workers that have not yet reported their commit.
     pub missing: usize,
     pub txn: Option<TxnId>,
-    /// Who holds on until told otherwise.
+    /// Workers that hold their keys until they are released.
     pub held: Vec<(WorkerId, Ticket)>,
 }
 
-/// A worker to be visited, and what it is to do.
+/// A worker to visit, with its part of the command.
 #[derive(Debug)]
 pub struct Visit {
     pub worker: WorkerId,
     pub scope: Scope,
-    /// For those who hold more than they gather; others gather what they hold.
+    /// For commands that hold more than they gather; others gather all keys that they hold.
     pub part: Option<Box<Part>>,
 }
 
 /// One worker's part of a transaction, or of a command that holds everything.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// What its commands name.
+    /// The keys that its commands name.
     pub keys: Vec<KeyName>,
-    /// What its connection watches.
+    /// The keys that its connection watches.
     pub watched: Vec<KeyName>,
-    /// Answer also whether a key that this one watches was touched.
+    /// The reply also says whether a key that this watcher watches was touched.
     pub watcher: Option<WatchId>,
-    /// Answer what this table would do to the keys that are there.
+    /// The reply also says what this table would do to the existing keys.
     pub table: Option<Arc<Keyspaces>>,
 }
 
-/// A command under way, at its coordinator.
+/// A command in progress, at its coordinator.
 #[derive(Debug)]
 pub struct Multi {
     /// The request itself, alone in its batch; empty for a transaction.
     pub batch: Box<Batch>,
-    /// Which table of keyspaces its keys' owners were found by.
+    /// The table of keyspaces by which its keys' owners were found.
     pub mark: u16,
-    /// Of a transaction: its keys may be others' by the time that they are held.
+    /// For a transaction: its keys may have other owners by the time that they are held.
     pub plan: Option<Box<ExecPlan>>,
-    /// The embedder's number of a transaction, which it runs itself.
+    /// The embedder's number of a transaction; the embedder executes it.
     pub exec: Option<u64>,
-    /// Whose it is; see [`crate::batch::Header::client`].
+    /// The client; see [`crate::batch::Header::client`].
     pub client: u64,
     /// It is the request of a client that waits for keys of this worker.
     pub waiter: Option<WaiterId>,
@@ -119,38 +117,37 @@ pub struct Multi {
     pub touch: bool,
     /// A watched key was touched.
     pub dirty: bool,
-    /// Some keys are of slots that this node does not answer for.
+    /// Some keys are of slots that this node does not serve.
     pub unserved: bool,
-    /// What its table would do to the keys that are there.
+    /// What its table would do to the existing keys.
     pub findings: Findings,
-    /// All replicas are equal, and nothing is under way between them.
+    /// All replicas are equal, and no messages between them are in transit.
     pub drained: bool,
-    /// The table of keyspaces that it makes everybody's.
+    /// The table of keyspaces that it installs on all workers.
     pub table: Option<Arc<Keyspaces>>,
-    /// Workers still to be visited, the next one last.
+    /// Workers yet to visit, the next one last.
     to_visit: Vec<Visit>,
-    /// Who holds keys for it.
+    /// Workers that hold keys for it.
     pub held: Vec<(WorkerId, Ticket)>,
     pub gathered: Vec<Gathered>,
-    /// What it does to whole databases, in order, before its writes.
+    /// Its actions on whole databases, in order, before its writes.
     pub actions: Vec<NodeAction>,
-    /// Its keys may tell of others that it reads.
+    /// Its keys may refer to others that it reads.
     pub open: Option<Open>,
-    /// Owners of such that were asked and have not answered.
+    /// Owners of such keys that have not answered yet.
     pub awaited: usize,
 }
 
-/// How far a command has come that looks for the keys it reads (see
-/// `worker::open`).
+/// The progress of a command that looks for the keys that it reads (see `worker::open`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// How often it had to let go.
+    /// How often it has released its keys to hold more.
     pub round: u8,
     /// It holds everything.
     pub whole: bool,
 }
 
-/// So often a command lets go to hold more keys; then it holds everything.
+/// After this many rounds a command holds everything instead of more keys.
 const ROUNDS: u8 = 2;
 
 /// A key of the command with its entry before the command ran.
@@ -159,22 +156,22 @@ pub struct Gathered {
     pub owner: WorkerId,
     pub key: KeyName,
     pub entry: Option<Entry>,
-    /// What the client has seen of it, where that matters.
+    /// What the client has seen of the key, where that matters.
     pub context: Option<lattice::Seen>,
 }
 
-/// What the client of a command has seen of keys once it has run.
+/// What the client of a command has seen of keys after the command.
 pub type Seen = Vec<(KeyName, lattice::Seen)>;
 
-/// A key and what becomes of it.
+/// A key and its change.
 pub type KeyWrite = (KeyName, Change);
 
-/// What a command did to a key.
+/// The change of a key by a command.
 #[derive(Debug)]
 pub enum Change {
-    /// What it contains from now on, whatever it had.
+    /// Its new contents, which replace the old.
     Whole(Option<Entry>),
-    /// Encoded effects on what it has, each on this key alone.
+    /// Encoded effects on its contents, each on this key alone.
     Effects(Vec<u8>),
 }
 
@@ -202,7 +199,7 @@ impl Multi {
         }
     }
 
-    /// A command whose keys may tell of others, with those known so far.
+    /// A command whose keys may refer to others, with those known so far.
     pub fn on_open(
         batch: Box<Batch>,
         keys: Vec<(WorkerId, KeyName)>,
@@ -271,8 +268,8 @@ impl Multi {
         }
     }
 
-    /// A transaction, by the parts of the workers concerned. `whole`: it holds
-    /// everything of each of them.
+    /// A transaction, by the parts of the workers concerned. `whole`: it holds everything of each
+    /// of them.
     pub fn on_exec(exec: u64, parts: BTreeMap<WorkerId, Part>, whole: bool, touch: bool) -> Self {
         Self {
             exec: Some(exec),

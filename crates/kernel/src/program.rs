@@ -1,4 +1,4 @@
-//! What the kernel needs to know of commands: how to run one on a shard.
+//! The kernel's interface to commands: how to execute one on a shard.
 
 use crate::lock::KeyName;
 use crate::placement::Placement;
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 /// The commands of a node. The kernel calls it; the command library is one.
 pub trait Program {
-    /// Runs `command` and appends its reply to `ctx.out`. Every key that the
-    /// command names is in `ctx.shard`, and nobody else sees the shard
-    /// meanwhile. False where the reply is an error.
+    /// Executes `command` and appends its reply to `ctx.out`. Every key that the command names is
+    /// in `ctx.shard`, and no other command accesses the shard meanwhile. False where the reply is
+    /// an error.
     fn run(command: u16, ctx: &mut Context<'_>, args: Args<'_>) -> bool;
 
     /// Whether `command` may change the shard.
@@ -27,15 +27,15 @@ pub trait Program {
         false
     }
 
-    /// Whether the keys that the request names may tell of others that it
-    /// reads, so that these are not known before the former are held.
+    /// Whether the keys that the request names may refer to others that it reads, which are then
+    /// unknown until the named keys are held.
     fn is_open(command: u16, args: &Args<'_>) -> bool {
         let _ = (command, args);
         false
     }
 
-    /// The others, in database `db` which is selected, where `shard` has those
-    /// that it names. It changes none of them.
+    /// These other keys, in the selected database `db`, where `shard` has the named keys. Changes
+    /// none of them.
     fn others(
         command: u16,
         shard: &mut Shard,
@@ -47,8 +47,8 @@ pub trait Program {
         BTreeSet::new()
     }
 
-    /// Whether the key holds what the request waits for, so that it does not
-    /// wait if it runs now on this shard.
+    /// Whether the key has the data that the request waits for, so that the request does not wait
+    /// if it is executed now on this shard.
     fn is_ready(
         command: u16,
         shard: &mut Shard,
@@ -60,23 +60,23 @@ pub trait Program {
         shard.contains(db, key, now)
     }
 
-    /// Whether a request that changes one of its keys has nothing to do with the
-    /// others: it may be done to some of them and not to others.
+    /// Whether a request changes each of its keys independently of the others, so that it may be
+    /// executed on some of them only.
     fn is_of_each(command: u16) -> bool {
         let _ = command;
         false
     }
 
-    /// The reply to a command that may grow where there is no room.
+    /// The reply to a command that may grow the data while memory is full.
     fn refuse_growth(resp3: bool, out: &mut Output);
 
-    /// The reply to a command that cannot be done on a lattice keyspace; `why`
-    /// goes on after its name.
+    /// The reply to a command that is not supported on a lattice keyspace; `why` continues after
+    /// the command's name.
     fn refuse(command: u16, why: &str, resp3: bool, out: &mut Output);
 
-    /// Whether a request cannot be done on its keys, some of which are lattice
-    /// keys. Appends the reply then. Whoever submits requests has asked that; it is asked again where
-    /// the table of keyspaces has changed meanwhile.
+    /// Whether a request cannot be executed on its keys, some of which are lattice keys; then
+    /// appends the reply. The submitter of a request has checked this; it is checked again if the
+    /// table of keyspaces has changed meanwhile.
     fn refuse_on_lattice(
         command: u16,
         args: &Args<'_>,
@@ -88,15 +88,15 @@ pub trait Program {
         false
     }
 
-    /// The reply to a command on keys that this node does not answer for.
+    /// The reply to a command on keys that this node does not serve.
     fn refuse_slot(why: &str, resp3: bool, out: &mut Output);
 
-    /// The reply to a command that may change the shard while changes cannot
-    /// be logged; `why` is what the disk says.
+    /// The reply to a command that may change the shard while changes cannot be logged; `why` is
+    /// the disk's error.
     fn refuse_write(why: &str, resp3: bool, out: &mut Output);
 }
 
-/// What a running command works with.
+/// The environment of a running command.
 pub struct Context<'a> {
     pub shard: &'a mut Shard,
     /// The selected database.
@@ -104,15 +104,14 @@ pub struct Context<'a> {
     pub now: Now,
     /// Whether replies are RESP3.
     pub resp3: bool,
-    /// Nobody needs the reply: it is OK, or an error.
+    /// The reply is not wanted: it is OK, or an error.
     pub quiet: bool,
     pub out: &'a mut Output,
     pub rng: &'a mut Rng,
     /// Hash of the command's first key, computed while the request was parsed.
     pub hash: u32,
-    /// Set by a command that found nothing and would wait, after it has written
-    /// the reply for when nothing comes. Where it may not wait, as within a
-    /// transaction, that is its reply.
+    /// Set by a command that found no data and would wait, after it has written the reply for a
+    /// timeout. Where it may not wait, as in a transaction, that is its reply.
     pub wait: Option<Wait>,
 }
 

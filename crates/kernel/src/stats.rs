@@ -1,4 +1,4 @@
-//! What a worker counts: calls and time per command, hits and misses.
+//! Counters of a worker: calls and time per command, hits and misses.
 
 /// Counters of one command on one worker.
 #[derive(Clone, Debug, Default)]
@@ -9,7 +9,7 @@ pub struct CommandStats {
     pub time_1024us: u64,
     /// Refused before running: wrong arity, no permission.
     pub rejected: u64,
-    /// Ran and answered an error.
+    /// Executed; the reply is an error.
     pub failed: u64,
     /// Calls per power of two of nanoseconds, allocated at the first call.
     pub latency: Option<Box<[u64; LATENCY_BUCKETS]>>,
@@ -27,7 +27,7 @@ impl CommandStats {
         self.latency.get_or_insert_with(Default::default)[bucket] += calls;
     }
 
-    /// Adds what another worker counted.
+    /// Adds another worker's counters.
     pub fn merge(&mut self, other: &CommandStats) {
         self.calls += other.calls;
         self.time_1024us += other.time_1024us;

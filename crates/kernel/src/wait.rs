@@ -1,18 +1,16 @@
-//! Clients whose commands wait for data: who stands where, and who may end a
-//! wait.
+//! Clients whose commands wait for data: their order in queues, and the right to end a wait.
 //!
-//! The owner of a key keeps those who wait for it in order of arrival, with
-//! their requests, and runs the request of the first again once there is
-//! something. The worker of the client's connection keeps when the wait ends
-//! by itself. Both share the wait's [`Claim`]: whoever takes it ends the wait,
-//! everybody else leaves it alone. So a wait for keys of several workers is
-//! served once, and a wait that timed out takes nothing.
+//! The owner of a key keeps the waiters for it in order of arrival, with their requests, and
+//! executes the first one's request again once the key has data. The worker of the client's
+//! connection keeps the deadline. Both share the wait's [`Claim`]: the worker that takes it ends
+//! the wait, and all others leave it alone. So a wait for keys of several workers is served once,
+//! and a wait that timed out consumes no data.
 //!
 //! Invariants:
-//! 1. A client waits at most once: its connection runs nothing else meanwhile.
-//! 2. A waiter stands in the queue of each awaited key of this worker, and the
-//!    shard tells of what becomes of a key while its queue is not empty.
-//! 3. Queues are served from the front; who is passed over keeps its place.
+//! 1. A client has at most one wait: its connection executes nothing else meanwhile.
+//! 2. A waiter is in the queue of each awaited key of this worker, and the shard reports changes of
+//!    a key while its queue is not empty.
+//! 3. Queues are served from the front; a waiter that cannot be served keeps its position.
 
 use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
@@ -22,24 +20,23 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a command says that found nothing and would wait. Its reply so far is
-/// the one for when nothing comes.
+/// How a command that found no data waits. Its reply so far is the one for a timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The arguments that name the keys it waits for.
     pub keys: Range<usize>,
-    /// For how long; `None`: for ever.
+    /// The timeout; `None`: no timeout.
     pub timeout_us: Option<u64>,
 }
 
-/// The right to end a wait. It is taken once, by one of the owners of the
-/// keys or by the worker of the connection. This word is all that workers
-/// share of a wait: a message would let commands in between.
+/// The right to end a wait. One of the owners of the keys, or the worker of the connection, takes
+/// it once. Workers share nothing else of a wait, and do so without messages, because commands
+/// could be executed before a message arrives.
 #[derive(Debug, Default)]
 pub struct Claim(AtomicBool);
 
 impl Claim {
-    /// True for the first who asks.
+    /// True for the first caller.
     pub fn take(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
@@ -49,7 +46,7 @@ impl Claim {
     }
 }
 
-/// A client as all workers know it: by the worker of its connection and that.
+/// A client's identity on all workers: the worker of its connection, and the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client {
     pub origin: WorkerId,
@@ -67,12 +64,12 @@ impl Client {
     }
 }
 
-/// Where a waiter's request can run.
+/// Where a waiter's request can be executed.
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// Here: it needs these keys of this worker, and no others.
     Here(Vec<KeyName>),
-    /// Over workers: it needs these keys.
+    /// As a command over several workers: it needs these keys.
     Over(Vec<(WorkerId, KeyName)>),
 }
 
@@ -81,15 +78,15 @@ pub enum Reach {
 pub struct Waiter {
     pub client: Client,
     pub seq: u32,
-    /// The request, alone in its batch; away while it runs over workers.
+    /// The request, alone in its batch; `None` while it runs as a command over several workers.
     pub batch: Option<Box<Batch>>,
-    /// What it waits for here.
+    /// The keys of this worker that it waits for.
     pub keys: Vec<KeyName>,
     pub reach: Reach,
     pub claim: Arc<Claim>,
 }
 
-/// Says which of the waiters of a worker; in order of arrival.
+/// The identifier of a waiter of a worker; ascending in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaiterId(u64);
 
@@ -119,7 +116,7 @@ impl Queues {
         id
     }
 
-    /// Who stands behind `after` at the key, or first.
+    /// The waiter behind `after` in the key's queue, or the first one.
     pub fn next_at(&self, key: &KeyName, after: Option<WaiterId>) -> Option<WaiterId> {
         let queue = self.queues.get(key)?;
         let from = after.map_or(WaiterId(0), |id| WaiterId(id.0 + 1));
@@ -130,7 +127,7 @@ impl Queues {
         self.waiters.get_mut(&id)
     }
 
-    /// All of them, in order of arrival.
+    /// All waiters, in order of arrival.
     pub fn all(&self) -> impl Iterator<Item = (WaiterId, &Waiter)> {
         self.waiters.iter().map(|(id, waiter)| (*id, waiter))
     }
@@ -155,15 +152,15 @@ impl Queues {
     }
 }
 
-/// A wait, as the worker of the client's connection is told of it.
+/// A wait, as sent to the worker of the client's connection.
 #[derive(Debug)]
 pub struct Note {
     pub header: Header,
-    /// The reply for when it ends without anything.
+    /// The reply when the wait times out.
     pub timed_out: Output,
     pub deadline_us: Option<u64>,
     pub claim: Arc<Claim>,
-    /// Whose keys it waits for.
+    /// The owners of the keys that it waits for.
     pub owners: Vec<WorkerId>,
 }
 
@@ -209,7 +206,7 @@ impl Clients {
         all.map(|&(slot, generation)| ConnId { slot, generation })
     }
 
-    /// How many of them end by themselves.
+    /// The number of waits with a deadline.
     pub fn in_time(&self) -> usize {
         self.deadlines.len()
     }
@@ -218,27 +215,27 @@ impl Clients {
         self.deadlines.first().map(|d| d.0)
     }
 
-    /// Somebody whose time has come.
+    /// A client whose deadline has passed.
     pub fn next_due(&self, now_us: u64) -> Option<ConnId> {
         let &(at, slot, generation) = self.deadlines.first()?;
         (at <= now_us).then_some(ConnId { slot, generation })
     }
 }
 
-/// What a worker keeps of waits.
+/// A worker's state of waits.
 #[derive(Debug, Default)]
 pub struct Waits {
     pub queues: Queues,
     pub clients: Clients,
-    /// Touched keys that cannot be looked at before a hold ends.
+    /// Touched keys that cannot be inspected before a hold ends.
     pub held: BTreeSet<KeyName>,
-    /// Nobody is served as yet.
+    /// No waiter is served yet.
     pub on_hold: bool,
-    /// Word of waits that began or were served, for their clients' workers.
+    /// Waits that began or were served, to report to their clients' workers.
     pub told: VecDeque<(WorkerId, Told)>,
 }
 
-/// Word to the worker of a client.
+/// A report to the worker of a client.
 #[derive(Debug)]
 pub enum Told {
     Waits(Box<Note>),

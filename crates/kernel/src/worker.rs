@@ -1,28 +1,25 @@
-//! One worker's part of the store: its shard, the requests it exchanges with
-//! the other workers, and the commands that it coordinates.
+//! One worker's part of the store: its shard, the requests that it exchanges with other workers,
+//! and the commands that it coordinates.
 //!
-//! The worker does not know connections. The embedder submits requests with a
-//! [`Header`]; a reply that exists at once is appended to the caller's output,
-//! and every later one is an [`Outcome`] in the worker's one queue, which the
-//! embedder empties with [`Worker::next_outcome`] after each call.
+//! The worker does not know connections. The embedder submits requests with a [`Header`]. An
+//! immediate reply is appended to the caller's output; every later one is an [`Outcome`] in the
+//! worker's only queue, which the embedder empties with [`Worker::next_outcome`] after each call.
 //!
 //! A worker is a router over machines. A machine is a struct in a file or folder
 //! of its own, with private fields, and tests beside it that drive it by hand
 //! (`boot` is the first of them):
 //!
-//! - Its handlers are `on_<event>(&mut self, now, input, &mut Store, &mut Out)`;
-//!   a parameter that a handler does not need is left out. It reads and changes
-//!   its own fields and the store that it borrows (the macro `store!` borrows it
-//!   from the worker), and nothing else.
-//! - Whatever leaves it goes into `Out`: outcomes for the embedder, requests to
-//!   the disk, events, and `Call`s of other machines. Handlers never call one
-//!   another across machines, so there are no cycles between files.
-//! - The worker hands it events, and after each of them runs
-//!   [`Worker::carry_out`], which carries calls out in the order in which they
-//!   were made. A handler that must go on only after a call was carried out asks
-//!   for that with a call of its own (`Call::Load`).
-//! - The worker has no `impl` outside of this file for what a machine does.
-//!   Files under `worker/` that still have one are to become machines.
+//! - Its handlers are `on_<event>(&mut self, now, input, &mut Store, &mut Out)`, without the
+//!   parameters that a handler does not need. It reads and changes only its own fields and the
+//!   store that it borrows (the macro `store!` borrows it from the worker).
+//! - All its outputs go into `Out`: outcomes for the embedder, requests to the disk, events, and
+//!   `Call`s of other machines. Handlers never call those of another machine, so there are no
+//!   cycles between files.
+//! - The worker passes events to it, and after each of them runs [`Worker::carry_out`], which
+//!   executes calls in the order in which they were made. A handler that must continue only after a
+//!   call was executed requests that with a call of its own (`Call::Load`).
+//! - Outside of this file the worker has no `impl` for the work of a machine. Files under `worker/`
+//!   that still have one are to become machines.
 
 #[macro_use]
 mod store;
@@ -116,12 +113,12 @@ pub struct Worker<P> {
     boot: boot::Boot,
     saves: saves::Saves,
     stats: Vec<CommandStats>,
-    /// Commands run since the clock was last looked at.
+    /// Commands executed since the clock was last read.
     unaccounted: Vec<u16>,
     warm: Vec<Warm>,
     evictor: Evictor,
     lattice: replicating::Lattice,
-    /// Where the node is one of several.
+    /// Present where the node is one of several.
     chains: Option<Box<chains::Chains>>,
     program: PhantomData<P>,
 }
@@ -170,23 +167,22 @@ impl<P: Program> Worker<P> {
         &self.placement
     }
 
-    /// For what the embedder draws by lot.
+    /// The random number generator for the embedder.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
 
-    /// Does a bounded part of what memory needs to be tidied. True where more
-    /// is left.
+    /// Does a bounded part of the memory maintenance. True where more is left.
     pub fn maintain_step(&mut self, budget: usize) -> bool {
         self.shard.maintain_step(budget) | self.scratch.maintain_step(budget)
     }
 
-    /// A key of this worker's, each with the same probability.
+    /// A key of this worker, each with the same probability.
     pub fn random_key(&mut self, db: usize, now: Now) -> Option<Vec<u8>> {
         self.shard.random_key(db, now, &mut self.rng)
     }
 
-    /// Runs a request on one key, or sends it to the key's owner.
+    /// Executes a request on one key, or sends it to the key's owner.
     #[inline]
     pub fn submit_one(
         &mut self,
@@ -210,7 +206,7 @@ impl<P: Program> Worker<P> {
         self.submit_free(now, header, args, named, out)
     }
 
-    /// Runs a request of this worker's client whose keys are not held.
+    /// Executes a request of this worker's client whose keys are not held.
     fn submit_free(
         &mut self,
         now: Now,
@@ -226,8 +222,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Runs a request on several keys, whichever workers own them. `keys` are
-    /// databases and argument indexes.
+    /// Executes a request on several keys of any workers. `keys` are databases and argument
+    /// indexes.
     pub fn submit_many(
         &mut self,
         now: Now,
@@ -248,7 +244,7 @@ impl<P: Program> Worker<P> {
             && db == header.db
             && arg == u32::from(header.key)
         {
-            // One key makes no command over workers of it, and no barrier.
+            // One key needs no command over several workers, and no barrier.
             let owner = self.placement.owner(args.get(arg as usize));
             return self.submit_one(now, header, owner, args, out);
         }
@@ -290,7 +286,7 @@ impl<P: Program> Worker<P> {
         keys.iter().map(owned).collect()
     }
 
-    /// Runs a request that concerns whole databases on every worker.
+    /// Executes a request that concerns whole databases on every worker.
     pub fn submit_node(
         &mut self,
         now: Now,
@@ -405,7 +401,7 @@ impl<P: Program> Worker<P> {
         self.end_long_frame();
     }
 
-    /// Carries out what machines asked of one another, in order.
+    /// Executes calls between machines, in order.
     fn carry_out(&mut self, now: Now) {
         while let Some(call) = self.out.next_call() {
             match call {
@@ -450,27 +446,27 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether requests may run.
+    /// Whether requests may be executed.
     #[inline]
     pub fn is_serving(&self) -> bool {
         self.boot.is_serving()
     }
 
-    /// Memory of the shard, and of what it holds back during the start: of what
-    /// several workers share, that which this one has sent them.
+    /// The memory of the shard and of data held back during the start; of data that several workers
+    /// share, the part that this worker has sent them.
     pub fn memory(&self) -> Memory {
         let mut memory = self.shard.memory();
         memory.held_bytes += self.boot.held_bytes(self.id);
         memory
     }
 
-    /// What became of requests that were submitted earlier, in order.
+    /// Outcomes of requests that were submitted earlier, in order.
     #[inline]
     pub fn next_outcome(&mut self) -> Option<Outcome> {
         self.out.next_outcome()
     }
 
-    /// Messages for other workers, requests collected since the last call included.
+    /// Messages for other workers, including requests collected since the last call.
     pub fn take_messages(&mut self, mut send: impl FnMut(WorkerId, Message)) {
         debug_assert!(
             self.out.outcomes.is_empty(),

@@ -1,5 +1,4 @@
-//! A manifest made anew, where it is lost: from what the other files say of
-//! themselves.
+//! Reconstruction of a lost manifest from the headers of the other files.
 
 use super::super::file::{DataFile, FileHeader, HEADER_BYTES, salt};
 use super::super::load::{Folder, Plan, SnapshotPass, SnapshotPlan};
@@ -38,8 +37,8 @@ impl Check<'_> {
             saved_ms: 0,
             snapshots: Vec::new(),
         };
-        // The logs that followed an earlier save are gone: it is no part of the
-        // present data, and has its own manifest.
+        // The logs that followed an earlier save are removed: it is not part of the current data,
+        // and has its own manifest.
         let is_kept = |generation| {
             let name = kept_name(generation);
             files.iter().any(|info| info.file == name)
@@ -63,7 +62,7 @@ impl Check<'_> {
                 return Ok(Some(Folder::with_manifest(files, manifest)));
             }
         }
-        // Without a snapshot, logs hold all the data only from their very first frame on.
+        // Without a snapshot, logs contain all data only if they begin with the very first frame.
         let first = headers.iter().filter(|h| !is_snapshot(h));
         let first = first.min_by_key(|h| (h.generation, h.worker, h.index));
         let Some(first) = first.filter(|h| (h.first_seq, h.index) == (0, 0)) else {
@@ -112,7 +111,7 @@ impl Check<'_> {
             let Some(mut pass) = SnapshotPass::new(&plan) else {
                 return Ok(None);
             };
-            // Count and checksum are not known: only its own end mark counts.
+            // Number and checksum are unknown: only its own end mark is checked.
             let _ = run(self.source, &mut pass, &mut |_| ())?;
             let Some((keys, crc)) = pass.whole() else {
                 return Ok(None);
@@ -124,9 +123,9 @@ impl Check<'_> {
     }
 }
 
-/// Where a worker's log goes on behind a snapshot, by what is left of it.
+/// The first frame of a worker's log behind a snapshot, according to the remaining files.
 fn first_seq(headers: &[FileHeader], generation: u64, worker: u16) -> u64 {
-    // Of a later segment it would pass over one whose header is lost.
+    // A later segment would skip one whose header is lost.
     let logs = headers.iter().filter(|h| !is_snapshot(h) && h.index == 0);
     let after = logs.filter(|h| h.worker == worker && h.generation >= generation);
     after.map(|h| h.first_seq).min().unwrap_or(0)
@@ -136,7 +135,7 @@ fn is_snapshot(header: &FileHeader) -> bool {
     matches!(header.file(), DataFile::Snapshot { .. })
 }
 
-/// The hash seed in what is left of a manifest.
+/// The hash seed in the remains of a manifest.
 fn seed_in(bytes: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(bytes);
     let line = text

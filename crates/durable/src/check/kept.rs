@@ -1,5 +1,4 @@
-//! Earlier saves that are kept beside the present data, and how to go back to
-//! one of them.
+//! Earlier saves that are kept beside the current data, and how to return to one of them.
 
 use super::super::file::{DataFile, MANIFEST};
 use super::super::load::{Damage, DamageKind, Folder, SnapshotPass};
@@ -10,22 +9,22 @@ use super::{Check, Source, run};
 use rufous_base::disk::{FileInfo, FileName};
 use std::io;
 
-/// How much of an earlier save is looked at.
+/// How thoroughly an earlier save is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Whether its files are there.
+    /// Whether its files exist.
     Names,
-    /// All that they hold.
+    /// All contents of its files.
     Contents,
 }
 
-/// A save before the present one.
+/// A save before the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierSave {
     pub generation: u64,
     /// `None` where it cannot be read.
     pub manifest: Option<Manifest>,
-    /// Why one cannot go back to it.
+    /// Why a return to it is impossible.
     pub damage: Option<Damage>,
 }
 
@@ -43,27 +42,27 @@ impl EarlierSave {
     }
 }
 
-/// What has to be changed to go back to an earlier save.
+/// The changes for a return to an earlier save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Return {
-    /// Takes the place of the manifest.
+    /// Replaces the current manifest.
     pub manifest: Manifest,
-    /// Snapshots of the present data.
+    /// Snapshots of the current data, to be removed.
     pub snapshots: Vec<FileName>,
-    /// Logs of the present data.
+    /// Logs of the current data, to be removed.
     pub logs: Vec<FileName>,
-    /// Manifests of earlier saves that are none any more.
+    /// Manifests that are no longer those of earlier saves, to be removed.
     pub copies: Vec<FileName>,
 }
 
-/// The earlier saves of a folder, oldest first; not the present one.
+/// The earlier saves of a folder, oldest first, without the current one.
 pub fn earlier_saves(source: &mut dyn Source, depth: Depth) -> io::Result<Vec<EarlierSave>> {
     let files = source.list()?;
     let generations = generations(source, &files)?;
     let mut saves = Vec::new();
     for generation in generations {
         match earlier(source, &files, generation, depth) {
-            // A node that runs has removed it meanwhile.
+            // A running node has removed it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             save => saves.push(save?),
         }
@@ -71,7 +70,7 @@ pub fn earlier_saves(source: &mut dyn Source, depth: Depth) -> io::Result<Vec<Ea
     Ok(saves)
 }
 
-/// One of them, looked through.
+/// One of them, with its contents checked.
 pub fn earlier_save(source: &mut dyn Source, generation: u64) -> io::Result<Option<EarlierSave>> {
     let files = source.list()?;
     if !generations(source, &files)?.contains(&generation) {
@@ -80,9 +79,9 @@ pub fn earlier_save(source: &mut dyn Source, generation: u64) -> io::Result<Opti
     earlier(source, &files, generation, Depth::Contents).map(Some)
 }
 
-/// Of the earlier saves, rising.
+/// The generations of the earlier saves, ascending.
 fn generations(source: &mut dyn Source, files: &[FileInfo]) -> io::Result<Vec<u64>> {
-    // A copy of the present manifest may be left of a save that was not finished.
+    // An unfinished save may have left a copy of the current manifest.
     let present = present(source, files)?.map(|manifest| manifest.generation);
     let names = files.iter().filter_map(|info| kept_generation(&info.file));
     let mut generations: Vec<u64> = names.filter(|g| present != Some(*g)).collect();
@@ -90,10 +89,10 @@ fn generations(source: &mut dyn Source, files: &[FileInfo]) -> io::Result<Vec<u6
     Ok(generations)
 }
 
-/// How to go back to `save`. The present data may be whatever it is.
+/// How to return to `save`, whatever the state of the current data.
 ///
-/// Logs begin anew, above every generation that there is a file of: whatever
-/// is left of present ones, should the change break off, is taken for no part.
+/// New logs begin above every generation of an existing file: if the change is interrupted, the
+/// remaining current logs are not used.
 pub fn plan_return(source: &mut dyn Source, save: &EarlierSave) -> io::Result<Option<Return>> {
     let Some(kept) = save.manifest.as_ref().filter(|_| save.damage.is_none()) else {
         return Ok(None);
@@ -199,7 +198,7 @@ fn earlier(
 }
 
 impl Check<'_> {
-    /// Earlier saves stop no start, whatever is wrong with them.
+    /// Damage of earlier saves stops no start.
     pub(super) fn earlier_saves(&mut self) -> io::Result<()> {
         for save in earlier_saves(self.source, Depth::Contents)? {
             let file = kept_name(save.generation);

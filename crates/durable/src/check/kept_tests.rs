@@ -1,4 +1,4 @@
-//! Earlier saves: found, told apart from present data, and gone back to.
+//! Earlier saves: found, distinguished from the current data, and restored.
 
 use super::super::super::entry;
 use super::super::super::file::{FileHeader, FileKind};
@@ -7,8 +7,7 @@ use super::super::super::load::testing::*;
 use super::super::check;
 use super::*;
 
-/// A save of three keys, and the present data, of a snapshot without any and
-/// a log with one.
+/// A save of three keys, and the current data: a snapshot without keys and a log with one.
 fn sample() -> Disk {
     let mut disk = disk(1);
     with_snapshots(&mut disk, &[&["a", "b", "c"]]);
@@ -54,7 +53,7 @@ fn chosen(disk: &mut Disk) -> Option<EarlierSave> {
     earlier_save(disk, 1).expect("files can be read")
 }
 
-/// What `rufous saves restore` does, up to a step of it.
+/// The steps of `rufous saves restore`, up to the given one.
 fn go_back(disk: &mut Disk, steps: usize) {
     let save = chosen(disk).expect("it is there");
     let back = plan_return(disk, &save).expect("files can be read");
@@ -91,12 +90,12 @@ fn wherever_going_back_breaks_off_the_data_is_that_of_the_save() {
         assert_eq!((manifest.logs_from, manifest.run), (4, 9));
         assert_eq!(start_twice(&mut disk).keys, [["a", "b", "c"]], "{steps}");
         assert_eq!(chosen(&mut disk), None, "it is the present data");
-        // What is left of the other data is known as that.
+        // The rest of the other data is recognised as stray.
         assert_eq!(folder.strays.len(), 2 - steps.saturating_sub(1), "{steps}");
     }
 }
 
-/// Its logs are gone: what comes later must not be taken to follow it.
+/// Its logs are removed: later logs must not be taken to follow it.
 #[test]
 fn its_own_manifest_is_not_to_be_taken_for_the_present_one() {
     let mut disk = sample();
@@ -144,7 +143,7 @@ fn a_lost_manifest_is_made_of_present_files_alone_and_one_can_go_back() {
     assert_eq!(start_twice(&mut disk).keys, [["a", "b", "c"]]);
 }
 
-/// It may be half written.
+/// The manifest may be incomplete.
 #[test]
 fn a_copy_of_the_present_manifest_is_none_of_an_earlier_save() {
     let mut disk = sample();

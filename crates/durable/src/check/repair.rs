@@ -1,5 +1,4 @@
-//! What has to be changed so that a node starts: each file keeps what comes
-//! before the damage.
+//! The changes that make a start possible: each file keeps the data before the damage.
 
 use super::super::entry;
 use super::super::file::{DataFile, FileHeader, FileKind, HEADER_BYTES};
@@ -48,8 +47,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The header of a snapshot, made anew where it is damaged: all of it is
-    /// known, but for the run, which does not matter.
+    /// The header of a snapshot, constructed if it is damaged: all fields are known except the run,
+    /// which does not matter.
     fn snapshot_header(
         &mut self,
         plan: &Plan,
@@ -94,7 +93,7 @@ impl Check<'_> {
             return Ok(());
         };
         if found >= HEADER_BYTES as u64 {
-            // How it ends is known already.
+            // Its damage is known already.
             let _ = run(self.source, &mut pass, &mut |chunk| {
                 if let Some(head) = chunk.first_chunk_mut() {
                     *head = encoded;
@@ -148,7 +147,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Cuts a log as a start would that took damage for a loss of power.
+    /// Cuts a log as a start would if it took the damage for a loss of power.
     pub(super) fn cut_log(
         &mut self,
         folder: &Folder,
@@ -185,7 +184,7 @@ impl Check<'_> {
                 Change::Empty(file, _) if file == first => {
                     self.change(FileChange::Resize(file, 0));
                 }
-                // Its place is not the first: it would be behind a gap.
+                // It is not the first segment: it would be behind a gap.
                 Change::Empty(file, _) => {
                     self.change(FileChange::Remove(file));
                     self.change(FileChange::Resize(first.clone(), 0));

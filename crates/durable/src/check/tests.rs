@@ -1,4 +1,4 @@
-//! `check` and a start find the same, and what is repaired starts.
+//! `check` and a start have the same findings, and repaired data starts.
 
 use super::super::load::testing::*;
 use super::*;
@@ -39,8 +39,7 @@ fn repair(disk: &mut Disk, repair: Repair) {
     }
 }
 
-/// Two workers, a snapshot each, and logs over two generations with commands
-/// over both.
+/// Two workers with a snapshot each, and logs over two generations with commands over both workers.
 fn sample() -> Disk {
     let mut disk = disk(2);
     let snapshots = [&["a", "b", "c"][..], &["d", "e"]];
@@ -59,8 +58,8 @@ fn sample() -> Disk {
     disk
 }
 
-/// What is found, and that a start finds the same; then repairs it, and starts.
-/// Returns whether it was damaged, and the keys of all workers after all.
+/// Checks that a start has the same findings as the check; then repairs the data and starts.
+/// Returns whether it was damaged, and the keys of all workers at the end.
 fn try_one(mut disk: Disk, what: &str) -> (bool, Vec<String>) {
     let report = checked(&mut disk);
     let started = start(&mut disk.clone());
@@ -112,7 +111,7 @@ fn every_flipped_byte_is_found_and_repaired() {
             let (bad, keys) = try_one(disk, &format!("{name} at {at}"));
             match bad {
                 true => damaged += 1,
-                // The end of a log, or zeros that nothing is known of.
+                // The end of a log, or zeros that carry no information.
                 false if keys.len() < 17 => torn += 1,
                 false => nothing += 1,
             }
@@ -152,7 +151,7 @@ fn what_is_given_up_is_said() {
     assert_eq!(report.damage.len(), 1);
     assert_eq!(report.damage[0].offset, Some(second as u64));
     let given_up = report.repair.expect("it can be repaired").given_up;
-    // The other worker loses what followed the command that is lost.
+    // The other worker loses the frames behind the lost command.
     assert_eq!(given_up.len(), 2, "{given_up:?}");
     assert!(given_up[0].contains("worker 0") && given_up[0].contains("6 whole frames"));
     assert!(given_up[1].contains("worker 1") && given_up[1].contains("6 frames"));

@@ -1,9 +1,8 @@
-//! The steps in which a manifest takes the place of the one before, each taken
-//! only after the earlier ones succeeded.
+//! The steps that replace a manifest, each taken only after the earlier ones succeeded.
 //!
-//! Where the save before is to be kept, its manifest is on disk under its other
-//! name, synced with that name, before the new one is in place: from then on
-//! its snapshots would belong to nothing else.
+//! If the previous save is to be kept, its manifest is on disk under its other name, synced with
+//! that name, before the new manifest is installed: from then on no other manifest names its
+//! snapshots.
 
 use super::super::file::{MANIFEST, MANIFEST_NEXT};
 use super::super::manifest::{Manifest, kept_name};
@@ -16,9 +15,9 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Install {
     manifest: Manifest,
-    /// The generation of the save that stays as an earlier one.
+    /// The generation of the previous save, if it is kept.
     keeps: Option<u64>,
-    /// Whose step is under way.
+    /// The file of the step in progress.
     doing: FileName,
     steps: VecDeque<(FileName, DiskOp)>,
 }
@@ -77,10 +76,10 @@ fn write(file: &FileName, manifest: &Manifest) -> DiskOp {
 }
 
 impl Keeper {
-    /// Writes a manifest; the answer comes as an [`Event`].
+    /// Writes a manifest; the result is an [`Event`].
     pub fn install(&mut self, manifest: Manifest, out: &mut Vec<DiskRequest>) {
         if self.job.is_some() {
-            // Only removing files goes on by itself; it begins anew later.
+            // The removal of files may be interrupted; it is restarted later.
             self.clean = true;
         }
         let replaced = &self.manifest;
@@ -94,8 +93,8 @@ impl Keeper {
         }
     }
 
-    /// Notes whether changes are logged from now on. A save whose manifest is
-    /// being written is not lost: its manifest says so too.
+    /// Records whether changes are logged from now on. A save whose manifest is being written is
+    /// not lost: its new manifest records this too.
     pub fn install_logs_until(&mut self, until: Option<u64>, out: &mut Vec<DiskRequest>) {
         let newest = match &self.job {
             Some(Job::Install(install)) => &install.manifest,
@@ -116,7 +115,7 @@ impl Keeper {
     ) -> Event {
         let manifest = install.manifest;
         if self.manifest.generation == manifest.generation {
-            // Nothing was saved.
+            // No save has ended.
             self.manifest = manifest;
             self.clean_again(out);
             return Event::Noted;

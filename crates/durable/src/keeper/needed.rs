@@ -1,12 +1,12 @@
-//! Which files are needed: by the manifest, by earlier saves that are kept, and
-//! by backups. The others are removed.
+//! Which files are needed: by the manifest, by earlier saves that are kept, and by backups. The
+//! others are removed.
 
 use super::super::file::{DataFile, MANIFEST_NEXT};
 use super::super::manifest::kept_generation;
 use super::{Job, Keeper, Pinned, Schedule};
 use rufous_base::disk::{DiskOp, DiskRequest, FileInfo, FileName};
 
-/// What a backup needs: snapshots of a generation, logs from one on.
+/// The needs of a backup: the snapshots of a generation, and logs from one on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pin {
     generation: u64,
@@ -18,7 +18,7 @@ impl Keeper {
         &self.schedule
     }
 
-    /// Takes over settings. Earlier saves that are too many now are removed.
+    /// Applies settings. Earlier saves above the new number are removed.
     pub fn set_schedule(&mut self, schedule: Schedule, out: &mut Vec<DiskRequest>) {
         let lowered = schedule.retention < self.schedule.retention;
         self.schedule = schedule;
@@ -27,19 +27,19 @@ impl Keeper {
         }
     }
 
-    /// What a start finds. More earlier saves than are wanted stay until the
-    /// next save: a setting that was forgotten costs none of them at once.
+    /// Called with the schedule and the kept saves at a start. Earlier saves above the number stay
+    /// until the next save, so that a forgotten setting does not remove them at once.
     pub fn found(&mut self, schedule: Schedule, kept: impl IntoIterator<Item = u64>) {
         self.schedule = schedule;
         self.kept.extend(kept);
     }
 
-    /// How many earlier saves there are.
+    /// The number of earlier saves.
     pub fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// Gives up the oldest of the earlier saves that are too many.
+    /// Gives up the oldest earlier saves above the number to keep.
     pub(super) fn trim(&mut self) -> bool {
         let before = self.kept.len();
         while self.kept.len() as u64 > self.schedule.retention {
@@ -48,7 +48,7 @@ impl Keeper {
         self.kept.len() < before
     }
 
-    /// Removes files that nobody needs, once nothing else is under way.
+    /// Removes unneeded files, once no other job is in progress.
     pub fn clean(&mut self, out: &mut Vec<DiskRequest>) {
         self.clean = true;
         self.clean_again(out);
@@ -62,8 +62,8 @@ impl Keeper {
         }
     }
 
-    /// Manifests of earlier saves go before the snapshots that they name, so
-    /// that whichever is there names what is there.
+    /// Manifests of earlier saves are removed before the snapshots that they name, so that every
+    /// existing manifest names existing files.
     pub(super) fn remove_old(&mut self, files: &[FileInfo], out: &mut Vec<DiskRequest>) {
         let names = files.iter().map(|info| &info.file);
         let old: Vec<&FileName> = names.filter(|file| self.is_old(file)).collect();
@@ -83,11 +83,11 @@ impl Keeper {
         }
     }
 
-    /// Whether neither the manifest, nor an earlier save that is kept, nor a
-    /// backup needs it.
+    /// Whether a file is needed neither by the manifest, nor by a kept earlier save, nor by a
+    /// backup.
     fn is_old(&self, name: &FileName) -> bool {
         if let Some(generation) = kept_generation(name) {
-            // Where the save is the present one it may be kept later.
+            // The copy of the current save's manifest may be needed later.
             return !self.kept.contains(&generation) && generation != self.manifest.generation;
         }
         match DataFile::parse(name) {
@@ -97,7 +97,7 @@ impl Keeper {
                 let oldest = pinned.chain([self.manifest.logs_from]).min();
                 oldest.is_some_and(|oldest| generation < oldest)
             }
-            // Also one of a save that failed is named by nothing.
+            // No manifest names the snapshot of a failed save.
             Some(DataFile::Snapshot { generation, .. }) => {
                 let under_way = self.saving.as_ref().map(|s| s.generation);
                 let pinned = self.pins.values().any(|pin| pin.generation == generation);
@@ -109,8 +109,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps the files of the manifest's generation and later ones until
-    /// [`Keeper::unpin`].
+    /// Keeps the files of the manifest's generation and later ones until [`Keeper::unpin`].
     pub fn pin(&mut self) -> u64 {
         let id = self.next_pin;
         self.next_pin += 1;
@@ -122,7 +121,7 @@ impl Keeper {
         id
     }
 
-    /// False where there is no such pin.
+    /// False if the pin does not exist.
     pub fn unpin(&mut self, id: u64, out: &mut Vec<DiskRequest>) -> bool {
         let there = self.pins.remove(&id).is_some();
         if there {
@@ -131,8 +130,7 @@ impl Keeper {
         there
     }
 
-    /// What to copy of what is on disk: the snapshots, and of `files` the logs
-    /// before `generation`.
+    /// The files to copy: the snapshots, and of `files` the logs before `generation`.
     pub fn pinned(&self, files: &[FileInfo], generation: u64) -> Pinned {
         let snapshots = self.manifest.snapshots.iter();
         let mut all: Vec<_> = snapshots.map(|s| (s.file.clone(), s.bytes)).collect();

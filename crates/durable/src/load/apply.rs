@@ -1,4 +1,4 @@
-//! Applying what counts of a log, and taking away the rest of it.
+//! Applying the valid part of a log, and removing the rest.
 
 use super::super::entry::{Entry, TxnId};
 use super::super::file::{self, FileHeader};
@@ -17,22 +17,22 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(in super::super) struct ApplyPass {
     segments: Vec<Segment>,
-    /// Which segments have frames that count, and where those end.
+    /// The segments with valid frames, and the ends of these.
     spans: Vec<(usize, u64)>,
     reader: Option<FrameReader>,
     stage: Stage,
-    /// The first frame that does not count.
+    /// The first invalid frame.
     end: u64,
     skip: HashSet<TxnId>,
-    /// Frames and bytes behind a cut forced by commands that are not whole.
+    /// Frames and bytes behind a cut that incomplete commands require.
     pub(in super::super) cut: (u64, u64),
     pub(in super::super) frames: u64,
-    /// The last segment that is kept, and where it ends.
+    /// The last segment that is kept, and its end.
     last: Option<(usize, u64)>,
     broken: bool,
     /// Frames before this one are known to be synced.
     synced: u64,
-    /// What is not, of each segment: from and up to where.
+    /// The ranges that are not known to be synced, by segment.
     unsure: Vec<(usize, u64, u64)>,
     kept: Kept,
 }
@@ -81,7 +81,7 @@ impl ApplyPass {
         }
     }
 
-    /// The number of the frame that comes next in this log.
+    /// The number of the next frame in this log.
     pub(in super::super) fn next_seq(&self) -> u64 {
         self.end
     }
@@ -150,22 +150,22 @@ impl ApplyPass {
         Change::Write(file, start, bytes)
     }
 
-    /// What is to be done to the files, in order, after the pass: each step
-    /// leaves a log of which the same would be loaded.
+    /// The changes of files after the pass, in order: after each step the log would be loaded with
+    /// the same result.
     pub(in super::super) fn changes(&self) -> Vec<Change> {
         let mut changes = Vec::new();
         let first_gone = self.last.map_or(0, |(at, _)| at + 1);
-        // From the end on: a gap would be taken for damage.
+        // Beginning at the end: a gap would be taken for damage.
         for (at, segment) in self.segments.iter().enumerate().skip(first_gone).rev() {
             let file = segment.file.file.clone();
-            // A log that holds nothing is there all the same; none at all is missing.
+            // An empty log still has a file; a log without files is missing.
             let stays = at == 0 && !matches!(segment.state, SegmentState::Foreign(_));
             changes.push(match stays {
                 true => Change::Empty(file, segment.file.bytes),
                 false => Change::Remove(file),
             });
         }
-        // What another number of workers began is in nobody's way, but must not stay.
+        // Files of a start with another number of workers do no harm, but must not stay.
         for segment in &self.segments[..first_gone] {
             if matches!(segment.state, SegmentState::Foreign(_)) {
                 changes.push(Change::Remove(segment.file.file.clone()));
@@ -189,22 +189,22 @@ impl ApplyPass {
     }
 }
 
-/// A change of files; it lasts before the next one is begun.
+/// A change of files; it is durable before the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Change {
     Remove(FileName),
-    /// Of so many bytes, that do not count.
+    /// Makes the file empty; it has this many bytes, none of them valid.
     Empty(FileName, u64),
     Truncate(FileName, u64),
-    /// Written again as it is, from and up to these places: what a sync that
-    /// failed was to write is read again, but not written by the next sync.
+    /// Writes the bytes of a range again as they are: after a failed sync, bytes can still be read,
+    /// but the next sync does not write them.
     Rewrite(FileName, u64, u64),
-    /// Likewise, where it is known what was read.
+    /// As `Rewrite`, where the bytes that were first read are known.
     Write(FileName, u64, Vec<u8>),
     Sync(FileName),
 }
 
-/// Hands on the effects of a frame.
+/// Applies the effects of a frame.
 fn apply(
     payload: &[u8],
     skip: &HashSet<TxnId>,

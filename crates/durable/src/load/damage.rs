@@ -1,10 +1,10 @@
-//! Why files cannot be loaded, as a person is told.
+//! Why files cannot be loaded, as reported to users.
 
 use super::super::file::MANIFEST;
 use rufous_base::disk::{DiskError, FileName};
 use std::fmt;
 
-/// What stops a start, and where.
+/// The reason that stops a start, and the file concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub file: FileName,
@@ -15,11 +15,11 @@ pub struct Damage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// Bytes that were written are not there any more, or others are.
+    /// Bytes that were written are missing or changed.
     Damaged,
     /// Written by a newer version.
     Newer,
-    /// The system says why it cannot be read or changed.
+    /// The operating system's error when reading or changing a file.
     Disk,
 }
 
@@ -51,7 +51,7 @@ impl Damage {
         }
     }
 
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match self.kind {
             DamageKind::Damaged => {

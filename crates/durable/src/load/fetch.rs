@@ -1,4 +1,4 @@
-//! Reading spans of files ahead of those who use the bytes.
+//! Reading spans of files ahead of their use.
 
 use super::Damage;
 use super::pass::Span;
@@ -6,13 +6,13 @@ use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, Lane};
 use std::collections::VecDeque;
 
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
-/// Chunks asked for and not yet taken.
+/// Chunks that were requested and not yet taken.
 const AHEAD: usize = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Fetch {
     spans: Vec<Span>,
-    /// The span and the offset in it to be asked for next.
+    /// The span and the offset in it of the next request.
     span: usize,
     offset: Option<u64>,
     chunks: VecDeque<Chunk>,
@@ -43,7 +43,7 @@ impl Fetch {
         }
     }
 
-    /// Asks for more, with ids from `next_id` on.
+    /// Makes further requests, with ids from `next_id` on.
     pub(super) fn poll(&mut self, next_id: &mut u64, out: &mut Vec<DiskRequest>) {
         while self.chunks.len() < AHEAD {
             let Some(span) = self.spans.get(self.span) else {
@@ -54,7 +54,7 @@ impl Fetch {
             let is_last = at + len >= span.to;
             let id = *next_id;
             *next_id += 1;
-            // Nothing is read of an empty span.
+            // No bytes are read of an empty span.
             let bytes = (len == 0).then(Vec::new);
             if bytes.is_none() {
                 out.push(DiskRequest {
@@ -101,7 +101,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// The next piece, if it is there.
+    /// The next piece, if it has arrived.
     pub(super) fn take(&mut self) -> Option<Piece> {
         let bytes = self.chunks.front_mut()?.bytes.take()?;
         let chunk = self.chunks.pop_front()?;
@@ -112,7 +112,7 @@ impl Fetch {
         })
     }
 
-    /// Whether an answer is to come before anything can go on.
+    /// Whether a result must arrive before the pass can continue.
     pub(super) fn is_waiting(&self) -> bool {
         let front = self.chunks.front();
         front.is_some_and(|chunk| chunk.bytes.is_none())

@@ -1,15 +1,15 @@
-//! Frames that may not have been synced, as they were read first.
+//! Frames that may not have been synced, as they were first read.
 //!
-//! What the system could not write it may forget, also between two reads of a
-//! file. Such a frame counts from the moment it was read, and is written again
-//! as it was then ([`super::apply::Change::Write`]).
+//! The operating system may drop data that it could not write, even between two reads of a file.
+//! Such a frame is valid as it was first read, and is written again with that content
+//! ([`super::apply::Change::Write`]).
 
 use super::super::scan::Frame;
 use std::collections::VecDeque;
 
-/// What is kept of one log at most, the newest of it; the rest is read again.
+/// The limit of bytes kept of one log, the newest ones; the rest is read again.
 const MOST_BYTES: usize = 16 << 20;
-/// Buffers that are used again.
+/// The number of buffers kept for reuse.
 const SPARE: usize = 16;
 
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Kept {
 #[derive(Clone, Debug)]
 struct KeptFrame {
     seq: u64,
-    /// The place of its segment in the log.
+    /// The index of its segment in the log.
     segment: usize,
     offset: u64,
     bytes: Vec<u8>,
@@ -75,8 +75,8 @@ impl Kept {
         rest.take_while(move |frame| frame.segment == segment)
     }
 
-    /// What was read of a segment from `at` on, as it was when it was read first;
-    /// `None` where nothing of it is kept.
+    /// The bytes of a segment from `at` on, as they were first read; `None` where none of them are
+    /// kept.
     pub(super) fn restored(&self, segment: usize, at: u64, bytes: &[u8]) -> Option<Vec<u8>> {
         let end = at + bytes.len() as u64;
         let mut restored = None;

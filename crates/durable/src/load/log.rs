@@ -1,14 +1,13 @@
-//! What of one log counts: its frames up to the first that is not whole.
+//! The valid part of one log: its frames up to the first that is not whole.
 //!
-//! Frames are numbered over all segments and generations, so a gap is seen
-//! wherever it is. Behind the first frame that is missing or bad everything is
-//! given up; unless it is known that this frame had been synced. Then
-//! something that was kept has been lost, and a person has to decide. Proofs:
-//! - a later frame says so of it (what is known to be synced when it is written);
-//! - a later segment of a later run begins behind it: before a node serves, it
-//!   syncs what it has loaded;
-//! - damage that no loss of power leaves: see [`super::segments`], and frames
-//!   that are whole and senseless.
+//! Frames are numbered over all segments and generations, so every gap is detected. All frames from
+//! the first missing or bad one on are given up, unless it is known that this frame had been
+//! synced. Then durable data was lost, and the start stops for a person to decide. Proofs:
+//! - a later frame says so (it records which frames are known to be synced when it is written);
+//! - a later segment of a later run begins behind it: before a node serves, it syncs the data that
+//!   it has loaded;
+//! - damage that a loss of power does not cause: see [`super::segments`], and frames that are whole
+//!   but contain invalid entries.
 
 use super::super::entry::{Entry, entries};
 use super::super::evidence::EvidenceFinder;
@@ -22,7 +21,7 @@ use super::plan::Plan;
 use super::segments::{Segment, SegmentState};
 use rufous_base::disk::FileName;
 
-/// The first frame that does not count, and what lies behind it.
+/// The first invalid frame, and the bytes behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Break {
     pub file: FileName,
@@ -31,33 +30,33 @@ pub struct Break {
     pub why: String,
     /// Whole frames behind it.
     pub frames: u64,
-    /// Bytes behind it, without zeros at the ends of files.
+    /// Bytes behind it, except zeros at the ends of files.
     pub bytes: u64,
-    /// Why it must have been on disk; `None`: power was lost before it was.
+    /// Why it must have been on disk; `None`: power was lost before that.
     pub proof: Option<String>,
 }
 
-/// What one pass over a log has found.
+/// The result of one pass over a log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSummary {
-    /// Commands over several workers, of the frames that count.
+    /// Commands over several workers in the valid frames.
     pub parts: Parts,
-    /// Frames from `start` up to `end` count.
+    /// Frames from `start` up to `end` are valid.
     pub start: u64,
     pub end: u64,
     pub broken: Option<Break>,
-    /// Frames before this one had been synced, say frames that count.
+    /// Frames before this one had been synced, according to valid frames.
     pub synced: u64,
     /// The highest run of a segment.
     pub run: u64,
-    /// Whether the last frame notes that the node was stopped in order.
+    /// Whether the last frame records an orderly shutdown of the node.
     pub clean: bool,
     /// Whether there is a file of the log at all.
     pub present: bool,
 }
 
 impl Scanned {
-    /// Segments, and where the frames that count end in them.
+    /// Segments, and the ends of their valid frames.
     pub(in super::super) fn ends(&self) -> impl Iterator<Item = (&Segment, u64)> {
         self.segments.iter().zip(self.ends.iter().copied())
     }
@@ -68,7 +67,7 @@ impl LogSummary {
         self.end - self.start
     }
 
-    /// What stops a start.
+    /// The damage that stops a start.
     pub fn corruption(&self) -> Option<Damage> {
         let broken = self.broken.as_ref()?;
         let proof = broken.proof.as_ref()?;
@@ -81,25 +80,25 @@ impl LogSummary {
 #[derive(Debug)]
 pub(in super::super) struct LogPass {
     segments: Vec<Segment>,
-    /// Where the frames that count end in each segment.
+    /// The end of the valid frames in each segment.
     ends: Vec<u64>,
     model: FileHeader,
     mode: Mode,
-    /// The number of the frame that comes next.
+    /// The number of the next frame.
     next: u64,
     usable: Option<usize>,
     kept: Kept,
     summary: LogSummary,
 }
 
-/// What a pass over a log leaves for the one that applies it.
+/// The data that a pass over a log leaves for the one that applies it.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Scanned {
     pub(in super::super) summary: LogSummary,
     pub(in super::super) segments: Vec<Segment>,
-    /// Where the frames that count end in each segment.
+    /// The end of the valid frames in each segment.
     pub(super) ends: Vec<u64>,
-    /// So many segments, from the first on, may be kept.
+    /// The number of segments, from the first on, that may be kept.
     pub(super) usable: usize,
     pub(super) kept: Kept,
 }
@@ -107,11 +106,11 @@ pub(in super::super) struct Scanned {
 #[derive(Debug)]
 enum Mode {
     Frames(FrameReader),
-    /// Void, or nothing to be told of it.
+    /// Void, or without any information.
     Ignore,
     /// Only zeros are expected, from this offset on.
     Zeros(u64),
-    /// Behind a break: proofs are looked for.
+    /// Behind a break: searched for proofs.
     Hunt {
         finder: EvidenceFinder,
         at: u64,
@@ -150,10 +149,10 @@ impl LogPass {
         }
     }
 
-    /// After the pass.
+    /// Ends the pass.
     pub(in super::super) fn finish(mut self) -> Scanned {
         self.summary.end = self.next;
-        // A frame that makes no sense may have been taken down in part.
+        // The entries of an invalid frame may have been recorded in part.
         self.summary.parts.cut(self.summary.end);
         Scanned {
             usable: self.usable.unwrap_or(self.segments.len()),
@@ -180,13 +179,13 @@ impl LogPass {
         let is_void = segment.limit <= self.next;
         match segment.state.clone() {
             SegmentState::Foreign(_) => self.mode = Mode::Zeros(content),
-            // A later segment has all that this one could have: not even its
-            // header need be readable.
+            // A later segment has all frames that this one could have: even an unreadable header
+            // does not matter.
             _ if is_void => self.mode = Mode::Ignore,
             SegmentState::Good(header) => self.start_good(at, header),
             SegmentState::Unused => self.mode = Mode::Zeros(content),
-            // It goes to disk with the segment's first frames: lost with the
-            // power, it is the end of the log, unless those had been synced.
+            // It is written with the segment's first frames: if it was lost with the power, the log
+            // ends here, unless those frames had been synced.
             SegmentState::Torn => {
                 self.give_up(at, 0, "its header is not whole", None);
                 self.mode = self.hunt(at, content.min(bytes));
@@ -237,8 +236,8 @@ impl LogPass {
         matches!(self.segments[at].state, SegmentState::Foreign(_))
     }
 
-    /// A header to look for frames with: that of the segment, or of another
-    /// one that begins its checksums alike, or one as it should be.
+    /// A header for the search for frames: that of the segment, or of another one with the same
+    /// frame seed, or a constructed one.
     fn header_for(&self, at: usize) -> FileHeader {
         let this = &self.segments[at];
         if let Some(header) = this.header() {
@@ -270,7 +269,7 @@ impl LogPass {
 
     fn give_up(&mut self, at: usize, offset: u64, why: &str, proof: Option<&str>) {
         if self.summary.broken.is_none() {
-            // Without its header, or out of its place, a segment is none.
+            // A segment without its header, or out of its place, cannot be kept.
             self.usable = Some(if offset == 0 { at } else { at + 1 });
             self.summary.broken = Some(Break {
                 file: self.segments[at].file.file.clone(),
@@ -290,8 +289,8 @@ impl LogPass {
         }
     }
 
-    /// A later run proves what it found; where its first segment is known, which
-    /// may be one that cannot be read.
+    /// The header of a later run is a proof for the frames before it, if the first segment of that
+    /// run is known; this may be one that cannot be read.
     fn note_run(&mut self, at: usize) {
         let Some(header) = self.segments[at].header().copied() else {
             return;
@@ -345,7 +344,7 @@ impl LogPass {
         self.look(&rest);
     }
 
-    /// Looks for proofs in bytes behind a break.
+    /// Searches the bytes behind a break for proofs.
     fn look(&mut self, bytes: &[u8]) {
         let Mode::Hunt {
             finder,
@@ -390,8 +389,8 @@ impl LogPass {
     }
 }
 
-/// Takes down what a frame's entries say of commands over several workers;
-/// returns whether it ends a log.
+/// Records the entries of a frame on commands over several workers; returns whether it marks the
+/// end of a log.
 fn note(parts: &mut Parts, seq: u64, payload: &[u8]) -> Result<bool, ()> {
     let mut clean = false;
     for entry in entries(payload) {
@@ -450,7 +449,7 @@ impl Pass for LogPass {
     }
 
     fn end(&mut self, at: usize, target: &mut dyn Target) -> Result<(), Damage> {
-        // A file with nothing behind its header is a break or an end, too.
+        // A file without bytes behind its header is a break or an end, too.
         self.feed(at, &[], target)?;
         let Mode::Hunt {
             finder,

@@ -1,4 +1,4 @@
-//! Going once through stretches of files, in order.
+//! One pass over ranges of files, in order.
 
 use super::Damage;
 use rufous_base::disk::FileName;
@@ -7,7 +7,7 @@ use rufous_store::effect::{Effect, NotAnEffect};
 use rufous_store::keyspace::Keyspaces;
 use rufous_store::shard::{Shard, Warm};
 
-/// A stretch of a file, to be read from `from` up to `to`.
+/// A range of a file, to be read from `from` up to `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Span {
     pub(in super::super) file: FileName,
@@ -15,28 +15,28 @@ pub(in super::super) struct Span {
     pub(in super::super) to: u64,
 }
 
-/// What is done with the bytes of spans. It is given each span in turn: its
-/// bytes in pieces of any size, then the end of it.
+/// The processing of the bytes of spans. It receives each span in turn: its bytes in pieces of any
+/// size, then its end.
 pub(in super::super) trait Pass {
     fn spans(&self) -> Vec<Span>;
     fn feed(&mut self, span: usize, bytes: &[u8], target: &mut dyn Target) -> Result<(), Damage>;
     fn end(&mut self, span: usize, target: &mut dyn Target) -> Result<(), Damage>;
 }
 
-/// Effects that are applied together.
+/// The number of effects that are applied together.
 const TOGETHER: usize = 64;
-/// Larger effects are applied from where they are.
+/// Larger effects are applied without copying them.
 const KEEP_BYTES: usize = 256 << 10;
 
-/// Where effects are applied.
+/// The target to which effects are applied.
 pub(in super::super) trait Target {
-    /// Encoded effects, [`TOGETHER`] at most.
+    /// Applies encoded effects, [`TOGETHER`] at most.
     fn apply(&mut self, effects: &[u8]) -> Result<(), NotAnEffect>;
 }
 
 impl Target for Shard {
-    /// First it goes to all keys' places, so that the processor waits for
-    /// memory once rather than for each key.
+    /// First accesses the places of all keys, so that the processor waits for memory once rather
+    /// than for each key.
     fn apply(&mut self, effects: &[u8]) -> Result<(), NotAnEffect> {
         let mut places: [Option<(usize, Warm)>; TOGETHER] = [None; TOGETHER];
         let mut count = 0;
@@ -59,7 +59,7 @@ impl Target for Shard {
     }
 }
 
-/// Whether a shard would take the effect: what no command can have done is refused.
+/// Whether a shard would accept the effect: effects that no command can have are refused.
 pub(super) fn is_possible(effect: &Effect<'_>) -> bool {
     match effect {
         Effect::Write { at, bytes, .. } => {
@@ -74,7 +74,7 @@ pub(super) fn is_possible(effect: &Effect<'_>) -> bool {
     }
 }
 
-/// For looking only.
+/// For passes that apply nothing.
 pub(in super::super) struct Nowhere;
 
 impl Target for Nowhere {
@@ -89,7 +89,7 @@ impl Target for Nowhere {
     }
 }
 
-/// Gathers effects, of several frames too, to apply them together.
+/// Collects effects, from several frames too, to apply them together.
 #[derive(Debug, Default)]
 pub(super) struct Stage {
     bytes: Vec<u8>,
@@ -97,7 +97,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// One encoded effect, applied now or later.
+    /// Adds one encoded effect, applied now or later.
     pub(super) fn push(
         &mut self,
         effect: &[u8],

@@ -1,4 +1,4 @@
-//! Which files hold the data: what the manifest says, and what is there.
+//! Which files hold the data: those that the manifest names, and those that exist.
 
 use super::super::file::{DataFile, LOCK, MANIFEST, MANIFEST_NEXT, salt};
 use super::super::manifest::{Manifest, ManifestError, SnapshotFile, kept_generation};
@@ -9,9 +9,9 @@ use rufous_base::disk::{FileInfo, FileName};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub partition: u16,
-    /// How many partitions there are.
+    /// The number of partitions.
     pub workers: u16,
-    /// Of the headers of its files.
+    /// The salt in the headers of its files.
     pub salt: u32,
     pub snapshot: Option<SnapshotPlan>,
     pub segments: Vec<SegmentFile>,
@@ -19,9 +19,9 @@ pub struct Plan {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotPlan {
-    /// As the manifest has it.
+    /// The entry in the manifest.
     pub named: SnapshotFile,
-    /// The size of what is there, if anything is.
+    /// The size of the file, if it exists.
     pub found: Option<u64>,
 }
 
@@ -37,27 +37,26 @@ pub struct SegmentFile {
 /// A data folder, by the names of its files and its manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// `None`: nothing was ever stored here.
+    /// `None`: no data was ever stored here.
     pub manifest: Option<Manifest>,
     /// One per partition.
     pub plans: Vec<Plan>,
-    /// Generations of earlier saves that are kept, rising. A start does not
-    /// look into them.
+    /// Generations of earlier saves that are kept, ascending. A start does not read them.
     pub kept: Vec<u64>,
-    /// Left over from a snapshot that was not finished, or replaced by one
-    /// that was: they hold nothing that counts.
+    /// Files of a snapshot that was not finished, or that a finished one has replaced: they contain
+    /// no current data.
     pub strays: Vec<FileName>,
 }
 
 impl Plan {
-    /// The log's first frame that the snapshot does not hold.
+    /// The log's first frame that the snapshot does not contain.
     pub(in super::super) fn first_seq(&self) -> u64 {
         self.snapshot.as_ref().map_or(0, |s| s.named.next_seq)
     }
 }
 
 impl Folder {
-    /// `manifest` are the bytes of the file of that name, if there is one.
+    /// `manifest` contains the bytes of the file of that name, if it exists.
     pub fn new(files: &[FileInfo], manifest: Option<&[u8]>) -> Result<Self, Damage> {
         let Some(bytes) = manifest else {
             return Self::without_manifest(files);
@@ -123,7 +122,7 @@ impl Folder {
                 }
                 Some(file) => plans.get_mut(usize::from(file.worker())).zip(Some(file)),
                 None if name == MANIFEST_NEXT => None,
-                // Not ours.
+                // The file is not one of Rufous.
                 None => continue,
             };
             match plan {

@@ -1,34 +1,34 @@
-//! The segments of one log: what their headers say of each other.
+//! The segments of one log, as described by their headers.
 //!
-//! A segment was made, and its name made to last, before the one before it was
-//! full; its header was written with its first frames. So after power was lost
-//! a segment can be zeros, or its header be there in part; but a header that is
-//! another file's, or a segment that is not there, was damaged.
+//! A segment was made, and its name synced, before the previous one was full; its header was
+//! written with its first frames. So after a loss of power a segment may consist of zeros, or its
+//! header may be incomplete; but if a header belongs to another file, or a segment is missing, that
+//! is damage.
 
 use super::super::file::{self, DataFile, FileHeader, HeaderError};
 use super::Damage;
 use super::pass::{Pass, Span, Target};
 use super::plan::{Plan, SegmentFile};
 
-/// A segment and what is known of it before its frames are read.
+/// A segment and the facts known of it before its frames are read.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Segment {
     pub(in super::super) file: SegmentFile,
     pub(in super::super) state: SegmentState,
-    /// Frames from this one on are void: a later segment has them.
+    /// Frames from this number on are void: a later segment has them.
     pub(super) limit: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(in super::super) enum SegmentState {
     Good(FileHeader),
-    /// Zeros where the header should be.
+    /// Zeros in place of the header.
     Unused,
     /// The header is not whole: written in part, or damaged.
     Torn,
-    /// Why nothing in it can be trusted.
+    /// Why the segment cannot be trusted.
     Damaged(String),
-    /// From a start with another number of workers that never served.
+    /// Written by a start with another number of workers that never served.
     Foreign(FileHeader),
 }
 
@@ -56,7 +56,7 @@ impl HeadersPass {
         }
     }
 
-    /// After the pass.
+    /// Ends the pass.
     pub(in super::super) fn segments(self) -> Result<Vec<Segment>, Damage> {
         let mut segments = Vec::new();
         for (file, head) in self.plan.segments.iter().zip(&self.heads) {

@@ -1,4 +1,4 @@
-//! Reading one snapshot: a key per effect, and an end mark that says how many.
+//! Reading one snapshot: a key per effect, and an end mark with their number.
 
 use super::super::entry::Entry;
 use super::super::file::{self, DataFile, FileHeader, FileKind, HeaderError};
@@ -19,13 +19,13 @@ pub(in super::super) struct SnapshotPass {
     head: Vec<u8>,
     reader: Option<FrameReader>,
     crc: Hasher,
-    /// What whole frames before any damage hold.
+    /// The keys in whole frames before any damage.
     pub(in super::super) keys: u64,
     pub(in super::super) frames: u64,
     pub(in super::super) frames_end: u64,
     stage: Stage,
     ended: bool,
-    /// Nothing is wrong in it so far.
+    /// No error was found so far.
     is_whole: bool,
 }
 
@@ -56,13 +56,13 @@ impl SnapshotPass {
         Damage::new(self.file(), offset, what.into())
     }
 
-    /// Keys and checksum of a file that is whole by its own end mark.
+    /// Keys and checksum of a file that is complete according to its own end mark.
     pub(in super::super) fn whole(&self) -> Option<(u64, u32)> {
         let whole = self.ended && self.is_whole;
         whole.then(|| (self.keys, self.crc.clone().finalize()))
     }
 
-    /// Whether a file of the right size is there at all.
+    /// Whether a file of the right size exists.
     pub(in super::super) fn presence(&self) -> Result<(), Damage> {
         let bytes = self.plan.named.bytes;
         match self.plan.found {

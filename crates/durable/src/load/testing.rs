@@ -1,5 +1,4 @@
-//! For tests: files in memory, logs and snapshots to put there, and whole loads
-//! of them.
+//! For tests: files in memory, logs and snapshots to store there, and complete loads of them.
 
 use super::super::entry::{self, TxnId};
 pub(in super::super) use super::super::file::HEADER_BYTES;
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(in super::super) const SEED: u64 = 99;
 
-/// Files, and what is asked of them, done at once.
+/// Files, on which requests are executed at once.
 #[derive(Clone, Default)]
 pub(in super::super) struct Disk {
     pub(in super::super) files: BTreeMap<String, Vec<u8>>,
@@ -197,7 +196,7 @@ pub(in super::super) fn with_snapshot(disk: &mut Disk, keys: &[&str]) -> String 
     with_snapshots(disk, &[keys]).remove(0)
 }
 
-/// Its manifest says which frame of each log is the first that is not in a snapshot.
+/// The manifest names, for each log, the first frame that is not in a snapshot.
 pub(in super::super) fn go_on_with(disk: &mut Disk, next_seq: u64) {
     let mut manifest = Manifest::decode(&disk.files[MANIFEST]).expect("a manifest");
     for named in &mut manifest.snapshots {
@@ -257,7 +256,7 @@ pub(in super::super) fn drive(loader: &mut Loader, disk: &mut Disk, shard: &mut 
 }
 
 pub(in super::super) struct Start {
-    /// Per partition: its keys, and what the loader says.
+    /// Per partition: its keys, and the loader's result.
     pub(in super::super) keys: Vec<Vec<String>>,
     pub(in super::super) loaded: Vec<Loaded>,
 }
@@ -267,7 +266,7 @@ pub(in super::super) fn start(disk: &mut Disk) -> Result<Start, Damage> {
     start_on_a_changing(disk, |_| ())
 }
 
-/// As [`start`]; files change after they were looked through.
+/// As [`start`]; files change after the scan.
 pub(in super::super) fn start_on_a_changing(
     disk: &mut Disk,
     change: impl FnOnce(&mut Disk),
@@ -309,7 +308,7 @@ pub(in super::super) fn keys_of(shard: &mut Shard) -> Vec<String> {
     keys
 }
 
-/// Loads twice: the second start must find the same, and nothing to be done.
+/// Loads twice: the second start must have the same result, and make no changes.
 pub(in super::super) fn start_twice(disk: &mut Disk) -> Start {
     let first = start(disk).unwrap_or_else(|damage| panic!("{damage}"));
     disk.ops.clear();

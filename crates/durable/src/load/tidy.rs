@@ -1,4 +1,4 @@
-//! Taking away what does not count, and making last what does.
+//! Removing invalid parts of files, and syncing the valid ones.
 
 use super::apply::{ApplyPass, Change};
 use super::fetch::CHUNK_BYTES;
@@ -6,7 +6,7 @@ use super::{Damage, Loaded};
 use rufous_base::disk::{DiskDone, DiskOp, DiskReply, DiskRequest, FileName, Lane};
 use std::collections::VecDeque;
 
-/// Changes of files under way, one after the other.
+/// Changes of files, executed one after the other.
 #[derive(Debug)]
 pub(super) struct Tidy {
     left: VecDeque<Step>,
@@ -111,7 +111,7 @@ impl Tidy {
         let reply = done
             .result
             .map_err(|error| Damage::disk(&step.file, step.doing, &error))?;
-        // What is read is written back.
+        // The bytes that were read are written back.
         if let (DiskOp::Read { file, at, bytes }, DiskReply::Read(read)) = (step.op, reply) {
             if read.len() != bytes {
                 let what = format!("it ends at byte {}", at + read.len() as u64);
@@ -132,7 +132,7 @@ impl Tidy {
         Ok(())
     }
 
-    /// What was loaded, once nothing is left to do.
+    /// The result of loading, once no change is left to make.
     pub(super) fn finished(&self) -> Option<&Loaded> {
         self.left.is_empty().then_some(&self.loaded)
     }

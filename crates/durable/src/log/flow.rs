@@ -1,4 +1,4 @@
-//! The way of frames to the disk: writes, syncs, and what happens when they fail.
+//! How frames reach the disk: writes, syncs, and the handling of their errors.
 
 use super::super::entry;
 use super::{Closing, Fsync, LogWriter, Outcome, SECOND_US};
@@ -10,7 +10,7 @@ pub(super) const BATCH_BYTES: usize = 2 << 20;
 /// Larger buffers are not kept.
 pub(super) const KEEP_BYTES: usize = 2 * BATCH_BYTES;
 
-/// Frames of one generation that are written together.
+/// Frames of one generation that are written in one write.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) generation: u64,
@@ -19,7 +19,7 @@ pub(super) struct Batch {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The write under way. The disk has the bytes, and gives them back.
+/// The write in progress. The disk has the bytes, and returns them.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) id: u64,
@@ -37,7 +37,7 @@ pub(super) struct Flight {
 pub(super) struct SyncFlight {
     pub(super) id: u64,
     pub(super) file: FileName,
-    /// Frames below were written when it was asked for.
+    /// Frames below this number were written when the sync was requested.
     pub(super) covers: u64,
     pub(super) started_us: u64,
 }
@@ -114,7 +114,7 @@ impl LogWriter {
                 self.gauges.writes += 1;
                 self.gauges.bytes_written += flight.bytes as u64;
                 let Some(segment) = self.segments.current() else {
-                    // Given up while it was written: nothing in it is trusted.
+                    // The segment was given up during the write: it is not trusted.
                     self.take_back(flight, bytes);
                     return Outcome::Fine;
                 };
@@ -137,12 +137,12 @@ impl LogWriter {
                 self.take_back(flight, bytes);
                 match error.kind {
                     DiskErrorKind::Sync => self.give_up(None, &error),
-                    // Somebody has removed it: not even what was synced is there.
+                    // The file was removed: even synced frames are gone.
                     DiskErrorKind::NotFound => {
                         self.segments.lose();
                         self.give_up(None, &error);
                     }
-                    // The place may be bad, and another one better.
+                    // The place on the disk may be bad, and another one better.
                     DiskErrorKind::Io => self.segments.leave(),
                     DiskErrorKind::Full | DiskErrorKind::Denied => {}
                 }
@@ -151,7 +151,7 @@ impl LogWriter {
         }
     }
 
-    /// Puts frames that were not committed back in front.
+    /// Puts uncommitted frames back at the front of the queue.
     fn take_back(&mut self, flight: Flight, mut bytes: Vec<u8>) {
         debug_assert_eq!(bytes.len(), flight.bytes, "the disk gives back what it got");
         bytes.drain(..flight.header.min(bytes.len()));
@@ -169,7 +169,7 @@ impl LogWriter {
         Outcome::Failed
     }
 
-    /// Never trusts a segment again (the current one, if `None`).
+    /// Gives up a segment (the current one, if `None`), which is never trusted again.
     fn give_up(&mut self, file: Option<&FileName>, error: &DiskError) {
         let generation = self.segments.give_up(file);
         self.suspect = self.suspect.max(generation);
@@ -181,7 +181,7 @@ impl LogWriter {
         self.settle();
     }
 
-    /// What is synced may now be committed, too.
+    /// Synced frames may now be committed, too.
     pub(super) fn settle(&mut self) {
         self.segments.settle();
         self.committed = self.committed.max(self.segments.synced());
@@ -199,7 +199,7 @@ impl LogWriter {
         self.gauges.last_sync_us = now.mono_us.saturating_sub(started_us);
     }
 
-    /// When frames in the current segment are to be synced.
+    /// When frames in the current segment must be synced.
     pub(super) fn sync_due_us(&self) -> Option<u64> {
         if self.closing != Closing::No || self.config.fsync == Fsync::Always {
             return Some(0);
@@ -209,7 +209,7 @@ impl LogWriter {
     }
 
     pub(super) fn poll_sync(&mut self, now: Now, out: &mut Vec<DiskRequest>) {
-        // With `always`, the write under way syncs what is before it in the file.
+        // With `always`, the write in progress also syncs earlier bytes of the file.
         let covered = self.flight.as_ref().is_some_and(|flight| flight.sync);
         let due = !covered && self.sync_due_us().is_some_and(|due| due <= now.mono_us);
         if self.sync_flight.is_some() {
@@ -256,7 +256,7 @@ impl LogWriter {
             return;
         }
         match self.closing {
-            // It cannot be said that all is well.
+            // The end mark must not be written, as frames may be lost.
             Closing::Frames | Closing::Mark if self.segments.has_lost() => {
                 self.closing = Closing::Closed;
             }

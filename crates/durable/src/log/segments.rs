@@ -1,8 +1,8 @@
 //! The segments of a log: those being written and synced, and those made ahead.
 //!
-//! Segments stand in the order in which frames go through them. One that is
-//! left stays until all of its frames are synced, so that what is known to be
-//! synced is always the log's beginning.
+//! Segments are listed in the order in which frames are written to them. A completed one stays
+//! listed until all of its frames are synced, so that the frames known to be synced are always the
+//! log's beginning.
 
 use super::super::file::DataFile;
 use super::SECOND_US;
@@ -10,18 +10,18 @@ use rufous_base::disk::{DiskDone, DiskError, DiskErrorKind, DiskOp, DiskRequest,
 use rufous_base::time::Now;
 use std::collections::VecDeque;
 
-/// A file that frames are, or were, written to.
+/// A file to which frames are, or were, written.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) file: FileName,
     pub(super) generation: u64,
     pub(super) index: u32,
-    /// Where the next write goes.
+    /// The offset of the next write.
     pub(super) bytes: u64,
     first_seq: u64,
-    /// Frames below are written here or before.
+    /// Frames below this number were written to this segment or earlier ones.
     end_seq: u64,
-    /// Frames below are synced, as far as they are here.
+    /// Frames below this number are synced, as far as they are in this segment.
     synced_seq: u64,
     state: State,
 }
@@ -29,14 +29,14 @@ pub(super) struct Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Nothing more is written to it.
+    /// No more writes go to it.
     Left,
-    /// Nor will it be synced: a sync has failed.
+    /// No more writes or syncs go to it: a sync has failed.
     GivenUp,
 }
 
 impl Segment {
-    /// Whether its header is written.
+    /// Whether its header was written.
     pub(super) fn is_used(&self) -> bool {
         self.bytes > 0
     }
@@ -57,19 +57,19 @@ impl Segment {
     }
 }
 
-/// A segment on its way: made, with its room and its name synced.
+/// A segment that is being made: with its space and its name synced.
 #[derive(Debug)]
 struct Ahead {
     file: FileName,
     generation: u64,
     index: u32,
-    /// The first of the requests' ids, and how many are not answered.
+    /// The first id of its requests, and how many have no result yet.
     id: u64,
     waits: u64,
     error: Option<DiskError>,
 }
 
-/// Create, sync, sync names.
+/// Create the file, sync it, sync the names.
 const STEPS: u64 = 3;
 
 #[derive(Debug)]
@@ -82,18 +82,18 @@ struct Counter {
 pub(super) struct Segments {
     segment_bytes: u64,
     worker: u16,
-    /// Oldest first; the last may be open.
+    /// Oldest first; the last one may be open.
     list: VecDeque<Segment>,
-    /// Frames below are synced.
+    /// Frames below this number are synced.
     synced: u64,
-    /// Generations that are or will be written to, oldest first.
+    /// Generations with current or future writes, oldest first.
     counters: Vec<Counter>,
     ahead: Vec<Ahead>,
     removes: Vec<FileName>,
-    /// Nothing is made before this.
+    /// No segment is made before this time.
     retry_at_us: u64,
     blocked: bool,
-    /// There was no room for a whole segment.
+    /// There was not enough space for a whole segment.
     scarce: bool,
 }
 
@@ -138,7 +138,7 @@ impl Segments {
         self.synced
     }
 
-    /// What is being written to.
+    /// The segment that is being written.
     pub(super) fn current(&mut self) -> Option<&mut Segment> {
         self.list
             .back_mut()
@@ -163,14 +163,14 @@ impl Segments {
         self.is_open(generation) || self.ready(generation).is_some()
     }
 
-    /// Whether there is a segment of this generation that outlives the power.
+    /// Whether there is a segment of this generation that would survive a loss of power.
     pub(super) fn is_ready(&self, generation: u64) -> bool {
         let has = |segment: &Segment| segment.generation == generation;
         self.list.iter().any(has) || self.ready(generation).is_some()
     }
 
-    /// Where frames from `first_seq` on go: into the segment at hand, or the
-    /// next where that is full. None where there is none yet.
+    /// The segment for frames from `first_seq` on: the current one or, if that is full, the next
+    /// one. None if that does not exist yet.
     pub(super) fn for_write(
         &mut self,
         generation: u64,
@@ -197,7 +197,7 @@ impl Segments {
                         state: State::Open,
                     });
                 }
-                // Better too large than too late.
+                // A segment that is too large is better than a delay.
                 None if open => {}
                 None => return None,
             }
@@ -205,7 +205,7 @@ impl Segments {
         self.list.back()
     }
 
-    /// Writes no more to the segment at hand.
+    /// Ends the writing of the current segment.
     pub(super) fn leave(&mut self) {
         if let Some(current) = self.current() {
             current.state = State::Left;
@@ -213,7 +213,7 @@ impl Segments {
         self.settle();
     }
 
-    /// Never trusts a segment again: that of this name, or the one at hand.
+    /// Gives up a segment, which is never trusted again: the one of this name, or the current one.
     /// Returns its generation.
     pub(super) fn give_up(&mut self, file: Option<&FileName>) -> Option<u64> {
         let segment = match file {
@@ -228,7 +228,7 @@ impl Segments {
         generation
     }
 
-    /// The file at hand is not there any more.
+    /// The current file no longer exists.
     pub(super) fn lose(&mut self) {
         if let Some(current) = self.current() {
             current.synced_seq = current.first_seq;
@@ -236,13 +236,13 @@ impl Segments {
         self.give_up(None);
     }
 
-    /// Whether frames that were written may be lost.
+    /// Whether written frames may be lost.
     pub(super) fn has_lost(&self) -> bool {
         let lost = |s: &Segment| s.state == State::GivenUp && s.synced_seq < s.end_seq;
         self.list.iter().any(lost)
     }
 
-    /// Works out what is synced from the beginning on.
+    /// Determines the synced beginning of the log.
     pub(super) fn settle(&mut self) {
         while let Some(first) = self.list.front() {
             self.synced = self.synced.max(first.synced_seq);
@@ -253,7 +253,7 @@ impl Segments {
         }
     }
 
-    /// Frames below `seq`, those of earlier generations, are in a snapshot.
+    /// Frames below `seq`, which are of earlier generations, are in a snapshot.
     pub(super) fn forget_before(&mut self, generation: u64, seq: u64) {
         self.list.retain(|segment| segment.generation >= generation);
         self.counters
@@ -266,8 +266,8 @@ impl Segments {
         self.list.iter().any(Segment::is_dirty)
     }
 
-    /// The file to sync next, and the frames that this covers. The segment at
-    /// hand only where it is due; others at once.
+    /// The file to sync next, and the frames that this covers. The current segment only if it is
+    /// due; others at once.
     pub(super) fn to_sync(&self, due: bool) -> Option<(FileName, u64)> {
         let wanted = |s: &&Segment| s.is_dirty() && (due || s.state == State::Left);
         let segment = self.list.iter().find(wanted)?;
@@ -278,8 +278,8 @@ impl Segments {
         self.blocked.then_some(self.retry_at_us)
     }
 
-    /// Makes segments that will be needed: frames of generations `oldest` to
-    /// `newest` are to be written, and more of `newest` will come.
+    /// Makes the segments that will be needed: frames of generations `oldest` to `newest` are to be
+    /// written, and more of `newest` will follow.
     pub(super) fn poll(
         &mut self,
         now: Now,
@@ -288,8 +288,7 @@ impl Segments {
         out: &mut Vec<DiskRequest>,
     ) {
         self.counters.retain(|counter| counter.generation >= oldest);
-        // Their files stay: until a manifest says otherwise, a log that holds
-        // nothing must be there all the same.
+        // Their files stay: until the manifest changes, even an empty log must exist.
         self.ahead
             .retain(|ahead| ahead.generation >= oldest || ahead.waits > 0);
         for file in self.removes.drain(..) {
@@ -349,7 +348,7 @@ impl Segments {
         });
     }
 
-    /// Fails where a segment could not be made.
+    /// Fails if a segment could not be made.
     pub(super) fn on_done(&mut self, now: Now, done: DiskDone) -> Result<(), DiskError> {
         let steps = |ahead: &Ahead| (ahead.id..ahead.id + STEPS).contains(&done.id);
         let Some(at) = self.ahead.iter().position(steps) else {
@@ -367,7 +366,7 @@ impl Segments {
             self.scarce = false;
             return Ok(());
         };
-        // Made anew under the same name: indices have no gaps.
+        // It is made again under the same name: indices have no gaps.
         let ahead = self.ahead.remove(at);
         let mut counters = self.counters.iter_mut();
         match counters.find(|counter| counter.generation == ahead.generation) {

@@ -74,12 +74,12 @@ impl Bench {
         true
     }
 
-    /// Until nothing is to be done now.
+    /// Runs until no request is due now.
     fn rest(&mut self) {
         while self.step() {}
     }
 
-    /// As a driver would that looks at the clock only when told to.
+    /// Runs as a driver that reads the clock only at the times requested.
     fn rest_for(&mut self, us: u64) {
         let end = self.now.mono_us + us;
         loop {
@@ -96,18 +96,18 @@ impl Bench {
     }
 }
 
-/// Tells which frame it is; of this many bytes or a few more.
+/// A payload that identifies its frame; of this many bytes or a few more.
 fn payload(seq: u64, bytes: usize) -> Vec<u8> {
     let mut payload = seq.to_le_bytes().to_vec();
     payload.extend((0..bytes as u64).map(|n| (seq * 7 + n) as u8));
     payload
 }
 
-/// One segment, as far as it can be read.
+/// The readable part of one segment.
 struct Read {
     header: FileHeader,
     frames: Vec<(u64, u64, Vec<u8>)>,
-    /// Frames behind a bad place say that so many were synced.
+    /// Frames behind a bad place record that so many were synced.
     behind: u64,
 }
 
@@ -145,7 +145,7 @@ fn read(name: &FileName, bytes: &[u8]) -> Option<Read> {
     }
 }
 
-/// A segment whose frames are out of reach, but may tell something.
+/// A segment whose frames are unreadable, but may contain evidence.
 fn headless(name: &FileName, bytes: &[u8]) -> Read {
     let file = DataFile::parse(name).expect("a name of ours");
     let mut header = writer(Fsync::No).header(file.generation(), 0, u64::MAX);
@@ -165,8 +165,8 @@ fn recover(files: &Files, generation: u64, seq: u64) -> Vec<Vec<u8>> {
     try_recover(files, generation, seq).expect("what was synced is lost")
 }
 
-/// The frames that a start would find, from `seq` of `generation` on. Fails
-/// with the number of a frame that was synced, and is lost.
+/// The frames that a start would find, from `seq` of `generation` on. Fails with the number of a
+/// frame that was synced and is lost.
 fn try_recover(files: &Files, generation: u64, seq: u64) -> Result<Vec<Vec<u8>>, u64> {
     let logs = files.iter().filter(|(name, _)| {
         let file = DataFile::parse(name).expect("a name of ours");
@@ -179,7 +179,7 @@ fn try_recover(files: &Files, generation: u64, seq: u64) -> Result<Vec<Vec<u8>>,
         let later = &reads[at + 1..];
         let end = later.iter().map(|later| later.header.first_seq).min();
         if end == Some(next) {
-            // Void as a whole, whatever its header says.
+            // The whole segment is void, whatever its header contains.
             continue;
         }
         if segment.header.first_seq != next {
@@ -230,7 +230,7 @@ fn frames_are_committed_as_each_setting_says() {
         assert_eq!(gauges.generation_bytes, 100 * (31 + 2 * (24 + 8)));
         match fsync {
             Fsync::Always => assert_eq!(bench.log.synced(), 200),
-            // Only segments that are full.
+            // Only full segments.
             Fsync::No => assert!(bench.log.synced() > 100 && bench.log.synced() < 200),
             Fsync::EverySec => {
                 bench.rest_for(SECOND_US);
@@ -320,7 +320,7 @@ fn torture(seed: u64) {
     settle(bench, cut);
 }
 
-/// Whether a start finds what was promised, and nothing that was made up.
+/// Checks that a start finds all promised frames, and no invented ones.
 fn check(files: &Files, from: (u64, u64), promised: u64, appended: u64) {
     let indices = files.keys().filter_map(|name| DataFile::parse(name));
     let mut expected = BTreeMap::new();

@@ -1,5 +1,5 @@
 //! For tests: a small disk that answers in any order over its lanes, fails
-//! when told to, and loses what was not synced.
+//! on demand, and loses unsynced writes.
 
 use rufous_base::disk::{
     DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileInfo, FileName, Lane,
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FakeFile {
-    /// What reading shows.
+    /// The bytes that reads return.
     pub(super) bytes: Vec<u8>,
     synced: Vec<u8>,
     /// Written since the last sync, and not dropped by a failed one.
@@ -20,10 +20,10 @@ pub(super) struct FakeFile {
 pub(super) struct FakeDisk {
     pub(super) files: BTreeMap<FileName, FakeFile>,
     lanes: [VecDeque<DiskRequest>; 3],
-    /// Carried out, and not yet told.
+    /// Executed, and not yet reported.
     done: [VecDeque<DiskDone>; 3],
     pub(super) rng: Rng,
-    /// Of so many requests one fails; 0 for none.
+    /// One of so many requests fails; 0 for none.
     pub(super) fail_one_in: usize,
     pub(super) full: bool,
     /// Every sync fails, of writes as well.
@@ -57,7 +57,7 @@ impl FakeDisk {
         self.lanes[lane.index()].len()
     }
 
-    /// Carries out some requests, and tells of one that was, of any lane.
+    /// Executes some requests, and reports one that was executed, of any lane.
     pub(super) fn step(&mut self) -> Option<DiskDone> {
         loop {
             let lane = self.below(3);
@@ -152,7 +152,7 @@ impl FakeDisk {
         sync: bool,
     ) -> Result<DiskReply, DiskError> {
         let failed = self.full || self.fault();
-        // A write that fails may have come any far.
+        // A failed write may have written any part.
         let part = if failed {
             self.below(bytes.len() + 1)
         } else {
@@ -184,7 +184,7 @@ impl FakeDisk {
         };
         let unsynced = std::mem::take(&mut file.unsynced);
         if failed {
-            // The system drops what it could not write, and forgets about it.
+            // The operating system drops data that it could not write.
             return Err(error(DiskErrorKind::Sync, bytes));
         }
         for (at, bytes) in unsynced {
@@ -197,7 +197,7 @@ impl FakeDisk {
         })
     }
 
-    /// The files after the power failed: of what was not synced, anything.
+    /// The files after a loss of power: any part of the unsynced writes survives.
     pub(super) fn after_power_loss(&mut self) -> BTreeMap<FileName, Vec<u8>> {
         const SECTOR: usize = 64;
         let mut left = BTreeMap::new();

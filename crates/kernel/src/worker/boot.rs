@@ -1,21 +1,21 @@
-//! Loading at start: worker 0 reads the manifest and plans; every worker loads
-//! its partitions, side by side.
+//! Loading at start: worker 0 reads the manifest and plans; every worker loads its partitions, in
+//! parallel.
 //!
-//! 1. A partition is what one worker of the earlier run had. First the logs of
-//!    all partitions are scanned; worker 0 then decides what counts of commands
-//!    over several workers (see [`crate::durable::resolve`]).
-//! 2. Each worker loads its partitions. Where there are as many workers as
-//!    before, a partition is the worker's shard. Else its keys go to their
-//!    owners (`moving`), and a snapshot of the new layout replaces the old files.
-//! 3. Every worker starts its log before worker 0 says that the node serves:
-//!    no command runs anywhere without being logged.
-//! 4. Replicas of lattice keys exchange what they have. Then counters that were
-//!    held back (see `shard::held`) are restored: whoever has loaded a partition
-//!    sends all workers what it held back of it before anything else of the
-//!    partition, so a worker that has heard all others has these, too.
+//! 1. A partition is the data of one worker of the earlier run. First the logs of all partitions
+//!    are scanned; worker 0 then decides which pieces of commands over several workers are valid
+//!    (see [`crate::durable::resolve`]).
+//! 2. Each worker loads its partitions. If the number of workers is unchanged, a partition becomes
+//!    the worker's shard. Otherwise its keys move to their owners (`moving`), and a snapshot of the
+//!    new layout replaces the old files.
+//! 3. Every worker starts its log before worker 0 reports that the node serves: no command is
+//!    executed anywhere without being logged.
+//! 4. Replicas of lattice keys exchange their state. Then counters that were held back (see
+//!    `shard::held`) are restored: the loader of a partition sends all workers the counters that it
+//!    held back before anything else of the partition, so a worker that has received the others'
+//!    state has these too.
 //!
-//! The machine reads files through `out.disk` and puts what it loads into the
-//! store; what concerns the log, saves and replication is a [`Call`].
+//! The machine reads files through `out.disk` and loads the data into the store; requests to the
+//! log, saves and replication are [`Call`]s.
 
 mod moving;
 mod part;
@@ -42,40 +42,40 @@ const READ_MANIFEST: u64 = ids::SAVE | 1 << 40;
 const LIST_FILES: u64 = ids::SAVE | 2 << 40;
 const REMOVE_FILE: u64 = ids::SAVE | 3 << 40;
 
-/// How far loading has come.
+/// The stage of loading.
 #[derive(Debug, Default)]
 enum Stage {
     /// Nothing to load, or loaded.
     #[default]
     Serving,
-    /// For worker 0 to plan, or to say that the node serves.
+    /// Waits for worker 0 to plan, or to report that the node serves.
     Waiting,
-    /// At worker 0: what it finds.
+    /// At worker 0: reads what is on disk.
     Finding {
         manifest: Option<Option<Vec<u8>>>,
         files: Option<Vec<FileInfo>>,
     },
     Loading(Box<Loading>),
-    /// Keys go to their owners, or wait to be saved.
+    /// Keys move to their owners, or wait to be saved.
     Moving {
         generation: u64,
-        /// Workers that may send more.
+        /// Workers that may send more keys.
         senders: usize,
     },
-    /// Replicas hear what the others have kept.
+    /// Replicas receive the state that the others have kept.
     Exchanging {
-        /// Worker 0 knows that this one has.
+        /// This worker has reported the end of its exchange to worker 0.
         told: bool,
     },
     Failed,
 }
 
-/// What the machine asks to continue with ([`Call::Load`]).
+/// How the machine continues after a call ([`Call::Load`]).
 #[derive(Debug)]
 pub(super) enum Next {
-    /// The partition that is being read, or the next one.
+    /// With the current partition, or the next one.
     On,
-    /// The keys of a partition go to their owners.
+    /// By moving the keys of a partition to their owners.
     Move(Box<Shard>),
 }
 
@@ -84,17 +84,17 @@ pub(super) enum Next {
 struct Loading {
     plan: Arc<LoadPlan>,
     parts: Vec<Part>,
-    /// Which of them reads.
+    /// The index of the partition that is being read.
     at: usize,
     verdicts: Option<Arc<Vec<Verdict>>>,
     told_bytes: u64,
 }
 
-/// What worker 0 has heard of the others.
+/// Reports of the other workers to worker 0.
 #[derive(Debug, Default)]
 struct Heard {
     summaries: BTreeMap<u16, LogSummary>,
-    /// To be told once the manifest is right.
+    /// To be sent once the manifest is written.
     resolved: Option<(Arc<Vec<Verdict>>, u64)>,
     loaded: usize,
     exchanged: usize,
@@ -109,9 +109,9 @@ pub(super) struct Boot {
     heard: Heard,
     /// This worker is ready except for its log.
     ready: bool,
-    /// Counters that are held back of all partitions, by the worker that loaded them.
+    /// Counters of all partitions that are held back, by the worker that loaded them.
     counts: Vec<(WorkerId, Arc<Held>)>,
-    /// Senders that had no more keys before this worker expected any.
+    /// Senders that finished before this worker expected any keys.
     early_ends: usize,
 }
 
@@ -128,13 +128,13 @@ impl Boot {
         }
     }
 
-    /// Whether requests may run.
+    /// Whether requests may be executed.
     #[inline]
     pub(super) fn is_serving(&self) -> bool {
         matches!(self.stage, Stage::Serving)
     }
 
-    /// Whether the next answer of the disk is for [`Boot::on_found`].
+    /// Whether the next reply of the disk is for [`Boot::on_found`].
     pub(super) fn is_finding(&self) -> bool {
         matches!(self.stage, Stage::Finding { .. })
     }
@@ -143,13 +143,13 @@ impl Boot {
         matches!(self.stage, Stage::Exchanging { .. })
     }
 
-    /// Whether [`Boot::on_replicas_equal`] is to be called once replicas here
-    /// have all that the others kept.
+    /// Whether [`Boot::on_replicas_equal`] must be called once replicas here have received all that
+    /// the others kept.
     pub(super) fn awaits_replicas(&self) -> bool {
         matches!(self.stage, Stage::Exchanging { told: false })
     }
 
-    /// Bytes that this worker holds back for the end of the start.
+    /// Bytes that this worker holds back until the end of the start.
     pub(super) fn held_bytes(&self, own: WorkerId) -> usize {
         let own = self.counts.iter().filter(|(of, _)| *of == own);
         own.map(|(_, held)| held.bytes()).sum()
@@ -180,7 +180,7 @@ impl Boot {
         }
     }
 
-    /// The disk has answered worker 0, which needs this before it can plan.
+    /// A reply of the disk that worker 0 needs before it can plan.
     pub(super) fn on_found(&mut self, done: DiskDone, store: &mut Store<'_>, out: &mut Out) {
         let Stage::Finding { manifest, files } = &mut self.stage else {
             return;
@@ -216,7 +216,7 @@ impl Boot {
         let workers = store.workers();
         let plans = plan.folder.plans.iter();
         let mine = plans.filter(|p| usize::from(p.partition) % workers == store.id.index());
-        // As many as there are partitions wrote them.
+        // The number of writers is the number of partitions.
         let writers = plan.folder.plans.len();
         store.shard.hold_counts(writers);
         let staging = || Shard::of_files(self.hash_seed, writers);
@@ -238,7 +238,7 @@ impl Boot {
         out.call(Call::Load(Next::On));
     }
 
-    /// The disk has answered a loader.
+    /// A reply of the disk to a loader.
     pub(super) fn on_disk(
         &mut self,
         now: Now,
@@ -271,7 +271,7 @@ impl Boot {
         }
     }
 
-    /// Goes on until it needs the disk, or has notes that must arrive first.
+    /// Continues until it needs the disk, or has notes that must arrive first.
     fn load(&mut self, now: Now, store: &mut Store<'_>, out: &mut Out) {
         loop {
             let Stage::Loading(loading) = &mut self.stage else {
@@ -336,7 +336,7 @@ impl Boot {
             Ok(verdicts) => Arc::new(verdicts),
             Err(damage) => return cannot_load(&explain(&damage), store, out),
         };
-        // Not before it is clear that all that counts can be loaded.
+        // Only once it is certain that all files in use can be loaded.
         for file in plan.folder.strays.iter().cloned() {
             out.disk.push(DiskRequest {
                 id: REMOVE_FILE,
@@ -355,8 +355,8 @@ impl Boot {
             keeper.begin(generation, now);
         }
         self.heard.resolved = Some((verdicts, run));
-        // What is written from now on must be found again; or, without a log,
-        // what there is must not be taken for all that happened.
+        // The next start must find what is written from now on; or, without a log, must not take
+        // the existing files for the complete data.
         let until = (!self.settings.log).then_some(plan.generation);
         let is_right = plan.moves || stored.is_some_and(|m| m.logs_until == until);
         if !is_right {
@@ -418,7 +418,7 @@ impl Boot {
         }));
     }
 
-    /// This worker's log can take frames, or there is none.
+    /// This worker's log accepts frames, or there is none.
     pub(super) fn on_log_ready(&mut self, out: &mut Out) {
         if std::mem::take(&mut self.ready) {
             out.tell(WorkerId(0), Note::Loaded);
@@ -447,12 +447,12 @@ impl Boot {
         }
     }
 
-    /// Everything is loaded everywhere: replicas tell one another what they have.
+    /// All workers have loaded their data: replicas exchange their state.
     pub(super) fn on_exchange(&mut self) {
         self.stage = Stage::Exchanging { told: false };
     }
 
-    /// At worker 0: a worker has heard what all others have.
+    /// At worker 0: a worker has received the state of all others.
     pub(super) fn on_exchanged(&mut self, store: &Store<'_>, out: &mut Out) {
         self.heard.exchanged += 1;
         if self.heard.exchanged == store.workers() {

@@ -1,18 +1,17 @@
-//! This worker's part in chains: what goes to them of what its shard's journal
-//! has, what waits for them, and what comes from the workers of other nodes.
+//! This worker's part in chains: the effects in its shard's journal that chains replicate, what
+//! waits for chains, and the messages of workers of other nodes.
 //!
 //! Invariants:
-//! 1. What commands did goes to the chains before anything that comes of a chain
-//!    is done to the shard: that lies behind it in the journal, and is in the
-//!    chain already.
-//! 2. A frame says of each slot that it changes up to which write of the
-//!    slot's chain it goes.
-//! 3. Nobody is told that a write is here before the log has committed it. What
-//!    goes on along the chain waits for that, too: nobody behind this node is
-//!    to have what it could lose. Leases wait for nothing.
-//! 4. No request is run for a slot that this node does not answer for.
+//! 1. Effects of commands are passed to the chains before any message of a chain is applied to the
+//!    shard: effects from chains follow in the journal, and are already in the chain.
+//! 2. A frame records, for each slot that it changes, the last write of the slot's chain that it
+//!    contains.
+//! 3. A write is not acknowledged before the log has committed it. Messages along the chain wait
+//!    for that too: no successor may have a write that this node could lose. Leases wait for
+//!    nothing.
+//! 4. No request is executed for a slot that this node does not serve.
 //!
-//! `state` has what is kept for all this.
+//! `state` has the data for this.
 
 mod state;
 
@@ -36,17 +35,17 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Records that are looked at in a step of what takes long.
+/// Records examined in a step of a long operation.
 const LOOKS: usize = 2048;
-/// Slots that are copied in a step.
+/// Slots copied in a step.
 const MOST_SLOTS: usize = 16;
-/// How soon after a step the next one follows: most of a worker's time is for requests.
+/// The delay between steps: most of a worker's time is for requests.
 const STEP_US: u64 = 4_000;
 const SECOND_US: u64 = 1_000_000;
 
 impl<P: Program> Worker<P> {
-    /// The node is one of several: no slot of strict keys is served before a
-    /// mapping says so. To be called before anything is loaded.
+    /// The node is one of several: no slot of strict keys is served before a mapping assigns it.
+    /// Call it before data is loaded.
     pub fn join_chains(&mut self, settings: ChainSettings) {
         self.shard.invite_all();
         self.lattice.nodes = Some(Box::default());
@@ -70,8 +69,8 @@ impl<P: Program> Worker<P> {
         }));
     }
 
-    /// A mapping has come into force, in which this node has that number. One that
-    /// has it no more takes away what it answered for.
+    /// A mapping has come into force, in which this node has the number `own`. A mapping without
+    /// this node takes its slots away.
     pub fn on_mapping(&mut self, now: Now, mapping: &Arc<Mapping>, own: Option<NodeNo>) {
         if let Some(chains) = &mut self.chains {
             let before = chains.replica.as_ref().map(Replica::me);
@@ -80,7 +79,7 @@ impl<P: Program> Worker<P> {
         self.take_up(now);
     }
 
-    /// Acts by the newest mapping, once what is on disk is known.
+    /// Puts the newest mapping in force, once the data on disk is known.
     fn take_up(&mut self, now: Now) {
         if !self.is_serving() {
             return;
@@ -116,7 +115,7 @@ impl<P: Program> Worker<P> {
                 chains.is_alone = !named.any(|chain| chain.names(own) && chain.named().count() > 1);
             }
             Some(Err(_)) => chains.figures.refused_mappings += 1,
-            // It may have this node as it was before it started: a later one will not.
+            // It may contain this node as it was before its start: a later one will not.
             Some(Ok(false)) | None => {}
         }
         match is_new {
@@ -127,7 +126,7 @@ impl<P: Program> Worker<P> {
         self.settle_chains(now);
     }
 
-    /// `is_first`: this node had no other number since it started.
+    /// `is_first`: this node has had no other number since its start.
     fn new_replica(
         &self,
         now: Now,
@@ -147,7 +146,7 @@ impl<P: Program> Worker<P> {
         );
         for (slot, mark) in self.shard.slot_marks() {
             match mark {
-                // Under another number it was another node.
+                // Under another number it was a different node.
                 SlotMark::Whole(seq) if is_first => replica.restore(*slot, *seq),
                 SlotMark::Whole(_) | SlotMark::Part => replica.found_incomplete(*slot),
             }
@@ -155,7 +154,7 @@ impl<P: Program> Worker<P> {
         replica
     }
 
-    /// Does something to the replica, after all that commands did.
+    /// Calls `act` on the replica, after the effects of all commands.
     fn with_replica<R>(
         &mut self,
         now: Now,
@@ -173,7 +172,7 @@ impl<P: Program> Worker<P> {
         Some(result)
     }
 
-    /// The frame that what is in the journal now is of, or the last one.
+    /// The frame of the current journal, or the last one.
     fn open_frame(&mut self) -> u64 {
         let is_open = !self.shard.journal().is_empty();
         let log = self.durable.log.as_ref();
@@ -184,7 +183,7 @@ impl<P: Program> Worker<P> {
         slots_of_worker(self.id.index(), self.placement.workers())
     }
 
-    /// Of those whose chain is another, or is active now.
+    /// Notes slots whose chain has changed or become active.
     fn note_changed(&mut self) {
         let chains = self.chains.as_mut();
         let replica = chains.and_then(|chains| chains.replica.as_mut());
@@ -194,7 +193,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Notes what is here of slots in the log; and whose they are.
+    /// Marks slots in the log with what is here of them, and sets their ownership.
     fn note_slots(&mut self, slots: impl IntoIterator<Item = u16>) {
         let Some(chains) = &self.chains else {
             return;
@@ -209,7 +208,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// What was added to the journal since is none of the chains'.
+    /// Later additions to the journal do not go to chains.
     fn note_taken(&mut self) {
         let taken = self.shard.journal().len();
         if let Some(chains) = &mut self.chains {
@@ -217,7 +216,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// A worker of another node says something.
+    /// Handles a message of a worker of another node.
     pub fn on_peer(&mut self, now: Now, from: Peer, envelope: Envelope) {
         let slot = slot_of(&envelope.message);
         let is_here = |slot: u16| worker_of_slot(slot, self.placement.workers()) == self.id;
@@ -246,8 +245,8 @@ impl<P: Program> Worker<P> {
         self.send_what_waits();
     }
 
-    /// What is due by the clock, and some of what takes long. `has_room`: for
-    /// whom there is room to send parts of copies to.
+    /// Performs work that is due by the clock, and a part of long operations. `has_room`: nodes to
+    /// which parts of copies may be sent now.
     pub fn step_chains(&mut self, now: Now, has_room: impl Fn(NodeNo) -> bool) {
         if self.chains.is_none() {
             return;
@@ -285,7 +284,7 @@ impl<P: Program> Worker<P> {
         self.settle_chains(now);
     }
 
-    /// What was dropped leaves no mark.
+    /// Dropped slots leave no mark.
     fn note_cleared(&mut self, slots: &[u16]) {
         let Some(chains) = &self.chains else {
             return;
@@ -302,7 +301,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Tells everybody who waits for chains how far they are.
+    /// Reports the progress of chains to all that wait for it.
     fn settle_chains(&mut self, now: Now) {
         self.want_steps();
         let Some(chains) = &mut self.chains else {
@@ -323,7 +322,7 @@ impl<P: Program> Worker<P> {
         self.tell_clients(now);
     }
 
-    /// Sends what may be sent, and opens gates.
+    /// Sends the messages that no longer wait, and opens gates.
     fn send_what_waits(&mut self) {
         let (frame, logged) = (self.open_frame(), self.logged());
         let Some(chains) = &mut self.chains else {
@@ -337,21 +336,21 @@ impl<P: Program> Worker<P> {
         chains.release(logged);
     }
 
-    /// Those who wait are told at the end of this turn.
+    /// The waiting clients are told at the end of this turn.
     pub(super) fn told_of_losses(&mut self) {
         if let Some(chains) = &mut self.chains {
             chains.is_losing = false;
         }
     }
 
-    /// The log has committed something.
+    /// The log has committed frames.
     pub(super) fn release_envelopes(&mut self) {
         if self.chains.is_some() {
             self.send_what_waits();
         }
     }
 
-    /// What the open frame has for chains goes to them, if it has not yet.
+    /// Passes the open frame's effects to the chains, unless they have them.
     pub(super) fn append_to_chains(&mut self) {
         let Some(chains) = &mut self.chains else {
             return;
@@ -384,7 +383,7 @@ impl<P: Program> Worker<P> {
         self.note_taken();
     }
 
-    /// For workers of other nodes.
+    /// Messages for workers of other nodes.
     pub fn take_peer_messages(&mut self) -> Vec<Said> {
         match &mut self.chains {
             Some(chains) => std::mem::take(&mut chains.out),
@@ -398,7 +397,7 @@ impl<P: Program> Worker<P> {
         chains.is_some_and(|chains| !chains.gates.is_empty())
     }
 
-    /// When [`Worker::step_chains`] is to be called at the latest.
+    /// The latest time at which [`Worker::step_chains`] must be called.
     pub(super) fn chains_wake_us(&self) -> Option<u64> {
         let chains = self.chains.as_ref()?;
         let replica = chains.replica.as_ref()?;
@@ -412,7 +411,7 @@ impl<P: Program> Worker<P> {
             .min()
     }
 
-    /// Slots whose learners have all: of which chains, known by their epochs.
+    /// Slots whose learners have all data, with the epochs of their chains.
     pub fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
         let replica = self
             .chains
@@ -421,7 +420,7 @@ impl<P: Program> Worker<P> {
         replica.map_or_else(Vec::new, |replica| replica.synced().collect())
     }
 
-    /// Slots whose data here is not what it ought to be.
+    /// Slots whose data here is not as it should be.
     pub fn broken_slots(&self) -> Vec<u16> {
         let chains = self.chains.as_ref();
         let replica = chains.and_then(|chains| chains.replica.as_ref());

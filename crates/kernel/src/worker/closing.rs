@@ -1,5 +1,4 @@
-//! The end of a node: once nothing is under way anywhere, every worker brings
-//! its log to its end.
+//! The shutdown of a node: once no work is in progress anywhere, every worker closes its log.
 
 use super::Worker;
 use crate::durable::Note;
@@ -7,15 +6,15 @@ use crate::program::Program;
 use rufous_base::{Now, WorkerId};
 
 impl<P: Program> Worker<P> {
-    /// The node stops, and this worker has nothing under way that it began.
-    /// True once all workers are so: then nothing is under way anywhere.
+    /// The node stops, and this worker has no work in progress that it began. True once this holds
+    /// for all workers: then no work is in progress anywhere.
     pub fn all_quiet(&mut self, now: Now) -> bool {
         self.say_quiet(now);
         self.durable.may_close || self.durable.quiet == self.placement.workers()
     }
 
-    /// Has worker 0 know that this worker has nothing under way. Returns
-    /// whether it was said before.
+    /// Reports to worker 0 that this worker has no work in progress. Returns whether it was
+    /// reported before.
     pub fn say_quiet(&mut self, now: Now) -> bool {
         let said = std::mem::replace(&mut self.durable.said_quiet, true);
         if !said {
@@ -24,14 +23,14 @@ impl<P: Program> Worker<P> {
         said
     }
 
-    /// At worker 0, when all are quiet: has every worker close its log.
+    /// At worker 0, when all are quiet: makes every worker close its log.
     pub fn close_logs(&mut self, now: Now) {
         if !self.durable.may_close {
             self.tell_all(now, || Note::CloseLogs);
         }
     }
 
-    /// Brings the log to its end. True once it is on disk, or where there is none.
+    /// Ends the log. True once it is on disk, or if there is no log.
     pub fn close_log(&mut self, now: Now) -> bool {
         self.end_frame();
         let Some(log) = &mut self.durable.log else {

@@ -1,6 +1,6 @@
-//! What clients have seen of keys with causal order, as far as this worker has
-//! their replica of the key: lent to the shard on which their command runs,
-//! and taken along to where a command over several workers runs.
+//! The contexts of clients for keys with causal order, for this worker's replicas of them: lent to
+//! the shard on which their command is executed, and sent along with a command over several
+//! workers.
 
 use super::{HeldExec, Worker};
 use crate::batch::Header;
@@ -12,7 +12,7 @@ use rufous_base::{Output, WorkerId};
 use rufous_lattice as lattice;
 use std::collections::BTreeMap;
 
-/// What it has seen of them since, by their owners.
+/// What the client has seen of them since, by their owners.
 pub(super) fn seen_since(
     client: u64,
     gathered: &[Gathered],
@@ -46,7 +46,7 @@ impl<P: Program> Worker<P> {
         self.shard.begin_session(header.client, contexts);
     }
 
-    /// A command has run that began so; false where its reply is a refusal.
+    /// Ends a command that began with contexts; false where its reply is a refusal.
     #[inline(never)]
     pub(super) fn end_session(
         &mut self,
@@ -67,7 +67,7 @@ impl<P: Program> Worker<P> {
         false
     }
 
-    /// What a client has seen of keys that are gathered here.
+    /// Adds what a client has seen of keys that are gathered here.
     pub(super) fn add_contexts(&mut self, client: u64, gathered: &mut [Gathered]) {
         if !self.lattice.keeps_siblings {
             return;
@@ -78,8 +78,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// What a client has seen of gathered keys, as their owners know, or as
-    /// this worker does by whom it was shown copies.
+    /// What a client has seen of gathered keys, as known to their owners, or to this worker if it
+    /// has sent the client copies.
     pub(super) fn gathered_contexts(&mut self, client: u64, gathered: &[Gathered]) -> Contexts {
         let mut contexts = Contexts::default();
         if !self.lattice.keeps_siblings {
@@ -104,7 +104,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// And after it: what the client has seen of them by now, by their owners.
+    /// After a command was executed on them: what the client has seen of them now, by owner.
     pub(super) fn return_contexts(
         &mut self,
         client: u64,
@@ -117,7 +117,7 @@ impl<P: Program> Worker<P> {
         seen_since(client, gathered, &mut borrowed, &self.shard)
     }
 
-    /// A command of a client's has run elsewhere on keys of this worker.
+    /// A command of a client was executed elsewhere on keys of this worker.
     pub(super) fn note_contexts(&mut self, client: u64, seen: &[(KeyName, lattice::Seen)]) {
         for ((db, bytes), seen) in seen {
             let key = self.shard.key(bytes);
@@ -125,8 +125,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Has a transaction's command see what the client has seen, and the other
-    /// way round.
+    /// Swaps the contexts of the client with those of a transaction's command.
     pub(super) fn swap_contexts(&mut self, held: &mut HeldExec) {
         std::mem::swap(&mut self.lattice.contexts, &mut held.contexts);
     }

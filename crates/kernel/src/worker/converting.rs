@@ -1,21 +1,19 @@
-//! What a change of the table of keyspaces does to keys that are there.
+//! Conversion of existing keys by a change of the table of keyspaces.
 //!
-//! Everything of every worker is held. Each worker looks at its keys and finds
-//! how many would be replicated otherwise than they are, and whether any of
-//! them cannot be: then the change is refused. Otherwise:
+//! Everything of every worker is held. Each worker examines its keys and counts those whose
+//! replication changes, and those that cannot be converted: if there are any of these, the change
+//! is refused. Otherwise:
 //!
-//! 1. If some have replicas, every worker sends what it has changed and waits
-//!    for what the others have: now all replicas are equal, and nothing is
-//!    under way (a *drain*). What these hold, concurrent values among them, is
-//!    known only now, and so every worker looks again.
-//! 2. Every worker takes the table over and converts its keys, in the same
-//!    piece of the log that has the table: a start finds both or neither. The
-//!    primary makes plain values replicated and replicas plain; other replicas
-//!    go. A start drops what a log has of replicas before such a table
-//!    ([`crate::shard::Shard::apply`]): all that there still is of them the
-//!    primary's log has behind it, and what was deleted and forgotten must not
-//!    come back from a log that says less than others did.
-//! 3. Another drain: nobody lets go before the new replicas are everywhere.
+//! 1. If some keys have replicas, every worker sends its changes and waits for those of the others:
+//!    now all replicas are equal, and no message between them is in transit (a *drain*). Their
+//!    contents, including concurrent values, are known only now, and so every worker examines its
+//!    keys again.
+//! 2. Every worker adopts the table and converts its keys, in the piece of the log that has the
+//!    table: a start finds both or neither. The primary makes plain values replicated and replicas
+//!    plain; other replicas are removed. A start drops a log's replicas from before such a table
+//!    ([`crate::shard::Shard::apply`]): their current state follows in the primary's log, and what
+//!    was deleted and forgotten must not be restored from a log that has less than others.
+//! 3. Another drain: no worker releases its keys before the new replicas exist everywhere.
 
 use super::replicating::each_grave;
 use super::{Message, Worker};
@@ -31,26 +29,26 @@ use rufous_datatype::replicated::Writer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Keys that one change converts.
+/// The limit of keys that one change converts.
 const MOST_KEYS: u64 = 1_000_000;
-/// Bytes of their values, and of their names.
+/// The limit of bytes of their values and names.
 const MOST_BYTES: u64 = 256 << 20;
-/// Why none is converted that other nodes may have.
+/// Why no key is converted that other nodes may have.
 const SHARED: &str = "other nodes of the cluster have them, too";
-/// Keys that a walk takes at once.
+/// Keys per step of a walk.
 const KEYS: usize = 1024;
 
-/// What workers find, while everything is held.
+/// A worker's findings, while everything is held.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Keys that are to be converted, and what they have.
+    /// Keys to convert, and the bytes of their values and names.
     keys: u64,
     bytes: u64,
-    /// Keys that cannot be.
+    /// Keys that cannot be converted.
     unfit: u64,
     /// One of them, and why.
     example: Option<(Box<[u8]>, &'static str)>,
-    /// Some have replicas, which need not be equal yet.
+    /// Some keys have replicas, which may not be equal yet.
     is_shared: bool,
 }
 
@@ -65,7 +63,7 @@ impl Findings {
         }
     }
 
-    /// Whether replicas are to be sent.
+    /// Whether replicas must be sent.
     pub(super) fn converts(&self) -> bool {
         self.keys > 0
     }
@@ -102,27 +100,26 @@ impl Findings {
     }
 }
 
-/// The lattice keyspaces that a key leaves and comes to.
+/// The lattice keyspaces that a key leaves and enters.
 type Move<'a> = (Option<&'a Keyspace>, Option<&'a Keyspace>);
 
-/// What workers tell one another.
+/// Messages between workers.
 #[derive(Debug)]
 pub enum Draining {
-    /// The sender's command makes this table everybody's, and holds everything:
-    /// tell everybody what has changed on replicas, and when you have heard of
-    /// all, tell the sender what the table would do.
+    /// The sender's command installs this table on all workers, and holds everything: send all
+    /// workers the changes of replicas and, after receiving theirs, tell the sender what the table
+    /// would do.
     Begin { multi: u64, table: Arc<Keyspaces> },
-    /// The sender has sent all its changes, before or after it took the table
-    /// of this version over.
+    /// The sender has sent all its changes, before or after it adopted the table of this version.
     Sent { version: u64, taken: bool },
-    /// All replicas here are as those elsewhere, for the receiver's command.
+    /// All replicas here are equal to those elsewhere, for the receiver's command.
     Settled { multi: u64, findings: Findings },
 }
 
-/// Every worker tells every other that it has sent all that it has.
+/// A drain: every worker tells every other that it has sent all its changes.
 #[derive(Debug)]
 struct Drain {
-    /// Version of the new table, and whether it has been taken over.
+    /// Version of the new table, and whether it has been adopted.
     of: (u64, bool),
     sent: bool,
     then: Then,
@@ -130,28 +127,28 @@ struct Drain {
 
 #[derive(Debug)]
 enum Then {
-    /// What this change would do, to this command at that worker.
+    /// Report what this change would do, to this command at that worker.
     Tell(WorkerId, u64, Arc<Keyspaces>),
-    /// This hold ends, once it may.
+    /// End this hold, once that is allowed.
     LetGo(Option<Ticket>),
 }
 
-/// Of a worker.
+/// The drains of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Drains {
     current: Option<Drain>,
-    /// How many others have sent all they had, also before this worker began.
+    /// How many others have sent all their changes, also before this worker began.
     heard: BTreeMap<(u64, bool), usize>,
-    /// What others said who have taken the table over already, while this
-    /// worker, whose replicas are equal to theirs before that, has not.
+    /// Messages of workers that have already adopted the table, while this worker, whose replicas
+    /// were equal to theirs before that, has not.
     early: Option<Vec<Arc<[u8]>>>,
-    /// Keys of this worker, ever.
+    /// Keys of this worker that were converted since the start.
     pub(super) converted: u64,
 }
 
 impl Drains {
-    /// Keeps a message of another worker's until this one has the table, too:
-    /// what goes then must not be what has come. Gives it back where it need not.
+    /// Keeps a message of another worker until this one has adopted the table too: its conversion
+    /// must not remove what was just received. Returns the message if it need not be kept.
     pub(super) fn keep_early(&mut self, bytes: Arc<[u8]>) -> Option<Arc<[u8]>> {
         match &mut self.early {
             Some(early) => {
@@ -166,15 +163,14 @@ impl Drains {
         self.current.is_some()
     }
 
-    /// Whether even what is held is to be sent.
+    /// Whether changes of held keys are to be sent too.
     pub(super) fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|drain| !drain.sent)
     }
 }
 
 impl<P: Program> Worker<P> {
-    /// What a change to this table would do here. `equal`: what replicas hold,
-    /// all others do.
+    /// What a change to this table would do here. `equal`: all replicas are known to be equal.
     pub(super) fn look_at(&mut self, table: &Keyspaces, equal: bool, now: Now) -> Findings {
         let (old, workers) = (Arc::clone(&self.lattice.table), self.placement.workers());
         let mut found = Findings::default();
@@ -193,7 +189,7 @@ impl<P: Program> Worker<P> {
                 if is_shared {
                     found.unfit(item.key, SHARED);
                 }
-                // Each key once, and as what it is.
+                // Each key is examined once; a replica by its primary, when replicas are equal.
                 let counts = match between.0 {
                     Some(_) => equal && self.placement.is_primary(item.key),
                     None => true,
@@ -220,8 +216,8 @@ impl<P: Program> Worker<P> {
         found
     }
 
-    /// Everything is held: refuses the change, or has all replicas be equal
-    /// first. Gives the command back where it need not wait.
+    /// Everything is held: refuses the change, or first makes all replicas equal. Returns the
+    /// command if it need not wait.
     pub(super) fn judge_table(&mut self, mut multi: Multi) -> Option<Multi> {
         let Some(table) = &multi.table else {
             return Some(multi);
@@ -284,8 +280,7 @@ impl<P: Program> Worker<P> {
         self.lattice.drains.current = Some(Drain { of, sent, then });
     }
 
-    /// What was changed here has been taken, as far as it was: tells the
-    /// others behind it, once that is all.
+    /// Once all changes here were taken and sent, tells the other workers so, behind these changes.
     pub(super) fn note_drained(&mut self) {
         let lattice = &mut self.lattice;
         let Some(drain) = &mut lattice.drains.current else {
@@ -305,7 +300,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether a drain waits for nothing but to be ended.
+    /// Whether a drain has all messages that it waits for.
     pub(super) fn has_drained(&self) -> bool {
         let drains = &self.lattice.drains;
         let Some(drain) = &drains.current else {
@@ -317,7 +312,7 @@ impl<P: Program> Worker<P> {
         drain.sent && heard == others && self.lattice.replicas.has_merged_all() && !waits
     }
 
-    /// Ends a drain: all replicas of this worker are as those of the others.
+    /// Ends a drain: all replicas of this worker are equal to those of the others.
     pub(super) fn end_drain(&mut self, now: Now) {
         if !self.has_drained() {
             return;
@@ -344,7 +339,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// A worker's replicas are as those of the others, and it has looked again.
+    /// A worker's replicas are equal to those of the others, and it has examined its keys again.
     fn on_settled(&mut self, now: Now, id: u64, findings: Findings) {
         let Some(multi) = self.multis.get_mut(&id) else {
             debug_assert!(false, "settled, but not under way");
@@ -360,8 +355,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Ends the hold of a command; that of a change of the table only when the
-    /// new replicas are here.
+    /// Ends the hold of a command; for a change of the table only when the new replicas are here.
     pub(super) fn end_hold(&mut self, now: Now, ticket: Ticket) {
         if let Some(drain) = &mut self.lattice.drains.current
             && let Then::LetGo(slot) = &mut drain.then
@@ -380,7 +374,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Takes a table over. `converts`: some worker has keys that do not fit it.
+    /// Adopts a table. `converts`: some worker has keys that do not fit it.
     pub(super) fn change_table(&mut self, now: Now, table: &Arc<Keyspaces>, converts: bool) {
         let old = Arc::clone(&self.lattice.table);
         self.take_table(table);
@@ -432,7 +426,7 @@ impl<P: Program> Worker<P> {
         let Some(from) = from else {
             return self.shard.make_replicated(db, key, now);
         };
-        // Nobody sends what goes any more, and so it need not be remembered.
+        // Removed replicas are no longer sent, and so need no grave.
         if !self.shard.contains(db, key, now) {
             return self.shard.drop_replicated(db, key, now);
         }

@@ -1,16 +1,15 @@
-//! The worker's part in outliving a crash: what its shard's journal holds goes
-//! to the log, and whatever tells others of it waits until it is committed.
+//! The worker's part in durability: the effects in its shard's journal are logged, and all outputs
+//! that depend on them wait until they are committed.
 //!
 //! Invariants:
-//! 1. A reply or a message that tells of this worker's data leaves only when
-//!    every frame appended before it is committed: replies of the worker's own
-//!    connections by the driver's gate, messages by [`Worker::send_committed`].
-//!    What tells of lattice keys alone leaves when the log has these frames.
-//!    Frames of nothing but expiries need not be: without them, a start finds
-//!    the keys' times, and those have passed.
+//! 1. A reply or a message that depends on this worker's data leaves only when every frame appended
+//!    before it is committed: replies of the worker's own connections by the driver's gate,
+//!    messages by [`Worker::send_committed`]. Outputs that concern lattice keys alone leave when
+//!    the log has these frames. Frames of expiries only need not be committed: without them, a
+//!    start finds the keys' expiry times, which have passed.
 //! 2. Frames end between commands.
-//! 3. While the log cannot be written no command changes anything; reads go
-//!    on, and may show what was changed just before and is not committed yet.
+//! 3. While the log cannot be written no command changes data; reads continue, and may return
+//!    recent changes that are not committed yet.
 
 use super::out::LogStart;
 use super::{Worker, gates};
@@ -25,13 +24,13 @@ use rufous_base::{Now, Until, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A frame is ended between two commands once it is so long.
+/// A longer frame is ended between two commands.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// Bytes of frames that may wait for the disk before clients have to.
+/// The limit of bytes of frames that wait for the disk; beyond it clients have to wait.
 const CONGESTED_BYTES: u64 = 64 << 20;
 
-/// What the embedder wants.
+/// The embedder's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether changes are logged.
@@ -55,30 +54,29 @@ impl Default for Settings {
     }
 }
 
-/// What a worker keeps for durability.
+/// A worker's state of durability.
 #[derive(Debug)]
 pub struct Durability {
     pub(super) settings: Settings,
-    /// What the salts of files are made of: the hash seed of the first start.
+    /// The seed of the salts of files: the hash seed of the first start.
     pub(super) file_seed: u64,
     pub(super) log: Option<LogWriter>,
-    /// Frames of earlier logs, from before logging was switched off: positions
-    /// never go down.
+    /// Frames of earlier logs, from before logging was switched off: positions never decrease.
     pub(super) base: u64,
-    /// What has to be committed for all that replies may have told of.
+    /// The position to commit for everything that replies may have shown.
     pub(super) told: u64,
-    /// Rises with every start of the node.
+    /// Increases with every start of the node.
     pub(super) run: u64,
     next_txn: u64,
     pub(super) held: gates::Held,
-    /// Which logs cannot be written, or have lost what they had, and why.
+    /// The logs that cannot be written or have lost data, and why.
     troubles: BTreeMap<WorkerId, Trouble>,
     /// Nothing more is logged.
     pub(super) closing: bool,
     /// The node stops.
     pub(super) ending: bool,
-    /// This worker has said that it is quiet; at worker 0, how many have; and
-    /// all have, so that logs may be closed.
+    /// This worker has reported that it is quiet; at worker 0, the number of such reports; and all
+    /// have reported, so that logs may be closed.
     pub(super) said_quiet: bool,
     pub(super) quiet: usize,
     pub(super) may_close: bool,
@@ -129,16 +127,16 @@ impl Durability {
 }
 
 impl<P: Program> Worker<P> {
-    /// Loads what is on disk; nobody is to be served before
-    /// [`Event::Serving`]. Without this call the data is kept in memory alone.
+    /// Loads the data on disk; serve no request before [`Event::Serving`]. Without this call the
+    /// data is kept in memory only.
     pub fn begin(&mut self, settings: Settings) {
         self.boot.begin(&settings, self.id, &mut self.out);
         self.saves.configure(&settings, &mut self.out);
         self.durable.settings = settings;
     }
 
-    /// Takes over settings. Logging that is switched on begins with the next
-    /// save, which the embedder asks for.
+    /// Applies settings. Logging that is switched on begins with the next save, which the embedder
+    /// requests.
     pub fn configure_durability(&mut self, settings: Settings) {
         if let Some(log) = &mut self.durable.log {
             log.set_fsync(settings.fsync);
@@ -175,7 +173,7 @@ impl<P: Program> Worker<P> {
         self.shard.set_journaling(true);
     }
 
-    /// Ends the open frame where it has become long. Call it between commands.
+    /// Ends the open frame if it is long. Call it between commands.
     pub fn end_long_frame(&mut self) {
         if self.shard.journal().len() > FRAME_BYTES {
             self.end_frame();
@@ -211,8 +209,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Ends a turn: what it changed goes to the log. Returns what its replies
-    /// wait for.
+    /// Ends a turn: logs its changes. Returns the position that its replies wait for.
     pub fn end_turn(&mut self, now: Now) -> Option<u64> {
         self.end_frame();
         self.replicate(now);
@@ -226,7 +223,7 @@ impl<P: Program> Worker<P> {
         }
         log.poll(now, &mut self.out.disk);
         if log.is_closed() && self.durable.held.is_empty() && !self.durable.ending {
-            // Switched off. It may be switched on again.
+            // Logging was switched off. It may be switched on again.
             self.durable.base += log.appended();
             self.durable.log = None;
             self.durable.closing = false;
@@ -234,16 +231,16 @@ impl<P: Program> Worker<P> {
             return (self.committed() < told).then_some(told);
         }
         let told = self.durable.told;
-        // In trouble reads go on, and writes are refused; but not what was written
-        // before this turn learnt of the trouble: by the turn itself, or by one
-        // before, where the reply waited for others of its connection until now.
+        // In trouble replies to reads do not wait, and writes are refused. Replies to writes from
+        // before this turn learnt of the trouble do wait: to those of the turn itself, or of an
+        // earlier one whose reply waited for others of its connection until now.
         let uncommitted = |e: &Event| matches!(e, Event::Uncommitted(_));
         let lost = self.out.events.iter().any(uncommitted);
         let waits = self.committed() < told && (lost || !self.is_in_trouble());
         waits.then_some(told)
     }
 
-    /// Whether the disk is so far behind that nothing more should be taken.
+    /// Whether the disk is so far behind that no more requests should be accepted.
     pub fn is_congested(&self) -> bool {
         let pending = self
             .durable
@@ -253,7 +250,7 @@ impl<P: Program> Worker<P> {
         pending > CONGESTED_BYTES && !self.is_in_trouble()
     }
 
-    /// When [`Worker::end_turn`] is to be called at the latest.
+    /// The latest time at which [`Worker::end_turn`] must be called.
     pub fn durability_wake_us(&self) -> Option<u64> {
         let log = self.durable.log.as_ref().and_then(LogWriter::wake_at_us);
         let chains = self.chains_wake_us();
@@ -271,7 +268,7 @@ impl<P: Program> Worker<P> {
         std::mem::take(&mut self.out.events)
     }
 
-    /// The disk has answered.
+    /// Handles a reply of the disk.
     pub fn on_disk(&mut self, now: Now, done: DiskDone) {
         match ids::space(done.id) {
             ids::LOG => self.on_log_disk(now, done),
@@ -293,7 +290,7 @@ impl<P: Program> Worker<P> {
     }
 
     fn on_log_disk(&mut self, now: Now, done: DiskDone) {
-        // What this turn has written so far is lost with the rest, if it is.
+        // If the log is lost, the writes of this turn so far are lost with it.
         self.end_frame();
         let Some(log) = &mut self.durable.log else {
             return;
@@ -301,7 +298,7 @@ impl<P: Program> Worker<P> {
         let outcome = log.on_done(now, done);
         log.poll(now, &mut self.out.disk);
         if outcome == Outcome::Failed {
-            // Where it was known already, nobody waits any more.
+            // If it was already known, no client waits any more.
             let known = self.durable.troubles.get(&self.id).is_some_and(|t| !t.lost);
             if !known && self.committed() < self.position() {
                 self.out.events.push(Event::Uncommitted(Until::Logged));
@@ -311,7 +308,7 @@ impl<P: Program> Worker<P> {
         self.log_moved_on(now);
     }
 
-    /// Tells everybody who waits for the log how far it is.
+    /// Reports the progress of the log to all that wait for it.
     pub(super) fn log_moved_on(&mut self, now: Now) {
         self.release_envelopes();
         self.note_trouble(now);
@@ -321,14 +318,14 @@ impl<P: Program> Worker<P> {
         self.carry_out(now);
     }
 
-    /// The snapshot or the log has moved on.
+    /// The snapshot or the log has progressed.
     fn note_saves(&mut self) {
         let log = self.durable.log.as_ref();
         self.saves
             .on_progress(log, &mut store!(self), &mut self.out);
     }
 
-    /// Where this worker's log can take frames, the start may go on.
+    /// If this worker's log accepts frames, the start may continue.
     pub(super) fn note_ready(&mut self) {
         let log = self.durable.log.as_ref();
         if log.is_none_or(|log| log.generation_ready(log.generation())) {
@@ -336,7 +333,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Tells everybody where this log has ceased or begun again to be written.
+    /// Reports to all workers that this log can no longer be written, or can be again.
     fn note_trouble(&mut self, now: Now) {
         let log = self.durable.log.as_ref();
         let text = log.and_then(LogWriter::trouble);
@@ -351,7 +348,7 @@ impl<P: Program> Worker<P> {
         self.tell_all(now, || Note::Trouble(trouble.clone()));
     }
 
-    /// Whether a log cannot be written, so that what waits for it waits for long.
+    /// Whether a log cannot be written, so that waiting for it takes long.
     pub(super) fn is_stuck(&self) -> bool {
         self.durable.troubles.values().any(|t| !t.lost)
     }
@@ -367,7 +364,7 @@ impl<P: Program> Worker<P> {
         };
     }
 
-    /// Why nothing may be changed now.
+    /// Why changes are refused now.
     #[inline]
     pub fn refuses_writes(&self) -> Option<&str> {
         if self.durable.troubles.is_empty() && self.saves.error().is_none() {

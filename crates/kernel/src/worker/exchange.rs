@@ -14,7 +14,7 @@ impl<P: Program> Worker<P> {
         let mark = self.table_mark();
         let until = self.until([args.get(usize::from(header.key))]);
         let collected = &self.outbox[owner.index()];
-        // Replies of a batch leave together: none waits for what only others wait for.
+        // Replies of a batch leave together: none waits for commits that only others need.
         if collected.until != until && !collected.is_empty() {
             self.flush_outbox(owner);
         }
@@ -48,7 +48,7 @@ impl<P: Program> Worker<P> {
         batch
     }
 
-    /// Takes back a batch whose outcomes were carried out.
+    /// Takes back a batch whose outcomes were handled.
     pub fn recycle(&mut self, mut batch: Box<Batch>) {
         if self.pool.len() < POOLED_BATCHES {
             batch.reset();
@@ -60,7 +60,7 @@ impl<P: Program> Worker<P> {
         self.park_judged(scope, header, args, (origin, self.table_mark()));
     }
 
-    /// Likewise a request that was judged by some table.
+    /// Parks a request that was checked by the given table.
     fn park_judged(
         &mut self,
         scope: Scope,
@@ -75,7 +75,7 @@ impl<P: Program> Worker<P> {
         self.locks.acquire(scope, Work::Run { batch, origin });
     }
 
-    /// Fetches what the batch will need into the cache, then runs it.
+    /// Prefetches the data of the batch into the cache, then executes it.
     pub(super) fn on_requests(
         &mut self,
         now: Now,

@@ -1,15 +1,14 @@
 //! Transactions: several commands of one client on one gathering of keys.
 //!
-//! The embedder has the list of commands, among them some that the kernel does
-//! not know. Where every key is this worker's and free, it runs them one after
-//! the other with [`Worker::run_now`], in one step. Otherwise it hands in a
-//! plan with [`Worker::hold_all`], finds the transaction at
-//! [`Worker::next_held`] once every key is held, runs its commands with
-//! [`Worker::run_held`] and ends it with [`Worker::release_held`]. In between
-//! it may wait for others as long as it likes: nobody else sees the keys.
+//! The embedder has the list of commands, some of which the kernel does not know. Where every key
+//! is this worker's and free, it executes them one after the other with [`Worker::run_now`], in one
+//! step. Otherwise it submits a plan with [`Worker::hold_all`], gets the transaction from
+//! [`Worker::next_held`] once every key is held, executes its commands with [`Worker::run_held`]
+//! and ends it with [`Worker::release_held`]. In between it may wait for any time: no other command
+//! sees the keys.
 //!
-//! Whether a watched key was touched is asked at its owner while it is held,
-//! so that the answer still holds when the commands run.
+//! The owner of a watched key is asked whether it was touched while the key is held, so that the
+//! answer is still true when the commands are executed.
 
 use super::Worker;
 use super::contexts::seen_since;
@@ -25,12 +24,12 @@ use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a transaction needs.
+/// The requirements of a transaction.
 #[derive(Clone, Debug)]
 pub struct ExecPlan {
     /// The embedder's number for it.
     pub exec: u64,
-    /// Whose it is; see [`Header::client`].
+    /// The client; see [`Header::client`].
     pub client: u64,
     /// Keys of its commands, in any order, repeats allowed.
     pub keys: Vec<KeyName>,
@@ -46,18 +45,18 @@ pub struct ExecPlan {
 pub struct HeldExec {
     /// The embedder's number for it.
     pub exec: u64,
-    /// A watched key was touched: nothing may run.
+    /// A watched key was touched: nothing may be executed.
     pub dirty: bool,
-    /// Some keys are of slots that this node does not answer for: likewise.
+    /// Some keys are of slots that this node does not serve: nothing may be executed.
     pub unserved: bool,
-    /// It was handed out before, and has what it waited for.
+    /// It was returned to the embedder before, and has the keys that it waited for.
     pub resumed: bool,
     pub(super) multi: Multi,
     pub(super) scratch: Box<Shard>,
-    /// For the command that runs next.
+    /// Other keys for the next command.
     pub(super) borrowed: Borrowed,
     wrote: bool,
-    /// Of its next write.
+    /// The stamp of its next write.
     stamp: Option<Stamp>,
     /// What its client has seen of its keys.
     pub(super) contexts: Contexts,
@@ -69,18 +68,18 @@ impl HeldExec {
         self.wrote || !self.multi.actions.is_empty()
     }
 
-    /// Its writes go on with this stamp.
+    /// Sets the stamp for its further writes.
     pub fn go_on_at(&mut self, stamp: Option<Stamp>) {
         self.stamp = stamp;
     }
 
-    /// Of its next write.
+    /// The stamp of its next write.
     pub fn stamp(&self) -> Option<Stamp> {
         self.stamp
     }
 
-    /// How many keys a database has by now: so many more than the owners have
-    /// in the database given first, or in none.
+    /// The current number of keys in a database: the returned count in addition to the owners' keys
+    /// in the returned database, if any.
     pub fn count(&self, db: u8) -> (Option<u8>, i64) {
         let from = self.origin(db);
         let gathered = self.multi.gathered.iter();
@@ -90,7 +89,7 @@ impl HeldExec {
         (from, now as i64 - before.count() as i64)
     }
 
-    /// Where what is now in `db` was before the transaction.
+    /// The database, before the transaction, of the keys that are in `db` now.
     pub(super) fn origin(&self, db: u8) -> Option<u8> {
         let mut from = Some(db);
         for action in self.multi.actions.iter().rev() {
@@ -111,11 +110,11 @@ impl HeldExec {
 pub(super) struct Execs {
     hash_seed: u64,
     pub(super) ready: VecDeque<HeldExec>,
-    /// Handed to the embedder and not released yet.
+    /// Passed to the embedder and not released yet.
     pub(super) running: usize,
-    /// Wait for keys of other workers, by the number that these answer to.
+    /// Transactions that wait for keys of other workers, by the number in the replies.
     pub(super) borrowing: BTreeMap<u64, HeldExec>,
-    /// For the next one.
+    /// A shard kept for the next one.
     pub(super) spare: Option<Box<Shard>>,
 }
 
@@ -136,28 +135,28 @@ impl Execs {
 }
 
 impl<P: Program> Worker<P> {
-    /// Whether nobody holds or awaits anything here.
+    /// Whether there are no holds and no waiters here.
     pub fn is_free(&self) -> bool {
         self.locks.is_idle() && self.chains.is_none()
     }
 
-    /// Whether a key is this worker's and nobody holds or awaits it.
+    /// Whether a key is this worker's, and neither held nor awaited.
     pub fn is_free_here(&self, now: Now, db: u8, key: &[u8]) -> bool {
         self.placement.owner(key) == self.id
             && !self.is_any_unserved(now, [key])
             && (self.locks.is_idle() || !self.locks.blocks(db, key))
     }
 
-    /// Runs a command on this worker's data. Every key that it names, or all
-    /// data for one on whole databases, must be this worker's and free. The
-    /// last is followed by [`Worker::serve_waiters`].
+    /// Executes a command on this worker's data. Every key that it names, or all data for a command
+    /// on whole databases, must be this worker's and free. Call [`Worker::serve_waiters`] after the
+    /// last one.
     pub fn run_now(&mut self, now: Now, header: &Header, args: Args<'_>, out: &mut Output) {
         self.run_through(now, header, args, out);
     }
 
     /// Holds everything that a transaction needs.
     pub fn hold_all(&mut self, plan: ExecPlan) {
-        // Its keys may be others' by the time that they are held.
+        // Its keys may have other owners by the time that they are held.
         let again = plan.clone();
         let mut parts = BTreeMap::<WorkerId, Part>::new();
         if plan.whole {
@@ -183,16 +182,16 @@ impl<P: Program> Worker<P> {
         self.start(multi);
     }
 
-    /// The next transaction that may run.
+    /// The next transaction that may be executed.
     pub fn next_held(&mut self) -> Option<HeldExec> {
         let held = self.execs.ready.pop_front()?;
         self.execs.running += 1;
         Some(held)
     }
 
-    /// Runs a command of a held transaction, on keys that the plan named, or
-    /// one that acts on whole databases where it holds everything. One whose
-    /// keys tell of others went through [`Worker::with_others_held`].
+    /// Executes a command of a held transaction on keys that the plan named, or on whole databases
+    /// where the transaction holds everything. If the command's keys refer to others,
+    /// [`Worker::with_others_held`] must have been called first.
     pub fn run_held(
         &mut self,
         held: &mut HeldExec,
@@ -214,8 +213,8 @@ impl<P: Program> Worker<P> {
         held.multi.actions.extend(action);
     }
 
-    /// Sends home what a transaction changed, lets go of its keys, and hands
-    /// out its reply (all of `reply`) as that of a command would be.
+    /// Sends the changes of a transaction to the owners, releases its keys, and outputs its reply
+    /// (all of `reply`) like that of a command.
     pub fn release_held(&mut self, mut held: HeldExec, now: Now, header: &Header, reply: Output) {
         self.execs.running -= 1;
         let Multi {
@@ -227,8 +226,8 @@ impl<P: Program> Worker<P> {
         } = held.multi;
         let seen = seen_since(client, &gathered, &mut held.contexts, &self.shard);
         let writes = match held.wrote {
-            // What a flush or a swap left of a key need not be what the owner
-            // makes of it: then every key is told.
+            // After a flush or a swap, the entry here may differ from what the owner has after the
+            // same action: then every key is sent.
             true => unload(&mut held.scratch, gathered, !actions.is_empty(), now),
             false => discard(&mut held.scratch, &gathered, now),
         };
@@ -245,7 +244,7 @@ impl<P: Program> Worker<P> {
         self.scatter(now, tickets, changes, (self.id, replies));
     }
 
-    /// Everything is held: the embedder may run the transaction.
+    /// Everything is held: the embedder may execute the transaction.
     pub(super) fn ready_exec(&mut self, now: Now, exec: u64, multi: Multi) {
         let mut scratch = self.spare_shard();
         scratch.set_keying(self.keying());
@@ -276,7 +275,7 @@ impl<P: Program> Worker<P> {
         shard
     }
 
-    /// Whether a key was touched that the part's watcher watches here.
+    /// Whether a key that the part's watcher watches here was touched.
     pub(super) fn is_dirty(&mut self, part: &Part, now: Now) -> bool {
         let Some(watcher) = part.watcher else {
             return false;
@@ -285,22 +284,22 @@ impl<P: Program> Worker<P> {
             return true;
         }
         for (db, key) in &part.watched {
-            // Who meets an expired key removes it, and so touches it.
+            // An access to an expired key removes it, and so touches it.
             let key = self.shard.key(key);
             let _ = self.shard.contains(usize::from(*db), key, now);
         }
         self.shard.is_dirty(watcher)
     }
 
-    /// Whether the keyspace of a key has been made since it was watched: what
-    /// other replicas do to it now nobody would be told in time.
+    /// Whether a key is in a lattice keyspace that was created after the watch: there would be no
+    /// timely report of changes by other replicas.
     fn is_any_lattice(&self, watched: &[KeyName]) -> bool {
         let mut keys = watched.iter();
         keys.any(|key| self.placement.lattice(&key.1).is_some())
     }
 
-    /// As [`Part`] is asked at other workers: whether a key of this worker's
-    /// that `watcher` watches was touched.
+    /// The local equivalent of the question in [`Part`]: whether a key of this worker that
+    /// `watcher` watches was touched.
     pub fn is_dirty_here(&mut self, watcher: WatchId, watched: &[KeyName], now: Now) -> bool {
         if self.is_any_lattice(watched) {
             return true;

@@ -1,6 +1,6 @@
-//! What waits until a write is committed: in this worker's log, and at every
-//! member of its slot's chain. Positions count frames. What tells of lattice
-//! keys alone waits for the log, and not behind what waits for chains.
+//! Replies and messages that wait until a write is committed: in this worker's log, and at every
+//! member of its slot's chain. Positions count frames. Those that concern lattice keys alone wait
+//! for the log only, and not behind those that wait for chains.
 
 use super::{Message, Outcome, Worker};
 use crate::batch::Batch;
@@ -10,15 +10,15 @@ use crate::program::Program;
 use rufous_base::{Now, Output, Until, WorkerId};
 use std::collections::VecDeque;
 
-/// A message, who is to get it, and what has to be committed before.
+/// The position that has to be committed, the recipient, and the message.
 type Waits = (u64, WorkerId, Message);
 
 /// Messages that wait.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// For the log and for chains.
+    /// They wait for the log and for chains.
     passed: VecDeque<Waits>,
-    /// For the log alone.
+    /// They wait for the log alone.
     logged: VecDeque<Waits>,
 }
 
@@ -34,7 +34,7 @@ impl Held {
         }
     }
 
-    /// The next that need not wait any more and of which `may_go` is true.
+    /// The next message whose position is committed and for which `may_go` is true.
     fn pop(&mut self, at: At, may_go: impl Fn(&Waits) -> bool) -> Option<Waits> {
         let next = |line: &mut VecDeque<Waits>, at: u64| {
             line.pop_front_if(|waits| waits.0 <= at && may_go(waits))
@@ -49,7 +49,7 @@ impl Held {
     }
 }
 
-/// How far things are committed.
+/// The committed positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) passed: u64,
@@ -66,7 +66,7 @@ impl At {
 }
 
 impl<P: Program> Worker<P> {
-    /// What has to be committed for everything that happened so far.
+    /// The position that commits everything that happened so far.
     pub(super) fn position(&self) -> u64 {
         let open = !self.durable.closing && self.shard.journal_tells();
         match &self.durable.log {
@@ -76,7 +76,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// What is committed in the log alone.
+    /// The position that is committed in the log.
     pub fn logged(&self) -> u64 {
         let log = self.durable.log.as_ref();
         self.durable.base + log.map_or(0, LogWriter::committed)
@@ -97,14 +97,13 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether there are replies that wait for the log alone, and such that
-    /// wait for more.
+    /// Whether replies wait for the log alone, and whether replies wait for more.
     #[inline]
     pub fn splits(&self) -> bool {
         self.chains.is_some() && self.placement.has_lattice()
     }
 
-    /// What replies wait for that tell of these keys and of nothing else.
+    /// What replies wait for that concern these keys only.
     #[inline]
     pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
         match self.splits() {
@@ -114,14 +113,14 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether there is anything that replies wait for.
+    /// Whether there is a log or chain that replies wait for.
     pub(super) fn commits(&self) -> bool {
         self.durable.logs() || self.chains.is_some()
     }
 
-    /// Sends it once what happened so far is committed; `to` may be
-    /// this worker. While the log cannot be written, what only tells of data
-    /// goes at once, and what says that something is committed waits.
+    /// Sends a message once everything that happened so far is committed; `to` may be this worker.
+    /// While the log cannot be written, a message that only contains data is sent at once, and one
+    /// that reports a commit waits.
     pub(super) fn send_committed(
         &mut self,
         now: Now,
@@ -139,7 +138,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Likewise, of what tells of lattice keys and is for another worker.
+    /// As [`Worker::send_committed`], for messages to other workers that concern lattice keys.
     pub(super) fn send_logged(&mut self, to: WorkerId, message: Message) {
         let position = self.position();
         if !self.is_in_trouble() && self.logged() < position {
@@ -151,14 +150,14 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Gates up to this have been passed.
+    /// The position up to which gates have been passed.
     pub fn passed(&self) -> u64 {
         self.committed()
     }
 
-    /// What waits until this, or for more, may do so for long. Whoever would be answered is
-    /// told that nobody knows the outcome; what only tells of data goes now,
-    /// as it would from here on; what says that something is committed waits.
+    /// Messages that wait for `until` or later positions may wait for long. Their clients are told
+    /// that the outcome is unknown; messages that only contain data are sent now, as later ones
+    /// will be; messages that report a commit wait.
     pub(super) fn lose_held(&mut self, now: Now, until: Until) {
         let at = self.committed_at();
         let passed = std::mem::take(&mut self.durable.held.passed);
@@ -194,8 +193,8 @@ impl<P: Program> Worker<P> {
             .extend(answered.map(|r| Outcome::Lost(r.header)));
     }
 
-    /// The client of a command over workers is not answered; its keys stay
-    /// held until it is committed.
+    /// The client of a command over several workers gets no reply; its keys stay held until the
+    /// command is committed.
     pub(super) fn on_doubtful(&mut self, multi: u64) {
         let Some(committing) = self.committing.get(&multi) else {
             return;
@@ -212,8 +211,7 @@ impl<P: Program> Worker<P> {
         self.send(committing.origin, Message::Lost(lost));
     }
 
-    /// Where there is no log, a frame that no chain has to have is committed as
-    /// soon as it has ended.
+    /// Without a log, a frame that needs no chain is committed as soon as it has ended.
     pub(super) fn send_to_others(&mut self) {
         let (at, own) = (self.committed_at(), self.id);
         while let Some((_, to, message)) = self.durable.held.pop(at, |(_, to, _)| *to != own) {
@@ -221,13 +219,13 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether something waits that need not any more.
+    /// Whether a waiting message may be sent.
     pub(super) fn has_passed(&self) -> bool {
         self.durable.held.has_passed(self.committed_at())
     }
 
     pub(super) fn send_held(&mut self, now: Now) {
-        // What is taken here may commit nothing.
+        // Handling these messages may commit nothing.
         let at = self.committed_at();
         while let Some((_, to, message)) = self.durable.held.pop(at, |_| true) {
             if to == self.id {

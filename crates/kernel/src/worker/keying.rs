@@ -1,4 +1,4 @@
-//! How a shard is told of the keyspaces.
+//! The keyspaces as a shard sees them.
 
 use super::Worker;
 use crate::keyspace::{Keyspaces, Resolve};
@@ -51,7 +51,7 @@ impl<P: Program> Worker<P> {
         self.keying_of(self.placement.workers(), self.lattice.nodes.is_some())
     }
 
-    /// For copies of keys: nobody is to hear of changes.
+    /// For copies of keys: their changes are not replicated.
     pub(super) fn keying_of_copies(&self) -> Option<Arc<dyn Keying>> {
         self.keying_of(1, false)
     }

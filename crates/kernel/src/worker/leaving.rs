@@ -1,6 +1,5 @@
-//! Who waits for data at a key of a slot that this node does not answer for any
-//! more: what they wait for comes elsewhere, so they are told to go there, and do
-//! not wait until their time is up.
+//! Clients that wait for data at a key of a slot that this node no longer serves: the data is
+//! written at another node, so they are redirected there instead of waiting for their timeout.
 
 use super::Worker;
 use super::serving::NOBODY;
@@ -13,10 +12,10 @@ use rufous_base::{Now, Output};
 use rufous_chain::Refused;
 use std::collections::BTreeMap;
 
-/// How often it is looked at who waits.
+/// The period between checks of the waiters.
 const PERIOD_US: u64 = 200_000;
 
-/// Since when slots that somebody waits for have had nobody who answers for them.
+/// The awaited slots that no node serves, and since when.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     looked_us: u64,
@@ -24,7 +23,7 @@ pub(super) struct Leaving {
 }
 
 impl<P: Program> Worker<P> {
-    /// Looks at those who wait, now and then.
+    /// Checks the waiters periodically.
     pub(super) fn look_after_waiters(&mut self, now: Now) {
         let Some(chains) = &mut self.chains else {
             return;
@@ -34,8 +33,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Ends the waits for slots that are elsewhere, or have been without anybody
-    /// for so long that no request would wait for them.
+    /// Ends the waits for slots that are elsewhere, or that no node has served for so long that no
+    /// request would wait for them.
     pub(super) fn end_waits_elsewhere(&mut self, now: Now) {
         let Some(chains) = &mut self.chains else {
             return;
@@ -80,7 +79,7 @@ impl<P: Program> Worker<P> {
             .batch
             .as_ref()
             .and_then(|batch| batch.requests.first());
-        // Where it runs just now it will be answered, or looked at again.
+        // If the request is running now, it will be answered or checked again.
         let Some(header) = header.map(|request| request.header) else {
             return;
         };

@@ -8,7 +8,7 @@ use rufous_base::{Now, Output, WorkerId};
 use std::sync::Arc;
 
 impl<P: Program> Worker<P> {
-    /// Gives all workers of a node their common ledger, before anything runs.
+    /// Sets the ledger that all workers of a node share, before any request is executed.
     pub fn set_ledger(&mut self, ledger: Arc<Ledger>) {
         self.evictor.set_ledger(ledger);
     }
@@ -21,7 +21,7 @@ impl<P: Program> Worker<P> {
         self.evictor.counters()
     }
 
-    /// To be called when a step begins: how much there is room for.
+    /// Call it when a step begins: determines how much memory is free.
     #[inline]
     pub fn look_at_limit(&mut self) {
         if self.evictor.is_armed() {
@@ -29,7 +29,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// To be called when a step ends, before its messages are taken.
+    /// Call it when a step ends, before its messages are taken.
     #[inline]
     pub fn publish_charge(&mut self) {
         if self.evictor.is_armed() {
@@ -40,8 +40,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Evicts a bounded slice where the node has too much and this worker is
-    /// to evict. True where there is more to do.
+    /// Evicts a bounded slice where the node exceeds its limit and this worker is to evict. True
+    /// where there is more to do.
     pub fn evict_step(&mut self, now: Now) -> bool {
         if !self.evictor.is_armed() {
             return false;
@@ -52,15 +52,14 @@ impl<P: Program> Worker<P> {
         })
     }
 
-    /// Makes room, with bounded work, if `command` may grow. False where
-    /// there is none: then the command must not run. Also for a command that
-    /// is only queued as yet, for whichever keys.
+    /// Makes room, with bounded work, if `command` may grow. False where there is none: then the
+    /// command must not be executed. Also for a command that is only queued yet, for any keys.
     #[inline]
     pub fn admits(&mut self, now: Now, command: u16) -> bool {
         !self.evictor.is_armed() || !P::may_grow(command) || self.make_room(now) == Room::Enough
     }
 
-    /// Whether a command may run now; where not, the refusal is its reply.
+    /// Whether a command may be executed now; otherwise appends the refusal.
     #[inline]
     pub(super) fn may_run(&mut self, now: Now, header: &Header, out: &mut Output) -> bool {
         if self.refuses_writes().is_some() && P::is_write(header.command) {
@@ -87,7 +86,7 @@ impl<P: Program> Worker<P> {
         P::refuse_growth(header.resp3, out);
     }
 
-    /// Keys that are held for a command stay as they are until it is through.
+    /// Keys that are held for a command are not evicted until it has ended.
     #[inline(never)]
     pub(super) fn make_room(&mut self, now: Now) -> Room {
         if !self.evictor.is_armed() {

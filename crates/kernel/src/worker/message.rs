@@ -1,4 +1,4 @@
-//! What workers of a node send one another, and what becomes of a request.
+//! Messages between workers of a node, and outcomes of requests.
 
 use super::converting::Draining;
 use super::spanning::{Hold, Release};
@@ -11,36 +11,35 @@ use crate::wait::Note as WaitNote;
 use rufous_base::{ConnId, WorkerId};
 use std::sync::Arc;
 
-/// What workers of a node send one another.
+/// A message between workers of a node.
 #[derive(Debug)]
 pub enum Message {
     Requests(Box<Batch>),
     Replies(Box<Batch>),
-    /// The sender may not evict what it needs: evict here, if you can.
+    /// The sender needs memory that it may not evict: evict here, if possible.
     MakeRoom,
-    /// Hold these keys for a command of the sender's.
-    /// `touch`: it counts as an access to them.
+    /// Hold these keys for a command of the sender. `touch`: it counts as an access to them.
     Acquire {
         multi: u64,
         scope: Scope,
-        /// Whose command it is.
+        /// The client of the command.
         client: u64,
         touch: bool,
         part: Option<Box<Part>>,
     },
-    /// They are held; this is what they contain.
+    /// The keys are held; these are their entries.
     Acquired {
         multi: u64,
         ticket: Ticket,
         hold: Hold,
     },
-    /// The sender's command, which holds everything here, reads these keys too.
+    /// The sender's command, which holds everything here, also reads these keys.
     Fetch {
         multi: u64,
         touch: bool,
         keys: Vec<KeyName>,
     },
-    /// This is what they contain.
+    /// These are their entries.
     Fetched {
         multi: u64,
         gathered: Vec<Gathered>,
@@ -51,56 +50,56 @@ pub enum Message {
     Committed {
         multi: u64,
     },
-    /// A part of the receiver's command may not be committed for long.
+    /// A part of the receiver's command may not be committed for a long time.
     Doubtful {
         multi: u64,
     },
-    /// Requests of the receiver's, whose effects may not be committed for long.
+    /// Requests of the receiver whose effects may not be committed for a long time.
     Lost(Box<Batch>),
-    /// All of it is: let go.
+    /// All parts are committed: release the keys.
     Unlock {
         ticket: Ticket,
         txn: TxnId,
     },
-    /// This client of the sender's waits for keys of the receiver.
+    /// A client of the sender waits for keys of the receiver.
     Await(Box<Arrival>),
-    /// This client of the receiver's waits.
+    /// A client of the receiver waits.
     Waits(Box<WaitNote>),
-    /// This client of the sender's does not wait any more.
+    /// A client of the sender no longer waits.
     Forget {
         conn: ConnId,
         seq: u32,
     },
     /// Changes of replicated keys, or a report on them.
     Replicate(Arc<[u8]>),
-    /// What another node has told this one, which had that number.
+    /// A message of another node to this one, which had that number.
     Told(u16, Arc<[u8]>),
     /// While the table of keyspaces changes.
     Draining(Draining),
-    /// Of loading and saving.
+    /// About loading and saving.
     Note(Box<Note>),
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// Its reply was appended.
     Done,
-    /// Likewise, to the request of another node: nothing was executed, as the keys are not here.
+    /// A refusal was appended for a forwarded request: not executed, the keys are not here.
     NotHere,
     /// Its reply will be an [`super::Outcome`].
     Pending,
-    /// Likewise, and later requests of the same connection must wait for it,
-    /// because they could overtake it.
+    /// As `Pending`, and later requests of the same connection must wait for the reply, because
+    /// they could overtake it.
     Barrier,
 }
 
-/// What is to be done once keys are held.
+/// The work to do once keys are held.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// A request that found its key held: run it, then answer `origin`.
+    /// A request that found its key held: execute it, then reply to `origin`.
     Run { batch: Box<Batch>, origin: WorkerId },
-    /// A hold for a command that `coordinator` is collecting keys for.
+    /// A hold for a command for which `coordinator` gathers keys.
     Hold {
         multi: u64,
         coordinator: WorkerId,

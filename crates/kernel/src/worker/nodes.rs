@@ -1,18 +1,18 @@
-//! The worker's part in sharing lattice keyspaces with other nodes: the number that
-//! replicas here are named by, and what goes to and comes from others.
+//! The worker's part in sharing lattice keyspaces with other nodes: the number that identifies
+//! replicas here, and the messages to and from other nodes.
 //!
-//! A node that is in a cluster serves no lattice key before a mapping names it and
-//! every worker of every other member has told what it has, to all workers here. What
-//! is said to other nodes waits for this worker's log, and for nothing else.
+//! A node of a cluster serves no lattice key before a mapping contains it and every worker of every
+//! other member has sent its state to all workers here. Messages to other nodes wait for this
+//! worker's log only.
 //!
-//! Only then do logs say that what they have is of the node with its number. A node that
-//! ends before that has been told some of what others had, in no order: a start drops it.
+//! Only then do logs record that their data belongs to the node with this number. A node that ends
+//! before that has received part of the others' state, in no order: a start drops it.
 //!
-//! Workers of a node take up a number one after the other. What a worker says names
-//! its number: who has not taken that up yet keeps it until then, and who has
-//! taken up a later one drops it.
+//! Workers of a node adopt a number one after the other. A worker's message contains its number: a
+//! worker that has not adopted that number yet keeps the message until it has, and one that has
+//! adopted a later number drops it.
 //!
-//! `number` has how a worker comes to be named; `figures` what is counted.
+//! `number` describes how a worker adopts a number; `figures` has the counters.
 
 mod figures;
 mod number;
@@ -33,13 +33,13 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Keys that a walk takes at once.
+/// Keys per step of a walk.
 const KEYS: usize = 1024;
-/// Bytes that all workers of a node may have on their way to another: half of what
-/// may wait at a session, which ends one that is full.
+/// The bytes that all workers of a node may have in transit to another one: half of the limit of a
+/// session's output, at which the session is ended.
 const FLYING_BYTES: usize = 1 << 20;
 
-/// The mapping that a worker acts by.
+/// The mapping in force for a worker.
 #[derive(Clone, Debug)]
 struct View {
     epoch: u64,
@@ -48,7 +48,7 @@ struct View {
     next: u16,
 }
 
-/// What waits for the log.
+/// A message that waits for the log.
 #[derive(Debug)]
 enum Waits {
     /// For all other nodes.
@@ -57,16 +57,16 @@ enum Waits {
         is_report: bool,
     },
     Sent(Sent),
-    /// For all workers of this node: this one has heard all other nodes.
+    /// For all workers of this node: this one has received the state of all other nodes.
     HasHeard(u16),
 }
 
-/// What came before this worker had taken up its node's number.
+/// A message that arrived before this worker had adopted its node's number.
 #[derive(Debug)]
 enum Early {
-    /// Of a worker of this node.
+    /// From a worker of this node.
     Here(Arc<[u8]>),
-    /// Of another node, for a worker of the node with this number.
+    /// From another node, for a worker of the node with this number.
     Told(u16, Arc<[u8]>),
     HasHeard(u16),
 }
@@ -74,25 +74,25 @@ enum Early {
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    /// The table of keyspaces is as it was configured.
+    /// The table of keyspaces is the configured one.
     shares: bool,
     table: u64,
     view: Option<View>,
-    /// To be acted by.
+    /// The newest mapping is not in force yet.
     has_news: bool,
     up: BTreeSet<u16>,
-    /// What replicas here are named by, and streams of that name.
+    /// The number that identifies replicas here and their streams.
     number: Option<u16>,
     gossip: Option<Gossip>,
-    /// Likewise of how many workers of this node it is known, and whether that has
-    /// been asked for of this one.
+    /// The number of workers of this node known to have received all other nodes' state, and
+    /// whether this one has reported that it has.
     heard: usize,
     has_heard: bool,
     serves: bool,
     early: Vec<Early>,
     held: VecDeque<(u64, Waits)>,
     out: Vec<Sent>,
-    /// There is more to do at once.
+    /// More work can be done at once.
     pub(super) more: bool,
     refused: u64,
 }
@@ -105,20 +105,20 @@ impl Nodes {
         }
     }
 
-    /// Messages of this session go no more.
+    /// Drops messages of an ended session.
     fn drop_sent(&mut self, node: u16) {
         let is_for = |waits: &Waits| matches!(waits, Waits::Sent(sent) if sent.node == node);
         self.held.retain(|(_, waits)| !is_for(waits));
         self.out.retain(|sent| sent.node != node);
     }
 
-    /// Nobody is told anything, and nobody served, before others have been heard again.
+    /// Sends and serves nothing until the state of all other nodes was received again.
     fn stop(&mut self) {
         self.gossip = None;
         (self.heard, self.has_heard, self.serves) = (0, false, false);
     }
 
-    /// Whether changes of replicas here can be told.
+    /// Whether changes of replicas here can be sent.
     pub(super) fn is_named(&self) -> bool {
         self.gossip.is_some()
     }
@@ -136,15 +136,15 @@ impl Nodes {
 }
 
 impl<P: Program> Worker<P> {
-    /// The table of keyspaces is as it was configured: from here on other nodes may
-    /// be told of lattice keyspaces.
+    /// The table of keyspaces is the configured one: from now on the worker may exchange lattice
+    /// keyspaces with other nodes.
     pub fn share_lattices(&mut self) {
         if let Some(nodes) = &mut self.lattice.nodes {
             (nodes.shares, nodes.has_news) = (true, true);
         }
     }
 
-    /// A mapping has come into force, and this node has or had that number.
+    /// A mapping has come into force; this node has or had the number `own`.
     pub(super) fn share_by(&mut self, now: Now, mapping: &Mapping, own: NodeNo) {
         if let Some(nodes) = &mut self.lattice.nodes {
             nodes.view = Some(View {
@@ -158,7 +158,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Acts by the newest mapping, once the table of keyspaces is known.
+    /// Puts the newest mapping in force, once the table of keyspaces is known.
     pub(super) fn take_part(&mut self, now: Now) {
         let Some(nodes) = self.lattice.nodes.as_mut().filter(|of| of.has_news) else {
             return;
@@ -168,7 +168,7 @@ impl<P: Program> Worker<P> {
             return;
         };
         if !view.nodes.contains(&view.own) {
-            // Nobody waits for it any more.
+            // No other node waits for it any more.
             nodes.stop();
             return;
         }
@@ -199,7 +199,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// It has ended.
+    /// A session with a node has ended.
     pub fn on_peer_down(&mut self, node: NodeNo) {
         if let Some(nodes) = &mut self.lattice.nodes {
             nodes.drop_sent(node.0);
@@ -210,8 +210,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// A worker of another node tells of lattice keyspaces; or why there is to be no
-    /// session with it.
+    /// Handles a message on lattice keyspaces from a worker of another node; or returns why there
+    /// must be no session with it.
     pub fn on_gossip(
         &mut self,
         now: Now,
@@ -247,7 +247,7 @@ impl<P: Program> Worker<P> {
         Ok(())
     }
 
-    /// Another node has told something to this one, by this number.
+    /// Handles a message that another node sent to this one by its number.
     pub(super) fn on_told(&mut self, now: Now, number: u16, bytes: Arc<[u8]>) {
         let Some(nodes) = &mut self.lattice.nodes else {
             return;
@@ -264,7 +264,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Gives back what a worker of this node says where it is to be taken now.
+    /// Returns a message of a worker of this node if it can be applied now.
     pub(super) fn of_this_number(&mut self, bytes: Arc<[u8]>) -> Option<Arc<[u8]>> {
         let Some(nodes) = &mut self.lattice.nodes else {
             return Some(bytes);
@@ -291,7 +291,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Keeps a message for all other nodes until the log has what it tells of.
+    /// Keeps a message for all other nodes until the log has the data in it.
     pub(super) fn tell_nodes(&mut self, bytes: Arc<[u8]>, is_report: bool) {
         let position = self.position();
         if let Some(nodes) = &mut self.lattice.nodes {
@@ -300,7 +300,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Goes on with streams to other nodes.
+    /// Continues the streams to other nodes.
     pub(super) fn poll_nodes(&mut self, now: Now) {
         let position = self.position();
         let lattice = &mut self.lattice;
@@ -324,7 +324,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// What the log has by now goes to other nodes.
+    /// Sends the messages whose data is logged to other nodes.
     pub(super) fn release_to_nodes(&mut self) {
         let logged = self.logged();
         let Some(nodes) = &mut self.lattice.nodes else {
@@ -354,7 +354,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// For workers of other nodes.
+    /// Messages for workers of other nodes.
     pub fn take_gossip(&mut self) -> Vec<Sent> {
         match &mut self.lattice.nodes {
             Some(nodes) => std::mem::take(&mut nodes.out),
@@ -362,19 +362,19 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether lattice keys have to wait until others have told what they have.
+    /// Whether lattice keys have to wait until other nodes have sent their state.
     pub(super) fn awaits_nodes(&self) -> bool {
         let nodes = self.lattice.nodes.as_ref();
         nodes.is_some_and(|nodes| !nodes.serves)
     }
 
-    /// Whether there are, or may be, other nodes that have the same lattice keys.
+    /// Whether other nodes have, or may have, the same lattice keys.
     pub fn shares_lattices(&self) -> bool {
         let nodes = self.lattice.nodes.as_ref();
         nodes.is_some_and(|nodes| nodes.has_others())
     }
 
-    /// Why a command on whole databases cannot be run.
+    /// Why a command on whole databases cannot be executed.
     pub fn refuses_action(&self, action: NodeAction) -> Option<String> {
         let is_alone = self.chains.as_ref().is_none_or(|chains| chains.is_alone);
         if matches!(action, NodeAction::SwapDb(..)) && !is_alone {

@@ -1,12 +1,12 @@
-//! What workers tell one another of loading and saving, taken to where it
-//! belongs; and what a worker counts of both.
+//! Dispatches the messages between workers on loading and saving to machines; and the counters of
+//! both.
 
 use super::Worker;
 use crate::durable::{LogGauges, Note};
 use crate::program::Program;
 use rufous_base::{Now, WorkerId};
 
-/// What a worker counts of durability.
+/// A worker's counters of durability.
 #[derive(Clone, Debug, Default)]
 pub struct DurableFigures {
     pub logs: bool,
@@ -15,9 +15,9 @@ pub struct DurableFigures {
     pub snapshot_keys_done: u64,
     pub snapshot_keys_total: u64,
     pub snapshot_bytes: u64,
-    /// What it keeps in memory.
+    /// What the snapshot keeps in memory.
     pub snapshot_kept: u64,
-    /// At worker 0 only, as all that follows.
+    /// At worker 0 only, like all fields that follow.
     pub base_bytes: u64,
     pub generation: u64,
     pub last_save_unix_ms: u64,
@@ -85,7 +85,7 @@ impl<P: Program> Worker<P> {
             }
             Note::Usage(usage) => self.saves.on_usage(from, usage),
             Note::SaveNow => {
-                // Refused only where one is under way, which is as good.
+                // Refused only while another save is in progress, which serves as well.
                 let _ = self.begin_save(now);
             }
             Note::Trouble(trouble) => self.on_trouble(from, trouble),

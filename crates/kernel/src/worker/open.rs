@@ -1,20 +1,18 @@
-//! Commands whose keys tell of others that they read, as those of `SORT` with
-//! patterns do.
+//! Commands whose keys refer to others that they read, such as `SORT` with patterns.
 //!
-//! Which ones these are is known once the named keys are held. Where some of
-//! them are not, the command lets go of everything and holds the larger set; by
-//! then it may be others. After some rounds it holds everything of every
-//! worker, so that nobody can change them any more, and asks the owners for
-//! what it needs. A transaction with such a command holds everything from the
-//! start: what ran before in it can't be taken back.
+//! These keys are known only once the named keys are held. If some of them are not held, the
+//! command releases everything and holds the larger set; by then the keys may differ. After some
+//! rounds it holds everything of every worker, so that no other command can change them, and
+//! fetches them from their owners. A transaction with such a command holds everything from the
+//! start: its earlier commands can't be undone.
 //!
 //! Invariants:
-//! 1. Nothing is held while more holds are awaited, so that workers are still
-//!    visited in ascending order.
-//! 2. Keys are fetched only from workers that are held whole: the entries
-//!    belong to the same moment as those that were gathered.
-//! 3. Those that a transaction's command fetched are read by it and by nobody
-//!    else: they leave the scratch shard with it.
+//! 1. Nothing is held while more holds are awaited, so that workers are still visited in ascending
+//!    order.
+//! 2. Keys are fetched only from workers that are held whole: the entries belong to the same moment
+//!    as those that were gathered.
+//! 3. Only the command of a transaction that fetched keys reads them: they leave the scratch shard
+//!    with it.
 
 use super::scratch::{discard, load};
 use super::spanning::gather;
@@ -26,14 +24,14 @@ use crate::program::Program;
 use rufous_base::{Args, Now, Output, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a held transaction has of other keys, or is still to get.
+/// The other keys of a held transaction: fetched, or still awaited.
 #[derive(Debug, Default)]
 pub(super) struct Borrowed {
-    /// Where the scratch shard has them.
+    /// Their names in the scratch shard.
     names: Vec<KeyName>,
     /// The database in which the command looks for them.
     db: u8,
-    /// Owners that have not answered.
+    /// The number of owners that have not answered.
     awaited: usize,
 }
 
@@ -43,7 +41,7 @@ impl HeldExec {
         for Gathered { key, entry, .. } in gathered {
             let name = (self.borrowed.db, key.1);
             if let Some(mut entry) = entry {
-                // What is here now does not go before it is read.
+                // An entry that exists now does not expire before it is read.
                 entry.expire_at = None;
                 let key = self.scratch.key(&name.1);
                 self.scratch
@@ -68,8 +66,8 @@ impl HeldExec {
 }
 
 impl<P: Program> Worker<P> {
-    /// Whether a request may read keys that it does not name and that may be
-    /// others' or held.
+    /// Whether a request may read keys that it does not name and that may be held or have other
+    /// owners.
     #[inline]
     pub(super) fn must_look_for_others(&self, command: u16, args: &Args<'_>) -> bool {
         P::is_open(command, args) && (self.placement.workers() > 1 || !self.locks.is_idle())
@@ -92,8 +90,7 @@ impl<P: Program> Worker<P> {
         Submitted::Barrier
     }
 
-    /// Has a command hold the other keys that it reads as well. Gives it back
-    /// where it has them all.
+    /// Makes a command hold the other keys that it reads. Returns it if it has all of them.
     pub(super) fn with_others(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
         let Some(open) = multi.open else {
             return Some(multi);
@@ -137,8 +134,8 @@ impl<P: Program> Worker<P> {
         others
     }
 
-    /// Asks the owners of keys for them, all of whom are held whole. Returns
-    /// this worker's, and how many others will answer to `id`.
+    /// Fetches keys from their owners, all of which are held whole. Returns this worker's entries,
+    /// and how many other workers will reply to `id`.
     fn fetch(
         &mut self,
         now: Now,
@@ -200,9 +197,9 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Gets what the next command of a transaction, which holds everything,
-    /// reads beside the keys that it names. Gives the transaction back where
-    /// there is nothing to wait for; otherwise [`Worker::next_held`] does.
+    /// Fetches the keys that the next command of a transaction, which holds everything, reads
+    /// beside the keys that it names. Returns the transaction if there is nothing to wait for;
+    /// otherwise [`Worker::next_held`] returns it.
     pub fn with_others_held(
         &mut self,
         now: Now,
@@ -214,7 +211,7 @@ impl<P: Program> Worker<P> {
             return Some(held);
         }
         let Some(from) = held.origin(header.db) else {
-            // The database was emptied: there is nothing but what is here.
+            // The database was emptied: only entries of the scratch shard exist.
             return Some(held);
         };
         let mut others = P::others(header.command, &mut held.scratch, header.db, args, now);

@@ -1,12 +1,10 @@
-//! Transactions that are open while their client thinks: each command of
-//! theirs is answered at once, and nothing is held in between.
+//! Interactive transactions: each command is answered at once, and no key is held between commands.
 //!
-//! The embedder asks [`Transaction::runs`] where a command is to run. For one
-//! on copies it has the missing keys copied, by [`Worker::copy_here`] where
-//! they are this worker's and free, and otherwise as those of a transaction
-//! are held ([`Worker::hold_all`]), by [`Worker::copy_held`]; they are let go
-//! of with the command's reply. The commands that wrote it keeps, and runs them again on data
-//! in the end.
+//! [`Transaction::runs`] tells the embedder where to execute a command. For a command on copies the
+//! embedder has the missing keys copied: by [`Worker::copy_here`] where they are this worker's and
+//! free; otherwise by [`Worker::copy_held`], after they are held as those of a transaction
+//! ([`Worker::hold_all`]) until the command's reply. It keeps the commands that wrote, and executes
+//! them again on the data at the end.
 
 use super::spanning::gather;
 use super::{HeldExec, Worker};
@@ -22,18 +20,18 @@ use rufous_base::actor::Garbage;
 use rufous_base::{Args, Now, Output};
 use rufous_lattice::Stamp;
 
-/// A shard that takes more is not kept for the next transaction.
+/// A larger shard is not kept for the next transaction.
 const KEEP_BYTES: usize = 256 << 10;
 
 impl<P: Program> Worker<P> {
     pub fn open_transaction(&mut self, now: Now, level: Level) -> Transaction {
         let mut copies = self.spare_shard();
-        // What is done on copies no other replica hears of.
+        // Changes of copies are not replicated.
         copies.set_keying(self.keying_of_copies());
         Transaction::new(level, copies, now)
     }
 
-    /// Takes back what a transaction has used.
+    /// Takes back the resources of a transaction.
     pub fn close_transaction(&mut self, transaction: Transaction) {
         let mut shard = transaction.into_shard();
         for garbage in shard.take_garbage() {
@@ -48,7 +46,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Copies keys of this worker's that nobody holds.
+    /// Copies keys of this worker that are not held.
     pub fn copy_here(
         &mut self,
         transaction: &mut Transaction,
@@ -73,8 +71,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Runs a command on copies of all keys that it names. False where its
-    /// reply is an error.
+    /// Executes a command on copies of all keys that it names. False where its reply is an error.
     pub fn run_on_copies(
         &mut self,
         transaction: &mut Transaction,
@@ -85,7 +82,7 @@ impl<P: Program> Worker<P> {
     ) -> bool {
         let now = transaction.now(now);
         let start = out.mark().0;
-        // Whoever has seen such a write has seen nothing of real ones by that.
+        // A reader of such a write has not thereby seen any real write.
         let mut stamp = self.stamp_on_copies(now);
         self.resume_transaction(now, &mut stamp);
         std::mem::swap(&mut self.shard, &mut *transaction.copies);
@@ -99,7 +96,7 @@ impl<P: Program> Worker<P> {
         out.bytes.get(start) != Some(&b'-') && !lost
     }
 
-    /// For writes that are done on copies and nowhere else: of no worker.
+    /// A stamp of no worker, for writes that are made only on copies.
     fn stamp_on_copies(&mut self, now: Now) -> Option<Stamp> {
         let has_lattice = self.placement.has_lattice();
         has_lattice.then(|| Stamp {

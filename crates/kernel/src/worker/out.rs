@@ -1,6 +1,5 @@
-//! The one queue through which everything leaves a worker's machines: outcomes
-//! of requests for the embedder, requests to the disk, events, and calls of one
-//! machine to another, which the worker carries out in their order.
+//! The only queue for outputs of a worker's machines: outcomes of requests for the embedder,
+//! requests to the disk, events, and calls between machines, which the worker carries out in order.
 
 use super::boot;
 use super::saves::CutOf;
@@ -14,26 +13,24 @@ use rufous_lattice::Stamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What became of requests after [`super::Submitted::Pending`] or
-/// [`super::Submitted::Barrier`]. The embedder takes outcomes in order with
-/// [`super::Worker::next_outcome`], after every call that may run requests and
-/// before it takes messages.
+/// The outcome of requests after [`super::Submitted::Pending`] or [`super::Submitted::Barrier`].
+/// The embedder takes outcomes in order with [`super::Worker::next_outcome`], after every call that
+/// may execute requests and before it takes messages.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The replies to these requests, except where [`crate::batch::ReplyRange::later`]
-    /// is set. Where [`crate::batch::Request::moved`] is set the request was not
-    /// executed: its keys have moved to another node, and the embedder may ask
-    /// there instead. Give the batch to [`super::Worker::recycle`] afterwards.
+    /// The replies to these requests, by [`crate::batch::Status`]: a request that is `Later` gets
+    /// its reply in another batch; one that is `NotHere` was not executed as its keys are at
+    /// another node, to which the embedder may forward it. Give the batch to
+    /// [`super::Worker::recycle`] afterwards.
     Replies(Box<Batch>),
-    /// The request was executed, but the log that should hold it cannot be
-    /// written: its outcome is unknown.
+    /// The request was executed, but its log cannot be written: its outcome is unknown.
     Lost(Header),
-    /// The client of this request begins to wait for data. Where the client is
-    /// gone, the embedder ends the wait with [`super::WaitEnd::Gone`].
+    /// The client of this request begins to wait for data. If the client has disconnected, the
+    /// embedder ends the wait with [`super::WaitEnd::Gone`].
     Waits(Header),
 }
 
-/// What a machine asks of another one, or of the worker.
+/// A request of a machine to another one, or to the worker.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -42,14 +39,14 @@ pub enum Outcome {
 pub(super) enum Call {
     /// Sends a note to a worker, which may be this one.
     Tell(WorkerId, Note),
-    /// Goes on loading, now that the notes before this call have arrived here.
+    /// Continues loading, now that the notes before this call have arrived here.
     Load(boot::Next),
     /// Begins a new generation of all logs.
     Cut { generation: u64, cut: CutOf },
-    /// The manifest is on disk: with the snapshots of this generation, or with
-    /// nothing new but whether changes are logged. Or it cannot be written.
+    /// The manifest is on disk: with the snapshots of this generation, or with a change only of
+    /// whether changes are logged. Or it cannot be written.
     ManifestWritten(Result<Option<u64>, Arc<str>>),
-    /// Takes over the record of snapshots and logs that worker 0 has read.
+    /// Passes on the record of snapshots and logs that worker 0 has read.
     Keep(Box<Keeper>),
     /// Begins this worker's log.
     StartLog(LogStart),
@@ -57,8 +54,8 @@ pub(super) enum Call {
     Snapshot { generation: u64 },
     /// Starts the exchange of replicas: everything is loaded everywhere.
     Exchange,
-    /// Counters that were held back have been restored: so many, the latest of
-    /// them written at this time.
+    /// Counters that were held back have been restored: their number, and the latest time at which
+    /// one was written.
     CountsRestored { count: u64, latest: Stamp },
 }
 
@@ -68,7 +65,7 @@ pub(super) struct LogStart {
     pub(super) generation: u64,
     pub(super) index: u32,
     pub(super) seq: u64,
-    /// Of earlier segments of this generation.
+    /// The salt of earlier segments of this generation.
     pub(super) salt: Option<u32>,
 }
 

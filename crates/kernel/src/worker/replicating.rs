@@ -1,14 +1,12 @@
-//! The worker's part in lattice keyspaces: which keys are in them, stamps for
-//! commands that write to them, and replication between the workers.
+//! The worker's part in lattice keyspaces: which keys are in them, stamps for commands that write
+//! to them, and replication between the workers.
 //!
-//! The table of keyspaces changes while everything of every worker is held,
-//! so that no command, and no part of one, sees two tables. It is in every
-//! worker's log and snapshot; of those that a start finds the one with the
-//! highest version counts. Before a node serves after a start, every replica
-//! has heard all that any other has kept.
+//! The table of keyspaces changes while everything of every worker is held, so that no command, and
+//! no part of one, sees two tables. Every worker's log and snapshot contain it; a start uses the
+//! one with the highest version. Before a node serves after a start, every replica has received all
+//! that any other has kept.
 //!
-//! What is said to other workers waits for the log like every message that
-//! tells of data.
+//! Messages to other workers wait for the log like every message that contains data.
 
 use super::converting::Drains;
 use super::nodes::Nodes;
@@ -29,28 +27,28 @@ use rufous_datatype::replicated::{Refused, Writer};
 use rufous_lattice::Stamp;
 use std::sync::Arc;
 
-/// Keys that a walk takes at once.
+/// Keys per step of a walk.
 const KEYS: usize = 1024;
 
-/// What a worker keeps for lattice keyspaces.
+/// A worker's state of lattice keyspaces.
 #[derive(Debug)]
 pub(super) struct Lattice {
     pub(super) table: Arc<Keyspaces>,
     pub(super) replicas: Replicas,
     pub(super) drains: Drains,
-    /// The next stamp of the transaction that runs.
+    /// The next stamp of the running transaction.
     open: Option<Stamp>,
     outbox: Outbox,
     pub(super) unsettled: Unsettled,
     more: bool,
     /// Whether strings of any keyspace have causal order.
     pub(super) keeps_siblings: bool,
-    /// Brought back after the start.
+    /// The number of counters restored after the start.
     pub(super) counts_held: u64,
     pub(super) contexts: Contexts,
-    /// While a command runs with those of gathered keys.
+    /// The contexts of gathered keys while a command is executed with them.
     pub(super) own_contexts: Option<Contexts>,
-    /// Where the node is in a cluster.
+    /// Present where the node is in a cluster.
     pub(super) nodes: Option<Box<Nodes>>,
 }
 
@@ -92,10 +90,9 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Makes `table`, a change of [`Worker::keyspaces`], that of every worker,
-    /// and then replies with `reply`; or with an error, where the table has
-    /// changed meanwhile, or where there are keys that cannot be replicated as
-    /// it says.
+    /// Installs `table`, a change of [`Worker::keyspaces`], on every worker, and then replies with
+    /// `reply`; or with an error if the table has changed meanwhile or if existing keys cannot be
+    /// replicated according to it.
     pub fn submit_keyspaces(
         &mut self,
         header: &Header,
@@ -115,7 +112,7 @@ impl<P: Program> Worker<P> {
         Submitted::Barrier
     }
 
-    /// Takes over a table, and has the log say so.
+    /// Adopts a table and logs it.
     pub(super) fn take_table(&mut self, table: &Arc<Keyspaces>) {
         let mut bytes = Vec::new();
         table.encode(&mut bytes);
@@ -143,7 +140,7 @@ impl<P: Program> Worker<P> {
         self.shard.set_keying(keying);
     }
 
-    /// A snapshot begins with the table, and what was forgotten.
+    /// A snapshot begins with the table, the horizon of what was forgotten, and the marks.
     pub(super) fn head_effects(&self) -> Vec<u8> {
         let (mut bytes, mut out) = (Vec::new(), Vec::new());
         if self.lattice.table.version() > 0 {
@@ -158,19 +155,19 @@ impl<P: Program> Worker<P> {
 
 /// Stamps of commands.
 impl<P: Program> Worker<P> {
-    /// All commands until [`Worker::end_transaction`] write under one time.
+    /// All commands until [`Worker::end_transaction`] write with one time.
     pub fn begin_transaction(&mut self, now: Now) {
         if self.placement.has_lattice() {
             self.lattice.open = Some(self.lattice.replicas.stamp(now));
         }
     }
 
-    /// Returns the stamp of its next write, to go on with it later.
+    /// Returns the stamp of its next write, for a later continuation.
     pub fn end_transaction(&mut self) -> Option<Stamp> {
         self.lattice.open.take()
     }
 
-    /// Goes on with a transaction, or begins it.
+    /// Continues a transaction, or begins it.
     pub(super) fn resume_transaction(&mut self, now: Now, stamp: &mut Option<Stamp>) {
         match stamp.take() {
             Some(stamp) => self.lattice.open = Some(stamp),
@@ -186,7 +183,7 @@ impl<P: Program> Worker<P> {
         self.shard.begin_lattice(Writer { stamp });
     }
 
-    /// A command has run that began so; false where its reply is a refusal.
+    /// Called after a command that began a transaction; false if its reply is a refusal.
     #[inline(never)]
     pub(super) fn end_writes(
         &mut self,
@@ -214,13 +211,13 @@ impl<P: Program> Worker<P> {
         false
     }
 
-    /// Replicas here may have changed.
+    /// Called when replicas here may have changed.
     pub(super) fn note_writes(&mut self, now: Now) {
         self.lattice.replicas.wrote(now, self.shard.changeset());
     }
 
-    /// Another worker is told what its writes to keys that it holds here must
-    /// be stamped above.
+    /// Promises another worker a time: the stamps of its writes to keys that it holds here must be
+    /// above it.
     pub(super) fn promise(&mut self, now: Now, ticket: Ticket) -> u64 {
         match self.placement.has_lattice() {
             true => self.lattice.replicas.promise(now, ticket.number()),
@@ -233,12 +230,12 @@ impl<P: Program> Worker<P> {
         self.lattice.replicas.promise(now, name)
     }
 
-    /// That transaction makes no more writes.
+    /// The transaction makes no more writes.
     pub fn redeem_of(&mut self, name: u64) {
         self.lattice.replicas.redeem(name);
     }
 
-    /// For all writes of a transaction; above a time that was promised.
+    /// A stamp for all writes of a transaction, above a promised time.
     pub fn stamp_above(&mut self, now: Now, time: u64) -> Stamp {
         self.was_promised(time);
         self.lattice.replicas.stamp(now)
@@ -259,7 +256,7 @@ impl<P: Program> Worker<P> {
 
 /// Replication.
 impl<P: Program> Worker<P> {
-    /// Takes replication a step further, at the end of a turn.
+    /// Continues replication, at the end of a turn.
     pub(super) fn replicate(&mut self, now: Now) {
         if !self.placement.has_lattice() || !self.is_connected() {
             return;
@@ -270,7 +267,7 @@ impl<P: Program> Worker<P> {
         }
         self.poll_nodes(now);
         let (locks, lattice) = (&self.locks, &mut self.lattice);
-        // While a drain is under way, nothing of what is held changes.
+        // While a drain is in progress, held keys do not change.
         let any = !lattice.unsettled.is_idle() && !lattice.drains.is_open();
         let unsettled = |db: u8, key: &[u8]| any && locks.blocks(db, key);
         lattice.more = lattice.replicas.poll(
@@ -287,7 +284,7 @@ impl<P: Program> Worker<P> {
         let outbox = std::mem::take(&mut self.lattice.outbox);
         self.lattice.outbox = self.send_changes(outbox);
         self.release_to_nodes();
-        // What was sent just now was the last that the exchange waited for.
+        // The message just sent was the last one that the exchange waited for.
         self.lattice.more |= self.has_exchanged();
         self.note_drained();
     }
@@ -303,19 +300,19 @@ impl<P: Program> Worker<P> {
         outbox
     }
 
-    /// Whether the others can be heard.
+    /// Whether other workers or nodes can be reached.
     fn is_connected(&self) -> bool {
         let is_named = |nodes: &Nodes| nodes.is_named();
         let is_named = self.lattice.nodes.as_deref().is_none_or(is_named);
         self.is_serving() && is_named || self.boot.is_exchanging()
     }
 
-    /// When replication goes on at the latest.
+    /// The latest time at which replication continues.
     pub(super) fn replication_wake_us(&self) -> Option<u64> {
         if !self.placement.has_lattice() || !self.is_connected() {
             return None;
         }
-        // What it waits for comes as a message.
+        // A message ends the wait.
         if self.lattice.unsettled.waits() {
             return None;
         }
@@ -343,11 +340,11 @@ impl<P: Program> Worker<P> {
         debug_assert!(done.is_ok(), "workers of a node send what they mean");
     }
 
-    /// Empties a database, as every other worker does.
+    /// Empties a database on this worker, as every other worker does too.
     pub(super) fn flush(&mut self, now: Now, db: usize) {
         match &self.chains {
             None => self.shard.flush(db),
-            // Nobody else has any of it, and nobody is to have.
+            // No other node has any of its keys, and none is to receive them.
             Some(chains) if chains.is_alone && !self.shard.walks_slots() => self.shard.flush(db),
             Some(_) => self.shard.flush_own(db, now),
         }
@@ -363,15 +360,14 @@ impl<P: Program> Worker<P> {
 
 /// The start.
 impl<P: Program> Worker<P> {
-    /// A table that a partition had; a worker that saves anew saves the one
-    /// that counts.
+    /// A table that a partition had; a worker that writes a new snapshot saves the effective one.
     pub(super) fn on_table(&mut self, table: &Arc<Keyspaces>) {
         if table.version() > self.lattice.table.version() {
             self.adopt_table(table);
         }
     }
 
-    /// All is loaded everywhere.
+    /// All workers have loaded their data.
     pub(super) fn on_exchange(&mut self, table: &Arc<Keyspaces>) {
         self.adopt_table(table);
         if self.placement.has_lattice() {
@@ -381,8 +377,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether the start may go on: all that the others have kept is here, and
-    /// all that is here was sent.
+    /// Whether the start may continue: all that the others have kept was received, and all that is
+    /// here was sent.
     fn has_exchanged(&mut self) -> bool {
         if !self.boot.awaits_replicas() {
             return false;
@@ -401,10 +397,10 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Has the clock above every stamp that is here, and all that others have
-    /// replicas of sent to them.
+    /// Moves the clock above every stamp that is here, and has all replicas that others share sent
+    /// to them.
     fn touch_replicas(&mut self) {
-        // Nothing is due at the beginning of time.
+        // Nothing is due at time zero.
         let never = Now::default();
         for db in 0..DATABASES {
             let mut names = Vec::<Box<[u8]>>::new();
@@ -443,7 +439,7 @@ impl<P: Program> Worker<P> {
     }
 }
 
-/// What a command is refused with that would need all replicas together.
+/// The refusal of a command that would need all replicas together.
 pub(super) fn not_coordination_free(why: &str, keyspace: &str, instead: &str) -> String {
     format!(
         "cannot be coordination-free: {why}. \
@@ -451,7 +447,7 @@ pub(super) fn not_coordination_free(why: &str, keyspace: &str, instead: &str) ->
     )
 }
 
-/// Calls `f` with keys that show nothing, until it is true of one.
+/// Calls `f` with hidden keys until it returns true for one.
 pub(super) fn each_grave(shard: &Shard, db: usize, f: &mut dyn FnMut(&[u8]) -> bool) -> bool {
     let mut from = Some(Box::<[u8]>::default());
     while let Some(at) = from {

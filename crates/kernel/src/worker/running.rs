@@ -1,4 +1,4 @@
-//! Running commands on this worker's shard, and counting them.
+//! Execution of commands on this worker's shard, and their counters.
 
 use super::{Submitted, Worker};
 use crate::batch::{Batch, Header, ReplyRange, Status};
@@ -10,8 +10,8 @@ use crate::wait::Wait;
 use rufous_base::{Args, Now, Output, WorkerId};
 
 impl<P: Program> Worker<P> {
-    /// Runs a command. Where it would wait it is not counted, and its reply is
-    /// the one for when nothing comes.
+    /// Executes a command. If it would wait, it is not counted, and its reply is the one for a
+    /// timeout.
     pub(super) fn run(
         &mut self,
         now: Now,
@@ -58,7 +58,7 @@ impl<P: Program> Worker<P> {
         wait
     }
 
-    /// Runs a command that may not wait.
+    /// Executes a command that may not wait.
     pub(super) fn run_through(
         &mut self,
         now: Now,
@@ -71,8 +71,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Runs a request of `origin`'s, unless it has to be refused; `named` gives
-    /// its keys, all of them this worker's. True where it waits now.
+    /// Executes a request of `origin`, unless it has to be refused; `named` returns its keys, all
+    /// of them this worker's. True if it waits now.
     #[inline]
     pub(super) fn run_or_wait(
         &mut self,
@@ -105,7 +105,7 @@ impl<P: Program> Worker<P> {
         Status::Ready
     }
 
-    /// Runs a request that waited for its keys, which it holds now.
+    /// Executes a request that waited for its keys, which it holds now.
     pub(super) fn run_parked(
         &mut self,
         now: Now,
@@ -139,8 +139,8 @@ impl<P: Program> Worker<P> {
         batch
     }
 
-    /// Runs the one request of a batch, unless it has to be refused. Where it
-    /// would wait, its reply is the one for when nothing comes.
+    /// Executes the one request of a batch, unless it has to be refused. If it would wait, its
+    /// reply is the one for a timeout.
     pub(super) fn run_one(&mut self, now: Now, batch: &mut Batch, ask: bool) -> Option<Wait> {
         let is_stale = batch.requests[0].table != self.table_mark();
         let (header, args, out) = batch.parts(0);
@@ -161,7 +161,7 @@ impl<P: Program> Worker<P> {
         wait
     }
 
-    /// What became of a request whose reply comes later.
+    /// The result of submitting a request whose reply is computed later.
     pub(super) fn pending(header: &Header) -> Submitted {
         match P::may_wait(header.command) {
             true => Submitted::Barrier,
@@ -169,7 +169,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Counts a command that ran, here or at the embedder.
+    /// Counts a command that was executed, here or at the embedder.
     pub fn note(&mut self, command: u16, succeeded: bool) {
         self.unaccounted.push(command);
         if !succeeded {
@@ -177,8 +177,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Spreads the time since the clock was last looked at over the commands
-    /// run meanwhile. Returns nanoseconds per command.
+    /// Distributes the time since the clock was last read over the commands executed meanwhile.
+    /// Returns nanoseconds per command.
     pub fn account(&mut self, elapsed_us: u64) -> u64 {
         let calls = self.unaccounted.len() as u64;
         if calls == 0 {
@@ -191,7 +191,7 @@ impl<P: Program> Worker<P> {
         each_ns
     }
 
-    /// Whether commands ran whose time is not accounted for.
+    /// Whether commands were executed whose time is not accounted for.
     pub fn has_unaccounted(&self) -> bool {
         !self.unaccounted.is_empty()
     }

@@ -1,10 +1,9 @@
-//! Saves: this worker's snapshot, and at worker 0 the record of what is on disk
-//! (the [`Keeper`]).
+//! Saves: this worker's snapshot and, at worker 0, the record of the files on disk (the
+//! [`Keeper`]).
 //!
-//! A save begins as a cut: a command over all workers, so that every snapshot
-//! shows the same moment. Each worker writes its snapshot slice by slice and
-//! tells worker 0 when it is on disk together with the log that follows it;
-//! once all are, worker 0 writes the manifest.
+//! A save begins as a cut: a command over all workers, so that every snapshot shows the same
+//! moment. Each worker writes its snapshot slice by slice and reports to worker 0 when it is on
+//! disk together with the log that follows it; after all reports worker 0 writes the manifest.
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +25,10 @@ use std::sync::Arc;
 /// A listing of files for a backup.
 const LIST_SEALED: u64 = ids::SAVE | 1 << 41;
 
-/// How often worker 0 is told what the others count.
+/// The period of the workers' reports to worker 0.
 const USAGE_PERIOD_US: u64 = 500_000;
 
-/// A save that writes do not wait for is tried again after this.
+/// The delay before a failed save that no write waits for is tried again.
 const RETRY_SAVE_US: u64 = 5_000_000;
 
 /// Why a save was not begun.
@@ -45,16 +44,16 @@ pub enum SaveRefused {
     Stopping,
 }
 
-/// What begins with a new generation of the logs.
+/// The purpose of a new generation of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutOf {
     /// A snapshot of everything.
     Save,
-    /// Nothing else.
+    /// No snapshot.
     Logs,
 }
 
-/// A snapshot under way.
+/// A snapshot in progress.
 #[derive(Debug)]
 struct Snapshotting {
     generation: u64,
@@ -66,14 +65,14 @@ struct Snapshotting {
     bytes: u64,
 }
 
-/// Where a snapshot begins.
+/// The beginning of a snapshot.
 #[derive(Debug)]
 pub(super) struct SnapshotStart {
     pub(super) generation: u64,
     pub(super) identity: Identity,
     /// Its records come before the log's frame with this number.
     pub(super) next_seq: u64,
-    /// What the log had written by then.
+    /// The bytes of the log at that time.
     pub(super) log_bytes: u64,
     /// Effects that precede those of keys.
     pub(super) head: Vec<u8>,
@@ -84,18 +83,18 @@ pub(super) struct SnapshotStart {
 pub(super) struct Saves {
     settings: Settings,
     snapshot: Option<Snapshotting>,
-    /// Reused: what one slice of it has written.
+    /// Reused buffer for a slice of the snapshot.
     slice: Vec<u8>,
-    /// At worker 0.
+    /// Present at worker 0.
     keeper: Option<Keeper>,
     changes_at_cut: u64,
     log_bytes_at_cut: u64,
     usage_told_us: u64,
     /// When the last save ended, if it failed.
     failed_us: Option<u64>,
-    /// A cut whose logs are to be synced, and how much of them.
+    /// Cuts whose logs must be synced, and up to which position.
     sealing: VecDeque<(u64, u64)>,
-    /// At worker 0: workers that have sealed it.
+    /// At worker 0: the number of workers that have sealed a generation.
     sealed: BTreeMap<u64, usize>,
     /// Why the last save failed, where that stops writes.
     error: Option<Arc<str>>,
@@ -122,12 +121,12 @@ impl Saves {
         shard.counters().changes - self.changes_at_cut
     }
 
-    /// Whether there is something that the last save has not.
+    /// Whether there are changes since the last save.
     pub(super) fn has_unsaved(&self, shard: &Shard) -> bool {
         self.keeper.as_ref().is_some_and(|k| k.changes() > 0) || self.changes(shard) > 0
     }
 
-    /// Fills in what concerns saves.
+    /// Fills in the figures of saves.
     pub(super) fn count(&self, figures: &mut DurableFigures, shard: &Shard) {
         figures.changes_since_save = self.changes(shard);
         if let Some(snapshot) = &self.snapshot {
@@ -146,12 +145,12 @@ impl Saves {
         }
     }
 
-    /// Takes over settings. `logs`: whether changes are logged as yet.
+    /// Applies settings. `logs`: whether changes are already logged.
     pub(super) fn configure(&mut self, settings: &Settings, out: &mut Out) {
         if let Some(keeper) = &mut self.keeper {
             keeper.set_schedule(settings.schedule.clone(), &mut out.disk);
             if keeper.logs && !settings.log {
-                // What follows is not logged: no log may be taken to continue it.
+                // Later changes are not logged: no log may be treated as their continuation.
                 let until = Some(keeper.generation());
                 keeper.install_logs_until(until, &mut out.disk);
             }
@@ -160,7 +159,7 @@ impl Saves {
         self.settings = settings.clone();
     }
 
-    /// What was loaded is saved already.
+    /// The loaded data is already saved.
     pub(super) fn on_serve(&mut self, store: &Store<'_>) {
         self.changes_at_cut = store.shard.counters().changes;
     }
@@ -170,7 +169,7 @@ impl Saves {
         self.sealing.push_back((generation, position));
     }
 
-    /// The instant of a cut: the shard as it is now is to be written.
+    /// The instant of a cut: the shard must be written as it is now.
     pub(super) fn on_cut(&mut self, start: SnapshotStart, store: &mut Store<'_>) {
         self.changes_at_cut = store.shard.counters().changes;
         self.log_bytes_at_cut = start.log_bytes;
@@ -186,12 +185,12 @@ impl Saves {
         });
     }
 
-    /// Takes the snapshot further by about so many bytes of records, a larger
-    /// value aside. True where it could go on at once.
+    /// Continues the snapshot by about this many bytes of records; one larger value may exceed
+    /// that. True where it could continue at once.
     pub(super) fn on_slice(&mut self, bytes: usize, store: &mut Store<'_>, out: &mut Out) -> bool {
         let shard = &mut *store.shard;
         let Some(snapshot) = &mut self.snapshot else {
-            // What a failed one has left to walk.
+            // The rest of the walk of a failed snapshot.
             let mut nowhere = Vec::new();
             return shard.is_unwinding() && shard.snapshot_step(bytes, &mut nowhere);
         };
@@ -213,7 +212,7 @@ impl Saves {
         more && snapshot.writer.can_take()
     }
 
-    /// The disk has answered the writer of the snapshot.
+    /// A reply of the disk to the writer of the snapshot.
     pub(super) fn on_snapshot_disk(&mut self, done: DiskDone, out: &mut Out) {
         let Some(snapshot) = &mut self.snapshot else {
             return;
@@ -227,7 +226,7 @@ impl Saves {
         };
     }
 
-    /// The snapshot or the log has moved on: tells worker 0 of what is complete.
+    /// The snapshot or the log has progressed: reports completed ones to worker 0.
     pub(super) fn on_progress(
         &mut self,
         log: Option<&LogWriter>,
@@ -255,7 +254,7 @@ impl Saves {
         out.tell(WorkerId(0), Note::Saved { generation, saved });
     }
 
-    /// How a save of the node ended.
+    /// Handles the end of a save of the node.
     pub(super) fn on_ended(&mut self, now: Now, ended: Result<u64, Arc<str>>, out: &mut Out) {
         self.failed_us = ended.is_err().then_some(now.mono_us);
         let settings = &self.settings;
@@ -265,8 +264,8 @@ impl Saves {
         out.events.push(Told::SaveEnded(ended));
     }
 
-    /// Tells worker 0 now and then what it needs to know for the schedule, and
-    /// where this worker's log asks for a save. `logs`: whether changes are logged.
+    /// Periodically reports the figures for the schedule to worker 0, and whether this worker's log
+    /// asks for a save. `logs`: whether changes are logged.
     pub(super) fn on_tick(
         &mut self,
         now: Now,
@@ -281,12 +280,12 @@ impl Saves {
         let log_bytes = log.map_or(0, |l| l.gauges().bytes_written);
         let usage = Usage {
             changes: self.changes(store.shard),
-            // A log that was switched off and on again counts anew.
+            // A log that was switched off and on again counts from zero.
             log_bytes: log_bytes.saturating_sub(self.log_bytes_at_cut),
         };
         out.tell(WorkerId(0), Note::Usage(usage));
-        // A sync of this worker's log has failed: a snapshot is to take the place
-        // of what is in doubt. At once where writes wait for it.
+        // A sync of this worker's log has failed: a snapshot must replace the data in doubt. At
+        // once where writes wait for it.
         let lately = self
             .failed_us
             .is_some_and(|at| now.mono_us < at + RETRY_SAVE_US);
@@ -301,7 +300,7 @@ impl Saves {
 
 /// At worker 0.
 impl Saves {
-    /// Takes over the record of what is on disk.
+    /// Takes over the record of the files on disk.
     pub(super) fn on_keeper(&mut self, keeper: Keeper) {
         self.keeper = Some(keeper);
     }
@@ -325,19 +324,19 @@ impl Saves {
         Ok(generation)
     }
 
-    /// Keeps the files of what is on disk from being removed; the pin.
+    /// Pins the files on disk, so that they are not removed; returns the pin.
     pub(super) fn pin(&mut self) -> Result<u64, SaveRefused> {
         let keeper = self.keeper.as_mut().ok_or(SaveRefused::NoFolder)?;
         Ok(keeper.pin())
     }
 
-    /// Likewise what the last save has written, and what to copy of it.
+    /// Pins the files of the last save; with the list of files to copy.
     pub(super) fn pin_saved(&mut self) -> Option<(u64, Pinned)> {
         let keeper = self.keeper.as_mut()?;
         Some((keeper.pin(), keeper.pinned(&[], 0)))
     }
 
-    /// Ends a pin; false where there is none.
+    /// Ends a pin; false if it does not exist.
     pub(super) fn unpin(&mut self, id: u64, out: &mut Out) -> bool {
         let keeper = self.keeper.as_mut();
         keeper.is_some_and(|keeper| keeper.unpin(id, &mut out.disk))
@@ -367,7 +366,7 @@ impl Saves {
         out.events.push(Told::Sealed { generation, pinned });
     }
 
-    /// What a pin whose logs are sealed before `generation` consists of.
+    /// The files of a pin whose logs are sealed before `generation`.
     fn pinned(&self, files: &[FileInfo], generation: u64) -> Pinned {
         let keeper = self.keeper.as_ref();
         keeper.map_or_else(Pinned::default, |k| k.pinned(files, generation))
@@ -387,7 +386,7 @@ impl Saves {
         }
     }
 
-    /// The disk has answered the keeper.
+    /// A reply of the disk to the keeper.
     pub(super) fn on_keeper_disk(&mut self, now: Now, done: DiskDone, out: &mut Out) {
         if done.id & LIST_SEALED == LIST_SEALED {
             return self.on_sealed_files(done, out);

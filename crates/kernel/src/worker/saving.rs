@@ -1,4 +1,4 @@
-//! Saves of the node, as the embedder asks for them; see [`super::saves`].
+//! Saves of the node, as requested by the embedder; see [`super::saves`].
 
 use super::Worker;
 use super::out::LogStart;
@@ -32,26 +32,25 @@ impl<P: Program> Worker<P> {
         begun
     }
 
-    /// Whether a backup can do without a save: the logs have what it lacks.
+    /// Whether a backup needs no save: the logs have all changes since the last one.
     pub fn can_pin_without_save(&self) -> bool {
         self.durable.logs()
     }
 
-    /// Keeps the files of what is on disk from being removed, for a backup:
-    /// the pin, and the generation that begins now. Once that is sealed
-    /// ([`crate::durable::Event::Sealed`]) nothing is written any more to what was
-    /// before it. At worker 0 only.
+    /// Pins the current files on disk for a backup, so that they are not removed. Returns the pin
+    /// and the generation that begins now. Once that is sealed ([`crate::durable::Event::Sealed`]),
+    /// files of earlier generations are not written any more. At worker 0 only.
     pub fn pin(&mut self, now: Now) -> Result<(u64, u64), SaveRefused> {
         let generation = self.begin_cut(now, CutOf::Logs)?;
         Ok((self.saves.pin()?, generation))
     }
 
-    /// Likewise what the last save has written, and what to copy of it.
+    /// Pins the files of the last save; with the list of files to copy.
     pub fn pin_saved(&mut self) -> Option<(u64, Pinned)> {
         self.saves.pin_saved()
     }
 
-    /// Ends a pin; false where there is none.
+    /// Ends a pin; false if it does not exist.
     pub fn unpin(&mut self, id: u64) -> bool {
         self.saves.unpin(id, &mut self.out)
     }
@@ -60,7 +59,7 @@ impl<P: Program> Worker<P> {
         self.saves.keeper()
     }
 
-    /// The instant of a cut: what was before it belongs to the old generation.
+    /// The instant of a cut: earlier effects belong to the old generation.
     pub(super) fn cut(&mut self, generation: u64, cut: CutOf) {
         self.end_frame();
         match &mut self.durable.log {
@@ -71,7 +70,7 @@ impl<P: Program> Worker<P> {
         }
         match (cut, &self.durable.log) {
             (CutOf::Save, _) => self.begin_snapshot(generation),
-            // What a log leaves behind is synced, whatever the setting.
+            // The end of a log is synced, whatever the setting.
             (CutOf::Logs, Some(log)) => self.saves.on_logs_cut(generation, log.appended()),
             (CutOf::Logs, None) => {}
         }
@@ -89,13 +88,13 @@ impl<P: Program> Worker<P> {
         self.saves.on_cut(start, &mut store!(self));
     }
 
-    /// Takes the snapshot further by about so many bytes of records, a larger
-    /// value aside. True where it could go on at once.
+    /// Continues the snapshot by about this many bytes of records; one larger value may exceed
+    /// that. True where it could continue at once.
     pub fn snapshot_slice(&mut self, bytes: usize) -> bool {
         self.saves.on_slice(bytes, &mut store!(self), &mut self.out)
     }
 
-    /// How a save of the node ended.
+    /// Handles the end of a save of the node.
     pub(super) fn on_save_ended(&mut self, now: Now, ended: Result<u64, Arc<str>>) {
         if let (Ok(generation), Some(log)) = (&ended, &mut self.durable.log) {
             // Frames that the snapshot covers are committed with it.
@@ -105,7 +104,7 @@ impl<P: Program> Worker<P> {
         self.log_moved_on(now);
     }
 
-    /// Whether there is something that the last save has not.
+    /// Whether there are changes since the last save.
     pub fn unsaved_changes(&self) -> bool {
         self.saves.has_unsaved(&self.shard)
     }
@@ -119,8 +118,7 @@ impl<P: Program> Worker<P> {
         self.saves.changes(&self.shard)
     }
 
-    /// Tells worker 0 what it needs to know for the schedule, and begins a save
-    /// there when it is due.
+    /// Reports the figures for the schedule to worker 0, which begins a save when it is due.
     pub fn look_after_saving(&mut self, now: Now) {
         if self.is_serving() {
             let log = (self.durable.log.as_ref(), self.durable.logs());

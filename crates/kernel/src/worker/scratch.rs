@@ -1,10 +1,9 @@
-//! Running a command over several workers on a shard of its own, which has
-//! copies of all its keys (of large values, references), and finding out what
-//! it did to each.
+//! Execution of a command over several workers on a shard of its own, which has copies of all its
+//! keys (references to large values); and the changes of each key.
 //!
-//! The owners are told by effects, so that a change of one element of a large
-//! collection stays small on its way and in their logs. Where a key got
-//! another value, they are sent the value.
+//! The changes are sent to the owners as effects, so that a change of one element of a large
+//! collection stays small in messages and logs. If the value of a key was replaced, the new value
+//! is sent.
 
 use super::spanning::Writes;
 use crate::durable::effect::Effect;
@@ -16,7 +15,7 @@ use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use std::collections::BTreeMap;
 
-/// Puts gathered entries on a scratch shard, which keeps a journal from then on.
+/// Inserts gathered entries in a scratch shard, which keeps a journal from then on.
 pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
     for Gathered { key, entry, .. } in gathered {
         if let Some(entry) = entry {
@@ -27,8 +26,8 @@ pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
     scratch.set_brief_journaling(true);
 }
 
-/// Takes everything from a scratch shard: what was done to each key, or with
-/// `all` what it has become, by owner.
+/// Empties a scratch shard: returns the changes of each key, or with `all` its new contents, by
+/// owner.
 pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, now: Now) -> Writes {
     scratch.set_brief_journaling(false);
     let mut changes = changes(&std::mem::take(scratch.journal()));
@@ -64,7 +63,7 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
     writes
 }
 
-/// Empties a scratch shard on which nothing was written.
+/// Empties a scratch shard to which nothing was written.
 pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> Writes {
     scratch.set_brief_journaling(false);
     scratch.journal().clear();
@@ -76,7 +75,7 @@ pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> W
     Writes::new()
 }
 
-/// The effects on each key; `None` where they do not say what it has now.
+/// The effects on each key; `None` where they do not determine its contents.
 fn changes(journal: &[u8]) -> BTreeMap<KeyName, Option<Vec<u8>>> {
     let mut all = BTreeMap::<KeyName, Option<Vec<u8>>>::new();
     let mut rest = journal;
@@ -114,7 +113,7 @@ fn tidy(scratch: &mut Shard) {
         (0..DATABASES).all(|db| scratch.is_empty(db)),
         "a command wrote to a key it did not name"
     );
-    // Whoever has the replicas notes what becomes of them.
+    // The workers that own the replicas note their changes.
     scratch.changeset().clear();
     debug_assert_eq!(scratch.graves_len(), 0);
     // References only: the owners still have the values themselves.

@@ -1,4 +1,4 @@
-//! How workers of clients hear of waits that began, and who was served.
+//! Reports of waits that began or were served, for the workers of their clients.
 
 use super::{Message, Worker};
 use crate::batch::Header;
@@ -7,7 +7,7 @@ use crate::wait::{Client, Told};
 use rufous_base::{Now, Until};
 
 impl<P: Program> Worker<P> {
-    /// Tells the workers of clients of waits that began or were served.
+    /// Reports waits that began or were served to the workers of their clients.
     pub(super) fn tell_clients(&mut self, now: Now) {
         while let Some((to, told)) = self.waits.told.pop_front() {
             match told {
@@ -21,8 +21,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Answers whoever was served that waited before the messages that served it:
-    /// the replies to those behind it in these go later.
+    /// Replies to waiters that the current message served and that had waited before it: their
+    /// replies leave before those to the requests in the message.
     #[inline]
     pub(super) fn answer_served(&mut self, now: Now) {
         if !self.waits.told.is_empty() {
@@ -40,7 +40,7 @@ impl<P: Program> Worker<P> {
                     begun.push(client(&note.header));
                     self.waits.told.push_back((to, Told::Waits(note)));
                 }
-                // Its worker has to hear first that it waits.
+                // The client's worker must receive the report of the wait first.
                 Told::Served(batch)
                     if batch
                         .requests

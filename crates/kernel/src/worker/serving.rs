@@ -1,9 +1,8 @@
-//! Requests for slots: run where this node answers for them, held back for a
-//! while where it is about to, and refused where another one does.
+//! Requests for slots: executed where this node serves them, delayed where it is about to, and
+//! refused where another node serves them.
 //!
-//! A slot is without anybody who answers for it while its chain changes, for
-//! as long as a lease lasts at most. Requests that come meanwhile wait, in the
-//! order in which they came.
+//! While its chain changes, no node serves a slot, for at most the duration of a lease. Requests
+//! that arrive meanwhile wait, in order of arrival.
 
 use super::several::SEVERAL;
 use super::{Work, Worker};
@@ -17,14 +16,14 @@ use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_chain::Refused;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many may wait.
+/// The limit of waiting requests.
 const MOST: usize = 4096;
 
 pub(super) const NOBODY: &str = "CLUSTERDOWN Hash slot not served: its nodes do not reach one another, \
                       or have yet to say what they have; send it again";
 const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
 
-/// The bytes that go with [`Status::NotHere`].
+/// The reply for [`Status::NotHere`].
 const NOT_HERE: &str = "NOTHERE";
 
 /// A request that waits for its slot.
@@ -37,11 +36,11 @@ struct Parked {
     origin: WorkerId,
 }
 
-/// Those of all slots.
+/// The waiting requests of all slots.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     parked: VecDeque<Parked>,
-    /// How many of each.
+    /// The number of requests by slot.
     slots: BTreeMap<u16, usize>,
 }
 
@@ -66,14 +65,13 @@ impl Waiting {
 }
 
 impl<P: Program> Worker<P> {
-    /// Whether any member of the slot's chain may answer: reads of clients that go
-    /// where they are told.
+    /// Whether any member of the slot's chain may answer: reads of clients at the redirecting door.
     fn takes_copies(header: &Header) -> bool {
         header.door == Door::Redirected && !P::is_write(header.command)
     }
 
-    /// How long a request waits for this node to answer for its slot. No other node is
-    /// asked for lattice keys.
+    /// How long a request waits until this node serves its slot. Lattice keys are not forwarded to
+    /// other nodes.
     fn patience_us(&self, slot: u16, header: &Header, keys: &[KeyName]) -> u64 {
         let is_lattice = |(_, key): &KeyName| self.placement.lattice(key).is_some();
         let asks_copy = Self::takes_copies(header) && !keys.iter().any(is_lattice);
@@ -88,7 +86,7 @@ impl<P: Program> Worker<P> {
         replica.is_some_and(|replica| replica.is_head(slot))
     }
 
-    /// Of a slot that this node answers for now: since which epoch its chain is as it is.
+    /// For a slot that this node serves now: the epoch since which its chain is unchanged.
     pub fn answers_since(&self, slot: u16, now: Now) -> Option<u64> {
         let chains = self.chains.as_ref()?;
         chains.serves(slot, now).ok()?;
@@ -96,7 +94,7 @@ impl<P: Program> Worker<P> {
         Some(mapping.chains.of(slot).since)
     }
 
-    /// Why this node does not answer for a key now, if it does not.
+    /// Why this node does not serve a key now, if it does not.
     pub(super) fn unserved(&self, now: Now, key: &[u8], copies: bool) -> Option<Refused> {
         let chains = self.chains.as_ref()?;
         if self.placement.lattice(key).is_some() {
@@ -109,7 +107,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Whether one of these is not this node's to answer for.
+    /// Whether this node does not serve one of these keys.
     pub(super) fn is_any_unserved<'k>(
         &self,
         now: Now,
@@ -119,8 +117,8 @@ impl<P: Program> Worker<P> {
         self.chains.is_some() && keys.any(|key| self.unserved(now, key, false).is_some())
     }
 
-    /// Looks at a request before it runs, and keeps it or refuses it where its
-    /// first key's slot is not this node's to answer for. `None`: it may run.
+    /// Checks a request before it is executed, and keeps or refuses it if this node does not serve
+    /// the slot of its first key. `None`: it may be executed.
     #[inline]
     pub(super) fn holds_back(
         &mut self,
@@ -134,7 +132,7 @@ impl<P: Program> Worker<P> {
         let key = args.get(usize::from(header.key));
         let slot = slot_of(key);
         let refused = match self.unserved(now, key, Self::takes_copies(header)) {
-            // Those that have waited come first.
+            // Requests that already wait go first.
             None if chains.waiting.slots.contains_key(&slot) => Refused::NotYet,
             refused => refused?,
         };
@@ -147,7 +145,7 @@ impl<P: Program> Worker<P> {
         Some(self.refuse_elsewhere(slot, header, is_kept, out))
     }
 
-    /// Refuses a request whose slot another node has. `is_kept`: the request comes back with its
+    /// Refuses a request whose slot another node has. `is_kept`: the request is returned with its
     /// reply, so that it can be forwarded.
     pub(super) fn refuse_elsewhere(
         &self,
@@ -178,7 +176,7 @@ impl<P: Program> Worker<P> {
         status
     }
 
-    /// Lets a request wait, unless too many do: then it has its reply.
+    /// Lets a request wait, or replies with an error where too many do.
     fn park_for_slot(
         &mut self,
         now: Now,
@@ -205,8 +203,8 @@ impl<P: Program> Worker<P> {
         Status::Later
     }
 
-    /// Runs those whose slots are answered for by now, and gives up those that
-    /// have waited for long, or whose slots are elsewhere.
+    /// Executes the waiting requests whose slots are served now, and refuses those that have waited
+    /// too long or whose slots are elsewhere.
     pub(super) fn look_after_parked(&mut self, now: Now) {
         let Some(chains) = &mut self.chains else {
             return;
@@ -227,7 +225,7 @@ impl<P: Program> Worker<P> {
             };
             let serves = match (awaits, all) {
                 (true, _) => Err(Refused::NotYet),
-                // No chain has anything of these.
+                // No chain has any data of these.
                 (false, true) => Ok(()),
                 (false, false) if copies => chains.reads(slot, now),
                 (false, false) => chains.serves(slot, now),
@@ -262,14 +260,14 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// When the first of them is given up.
+    /// When the first of them is refused.
     pub(super) fn parked_until_us(&self) -> Option<u64> {
         let chains = self.chains.as_ref()?;
         let parked = chains.waiting.parked.iter();
         parked.map(|parked| parked.until_us).min()
     }
 
-    /// A request has its keys: gives it back where it may run.
+    /// Called when a request has its keys: returns it if it may be executed.
     pub(super) fn still_served(
         &mut self,
         now: Now,
@@ -316,12 +314,12 @@ impl<P: Program> Worker<P> {
         None
     }
 
-    /// A command over workers has its keys: gives it back, unless some are of
-    /// slots that this node does not answer for. What waits for data at these
-    /// keys has been run before.
+    /// Called when a command over several workers has its keys: returns it, unless some are of
+    /// slots that this node does not serve. A request that waits for data at these keys was
+    /// executed before.
     pub(super) fn all_served(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
         let spread = match multi.batch.requests.first() {
-            // Who waits was there before the slots had copies.
+            // A waiter has waited since before the slots had copies.
             Some(request) if multi.waiter.is_none() => {
                 let keys = multi.gathered.iter().map(|gathered| &*gathered.key.1);
                 self.is_too_spread(request.header.command, keys)

@@ -1,21 +1,20 @@
-//! Commands that write keys of several slots: refused where one of these has
-//! copies at other nodes. Each slot's chain has its part of the writes, and no
-//! chain knows of another: when the head has gone, one part could be there and
-//! the other not.
+//! Commands that write keys of several slots: refused where one of these slots has copies at other
+//! nodes. Each slot's chain carries its part of the writes without knowledge of the other chains:
+//! when the head fails, one part could survive and the other be lost.
 //!
-//! It is asked when keys are held, and nothing comes between that and the
-//! writes: until then a slot may get its first copy.
+//! This is checked when keys are held, directly before the writes: until then a slot may get its
+//! first copy.
 
 use super::Worker;
 use crate::program::Program;
 use rufous_base::slot::slot_of;
 
-/// Linear transactions will do these.
+/// Linear transactions will support these.
 pub const SEVERAL: &str = "CROSSSLOT The command may write keys of several slots, and slots have copies at other nodes: \
      what one of them has could be without the other. Give the keys one hash tag, as in {tag}key";
 
 impl<P: Program> Worker<P> {
-    /// Whether keys are of several slots, of which some are at other nodes as well.
+    /// Whether keys are of several slots, some of which have copies at other nodes.
     pub fn is_spread<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) -> bool {
         let Some(chains) = &self.chains else {
             return false;
@@ -39,7 +38,7 @@ impl<P: Program> Worker<P> {
         differ && shared
     }
 
-    /// Whether a command may not be done to these keys together.
+    /// Whether a command may not be executed on these keys together.
     pub(super) fn is_too_spread<'k>(
         &self,
         command: u16,

@@ -1,5 +1,5 @@
-//! The worker's part in commands that span workers: holding keys for others,
-//! and coordinating its own. See [`crate::multi`] for the whole.
+//! The worker's part in commands that span workers: holding keys for other workers, and
+//! coordinating its own commands. See [`crate::multi`] for the protocol.
 
 use super::converting::Findings;
 use super::scratch::{discard, load, unload};
@@ -18,35 +18,35 @@ use rufous_base::{Now, Until, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a worker answers that was asked to hold keys.
+/// A worker's reply to a request to hold keys.
 #[derive(Debug)]
 pub struct Hold {
     pub gathered: Vec<Gathered>,
     /// The transaction's watcher found a key touched.
     pub dirty: bool,
-    /// What the command's table would do here.
+    /// The effect of the command's table on the keys here.
     pub findings: Findings,
-    /// What writes to it here must be stamped above.
+    /// The stamp of writes to keys here must be above this time.
     pub promised: u64,
-    /// Some keys are of slots that this node does not answer for.
+    /// Some keys are of slots that this node does not serve.
     pub unserved: bool,
 }
 
-/// A worker's part in a command that has run: actions first, then writes.
+/// A worker's part in an executed command: actions first, then writes.
 #[derive(Debug)]
 pub struct Release {
     ticket: Ticket,
     writes: Vec<KeyWrite>,
     actions: Vec<NodeAction>,
     table: NewTable,
-    /// What the client of the command has seen by now.
+    /// What the client of the command has seen after it.
     client: u64,
     seen: Seen,
     finish: Finish,
 }
 
 impl Release {
-    /// Of a command that has not run.
+    /// For a command that was not executed.
     pub(super) fn of_nothing(ticket: Ticket) -> Self {
         Self {
             ticket,
@@ -60,7 +60,7 @@ impl Release {
     }
 }
 
-/// Keys of `owner`, as they are now.
+/// The current entries of `owner`'s keys.
 pub(super) fn gather(
     shard: &mut Shard,
     owner: WorkerId,
@@ -70,7 +70,7 @@ pub(super) fn gather(
     let gathered = keys.iter().map(|key| {
         let name = shard.key(&key.1);
         let db = usize::from(key.0);
-        // Only the access counts here; the entry is copied whole.
+        // Only the access counts here; the entry is copied as a whole.
         let _ = shard.get(db, name, now);
         let entry = shard.gather_entry(db, name, now);
         Gathered {
@@ -87,14 +87,14 @@ fn is_cut(action: &NodeAction) -> bool {
     matches!(action, NodeAction::Cut { .. })
 }
 
-/// The table that a command makes everybody's, and whether somebody has keys
-/// that do not fit it yet.
+/// The table that a command installs on all workers, and whether any worker has keys that do not
+/// fit it yet.
 pub(super) type NewTable = Option<(Arc<Keyspaces>, bool)>;
 
-/// What changed, by owner.
+/// The changes, by owner.
 pub(super) type Writes = BTreeMap<WorkerId, Vec<KeyWrite>>;
 
-/// What a command that has run leaves for the owners of its keys.
+/// The changes of an executed command for the owners of its keys.
 pub(super) struct Changes<'a> {
     pub(super) writes: Writes,
     pub(super) actions: &'a [NodeAction],
@@ -116,7 +116,7 @@ impl<P: Program> Worker<P> {
         );
     }
 
-    /// Asks the next worker for its hold. True where all have been visited.
+    /// Requests the hold of the next worker. True where all have been visited.
     pub(super) fn visit_next(&mut self, id: u64) -> bool {
         let Some(multi) = self.multis.get_mut(&id) else {
             return true;
@@ -156,7 +156,7 @@ impl<P: Program> Worker<P> {
         false
     }
 
-    /// What is held, as it is now.
+    /// The current entries of the held keys.
     pub(super) fn hold(
         &mut self,
         ticket: Ticket,
@@ -225,7 +225,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Everything is held: run the command once and send its writes home.
+    /// Everything is held: executes the command once and sends its writes to the owners.
     pub(super) fn finish(&mut self, now: Now, multi: Multi) {
         let Some(multi) = self.with_others(now, multi) else {
             return;
@@ -251,7 +251,7 @@ impl<P: Program> Worker<P> {
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
         self.borrow_contexts(client, &gathered);
         let answer = match reshapes {
-            // Its reply is there.
+            // Its reply already exists.
             true => Some(self.id),
             false => self.run_gathered(now, &mut batch, &gathered, waiter),
         };
@@ -274,8 +274,8 @@ impl<P: Program> Worker<P> {
         self.scatter(now, held, changes, replies);
     }
 
-    /// Sends writes home, lets go of everything and hands out the replies:
-    /// where there is a log, once the writes are committed there.
+    /// Sends writes to the owners, releases everything and outputs the replies: where there is a
+    /// log, once the writes are committed there.
     pub(super) fn scatter(
         &mut self,
         now: Now,
@@ -346,7 +346,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Who has something to log, in order.
+    /// The workers that have something to log, in order.
     fn writers(&self, held: &[(WorkerId, Ticket)], writes: &Writes, whole: bool) -> Vec<WorkerId> {
         if !self.commits() {
             return Vec::new();
@@ -359,7 +359,7 @@ impl<P: Program> Worker<P> {
         all
     }
 
-    /// What who hears that it is committed waits for.
+    /// The commits that the report of this release has to wait for.
     fn until_of(&self, release: &Release) -> Until {
         match release.actions.is_empty() && release.table.is_none() {
             true => self.until(release.writes.iter().map(|(key, _)| &*key.1)),
@@ -421,7 +421,7 @@ impl<P: Program> Worker<P> {
                 Some(multi)
             }
         };
-        // What it evicts is no part of the command.
+        // Evicted keys are not part of the command.
         self.make_room(now);
         let Some(multi) = multi else { return };
         let committed = (until, Message::Committed { multi });
@@ -452,7 +452,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// All parts of a command are committed: what follows from it may be logged.
+    /// All parts of a command are committed: effects that depend on it may be logged.
     pub(super) fn on_unlock(&mut self, now: Now, ticket: Ticket, txn: TxnId) {
         entry::put_done(self.shard.journal(), txn);
         self.settle_hold(ticket);

@@ -1,12 +1,12 @@
-//! Requests that were on their way while the table of keyspaces changed: they
-//! were judged, and sent to where they are, by a table that is no longer.
+//! Requests that were in transit while the table of keyspaces changed: they were checked and routed
+//! by an outdated table.
 //!
-//! What waited at the worker of its own connection is run over whichever
-//! workers have its keys now. What came from another worker that goes elsewhere
-//! with these keys now, be it to its own replicas, is not done, and the client is
-//! told to send it again: to send it back would let a later request of the same
-//! connection overtake it, and to do it here would have a connection write to
-//! one replica and read another. What a lattice key refuses is refused.
+//! A request that waited at the worker of its own connection is executed over the workers that have
+//! its keys now. A request from another worker whose keys that worker would now route elsewhere,
+//! even to its own replicas, is not executed, and the client is told to send it again: if it were
+//! sent back, a later request of the same connection could overtake it, and if it were executed
+//! here, a connection would write to one replica and read another. A request that lattice keys do
+//! not support is refused.
 
 use super::spanning::Release;
 use super::{Message, Work, Worker};
@@ -20,21 +20,20 @@ const AGAIN: &str = "was on its way while the keyspaces were changed, and was no
                      send it again";
 
 impl<P: Program> Worker<P> {
-    /// Tells this table from those before it.
+    /// Distinguishes this table from earlier ones.
     #[inline]
     pub(super) fn table_mark(&self) -> u16 {
         self.lattice.table.version() as u16
     }
 
-    /// Whether this worker answers for a key to the connections of another, or
-    /// its own.
+    /// Whether this worker serves a key for connections of `origin`, which may be this worker.
     fn is_here(&self, origin: WorkerId, key: &[u8]) -> bool {
         let placement = self.placement.clone().seen_by(origin);
         placement.owner(key) == self.id
     }
 
-    /// Whether a request that was judged by another table is not to be run; its
-    /// reply was appended then.
+    /// Whether a request that was checked by another table must not be executed; then appends the
+    /// reply.
     pub(super) fn refuses_stale(
         &self,
         origin: WorkerId,
@@ -63,8 +62,8 @@ impl<P: Program> Worker<P> {
         P::refuse_on_lattice(header.command, args, &self.placement, header.resp3, out)
     }
 
-    /// A request of this worker's own connection has waited for keys that are
-    /// not all here any more: runs it over those who have them.
+    /// A request of this worker's own connection has waited for keys, some of which have moved:
+    /// executes it over the workers that have them.
     pub(super) fn sent_on(
         &mut self,
         now: Now,
@@ -96,15 +95,15 @@ impl<P: Program> Worker<P> {
         });
     }
 
-    /// A command over workers has its keys, or some of them by a table that is
-    /// no longer: gives it back where that makes no difference.
+    /// A command over several workers has its keys, some of them perhaps by an outdated table:
+    /// returns it where that makes no difference.
     pub(super) fn not_stale(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
         let is_of_keys = multi.table.is_none() && multi.actions.is_empty();
         if multi.mark == self.table_mark() || !is_of_keys {
             return Some(multi);
         }
         let has_moved = |g: &Gathered| self.placement.owner(&g.key.1) != g.owner;
-        // Nobody waits for a lattice key, and only those move.
+        // No client waits for a lattice key, and only those move.
         if multi.waiter.is_some() || !multi.gathered.iter().any(has_moved) {
             return Some(multi);
         }
@@ -129,7 +128,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Takes work off the queue of those who have waited for their keys.
+    /// Executes work whose keys were granted.
     pub(super) fn run_granted(&mut self, now: Now, (ticket, work): (Ticket, Work)) {
         match work {
             Work::Run { batch, origin } => {

@@ -1,10 +1,10 @@
-//! What machines borrow to work on this worker's keys.
+//! The part of a worker that machines borrow to work on its keys.
 
 use crate::placement::Placement;
 use crate::shard::Shard;
 use rufous_base::WorkerId;
 
-/// This worker's keys, and where keys belong.
+/// This worker's keys, and the placement of keys.
 #[derive(Debug)]
 pub(super) struct Store<'a> {
     pub(super) id: WorkerId,
@@ -13,7 +13,7 @@ pub(super) struct Store<'a> {
 }
 
 impl Store<'_> {
-    /// How many workers the node has.
+    /// The number of workers of the node.
     pub(super) fn workers(&self) -> usize {
         self.placement.workers()
     }

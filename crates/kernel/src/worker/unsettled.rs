@@ -1,13 +1,12 @@
-//! What commands over several workers have written here and may not have
-//! committed at all of them, and messages of replication that show some of it.
+//! Writes of commands over several workers that may not be committed at all of these workers yet,
+//! and replication messages that contain some of them.
 //!
-//! A crash takes such writes back. Here nobody sees them, as their keys stay
-//! held; other replicas must not see them either. But an epoch does not wait
-//! until its keys are free, or commands that hold them one after the other
-//! would keep it for ever: it is taken as the keys are, and its messages wait
-//! until what it was taken amid is committed. Commands that come later, and
-//! hold the same keys, are not waited for. Until the messages have left no
-//! other epoch is taken, so that they stay in order.
+//! A crash would undo such writes. Here they are invisible, as their keys stay held; they must not
+//! be visible at other replicas either. But an epoch does not wait until its keys are free, or
+//! commands that hold them one after the other would delay it for ever: it is taken with the keys
+//! as they are, and its messages wait until the writes in progress at that time are committed.
+//! Later commands that hold the same keys are not waited for. No other epoch is taken until the
+//! messages are sent, so that they stay in order.
 
 use super::Worker;
 use crate::lock::Ticket;
@@ -20,10 +19,10 @@ use std::collections::BTreeSet;
 pub(super) struct Unsettled {
     /// Holds whose commands have written here, but which have not ended.
     open: BTreeSet<Ticket>,
-    /// Those of them that the messages wait for.
+    /// Those of them whose commit the messages wait for.
     awaited: BTreeSet<Ticket>,
     outbox: Outbox,
-    /// So often messages have waited.
+    /// How often messages have waited.
     pub(super) epochs: u64,
 }
 
@@ -40,15 +39,14 @@ impl Unsettled {
         !self.awaited.is_empty()
     }
 
-    /// Keeps messages that show some of what is written.
+    /// Keeps messages that contain some of these writes.
     pub(super) fn keep(&mut self, outbox: &mut Outbox) {
         self.awaited = self.open.clone();
         self.outbox.append(outbox);
         self.epochs += 1;
     }
 
-    /// All that the command of this hold has written is committed. What has to
-    /// be sent now.
+    /// All writes of this hold's command are committed. Returns the messages to send now.
     fn end(&mut self, ticket: Ticket) -> Outbox {
         self.open.remove(&ticket);
         match self.awaited.remove(&ticket) && self.awaited.is_empty() {
@@ -57,7 +55,7 @@ impl Unsettled {
         }
     }
 
-    /// Nobody knows when it will be.
+    /// Stops waiting, as the time of the commit is unknown.
     fn give_up(&mut self) -> Outbox {
         self.awaited.clear();
         std::mem::take(&mut self.outbox)
@@ -65,14 +63,14 @@ impl Unsettled {
 }
 
 impl<P: Program> Worker<P> {
-    /// What the command of this hold has written is committed at all workers.
+    /// The writes of this hold's command are committed at all workers.
     pub(super) fn settle_hold(&mut self, ticket: Ticket) {
         let outbox = self.lattice.unsettled.end(ticket);
         self.send_changes(outbox);
     }
 
-    /// Whether changes wait. While this worker's log cannot be written, what
-    /// tells of data does not wait for it.
+    /// Whether changes wait. While this worker's log cannot be written, messages with data do not
+    /// wait for it.
     pub(super) fn keeps_changes(&mut self) -> bool {
         if self.lattice.unsettled.waits() && self.is_in_trouble() {
             let outbox = self.lattice.unsettled.give_up();

@@ -1,14 +1,13 @@
 //! The worker's part in commands that wait for data; see [`crate::wait`].
 //!
-//! A command that touches an awaited key is followed at once, before any other
-//! command of this worker, by the requests of those who wait for it
-//! ([`Worker::serve`]): they see what it left, and nobody else does before.
-//! What a command over workers leaves at a key that it still holds is looked
-//! at in the instant before it lets go ([`Worker::let_go`]).
+//! After a command that touches an awaited key, the requests of the key's waiters are executed at
+//! once, before any other command of this worker ([`Worker::serve`]): they see its result before
+//! any other client. For a key that a command over several workers still holds, this happens
+//! directly before the hold ends ([`Worker::let_go`]).
 //!
-//! No wake-up is lost: a key that is touched stays on a list, the shard's or
-//! `held`, until its queue has been gone through in a state in which nobody
-//! beside holds it; and who enters a queue found nothing while it had the key.
+//! No wake-up is lost: a touched key stays on a list, the shard's or `held`, until its queue was
+//! processed while no other command holds the key; and the command of a client that enters a queue
+//! found no data while it had the key.
 
 use super::{Message, Worker};
 use crate::batch::{Batch, Header};
@@ -21,17 +20,17 @@ use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How a wait ends that nobody serves.
+/// How a wait ends without being served.
 #[derive(Debug)]
 pub enum WaitEnd {
-    /// As if its time had come.
+    /// As by its timeout.
     TimedOut,
     Reply(Output),
-    /// Nobody is there to be answered.
+    /// The client has disconnected.
     Gone,
 }
 
-/// A waiter on its way to the owner of keys that it waits for.
+/// A waiter that is sent to the owner of the keys that it waits for.
 #[derive(Debug)]
 pub struct Arrival {
     batch: Box<Batch>,
@@ -40,7 +39,7 @@ pub struct Arrival {
     claim: Arc<Claim>,
 }
 
-/// Whether those behind a waiter may be looked at.
+/// Whether the waiters behind one may be considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Next,
@@ -48,7 +47,7 @@ enum Then {
 }
 
 impl<P: Program> Worker<P> {
-    /// When [`Worker::end_due_waits`] is to be called.
+    /// When [`Worker::end_due_waits`] must be called.
     pub fn next_wait_us(&self) -> Option<u64> {
         self.waits.clients.next_deadline_us()
     }
@@ -58,7 +57,7 @@ impl<P: Program> Worker<P> {
         self.waits.clients.len()
     }
 
-    /// Those of them that do not wait for ever.
+    /// Those of them that have a timeout.
     pub fn waiting_in_time(&self) -> usize {
         self.waits.clients.in_time()
     }
@@ -67,15 +66,15 @@ impl<P: Program> Worker<P> {
         self.waits.clients.conns().collect()
     }
 
-    /// Ends the waits whose time has come.
+    /// Ends the waits whose deadline has passed.
     pub fn end_due_waits(&mut self, now: Now) {
         while let Some(conn) = self.waits.clients.next_due(now.mono_us) {
             self.end_wait(conn, WaitEnd::TimedOut);
         }
     }
 
-    /// Ends the wait of a connection of this worker, if it waits. False where
-    /// it does not, or was served meanwhile. The reply comes as others do.
+    /// Ends the wait of a connection of this worker. False if it does not wait or was served
+    /// meanwhile. The reply is an ordinary outcome.
     pub fn end_wait(&mut self, conn: ConnId, how: WaitEnd) -> bool {
         let Some(note) = self.waits.clients.remove(conn) else {
             return false;
@@ -99,7 +98,7 @@ impl<P: Program> Worker<P> {
         won
     }
 
-    /// Has the owners of its keys forget a wait.
+    /// Tells the owners of its keys to forget a wait.
     fn forget_at_owners(&mut self, note: &Note) {
         let (conn, seq) = (note.header.conn, note.header.seq);
         for &owner in &note.owners {
@@ -111,7 +110,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// A client does not wait any more.
+    /// A client no longer waits.
     pub(super) fn on_forget(&mut self, origin: WorkerId, conn: ConnId, seq: u32) {
         let found = self.waits.queues.find(Client::new(origin, conn), seq);
         if let Some(id) = found {
@@ -119,8 +118,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// A request of `origin`'s, which names only keys of this worker, found
-    /// nothing: it waits. Its reply so far begins at `start`.
+    /// A request of `origin`, which names only keys of this worker, found no data: it waits. Its
+    /// reply so far begins at `start`.
     #[cold]
     pub(super) fn begin_wait(
         &mut self,
@@ -155,8 +154,7 @@ impl<P: Program> Worker<P> {
         self.waits.told.push_back((origin, told));
     }
 
-    /// A request of this worker's found nothing at several workers, whose keys
-    /// it holds as yet.
+    /// A request of this worker found no data at several workers, whose keys it still holds.
     fn begin_wait_over(&mut self, now: Now, mut batch: Batch, gathered: &[Gathered], wait: &Wait) {
         let timed_out = std::mem::take(&mut batch.replies);
         let (header, args, _) = batch.parts(0);
@@ -197,7 +195,7 @@ impl<P: Program> Worker<P> {
         self.waits.told.push_back((self.id, told));
     }
 
-    /// A client of `origin`'s waits for keys of this worker.
+    /// A client of `origin` waits for keys of this worker.
     pub(super) fn on_arrival(&mut self, origin: WorkerId, arrival: Arrival) {
         let Arrival {
             batch,
@@ -239,8 +237,7 @@ impl<P: Program> Worker<P> {
         self.waits.clients.insert(note);
     }
 
-    /// A client of this worker was answered: owners that still have its wait
-    /// forget it.
+    /// A client of this worker was answered: owners that still have its wait forget it.
     #[cold]
     pub(super) fn waited_enough(&mut self, header: &Header) {
         let conn = header.conn;
@@ -253,13 +250,13 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// While it holds them back, waiters get nothing; what they wait for stays
-    /// on the shard's list. To be followed by [`Worker::settle`] when it ends.
+    /// While `hold` is set, no waiter is served; the keys that they wait for stay on the shard's
+    /// list. Call [`Worker::settle`] after it ends.
     pub fn hold_waiters(&mut self, hold: bool) {
         self.waits.on_hold = hold;
     }
 
-    /// To be called when commands run with [`Worker::run_now`] are through.
+    /// Call it after the commands of [`Worker::run_now`].
     #[inline]
     pub fn serve_waiters(&mut self, now: Now) {
         if self.shard.has_touched() {
@@ -267,8 +264,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Ends a hold; whoever waits for keys that it covered comes before those
-    /// who wait to hold them.
+    /// Ends a hold; clients that wait for data at its keys are served before commands that wait to
+    /// hold them.
     pub(super) fn let_go(&mut self, now: Now, ticket: Ticket) {
         for (db, bytes) in std::mem::take(&mut self.waits.held) {
             let key = self.shard.key(&bytes);
@@ -281,8 +278,8 @@ impl<P: Program> Worker<P> {
         self.locks.release(ticket);
     }
 
-    /// Looks after those who wait for keys that were touched, until no more
-    /// are. `own` is a hold about to end.
+    /// Serves the waiters for touched keys, until no touched keys are left. `own` is a hold about
+    /// to end.
     #[cold]
     fn serve(&mut self, now: Now, own: Option<Ticket>) {
         if self.waits.on_hold {
@@ -310,7 +307,7 @@ impl<P: Program> Worker<P> {
                 id = self.waits.queues.next_at(key, Some(id)).unwrap_or(id);
             }
             if self.is_held(key, own) {
-                // Not even whether it is there may be asked.
+                // Even whether the key exists may not be checked.
                 self.waits.held.insert(key.clone());
                 return;
             }
@@ -329,7 +326,7 @@ impl<P: Program> Worker<P> {
             return Then::Next;
         };
         let Some(batch) = &mut waiter.batch else {
-            // It runs over workers. The key is touched again when that is over.
+            // It runs as a command over several workers, after which the key is touched again.
             return Then::Stop;
         };
         let (header, args, _) = batch.parts(0);
@@ -358,8 +355,8 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Runs a waiter's request here. One that writes runs only with the claim;
-    /// the others may find that there is nothing for them.
+    /// Executes a waiter's request here. A write takes the claim first; a read may find no data,
+    /// and then waits on.
     fn serve_here(&mut self, now: Now, id: WaiterId) {
         let Some(waiter) = self.waits.queues.get_mut(id) else {
             return;
@@ -391,7 +388,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Runs a waiter's request over workers.
+    /// Executes a waiter's request as a command over several workers.
     fn serve_over(&mut self, now: Now, id: WaiterId, keys: Vec<(WorkerId, KeyName)>) {
         let Some(waiter) = self.waits.queues.get_mut(id) else {
             return;
@@ -414,9 +411,9 @@ impl<P: Program> Worker<P> {
         self.start(multi);
     }
 
-    /// Every key is held: runs the request of a command over workers, a
-    /// waiter's or a new one. Nothing is changed at home where it gives no
-    /// reply yet. Returns whom to answer.
+    /// Every key is held: executes the request of a command over several workers, a waiter's or a
+    /// new one. The owners' data is unchanged if there is no reply yet. Returns the worker to reply
+    /// to.
     pub(super) fn run_gathered(
         &mut self,
         now: Now,
@@ -425,7 +422,7 @@ impl<P: Program> Worker<P> {
         waiter: Option<WaiterId>,
     ) -> Option<WorkerId> {
         if batch.is_empty() {
-            // A cut of the logs is nobody's request.
+            // A cut of the logs has no request.
             return Some(self.id);
         }
         std::mem::swap(&mut self.shard, &mut self.scratch);
@@ -439,7 +436,7 @@ impl<P: Program> Worker<P> {
             self.begin_wait_over(now, *batch, gathered, &wait);
             return None;
         };
-        // Whatever came of it, those behind may go on.
+        // Whatever the result, the waiters behind it may be considered.
         for g in gathered.iter().filter(|g| g.owner == self.id) {
             let key = self.shard.key(&g.key.1);
             self.shard.touch_awaited(g.key.0, key);

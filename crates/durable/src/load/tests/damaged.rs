@@ -1,4 +1,4 @@
-//! Files that are damaged, missing or cut short.
+//! Files that are damaged, missing or incomplete.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn headers_that_are_damaged_stop_the_start() {
                     assert_eq!(&*refused(&mut disk).file, name);
                     continue;
                 }
-                // Lost with the power, as the frames behind it might have been.
+                // Lost with the power, as the later frames may have been.
                 let start = start_twice(&mut disk);
                 assert_eq!(start.keys, [[""; 0]]);
                 assert!(start.loaded[0].torn.is_some());
@@ -213,7 +213,7 @@ fn a_segment_that_is_missing_stops_the_start() {
         let damage = refused(&mut disk);
         assert_eq!(&*damage.file, names[missing + 1], "{damage}");
     }
-    // All of one worker's log, while the other has something.
+    // The whole log of one worker, while the other has frames.
     let mut disk = disk(2);
     Log::new(1, 2).set("a").store(&mut disk);
     assert_eq!(&*refused(&mut disk).file, Log::new(0, 2).name());

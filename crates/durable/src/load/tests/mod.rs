@@ -1,4 +1,4 @@
-//! Whole loads, from files as they may be found to the keys in the shard.
+//! Complete loads, from files in various states to the keys in the shard.
 
 use super::super::file::{DataFile, MANIFEST, VERSION};
 use super::testing::*;

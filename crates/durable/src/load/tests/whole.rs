@@ -1,4 +1,4 @@
-//! Files as a node leaves them, however it ended.
+//! Files of a node that ended in any way.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn snapshot_and_log_make_the_data() {
     let loaded = &start.loaded[0];
     assert_eq!((loaded.keys, loaded.frames, loaded.next_seq), (3, 4, 4));
     assert_eq!(loaded.last.map(|h| h.file().name().to_string()), Some(name));
-    // What was read outlives the power before anything is served.
+    // Loaded data is durable before any request is served.
     let synced = disk
         .ops
         .iter()
@@ -26,8 +26,8 @@ fn snapshot_and_log_make_the_data() {
     assert_eq!(synced.count(), 3);
 }
 
-/// After a sync that failed, files may read as if it had not, and further syncs
-/// succeed without writing anything.
+/// After a failed sync, reads may return the data as if it had succeeded, and further syncs succeed
+/// without writing anything.
 #[test]
 fn what_may_not_have_been_synced_is_written_again() {
     for synced in [0, 1, 3] {
@@ -69,14 +69,14 @@ fn what_may_not_have_been_synced_is_written_again() {
     }
 }
 
-/// What could not be written back the system may forget between two reads.
+/// The operating system may drop data that it could not write, between two reads.
 #[test]
 fn what_may_not_have_been_synced_may_change_meanwhile() {
     let first = "log-0000000001-00000-00000000";
     let (mut disk, mut log) = (disk(1), Log::new(0, 1));
     log.set("a").set("b").sync().set("c");
     let known = log.bytes.len();
-    // Given up after a sync that failed: the next segment has it.
+    // Given up after a failed sync: the next segment has the frame.
     log.set("void")
         .next(&mut disk, |header| header.first_seq = 3);
     let second = log.set("d").set("e").store(&mut disk);

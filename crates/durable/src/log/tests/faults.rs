@@ -1,4 +1,4 @@
-//! Each fault on its own: what the log says of it, and what is left on disk.
+//! Each fault on its own: the log's reports, and the files on disk.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_full_disk_is_said_so_until_there_is_room() {
         let trouble = bench.log.trouble().map(str::to_owned);
         assert!(trouble.is_some_and(|text| text.contains("Full")));
         assert!(!bench.log.needs_snapshot());
-        // Each second it is tried again, and each time nobody can be answered.
+        // The write is tried again each second, and no reply can be sent meanwhile.
         bench.rest_for(3 * SECOND_US);
         assert_eq!((bench.failed, bench.log.committed()), (4, 5));
         assert!(bench.log.gauges().pending_bytes > 0);
@@ -103,7 +103,7 @@ fn with_always_a_failed_sync_asks_for_a_snapshot_and_waits_for_none() {
     assert!(!bench.log.needs_snapshot());
 }
 
-/// A sync that fails behind the cut is no business of the snapshot before it.
+/// A failed sync behind the cut does not affect the snapshot before it.
 #[test]
 fn a_sync_that_fails_after_the_cut_asks_for_another_snapshot() {
     let mut bench = Bench::new(1, Fsync::Always);
@@ -132,7 +132,7 @@ fn with_everysec_a_failed_sync_asks_for_a_snapshot() {
     bench.rest_for(2 * SECOND_US);
     bench.disk.no_sync = false;
     assert!(bench.log.needs_snapshot());
-    // Those who wait for it are answered all the same, once there is another segment.
+    // Replies that wait for it are sent once there is another segment.
     frames(&mut bench, 5);
     bench.rest_for(2 * SECOND_US);
     frames(&mut bench, 1);
@@ -272,7 +272,7 @@ fn a_flipped_bit_stops_the_start_unless_nothing_says_that_it_was_synced() {
             let found = try_recover(&flipped, 1, 0).map(|found| found.len());
             let last = at + 1 == used.len() && bit / 8 >= end - (24 + 38);
             match found {
-                // In the last frame of all: it may never have been synced.
+                // In the very last frame, which may never have been synced.
                 Ok(59) => assert!(last && bit / 8 < end),
                 Ok(60) => assert!(bit / 8 >= end),
                 Ok(other) => panic!("{other} frames are left"),

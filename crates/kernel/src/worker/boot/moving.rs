@@ -1,6 +1,5 @@
-//! Loading what another number of workers had: keys go to their owners, who
-//! then save them under the new layout. And restoring counters that a start
-//! holds back.
+//! Loading data that another number of workers had: keys move to their owners, which then save them
+//! in the new layout. And restoring counters that a start holds back.
 
 use super::{Boot, Stage};
 use crate::durable::{Note, SlotMark};
@@ -16,7 +15,7 @@ use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Keys that travel to their owners in one message.
+/// Keys that are sent to their owners in one message.
 const KEYS_PER_MESSAGE: usize = 1024;
 
 /// Sends the keys of a partition to their owners.
@@ -32,7 +31,7 @@ pub(super) fn move_keys(mut staging: Box<Shard>, placement: &Placement, out: &mu
             });
             move_some(&mut staging, (db, names), placement, out);
         }
-        // What is known of deleted keys goes along.
+        // State of deleted keys is sent too.
         let mut from = Some(Box::<[u8]>::default());
         while let Some(at) = from {
             let (names, next) = staging.graves(db, &at, KEYS_PER_MESSAGE);
@@ -43,8 +42,8 @@ pub(super) fn move_keys(mut staging: Box<Shard>, placement: &Placement, out: &mu
     }
 }
 
-/// A replicated key goes to its primary: the other replicas hear of it before
-/// the node serves.
+/// A replicated key is sent to its primary, which sends it to the other replicas before the node
+/// serves.
 fn move_some(
     staging: &mut Shard,
     (db, names): (usize, Vec<Box<[u8]>>),
@@ -68,7 +67,7 @@ fn move_some(
 }
 
 impl Boot {
-    /// Marks of slots that some partition had.
+    /// Marks of slots that a partition had.
     pub(in crate::worker) fn on_marks(
         &mut self,
         marks: &BTreeMap<u16, SlotMark>,
@@ -82,7 +81,7 @@ impl Boot {
             .add_marks(own.map(|(slot, mark)| (*slot, *mark)));
     }
 
-    /// Keys of this worker's that another one has loaded.
+    /// Keys of this worker that another one has loaded.
     pub(in crate::worker) fn on_keys(
         &mut self,
         keys: Vec<(KeyName, Entry)>,
@@ -103,7 +102,7 @@ impl Boot {
             senders,
         } = &mut self.stage
         else {
-            // It was faster than this one.
+            // The sender has finished before this worker.
             self.early_ends += 1;
             return;
         };
@@ -113,21 +112,20 @@ impl Boot {
         }
         let generation = *generation;
         self.stage = Stage::Waiting;
-        // All that there is of a key is at its primary now.
+        // All states of a key are merged at its primary now.
         let is_here = |placement: &Placement, key: &[u8]| placement.is_primary(key);
         self.restore_counts(Now::default(), is_here, store, out);
         out.call(Call::StartLog(LogStart::of(generation)));
         out.call(Call::Snapshot { generation });
     }
 
-    /// Counters that were held back of a partition.
+    /// Counters of a partition that were held back.
     pub(in crate::worker) fn on_held(&mut self, from: WorkerId, held: Arc<Held>) {
         self.counts.push((from, held));
     }
 
-    /// Replicas here have all that the others kept, and all that is here was
-    /// sent: what makes way for a counter must not be gone before the others
-    /// have heard of it.
+    /// Replicas here have received all state that the others kept, and all state here was sent:
+    /// data that a counter replaces must not be dropped before the others have received it.
     pub(in crate::worker) fn on_replicas_equal(
         &mut self,
         now: Now,
@@ -142,7 +140,7 @@ impl Boot {
         out.tell(WorkerId(0), Note::Exchanged);
     }
 
-    /// All that the files have of the keys which are here was merged.
+    /// All states in the files for the keys here were merged.
     fn restore_counts(
         &mut self,
         now: Now,
@@ -156,8 +154,8 @@ impl Boot {
         let placement = store.placement;
         let is_here = |key: &[u8]| is_here(placement, key);
         let count = bring_back(store.shard, &files, is_here, now);
-        // From here on this worker knows what any had forgotten, or that it is
-        // not there any more; later stamps are above that.
+        // From now on this worker knows what any worker had forgotten, or that it no longer exists;
+        // later stamps are above that.
         let horizons = files.iter().map(|held| held.horizon());
         store.shard.set_forgotten(horizons.max().unwrap_or(0));
         let latest = files.iter().map(|held| held.latest());

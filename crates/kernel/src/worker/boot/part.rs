@@ -1,4 +1,4 @@
-//! One partition that a worker loads.
+//! A partition that a worker loads.
 
 use super::Next;
 use crate::durable::load::Loader;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) loader: Loader,
-    /// Where it goes, unless into the worker's own shard.
+    /// Where its data is loaded, unless into the worker's own shard.
     pub(super) staging: Option<Box<Shard>>,
 }
 
 impl Part {
-    /// It is loaded: what the others need to know of it.
+    /// The partition is loaded: sends the other workers what they need to know of it.
     pub(super) fn finish(&mut self, store: &mut Store<'_>, out: &mut Out) {
         let mut staging = self.staging.take();
         let shard = staging.as_deref_mut().unwrap_or(store.shard);
@@ -28,7 +28,7 @@ impl Part {
         if table.version() > 0 {
             out.tell_all(store, || Note::Table(Arc::clone(&table)));
         }
-        // A node outside of a cluster writes by the names of node 0.
+        // A node outside of a cluster writes as node 0.
         if let Some(number) = node.or(table.has_lattice().then_some(0)) {
             out.tell_all(store, || Note::Node(number));
         }

@@ -1,4 +1,4 @@
-//! What is to be loaded, as worker 0 finds it.
+//! The loading plan of worker 0.
 
 use crate::durable::keeper::Keeper;
 use crate::durable::load::{Damage, Folder};
@@ -26,7 +26,7 @@ pub(super) fn plan(
     })
 }
 
-/// Worker 0's record of the files that count. `hash_seed`: of this start.
+/// Worker 0's record of the files in use. `hash_seed`: of this start.
 pub(super) fn keeper(
     plan: &LoadPlan,
     now: Now,
@@ -49,7 +49,7 @@ pub(super) fn keeper(
     Keeper::new(Manifest { run, ..manifest }, workers, generation, now)
 }
 
-/// Of all files that are there, whether they count or not.
+/// The highest generation of all existing files, in use or not.
 fn highest_generation(files: &[FileInfo]) -> u64 {
     let generation = |f: &FileInfo| match DataFile::parse(&f.file) {
         Some(file) => Some(file.generation()),

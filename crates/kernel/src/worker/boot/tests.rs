@@ -1,4 +1,4 @@
-//! The start of one worker, driven by hand: what it is given, and what it asks for.
+//! The start of one worker, driven by hand: its inputs and its requests.
 
 use super::super::durability::Settings;
 use super::super::out::{Call, Out};
@@ -55,7 +55,7 @@ impl Rig {
         self.with(|boot, store, out| boot.on_found(DiskDone { id, result }, store, out));
     }
 
-    /// Carries out calls that concern loading alone. Returns the others.
+    /// Executes calls that concern only loading. Returns the others.
     fn calls(&mut self) -> Vec<Call> {
         let mut others = Vec::new();
         while let Some(call) = self.out.next_call() {
@@ -82,7 +82,7 @@ fn plan_of(calls: &[Call]) -> Arc<LoadPlan> {
     }
 }
 
-/// What two workers are to load where one worker had stored a manifest.
+/// The loading plan of two workers where one worker had stored a manifest.
 fn plan_of_fewer_workers() -> Arc<LoadPlan> {
     let manifest = Manifest {
         generation: 0,
@@ -174,9 +174,9 @@ fn workers_other_than_the_first_wait_for_a_plan() {
 #[test]
 fn a_new_layout_is_saved_once_every_sender_has_sent_its_keys() {
     let mut rig = Rig::new(1, 2);
-    // The one partition is worker 0's to load.
+    // Worker 0 loads the only partition.
     assert!(rig.load(plan_of_fewer_workers()).is_empty());
-    // Worker 0 was faster than this one.
+    // Worker 0 has finished before this one.
     rig.with(|boot, store, out| boot.on_no_more_keys(store, out));
     assert!(rig.calls().is_empty());
     rig.with(|boot, _, out| boot.on_resolved(Arc::default(), out));

@@ -1,5 +1,5 @@
-//! What a worker keeps of chains: which frames wait for them, and what waits
-//! for frames.
+//! A worker's state of chains: the frames that wait for chains, and the messages that wait for
+//! frames.
 
 use crate::durable::SlotMark;
 use crate::planted::{self, Planted};
@@ -12,47 +12,47 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a worker is told of its node's part in chains.
+/// A worker's settings for its node's part in chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainSettings {
-    /// As it was counted at this start of the node.
+    /// The number of this start of the node.
     pub incarnation: u64,
-    /// How long leases last.
+    /// The duration of leases.
     pub lease_us: u64,
     /// The node may have granted leases before this start.
     pub has_run: bool,
-    /// Bytes a second that all workers of the node send of copies of slots; 0: no bound.
+    /// The limit of all the node's workers for copies of slots, in bytes per second; 0: no limit.
     pub move_rate: u64,
 }
 
-/// What a worker counts of chains.
+/// A worker's counters of chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainFigures {
-    /// Slots of this worker that this node answers for, is a member of the
-    /// chains of, and has all data of.
+    /// Slots of this worker that this node serves, is a member of the chains of, and has all data
+    /// of.
     pub served: u64,
     pub member: u64,
     pub whole: u64,
-    /// Slots whose data here is not what it ought to be: their chains wait until
-    /// this node is taken out of them.
+    /// Slots whose data here is not as it should be: their chains wait until this node is removed
+    /// from them.
     pub broken: u64,
-    /// Writes that went to chains.
+    /// Writes passed to chains.
     pub appended: u64,
-    /// Frames that wait for them, messages for the log, requests for a slot.
+    /// Frames that wait for chains, messages that wait for the log, requests that wait for a slot.
     pub waiting: u64,
     pub held: u64,
     pub parked: u64,
-    /// How often nobody knew what became of writes.
+    /// How often the outcome of writes became unknown.
     pub lost: u64,
-    /// Mappings that could not follow the one in force; effects of other
-    /// nodes that could not be done; changes that no chain can have.
+    /// Mappings that could not follow the one in force; effects of other nodes that could not be
+    /// applied; changes that no chain can carry.
     pub refused_mappings: u64,
     pub refused_effects: u64,
     pub spread: u64,
 }
 
 impl ChainFigures {
-    /// Of another worker of the same node.
+    /// Adds the counters of another worker of the same node.
     pub fn add(&mut self, other: &Self) {
         for (sum, n) in [
             (&mut self.served, other.served),
@@ -73,11 +73,11 @@ impl ChainFigures {
     }
 }
 
-/// Something for a worker of another node.
+/// A message for a worker of another node.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub to: Peer,
-    /// One of the two learns the slot that it is about.
+    /// Sender or receiver is a learner of the slot concerned.
     pub learning: bool,
     pub envelope: Envelope,
 }
@@ -89,36 +89,35 @@ pub(in crate::worker) struct Chains {
     /// Slots of this worker.
     pub(in crate::worker) slots: Range<u16>,
     pub(in crate::worker) replica: Option<Replica>,
-    /// To be taken up, and who this node is in it.
+    /// The mapping to put in force, and this node's number in it.
     pub(in crate::worker) mapping: Option<(Arc<Mapping>, NodeNo)>,
-    /// No slot of this worker has anybody but this node: no chain needs writes.
+    /// No slot of this worker has other members than this node: no chain needs writes.
     pub(in crate::worker) is_alone: bool,
-    /// How much of the open frame's journal the chains have, or it is theirs.
+    /// The length of the open frame's journal that chains have, or that came from them.
     pub(in crate::worker) taken: usize,
-    /// How far the chains have to be for the open frame to be committed.
+    /// The write that chains must have committed for the open frame to be committed.
     pub(in crate::worker) appended: Option<u64>,
-    /// Nobody knows what becomes of some writes. No gate opens before those who
-    /// wait were told so, at the end of the turn: the replica does not wait for
-    /// these writes any more.
+    /// The outcome of some writes is unknown. No gate opens before the clients that wait were told
+    /// so, at the end of the turn: the replica no longer waits for these writes.
     pub(in crate::worker) is_losing: bool,
-    /// Frames that wait for the chains to have come so far.
+    /// Frames that wait for the chains, with the write that these must have committed.
     pub(in crate::worker) gates: VecDeque<(u64, u64)>,
     /// Messages that wait for the log.
     pub(in crate::worker) held: VecDeque<(u64, Said)>,
     pub(in crate::worker) out: Vec<Said>,
-    /// Requests for slots that nobody answers for just now.
+    /// Requests for slots that no node serves now.
     pub(in crate::worker) waiting: Waiting,
-    /// Slots that are waited for and have nobody.
+    /// Awaited slots that no node serves.
     pub(in crate::worker) leaving: Leaving,
-    /// Something is left to be copied or dropped.
+    /// Copying or dropping is not finished.
     pub(in crate::worker) more: bool,
-    /// When the next step of that is due.
+    /// When its next step is due.
     pub(in crate::worker) step_at: u64,
     pub(in crate::worker) figures: ChainFigures,
 }
 
 impl Chains {
-    /// What is committed, as far as the log goes.
+    /// The committed position, for what the log has committed.
     pub(in crate::worker) fn committed_of(&self, logged: u64) -> u64 {
         let first = self.gates.front();
         match first.filter(|_| !planted::is(Planted::GatesOpen)) {
@@ -127,8 +126,7 @@ impl Chains {
         }
     }
 
-    /// A frame ends: it is committed once it is logged and the chains have what
-    /// it has for them.
+    /// Ends a frame: it is committed once it is logged and the chains have committed its writes.
     pub(in crate::worker) fn end_frame(&mut self, frame: u64) {
         let settled = self.replica.as_ref().map_or(0, Replica::settled);
         let appended = self.appended.take();
@@ -140,7 +138,7 @@ impl Chains {
         self.collect(frame);
     }
 
-    /// Takes what the replica has to say: it tells of everything up to this frame.
+    /// Collects the replica's messages: they concern everything up to this frame.
     pub(in crate::worker) fn collect(&mut self, frame: u64) {
         let Some(replica) = &mut self.replica else {
             return;
@@ -160,7 +158,7 @@ impl Chains {
         }
     }
 
-    /// What may be told, now that so much is logged.
+    /// Releases the messages that need no more of the log than this.
     pub(in crate::worker) fn release(&mut self, logged: u64) {
         let logged = match planted::is(Planted::SaidBeforeLogged) {
             true => u64::MAX,
@@ -183,7 +181,7 @@ impl Chains {
         }
     }
 
-    /// Whether a read is answered, also where another node is the head.
+    /// Whether this node may answer a read, also where another node is the head.
     pub(in crate::worker) fn reads(&self, slot: u16, now: Now) -> Result<(), Refused> {
         match &self.replica {
             Some(replica) => replica.reads(slot, now.mono_us),

@@ -1,25 +1,25 @@
-//! What a worker counts of lattice keyspaces that other nodes have, too.
+//! A worker's counters of lattice keyspaces that are shared with other nodes.
 
 use super::Worker;
 use crate::program::Program;
 use crate::replicate::gossip::{Figures, Gossip};
 use rufous_lattice::Stamp;
 
-/// What is counted of other nodes.
+/// Counters of other nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFigures {
     pub gossip: Figures,
-    /// Messages that could not be taken.
+    /// Messages that could not be applied.
     pub refused: u64,
     /// Workers that serve lattice keys.
     pub serving: u64,
-    /// How far behind this worker each other node is known to be, in microseconds;
-    /// none where it has said nothing.
+    /// How far each other node is known to lag behind this worker, in microseconds; none if it has
+    /// reported nothing.
     pub lags_us: Vec<(u16, Option<u64>)>,
 }
 
 impl NodeFigures {
-    /// Of another worker of the same node: of lags the worst counts.
+    /// Adds the counters of another worker of the same node; the larger lag counts.
     pub fn add(&mut self, other: &Self) {
         self.gossip.add(&other.gossip);
         self.refused += other.refused;

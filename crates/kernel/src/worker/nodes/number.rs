@@ -1,5 +1,5 @@
-//! The number that replicas of a node are named by: taken up when a mapping names it,
-//! and said in logs when all workers have heard what other nodes have.
+//! The number that identifies a node's replicas: adopted when a mapping contains it, and logged
+//! when all workers have received the state of other nodes.
 
 use super::{Early, FLYING_BYTES, KEYS};
 use crate::planted::{self, Planted};
@@ -14,8 +14,8 @@ use rufous_base::limits::DATABASES;
 use std::cmp::Ordering;
 
 impl<P: Program> Worker<P> {
-    /// Takes up a number. What is here was written under another one, or it is
-    /// this node's own: others have forgotten what it may have of earlier ones.
+    /// Adopts a number. The data here was written under another number, or it is this node's own:
+    /// other nodes have forgotten any data of earlier numbers.
     pub(super) fn be_node(&mut self, now: Now, number: u16) {
         let workers = self.placement.workers();
         let Some(mut replicas) = Replicas::of_node(self.id, workers, number) else {
@@ -81,7 +81,7 @@ impl<P: Program> Worker<P> {
         self.shard.changeset().clear();
     }
 
-    /// A worker of this node, which may be this one, has heard all others.
+    /// A worker of this node, which may be this one, has received the state of all other nodes.
     pub(in crate::worker) fn on_has_heard(&mut self, number: u16) {
         let workers = self.placement.workers();
         let Some(nodes) = &mut self.lattice.nodes else {
@@ -93,7 +93,7 @@ impl<P: Program> Worker<P> {
             Ordering::Equal => {
                 nodes.heard += 1;
                 if nodes.heard == workers {
-                    // Requests may wait for it; what they write comes behind.
+                    // Requests may wait for it; their writes follow it.
                     (nodes.serves, nodes.more) = (true, true);
                     self.shard.set_node(number);
                 }
@@ -102,13 +102,13 @@ impl<P: Program> Worker<P> {
     }
 
     pub(in crate::worker) fn on_node_of_files(&mut self, number: u16) {
-        // Where one says that it has served, all had heard what others told; where one
-        // says that it was in no cluster, it may have written so.
+        // If a log says that its node has served, all workers had received the state of other
+        // nodes; if it says that its node was in no cluster, it may have written as that node.
         let least = self.shard.node().unwrap_or(number).min(number);
         self.shard.set_node(least);
     }
 
-    /// A node that is in no cluster writes by the names of the first of one.
+    /// A node that is in no cluster writes as the first node of one.
     pub(in crate::worker) fn be_no_node(&mut self) {
         let is_other = self.shard.node().is_some_and(|number| number > 0);
         if self.lattice.nodes.is_none() && is_other {

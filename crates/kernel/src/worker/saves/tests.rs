@@ -1,4 +1,4 @@
-//! Saves of one worker, driven by hand: what it is told, and what it asks for.
+//! Saves of one worker, driven by hand: its inputs and its requests.
 
 use super::super::durability::Settings;
 use super::super::out::{Call, Out};
