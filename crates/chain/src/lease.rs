@@ -1,23 +1,21 @@
-//! Leases: who may answer for a slot, and from when on others may.
+//! Leases: which nodes may serve a slot, and from when on others may.
 //!
-//! A member of a chain answers for it only while all other members have
-//! granted it a lease. Who learns of a later epoch acknowledges nothing in it
-//! before everybody whom it has granted a lease has said that it knows of
-//! that epoch too, or the lease has run out. The later chain cannot go on
-//! without one of the earlier chain's members, as only these have its data; so
-//! whoever still answers by the earlier one can miss nothing.
+//! A member of a chain serves it only while all other members have granted it a lease. A node that
+//! learns of a later epoch acknowledges nothing in it before every peer that it has granted a lease
+//! has named that epoch too, or its lease has expired. The later chain cannot go on without one of
+//! the earlier chain's members, as only these have its data; so a node that still serves by the
+//! earlier chain can miss no write.
 //!
-//! A lease is between two workers that share a slot, one of each node: a worker
-//! of a node may act by a later epoch long before the one beside it does, and
-//! may answer for its slots by an earlier one as long.
+//! A lease is between two workers that share a slot, one of each node: a worker may act by a later
+//! epoch long before another worker of its node does, which may serve its slots by an earlier one
+//! as long.
 //!
-//! Clocks are never compared. A request says when it was made by the asker's
-//! clock; the asker holds the lease for nine tenths of its length from then on,
-//! the grantor keeps to it for all of its length from when it was asked, which
-//! was later. Clocks may run a twentieth too fast or too slow. A node that has
-//! started again does not know what it has granted, and waits for a whole
-//! lease before it acts; and it grants none before it knows a mapping, which
-//! has to be as new as the one that it knew when it stopped.
+//! Clocks are never compared. A request carries the time of the asker's clock; the asker holds the
+//! lease for nine tenths of its length from then on, the grantor honours it for its whole length
+//! from the receipt of the request, which was later. Clocks may run a twentieth too fast or too
+//! slow. A restarted node does not know which leases it has granted, and waits for a whole lease
+//! before it acts; and it grants none before it has a mapping, which has to be as new as the one
+//! that it had when it stopped.
 
 use crate::peer::Peer;
 use crate::planted::{self, Planted};
@@ -27,18 +25,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Leases {
     length_us: u64,
-    /// Until when others have granted one.
+    /// Until when leases granted by peers are held.
     held: BTreeMap<Peer, u64>,
     granted: BTreeMap<Peer, u64>,
-    /// The latest epoch that each is known to know.
+    /// The latest epoch that each peer is known to have.
     known: BTreeMap<Peer, u64>,
-    /// Until when leases may run that were granted before the node started.
+    /// Until when leases may last that were granted before the node started.
     before_us: u64,
 }
 
 impl Leases {
-    /// `started_us`: now, where this node may have granted leases before it
-    /// started.
+    /// `started_us`: the current time, if this node may have granted leases before it started.
     pub fn new(length_us: u64, started_us: Option<u64>) -> Self {
         let started_us = started_us.filter(|_| !planted::is(Planted::GrantsForgotten));
         Self {
@@ -50,7 +47,7 @@ impl Leases {
         }
     }
 
-    /// How often to ask for one.
+    /// How often to ask for a lease.
     pub fn period_us(&self) -> u64 {
         self.length_us / 4
     }
@@ -61,8 +58,8 @@ impl Leases {
             .is_some_and(|until| mono_us < *until)
     }
 
-    /// Grants one, if the asker knows of all epochs that are known here. A
-    /// later epoch's lease would prolong what this one is waiting to see end.
+    /// Grants a lease, if the asker knows all epochs known here. A lease to an asker with an
+    /// earlier epoch would prolong what the later epoch waits to see expire.
     pub fn on_ask(&mut self, from: Peer, epoch: u64, mono_us: u64) -> bool {
         let grants = self.known(from) >= epoch;
         if grants {
@@ -71,13 +68,13 @@ impl Leases {
         grants
     }
 
-    /// Was granted one that was asked for at that time.
+    /// A lease that was asked for at that time was granted.
     pub fn on_grant(&mut self, from: Peer, asked_us: u64) {
         let until = self.held.entry(key(from)).or_default();
         *until = (*until).max(asked_us + self.length_us / 10 * 9);
     }
 
-    /// Somebody knows of an epoch.
+    /// A peer has named an epoch.
     pub fn on_epoch(&mut self, from: Peer, epoch: u64) {
         let known = self.known.entry(key(from)).or_default();
         *known = (*known).max(epoch);
@@ -87,7 +84,7 @@ impl Leases {
         self.known.get(&key(peer)).copied().unwrap_or(0)
     }
 
-    /// Until when somebody may answer by an epoch before this one.
+    /// Until when a peer may serve by an epoch before this one.
     pub fn outwait(&self, epoch: u64, mono_us: u64) -> Option<u64> {
         let others = self
             .granted
@@ -122,12 +119,11 @@ mod tests {
         Peer { node, worker }
     }
 
-    /// Tries every order and distance, on a grid, of these: the holder asks, the
-    /// grantor grants, hears of a later epoch, starts again; clocks run as wrong
-    /// as said, in thousandths. Says whether the holder ever holds its lease
-    /// while the grantor acts in the later epoch.
+    /// Tries every order and distance, on a grid, of these: the holder asks, the grantor grants,
+    /// learns of a later epoch, restarts; clocks are wrong by the given rates, in thousandths.
+    /// Returns whether the holder ever holds its lease while the grantor acts in the later epoch.
     fn overlaps(holder_rate: u64, grantor_rate: u64, forgets: bool) -> bool {
-        // Clocks start anywhere.
+        // Clocks start at arbitrary values.
         let holder_clock = |us: u64| 777 + us * holder_rate / 1000;
         let grantor_clock = |us: u64| 5_000_000 + us * grantor_rate / 1000;
         let step = 50_000;
@@ -145,7 +141,7 @@ mod tests {
                         let started = (!forgets).then(|| grantor_clock(later));
                         grantor = Leases::new(LENGTH_US, started);
                     }
-                    // The later epoch is 2, and the holder never hears of it.
+                    // The later epoch is 2, and the holder never learns of it.
                     assert!(!grantor.on_ask(HOLDER, 2, grantor_clock(later)));
                     for now in (later..4_000_000).step_by(1_000) {
                         let acts = grantor.outwait(2, grantor_clock(now)).is_none();

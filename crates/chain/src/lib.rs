@@ -1,40 +1,35 @@
-//! Strict replication along chains: writes get one order at the head, go down
-//! the chain, and are acknowledged when every member has them [Warp §2.5].
+//! Strict replication along chains: the head orders writes, they are passed down the chain, and
+//! they are acknowledged when every member has them [Warp §2.5].
 //!
-//! Pure: no clock, socket, file or randomness, and no knowledge of what an
-//! effect means. One [`Replica`] is what one worker has to do with chains: those
-//! of its own slots. It is told of chains that come into force, of messages and of
-//! the time, and leaves messages to be sent. What it applies goes through
-//! [`Store`].
+//! Pure: no clock, socket, file or randomness, and no knowledge of what an effect means. One
+//! [`Replica`] is one worker's part in chains: those of its own slots. Its inputs are chains that
+//! take effect, messages and the time; its outputs are messages to be sent. It applies effects
+//! through [`Store`].
 //!
-//! Chains name nodes; the slots of a node are spread over its workers, and nodes
-//! may have different numbers of them. So a slot's chain is one of workers, each
-//! the one that has the slot at a node that is named, and each is on its own: it
-//! takes up an epoch when it is told, and until then acts by the one before.
-//! What one [`Peer`] knows, has promised or was promised holds for no other one
-//! of its node.
+//! Chains name nodes; the slots of a node are spread over its workers, and nodes may have different
+//! numbers of them. So a slot's chain is one of workers: at each named node the worker that has the
+//! slot. Each worker applies an epoch when it is told of it, and until then acts by the earlier
+//! one. What one [`Peer`] knows, has promised or was promised does not hold for the others of its
+//! node.
 //!
 //! Invariants:
-//! 1. What is acknowledged is at every member of the chain and, once it is
-//!    synced, at its learner.
-//! 2. Of two members of a chain the one nearer the head has all that the other
-//!    has. So nothing is ever undone: after a change the new head takes over
-//!    what any member has, and the others get it from there.
-//! 3. A chain is known by its epoch; what is said of an earlier one has no
-//!    effect. A message may be lost or come twice; those of one sender that
-//!    come are in order.
-//! 4. Nobody answers for a slot whose ownership may have passed on: see
-//!    [`lease`].
+//! 1. An acknowledged write is at every member of the chain and, once it is synced, at its learner.
+//! 2. Of two members of a chain the one nearer the head has all writes that the other has. So
+//!    nothing is ever undone: after a change the new head adopts the writes of every member, and
+//!    the others get them from it.
+//! 3. A chain is identified by its epoch; messages of an earlier one have no effect. A message may
+//!    be lost or arrive twice; those that arrive from one sender are in order.
+//! 4. No node serves a slot whose ownership may have passed on: see [`lease`].
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`lease`] | who may answer, and from when on |
-//! | [`message`] | what replicas say to one another |
+//! | [`lease`] | which node may serve, and from when on |
+//! | [`message`] | messages between replicas |
 //! | [`peer`] | workers of other nodes |
-//! | [`replica`] | all slots of a worker; `slot.rs` has one slot's place in its chain, `slot/unsound.rs` what becomes of one whose data is not what it ought to be |
-//! | [`planted`] | what is made wrong on purpose, in the simulator |
+//! | [`replica`] | all slots of a worker; `slot.rs` has the state of one slot in its chain, `slot/unsound.rs` handles slots whose data is incomplete or wrong |
+//! | [`planted`] | deliberate faults, for the simulator |
 //!
-//! The simulator's world of chains (`sim/src/chains`) tries it.
+//! The simulator's world of chains (`sim/src/chains`) tests it.
 #![forbid(unsafe_code)]
 
 pub mod lease;

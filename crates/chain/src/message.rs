@@ -1,4 +1,4 @@
-//! What replicas say to one another.
+//! Messages between replicas.
 
 use std::sync::Arc;
 
@@ -10,50 +10,49 @@ pub struct Item {
     pub effect: Arc<[u8]>,
 }
 
-/// `since` is the epoch of the chain that it is about.
+/// `since` is the epoch of the chain that the message is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// To the next member, or to the learner: in order, without gaps. `all`:
-    /// everybody from the head to the sender has all up to this.
+    /// To the next member, or to the learner: in order, without gaps. `all`: all members from the
+    /// head to the sender have all writes up to this one.
     Items {
         slot: u16,
         since: u64,
         all: u64,
         items: Vec<Item>,
     },
-    /// To the previous member: everybody from here on has all up to this.
+    /// To the previous member: all members from the sender on have all writes up to this one.
     Ack {
         slot: u16,
         since: u64,
         seq: u64,
     },
-    /// To the previous member: so much is here; send what follows, `items`:
-    /// and to the head of a new chain, what may be here alone.
+    /// To the previous member: this is the sender's last write; send what follows. `items`, to the
+    /// head of a new chain: writes that the sender alone may have.
     State {
         slot: u16,
         since: u64,
         seq: u64,
         items: Vec<Item>,
     },
-    /// What you lack I do not have apart any more: learn all of it.
+    /// The writes that you lack are not kept individually any more: learn the whole slot.
     Behind {
         slot: u16,
         since: u64,
     },
-    /// Send me all that you have.
+    /// Send me the whole slot.
     Learn {
         slot: u16,
         since: u64,
     },
-    /// A part of a slot's data, in its order of copying. Parts are counted from
-    /// 0, with which each copy begins anew.
+    /// A part of a slot's data, in the order of copying. Parts are numbered from 0 in each copy.
     Copy {
         slot: u16,
         since: u64,
         part: u64,
         chunk: Vec<u8>,
     },
-    /// All of it was sent, in so many parts, and is as of this write.
+    /// The copy is complete, with this number of parts, and has all writes up to this one.
     Copied {
         slot: u16,
         since: u64,
@@ -61,7 +60,7 @@ pub enum Message {
         all: u64,
         seq: u64,
     },
-    /// Asks for a lease; the time is the asker's.
+    /// Asks for a lease; the time is that of the sender's clock.
     Ask {
         asked_us: u64,
     },
@@ -71,7 +70,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// The slot that it is about, and the epoch of that slot's chain.
+    /// The slot that the message is about, and the epoch of that slot's chain.
     pub fn chain(&self) -> Option<(u16, u64)> {
         match self {
             Self::Ask { .. } | Self::Grant { .. } => None,

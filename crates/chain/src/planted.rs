@@ -1,34 +1,34 @@
-//! Faults on purpose: the simulator plants them one by one to see that its
-//! oracles find them. Without the feature `planted-faults` there are none.
+//! Deliberate faults: the simulator plants them one by one to check that its oracles find them.
+//! Without the feature `planted-faults` there are none.
 
-/// What is done wrong.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// A new chain acts at once, while others may answer by the earlier one.
+    /// A new chain acts at once, while other nodes may still serve by the earlier one.
     NotOutwaited,
-    /// A node that has started again forgets that it may have granted leases.
+    /// A restarted node forgets that it may have granted leases.
     GrantsForgotten,
     /// Leases are granted before the first mapping after a start is known.
     GrantsUnknowing,
     /// A learner is reported before acknowledgements wait for it.
     LearnedEarly,
-    /// A new head does not ask what others have.
+    /// A new head does not ask for the other members' state.
     NotHandedOver,
-    /// A new head answers before all have what it has taken over.
+    /// A new head serves before all members have the writes that it has adopted.
     TakenOverShown,
-    /// A member acknowledges what those behind it have not.
+    /// A member acknowledges writes that those behind it do not have.
     AckedEarly,
-    /// What is said of an earlier chain is taken.
+    /// Messages of an earlier chain are accepted.
     OldChainTaken,
-    /// Nobody needs a lease.
+    /// Leases are not required.
     NoLease,
-    /// Leases are of nodes: any worker counts for those beside it.
+    /// Leases are between nodes: any worker counts for the others of its node.
     LeaseOfNode,
-    /// After a link was down nobody says what is here.
+    /// After a link was down, states are not sent again.
     NotRepeated,
-    /// A learner keeps what it has of an earlier copy.
+    /// A learner keeps data of an earlier copy.
     CopiedOver,
-    /// A learner does not see that parts of a copy are missing.
+    /// A learner does not notice missing parts of a copy.
     PartsNotCounted,
 }
 
@@ -41,7 +41,7 @@ mod on {
         static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
     }
 
-    /// Plants a fault in all replicas of this thread, or takes it away.
+    /// Plants a fault in all replicas of this thread, or removes it.
     pub fn plant(fault: Option<Planted>) {
         PLANTED.with(|planted| planted.set(fault));
     }

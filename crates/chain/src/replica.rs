@@ -1,10 +1,9 @@
-//! What one worker has to do with chains: its slots, where they name its node.
+//! One worker's part in chains: the state of its slots whose chains include its node.
 //!
-//! After every call what is in [`Replica::take_messages`] is to be sent, and
-//! what [`Replica::settled`] says may be told. [`Replica::tick`] wants to be
-//! called at [`Replica::wake_at`], and after a mapping was taken up;
-//! [`Replica::work`] again and again while it has something to do: copies that
-//! learners wait for, and what is to be dropped.
+//! After every call the messages of [`Replica::take_messages`] have to be sent, and replies to
+//! writes up to [`Replica::settled`] may be sent. [`Replica::tick`] has to be called at
+//! [`Replica::wake_at`], and after a mapping was applied; [`Replica::work`] repeatedly while it has
+//! something to do: copies for learners, and data that has to be dropped.
 
 mod epoch;
 #[cfg(test)]
@@ -25,33 +24,33 @@ use std::sync::Arc;
 /// Slots that are dropped at a time: they share the walk over all keys.
 const DROPPED_TOGETHER: usize = 1024;
 
-/// What slots hold.
+/// The data of slots.
 pub trait Store {
-    /// Does what another member has done.
+    /// Applies an effect of another member.
     fn apply(&mut self, slot: u16, effect: &[u8]);
-    /// Drops what there is of a slot, or some of it. True when nothing is left:
-    /// until then it is called again.
+    /// Drops a slot's data, or a part of it. True when nothing is left: until then it is called
+    /// again.
     fn clear(&mut self, slot: u16) -> bool;
-    /// Begins to copy a slot, from its first key on: anew, if one is made.
+    /// Begins to copy a slot, from its first key; a copy in progress is started again.
     fn begin_copy(&mut self, slot: u16);
-    /// Nobody wants that copy any more.
+    /// The copy is no longer needed.
     fn end_copy(&mut self, slot: u16);
-    /// This was applied while a copy is being made: who takes all of its parts
-    /// has to get what the slot is then.
+    /// This effect was applied while a copy is being made: a node that has loaded all parts of the
+    /// copy must have the slot's state at its end.
     fn note(&mut self, slot: u16, effect: &[u8]);
-    /// The next part of the copy; an empty one where nothing was found as yet.
-    /// Nothing at its end.
+    /// The next part of the copy; an empty one if none was found yet. `None` at its end.
     fn copy(&mut self, slot: u16) -> Option<Vec<u8>>;
-    /// Takes a part of a copy, after all before it.
+    /// Loads a part of a copy, after all earlier parts.
     fn load(&mut self, slot: u16, chunk: &[u8]);
 }
 
-/// Why a node does not answer for a slot.
+/// Why a node does not serve a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// This one does, as far as is known.
+    /// This node serves it, as far as is known.
     Elsewhere(Option<NodeNo>),
-    /// It will, when it knows what the others have, or has heard of them again.
+    /// It will serve the slot when it knows the state of the other members, or is in contact with
+    /// them again.
     NotYet,
 }
 
@@ -59,41 +58,40 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Replica {
     me: NodeNo,
-    /// Which one it is of so many workers of the node.
+    /// The worker's index, and the number of workers of the node.
     worker: u16,
     workers: u16,
-    /// As it was counted at this start of the node.
+    /// The incarnation of the node.
     incarnation: u64,
-    /// By which it acts.
+    /// The mapping in force.
     mapping: Option<Arc<Mapping>>,
     slots: BTreeMap<u16, SlotChain>,
-    /// Those that somebody is given a copy of.
+    /// Slots of which a copy is being made.
     copied: BTreeSet<u16>,
-    /// Those of which something is here that has to go: some of them may not be
-    /// among `slots` any more.
+    /// Slots with data here that has to be dropped: some of them may not be among `slots` any more.
     cleared: BTreeSet<u16>,
-    /// Those whose chains have a learner.
+    /// Slots whose chains have a learner.
     taught: Vec<u16>,
-    /// Those that wait for this node to be taken out of their chains.
+    /// Slots that wait for this node to be taken out of their chains.
     broken: BTreeSet<u16>,
-    /// Those whose chain is another, or active, since that was asked for last.
+    /// Slots whose chain has changed, or become active, since the last query.
     changed: BTreeSet<u16>,
     leases: Leases,
-    /// Who shares a slot's chain with this worker.
+    /// The peers that share a slot's chain with this worker.
     peers: BTreeSet<Peer>,
-    /// The epoch that each said last, since its node was up.
+    /// The last epoch that each peer has named, since its node was up.
     heard: BTreeMap<Peer, u64>,
-    /// Writes of this worker that are not acknowledged, by their positions.
+    /// Writes of this worker that are not acknowledged, with their positions.
     waiting: VecDeque<(u64, u16, u64)>,
     position: u64,
     settled: u64,
-    /// Some of these writes may never be: their slots went elsewhere.
+    /// Some of these writes may never be acknowledged: their slots have moved.
     lost: bool,
-    /// Those that the ring gives to others, and that wait for this node's last writes: it is
+    /// Slots that the ring gives to other nodes, and that wait for this node's last writes: it is
     /// their last member.
     leaving: BTreeSet<u16>,
     out: Vec<(Peer, Envelope)>,
-    /// Where [`Replica::work`] goes on.
+    /// Where [`Replica::work`] continues.
     next_worked: u16,
     /// When leases are asked for next, and activation is tried next.
     ask_at: u64,
@@ -101,10 +99,10 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// `worker`: which one of how many of the node. `lease_us`: how long a lease
-    /// lasts, and so how long a slot may be without an answer after its chain has
-    /// lost a member. `started_us`: now, where the node has run before: it does
-    /// not know whom it has granted leases then.
+    /// `worker`: its index and the number of workers of the node. `lease_us`: the length of a
+    /// lease, and so the longest time that a slot is not served after its chain has lost a member.
+    /// `started_us`: the current time, if the node has run before: then it does not know which
+    /// leases it has granted.
     pub fn new(
         me: NodeNo,
         worker: u16,
@@ -148,23 +146,22 @@ impl Replica {
         self.mapping.as_ref()
     }
 
-    /// What was on disk of a slot when the node started.
+    /// A slot's data was on disk when the node started, up to this write.
     pub fn restore(&mut self, slot: u16, seq: u64) {
         self.entry(slot).restore(seq);
     }
 
-    /// On disk there was a part of a slot when the node started: it has to go
-    /// before the slot is learnt, or owned.
+    /// A part of a slot was on disk when the node started: it has to be dropped before the slot is
+    /// learnt, or owned.
     pub fn found_incomplete(&mut self, slot: u16) {
         self.entry(slot).find_incomplete();
         self.cleared.insert(slot);
     }
 
-    /// The store could not do what [`Replica::receive`] gave it for a slot. To be
-    /// called before anything else is, and before messages are taken: what is to
-    /// be sent of the slot is not. False where it cannot learn the slot anew:
-    /// then its chain waits until this node is taken out of it, and the embedder
-    /// has to see to that (`slot/unsound.rs` says why).
+    /// The store could not apply what [`Replica::receive`] gave it for a slot. To be called before
+    /// any other call, and before messages are taken: pending messages about the slot are not sent.
+    /// False if it cannot learn the slot again: then its chain waits until this node is taken out
+    /// of it, and the embedder has to ensure that (`slot/unsound.rs` says why).
     pub fn learn_anew(&mut self, slot: u16) -> bool {
         let me = self.me;
         let known = self.slots.get_mut(&slot);
@@ -187,8 +184,8 @@ impl Replica {
         entry.or_insert_with(|| SlotChain::new(slot, self.me))
     }
 
-    /// Position of a write that the head has done: it may be told of when
-    /// [`Replica::settled`] has got there.
+    /// Position of a write that the head has executed: its reply may be sent when
+    /// [`Replica::settled`] has reached it.
     pub fn append(&mut self, slot: u16, effect: Arc<[u8]>, store: &mut impl Store) -> u64 {
         let mut out = Out::new();
         if let Some(known) = self.slots.get_mut(&slot) {
@@ -206,12 +203,12 @@ impl Replica {
         self.settled
     }
 
-    /// Whether nobody knows any more what becomes of some writes; asked once.
+    /// Whether writes have become in doubt since the last call.
     pub fn take_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
     }
 
-    /// Whether this node answers for a slot, as its head.
+    /// Whether this node serves a slot, as its head.
     pub fn serves(&self, slot: u16, mono_us: u64) -> Result<(), Refused> {
         let Some(known) = self.slots.get(&slot) else {
             return Err(Refused::Elsewhere(None));
@@ -225,14 +222,14 @@ impl Replica {
         }
     }
 
-    /// Whether those who have the slot at the other nodes have granted a lease.
+    /// Whether the peers that have the slot at the other nodes have granted a lease.
     fn is_granted(&self, number: u16, slot: &SlotChain, mono_us: u64) -> bool {
         let others = slot.chain.named().filter(|no| *no != self.me);
         let mut others = others.map(|no| self.peer_at(no, number));
         planted::is(Planted::NoLease) || others.all(|peer| self.leases.holds(peer, mono_us))
     }
 
-    /// Who has a slot at a node.
+    /// The peer that has a slot at a node.
     fn peer_at(&self, node: NodeNo, slot: u16) -> Peer {
         let (worker, mapping) = (0, self.mapping.as_deref());
         mapping.map_or(Peer { node, worker }, |mapping| {
@@ -245,13 +242,13 @@ impl Replica {
         self.activate_at.is_some()
     }
 
-    /// The last write of a slot that is here with all before it.
+    /// The last write of a slot, if all of the slot's data is here.
     pub fn complete_seq(&self, slot: u16) -> Option<u64> {
         let slot = self.slots.get(&slot)?;
         slot.is_complete().then_some(slot.seq)
     }
 
-    /// That of the last write.
+    /// The position of the last write.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -264,15 +261,15 @@ impl Replica {
         store: &mut impl Store,
         mono_us: u64,
     ) {
-        // Messages of several classes need not come in the order in which they were sent.
+        // Messages of different classes may arrive out of order.
         let heard = self.heard.entry(from).or_default();
         let before = std::mem::replace(heard, envelope.epoch.max(*heard));
         self.leases.on_epoch(from, envelope.epoch);
         let mut out = Out::new();
         if envelope.epoch > before {
-            // It may be the last one that had to hear of an epoch.
+            // The sender may be the last peer that had to know an epoch.
             self.activate_at = self.activate_at.map(|_| mono_us);
-            // What it was told in these epochs it could not take then.
+            // It could not take messages about these epochs before.
             for (number, slot) in &self.slots {
                 let news = (before + 1..=envelope.epoch).contains(&slot.chain.since);
                 if news && self.peer_at(from.node, *number) == from {
@@ -282,7 +279,7 @@ impl Replica {
         }
         match envelope.message {
             Message::Ask { asked_us } => self.on_ask(from, asked_us, mono_us),
-            // One that knows of a later epoch has granted nothing in it.
+            // A peer that knows a later epoch has granted nothing in it.
             Message::Grant { asked_us } if envelope.epoch <= self.epoch() => {
                 self.leases.on_grant(from, asked_us);
             }
@@ -294,8 +291,8 @@ impl Replica {
     }
 
     fn on_ask(&mut self, from: Peer, asked_us: u64, mono_us: u64) {
-        // Before the first mapping after a start it is not known which chains
-        // are over: a lease would bring them to life again.
+        // Before the first mapping after a start it is not known which chains are over: a lease
+        // would revive them.
         let epoch = self.epoch();
         let knows = epoch > 0 || planted::is(Planted::GrantsUnknowing);
         if knows && self.leases.on_ask(from, epoch, mono_us) {
@@ -304,7 +301,7 @@ impl Replica {
         }
     }
 
-    /// Takes what is said about a slot.
+    /// Takes a message about a slot.
     fn take(&mut self, from: NodeNo, message: Message, store: &mut impl Store, out: &mut Out) {
         let Some((number, since)) = message.chain() else {
             return;
@@ -343,15 +340,14 @@ impl Replica {
         };
     }
 
-    /// Messages to a node may have been lost, to whichever of its workers; from
-    /// now on they arrive.
+    /// Messages to a node may have been lost, to any of its workers; from now on they arrive.
     pub fn peer_up(&mut self, peer: NodeNo) {
         if planted::is(Planted::NotRepeated) {
             return;
         }
-        // It may have started again, and know nothing yet.
+        // The node may have restarted, and know nothing yet.
         self.heard.retain(|known, _| known.node != peer);
-        // Whose leases are lacking is asked now: its slots wait for them.
+        // Missing leases are asked for now: slots wait for them.
         self.ask_at = 0;
         let mut out = Out::new();
         for slot in self.slots.values() {
@@ -365,7 +361,7 @@ impl Replica {
             .map_or(self.ask_at, |at| at.min(self.ask_at))
     }
 
-    /// What is due by the clock.
+    /// Runs what is due at this time.
     pub fn tick(&mut self, mono_us: u64) {
         if mono_us >= self.ask_at {
             self.ask(mono_us);
@@ -389,8 +385,8 @@ impl Replica {
         self.settle();
     }
 
-    /// Goes on with what takes long: drops what has to go, and sends the next part of
-    /// copies, of so many slots at most, for nodes that there is room to send to. Returns whether anything is left to do.
+    /// Continues long work: drops data, and sends the next part of copies, of a limited number of
+    /// slots, to nodes with room for it. Returns whether anything is left to do.
     pub fn work(
         &mut self,
         store: &mut impl Store,
@@ -436,7 +432,7 @@ impl Replica {
         }
     }
 
-    /// What is said of a slot is for the worker that has it there.
+    /// A message about a slot goes to the worker that has it at the other node.
     fn send(&mut self, out: Out) {
         let epoch = self.epoch();
         for (to, message) in out {
@@ -462,7 +458,7 @@ impl Replica {
     }
 }
 
-/// Some of a set, from one on and around.
+/// At most `most` elements of a set, starting at `from` and wrapping around.
 fn some_from(set: &BTreeSet<u16>, from: u16, most: usize) -> Vec<u16> {
     let all = set.range(from..).chain(set.range(..from));
     all.copied().take(most).collect()

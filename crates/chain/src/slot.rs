@@ -1,4 +1,4 @@
-//! One slot's place in its chain.
+//! The state of one slot in its chain.
 
 mod learn;
 mod unsound;
@@ -53,7 +53,7 @@ pub(crate) struct SlotChain {
     learning: Option<(NodeNo, Learning)>,
 }
 
-/// The most writes that one message repeats.
+/// Limit on the writes that one message repeats.
 const TOGETHER: usize = 4096;
 
 /// Messages to send.
@@ -85,9 +85,9 @@ impl SlotChain {
         }
     }
 
-    /// What is here was on disk when the node started.
+    /// The slot's data was on disk when the node started.
     pub(crate) fn restore(&mut self, seq: u64) {
-        // What others have of it is not known.
+        // Which of its writes others have is not known.
         (self.seq, self.acked) = (seq, 0);
         self.complete = true;
         self.fresh = false;
@@ -109,19 +109,19 @@ impl SlotChain {
         let at = self.chain.members.iter().position(|no| *no == self.me);
         match at {
             Some(at) => at.checked_sub(1).map(|at| self.chain.members[at]),
-            // The learner's is the tail.
+            // The one before a learner is the tail.
             None => self.chain.tail(),
         }
     }
 
-    /// Whether this node, as the head, has what every member has, and they have it, too.
+    /// Whether this node, as the head, has every member's writes, and every member has them.
     pub(crate) fn is_open(&self) -> bool {
         let has_all = self.is_head() && self.complete && self.awaited.is_empty();
         let shared = self.acked >= self.taken_over || planted::is(Planted::TakenOverShown);
         has_all && self.active && shared
     }
 
-    /// Whether what is here is what is acknowledged.
+    /// Whether all writes here are acknowledged.
     pub(crate) fn is_clean(&self) -> bool {
         self.is_member() && self.complete && self.active && self.acked == self.seq
     }
@@ -138,8 +138,8 @@ impl SlotChain {
         self.active
     }
 
-    /// A chain comes into force that has this node in it.
-    /// `is_clear`: nothing is here from when the slot was left.
+    /// A chain that includes this node takes effect. `is_clear`: no data is left from an earlier
+    /// time in the slot's chain.
     pub(crate) fn set_chain(
         &mut self,
         chain: Chain,
@@ -151,7 +151,7 @@ impl SlotChain {
         let first = chain.born == chain.since;
         self.chain = chain;
         if !self.is_member() {
-            // What is here may be of a chain that has gone on without it.
+            // The data here may be of a chain that has continued without this node.
             self.forget(store);
         }
         self.active = false;
@@ -159,8 +159,8 @@ impl SlotChain {
         (self.next_acked, self.learner_acked) = (0, None);
         self.end_copy(store);
         self.learning = None;
-        // Who owns a slot first owns all that is in it: nothing. So does a
-        // member that never heard of it: without it nothing was acknowledged.
+        // The first owner of a slot has all of its data: none. So does a member that no mapping
+        // named before: nothing was acknowledged without it.
         let owns = (first || self.fresh) && self.is_member();
         self.complete |= owns && self.clear;
         self.born_here |= first && self.is_member();
@@ -180,7 +180,7 @@ impl SlotChain {
         self.tell(None, out);
     }
 
-    /// Says what is here to who has to know; to one node alone where `to` says.
+    /// Sends the slot's state to the nodes that need it; only to `to` if that is set.
     pub(crate) fn tell(&self, to: Option<NodeNo>, out: &mut Out) {
         if self.broken {
             return;
@@ -197,7 +197,7 @@ impl SlotChain {
             }
             told = Some(node);
             if !self.complete && !self.clear {
-                // It asks when it can take the copy.
+                // This node asks when it can take the copy.
                 continue;
             }
             if !self.complete {
@@ -234,14 +234,14 @@ impl SlotChain {
         self.active = true;
         self.open(out);
         self.acknowledge(out);
-        // What came before it was active.
+        // Acknowledgements that came before it was active.
         self.settle(self.next_acked, out);
         self.sync(out);
         self.repeat(out);
     }
 
-    /// Says again what was acknowledged: nobody may have heard it. A learner
-    /// says so of a slot that was never written, too: it has all of it.
+    /// Repeats acknowledgements, which may have been lost. A learner repeats them also for a slot
+    /// that was never written: it has all of it.
     fn repeat(&self, out: &mut Out) {
         if let Some(previous) = self.previous()
             && self.active
@@ -253,7 +253,7 @@ impl SlotChain {
         }
     }
 
-    /// The head has done a write.
+    /// The head has executed a write.
     pub(crate) fn append(
         &mut self,
         effect: std::sync::Arc<[u8]>,
@@ -261,7 +261,7 @@ impl SlotChain {
         out: &mut Out,
     ) {
         if self.broken {
-            // Nobody is to have it, and it is never acknowledged.
+            // No member receives it, and it is never acknowledged.
             self.seq += 1;
             return;
         }
@@ -273,7 +273,7 @@ impl SlotChain {
         self.acknowledge(out);
     }
 
-    /// Notes a write that is applied, and passes it on.
+    /// Records a write that is applied, and forwards it.
     fn take(&mut self, item: Item, all: u64, store: &mut impl Store, out: &mut Out) {
         self.seq = item.seq;
         self.confirmed = self.confirmed.max(all.min(item.seq));
@@ -301,7 +301,7 @@ impl SlotChain {
         self.unacked.push_back(item);
     }
 
-    /// Where this node is the last that has to have a write, it acknowledges.
+    /// Acknowledges, if this node is the last that has to have a write.
     fn acknowledge(&mut self, out: &mut Out) {
         let waits = self.chain.next(self.me).is_some() && !planted::is(Planted::AckedEarly)
             || matches!(
@@ -313,7 +313,7 @@ impl SlotChain {
         }
     }
 
-    /// Everybody behind this node has all up to this.
+    /// All members behind this node have all writes up to `seq`.
     fn settle(&mut self, seq: u64, out: &mut Out) {
         if seq <= self.acked || !self.active || self.broken {
             return;
@@ -399,10 +399,10 @@ impl SlotChain {
             self.resend(from, seq, out);
         }
         if self.chain.learner == Some(from) && self.chain.tail() == Some(self.me) {
-            // What it lacks may not be here one by one any more.
+            // The writes that it lacks may not be kept individually any more.
             let kept = self.seq - self.unacked.len() as u64;
             if seq < kept || seq > self.seq {
-                // What it acknowledged meanwhile it is about to drop.
+                // It is about to drop the writes that it acknowledged meanwhile.
                 self.end_copy(store);
                 (self.learning, self.learner_acked) = (None, None);
                 let (slot, since) = (self.number, self.since());
@@ -422,7 +422,7 @@ impl SlotChain {
         let items = self.unacked.iter().filter(|item| item.seq > seq);
         let mut rest: Vec<Item> = items.cloned().collect();
         let all = self.confirmed;
-        // One message without any tells what everybody has.
+        // A message without writes still tells which writes all members have.
         loop {
             let behind = rest.split_off(rest.len().min(TOGETHER));
             let items = std::mem::replace(&mut rest, behind);
@@ -441,7 +441,7 @@ impl SlotChain {
         }
     }
 
-    /// Everybody from the head to here has all up to this; so others are told.
+    /// All members from the head to this one have all writes up to `all`; others are notified.
     fn confirm(&mut self, all: u64, out: &mut Out) {
         if all.min(self.seq) <= self.confirmed {
             return;
@@ -454,7 +454,7 @@ impl SlotChain {
         }
     }
 
-    /// As the head, knows what every member has.
+    /// Opens the slot, if this node is the head and knows the state of every member.
     fn open(&mut self, out: &mut Out) {
         if self.is_head() && self.complete && self.awaited.is_empty() {
             self.taken_over = self.seq;

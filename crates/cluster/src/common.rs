@@ -1,4 +1,4 @@
-//! What all workers of a node share of its cluster.
+//! The cluster state that all workers of a node share.
 
 use crate::links::clocks::Far;
 use crate::reports::Reports;

@@ -3,7 +3,7 @@
 
 use rufous_base::{Now, WorkerId};
 
-/// How often a worker looks, and reports what it knows of its slots, at the most.
+/// The minimum time between two looks at a worker's slots.
 const PERIOD_US: u64 = 50_000;
 
 /// See the module's description.

@@ -1,11 +1,11 @@
-//! What a worker counts of its sessions with other nodes.
+//! A worker's counters of its sessions with other nodes.
 
 use crate::links::clocks::Offset;
 use rufous_kernel::worker::{ChainFigures, NodeFigures};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
-/// What went over a session.
+/// Traffic of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub bytes_in: u64,
@@ -17,62 +17,62 @@ pub struct Traffic {
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// The epoch that the worker acts by.
+    /// The epoch of the worker's mapping.
     pub epoch: u64,
     pub sessions: u64,
     pub dials: u64,
     pub dial_errors: u64,
     /// Sessions that this side ended, by reason.
     pub refused: BTreeMap<u32, u64>,
-    /// Those that the other side did.
+    /// Sessions that the other side ended.
     pub refused_by_peers: u64,
     /// Messages for nodes without a session.
     pub lost: u64,
-    /// Of sessions that are over.
+    /// Traffic of ended sessions.
     pub past: Traffic,
     pub peers: Vec<PeerFigures>,
-    /// Of requests for other nodes, and of theirs.
+    /// Requests forwarded to other nodes, and requests received from them.
     pub forward: Forwarding,
     pub chains: ChainFigures,
-    /// Of lattice keyspaces.
+    /// Counters of lattice keyspaces.
     pub gossip: NodeFigures,
 }
 
-/// One session that is up.
+/// One established session.
 #[derive(Clone, Debug)]
 pub struct PeerFigures {
     pub no: NodeNo,
     pub worker: u16,
-    /// The wire version that is spoken with it.
+    /// The wire version in use.
     pub version: u16,
     /// The newest epoch that the node has named.
     pub epoch: u64,
-    /// Bytes that were not passed to the connection yet, for want of credit or because it
-    /// is slow, are not among those that went out.
+    /// Bytes not yet passed to the connection, for lack of credit or because it is slow, do not
+    /// count as sent.
     pub traffic: Traffic,
-    /// How far its clock is from this node's; nothing before it has said that, which
-    /// nodes of version 1 never do.
+    /// The offset of its clock; `None` until the node has answered, which nodes of version 1 never
+    /// do.
     pub clock: Option<Offset>,
 }
 
-/// What a worker counts of requests for other nodes.
+/// A worker's counters of requests for other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
-    /// Given to other nodes.
+    /// Sent to other nodes.
     pub forwarded: u64,
     pub under_way: u64,
-    /// Those that wait to be sent again.
+    /// Requests that wait to be sent again.
     pub waiting: u64,
-    /// Given to a node once more.
+    /// Sent to a node again.
     pub retried: u64,
-    /// Of which nobody knows whether they were done.
+    /// Requests in doubt.
     pub in_doubt: u64,
-    /// For which no way was found, or that cannot be passed on.
+    /// Requests without a route, or that cannot be forwarded.
     pub refused: u64,
-    /// Split into parts for several nodes.
+    /// Requests split into parts for several nodes.
     pub split: u64,
-    /// Of other nodes' requests: those that ran here, and those that were turned away
-    /// because their keys are not here.
+    /// Requests of other nodes: those that ran here, and those that were refused because their keys
+    /// are not here.
     pub served: u64,
     pub not_here: u64,
 }
@@ -87,7 +87,7 @@ impl Traffic {
 }
 
 impl Figures {
-    /// Of another worker of the same node.
+    /// Adds the counters of another worker of the same node.
     pub fn merge(&mut self, other: Figures) {
         self.epoch = self.epoch.max(other.epoch);
         self.sessions += other.sessions;
@@ -106,19 +106,19 @@ impl Figures {
         self.peers.sort_by_key(|peer| peer.no);
     }
 
-    /// One session for each node: for a moment two workers may have one.
+    /// One session for each node: two workers may have one for a moment.
     pub fn by_node(&self) -> BTreeMap<NodeNo, &PeerFigures> {
         self.peers.iter().map(|peer| (peer.no, peer)).collect()
     }
 
-    /// Of all sessions that ever were.
+    /// Traffic of all sessions, past and present.
     pub fn traffic(&self) -> Traffic {
         let mut all = self.past;
         self.peers.iter().for_each(|peer| all.add(&peer.traffic));
         all
     }
 
-    /// Times that this side has refused somebody.
+    /// How often this side has refused a session.
     pub fn refusals(&self) -> u64 {
         self.refused.values().sum()
     }

@@ -1,4 +1,4 @@
-//! What workers are told of other nodes and tell one another, and what their links pass on.
+//! Messages to and between workers about other nodes, and what links pass to the layers above.
 
 use rufous_base::ConnId;
 use rufous_mapping::{Mapping, NodeNo};
@@ -6,28 +6,28 @@ use rufous_wire::message::Learned;
 use rufous_wire::{Class, Envelope};
 use std::sync::Arc;
 
-/// A session with a node, told from an earlier or later one: when it came up,
+/// Identifies a session with a node among earlier and later ones: the time when it was established,
 /// by the clock that the workers of this node share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Session(pub u64);
 
-/// What workers are told of nodes, and tell each other.
+/// Messages to workers about nodes, from the control thread and from each other.
 #[derive(Clone, Debug)]
 pub enum PeerMessage {
-    /// To act by; from the control thread.
+    /// The mapping to apply; from the control thread.
     Mapping(Arc<Mapping>),
     /// The sender has a session with this node.
     Up(NodeNo, Session),
-    /// It has it no more.
+    /// The sender no longer has this session.
     Down(NodeNo, Session),
-    /// For a node, by a session of the receiver's.
+    /// To be sent to a node, on a session of the receiver.
     Send {
         to: NodeNo,
         session: Session,
         class: Class,
         envelope: Box<Envelope>,
     },
-    /// From a node, for slots of the receiver's.
+    /// From a node, for slots of the receiver.
     Take {
         from: NodeNo,
         session: Session,
@@ -35,15 +35,15 @@ pub enum PeerMessage {
         credit: Credit,
         envelope: Box<Envelope>,
     },
-    /// For the node that plans the next epoch; from the control thread.
+    /// For the leader; from the control thread.
     Report { to: NodeNo, learned: Learned },
-    /// The receiver may let more come.
+    /// The receiver may grant this credit again.
     Taken(Credit),
-    /// What a node says on a session of the receiver's makes no sense.
+    /// A node has sent an invalid message on a session of the receiver.
     Refuse(NodeNo, Session, &'static str),
 }
 
-/// What a message has taken of its class's window.
+/// The part of its class's window that a message has taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Credit {
     pub conn: ConnId,
@@ -51,11 +51,11 @@ pub struct Credit {
     pub size: usize,
 }
 
-/// What layers above hear, in order.
+/// Events for the layers above, in order.
 #[derive(Clone, Debug)]
 pub enum Heard {
     Mapping(Arc<Mapping>),
-    /// A session begins: nothing of an earlier one comes any more.
+    /// A session begins: no message of an earlier one follows.
     Up(NodeNo),
     Down(NodeNo),
     Message(NodeNo, Box<Envelope>),

@@ -1,8 +1,8 @@
-//! Slots that learners have all of: told by the workers of tails to the control
-//! thread, and from there to the node that plans the next epoch.
+//! Slots that learners have completely: reported by the workers of tails to the control thread, and
+//! by that to the node that plans the next epoch.
 //!
-//! They are said again and again, as long as they are so: a report that is lost,
-//! or that somebody hears who does not plan any more, does no harm.
+//! Reports are repeated as long as they hold: a report that is lost, or that reaches a node that is
+//! no longer the leader, does no harm.
 
 use rufous_mapping::NodeNo;
 use rufous_mapping::planner;
@@ -10,25 +10,25 @@ use rufous_wire::message::{Learned, LearnedSlots};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ranges in a report. What is beyond is said when these are over.
+/// Ranges in a report. Further ones are reported when these are done.
 const MOST: usize = 8192;
 
 /// See the module's description.
 #[derive(Debug, Default)]
 pub struct Reports {
-    /// Of this node, by worker.
+    /// The last report of each worker of this node.
     own: Mutex<BTreeMap<u16, Learned>>,
-    /// Of others, the last that each has said.
+    /// The last report of each other node.
     others: Mutex<BTreeMap<NodeNo, Learned>>,
 }
 
-/// Nobody panics while holding one, and what is there would do all the same.
+/// No holder of the lock panics, and the data would be valid even then.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reports {
-    /// What a worker of this node knows now: slot, learner, the epoch of the chain.
+    /// Records what a worker of this node reports: slot, learner, the epoch of the chain.
     pub fn tell(&self, worker: u16, slots: &[(u16, NodeNo, u64)]) {
         let mut all: Vec<LearnedSlots> = Vec::new();
         for (slot, learner, since) in slots {
@@ -52,7 +52,7 @@ impl Reports {
         };
     }
 
-    /// What all workers of this node know, for another.
+    /// The reports of all workers of this node, to be sent to another node.
     pub fn own(&self) -> Learned {
         let own = lock(&self.own);
         let all = own.values().flat_map(|learned| learned.all.iter().cloned());
@@ -65,7 +65,7 @@ impl Reports {
         lock(&self.others).insert(node, learned);
     }
 
-    /// All that is known, for who plans.
+    /// All known reports, for the planner.
     pub fn known(&self) -> planner::Learned {
         let (own, others) = (self.own(), lock(&self.others));
         let mut known = planner::Learned::default();
@@ -74,14 +74,14 @@ impl Reports {
             .chain([&own])
             .flat_map(|learned| &learned.all)
         {
-            // Messages are checked when they come.
+            // Messages are validated on receipt.
             let (first, until) = (slots.first as u16, slots.until as u16);
             known.add(first..until, NodeNo(slots.learner as u16), slots.since);
         }
         known
     }
 
-    /// What others have said is over with the epoch that they said it of.
+    /// Reports of other nodes are valid only for the epoch that they name.
     pub fn forget_others(&self) {
         lock(&self.others).clear();
     }

@@ -1,16 +1,16 @@
-//! How much waits to be sent to each node, told by the worker that has the
-//! session to those that would send more.
+//! How many bytes wait to be sent to each node: the worker that has the session reports it to
+//! workers that would send more.
 
 use rufous_mapping::NodeNo;
 use rufous_wire::Class;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Nodes whose numbers differ by so much share a place: it says the last of them.
+/// Nodes with the same number modulo this share a place, which has the last value.
 const PLACES: usize = 256;
 
-/// Copies of slots wait while more than this does.
+/// Copies of slots wait while more bytes than this do.
 const LEARNING: usize = 512 << 10;
-/// Clients wait while more than this does: what they write comes behind it.
+/// Clients wait while more bytes than this do: their writes would queue behind them.
 const FULL_LEARNING: usize = 1 << 20;
 const FULL_CHAIN: usize = 4 << 20;
 
@@ -57,7 +57,7 @@ impl Rooms {
         self.waits(Class::Learning, node) < LEARNING
     }
 
-    /// Whether clients should write no more that goes there.
+    /// Whether clients should pause writes that go to the node.
     pub fn is_full(&self, node: NodeNo) -> bool {
         self.waits(Class::Learning, node) > FULL_LEARNING
             || self.waits(Class::Chain, node) > FULL_CHAIN

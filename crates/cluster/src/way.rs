@@ -1,5 +1,5 @@
-//! Which nodes a request goes to: a pure function of the mapping, the nodes that can be reached
-//! and the slots of the request's keys.
+//! Which nodes a request goes to: a pure function of the mapping, the reachable nodes and the slots
+//! of the request's keys.
 //!
 //! The head of a slot's chain serves it. Keys of lattice keyspaces have no slot: every node
 //! serves them.
@@ -7,14 +7,14 @@
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::BTreeSet;
 
-/// Where the keys of a request are.
+/// The location of the keys of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     Here,
     There(NodeNo),
     /// The node of each key; `None` is this one.
     Apart(Vec<Option<NodeNo>>),
-    /// Here, and at all of these.
+    /// This node and all of these.
     All(Vec<NodeNo>),
     /// They cannot be reached at present.
     None(NoWay),
@@ -29,14 +29,14 @@ pub enum NoWay {
     Nobody(u16),
     /// There is no session with the node that has the slot.
     Unreachable(NodeNo, u16),
-    /// Likewise, and no slot was asked for.
+    /// The same, for a request that is not about a slot.
     Away(NodeNo),
 }
 
-/// What a client is told that goes to other nodes itself.
+/// The reply to clients that follow redirections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redirect {
-    /// The slots are of several nodes, or may become so.
+    /// The slots are on several nodes, or may be so later.
     CrossSlot,
     /// No node serves the slot.
     Down,
@@ -46,7 +46,7 @@ pub enum Redirect {
     },
 }
 
-/// What decides about ways. `reaches` tells whether there is a session with a node.
+/// The inputs of routing. `reaches` returns whether there is a session with a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Routing<'a, R> {
     pub mapping: Option<&'a Mapping>,
@@ -56,7 +56,7 @@ pub struct Routing<'a, R> {
 }
 
 impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
-    /// The way to keys of these slots; `None`: a key that every node serves.
+    /// The route to keys of these slots; `None`: a key that every node serves.
     pub fn to_slots(&self, slots: impl IntoIterator<Item = Option<u16>>) -> Way {
         let mut found = Vec::new();
         for slot in slots {
@@ -89,7 +89,7 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
         }
     }
 
-    /// The way to all nodes that have slots.
+    /// The route to all nodes that have slots.
     pub fn to_all(&self) -> Way {
         let Some(mapping) = self.mapping else {
             return Way::None(NoWay::Unmapped);
@@ -107,7 +107,7 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
         Way::All(others.into_iter().collect())
     }
 
-    /// The way to a node, whatever it has.
+    /// The route to a node, whatever slots it has.
     pub fn to_node(&self, no: NodeNo) -> Way {
         if (self.reaches)(no) {
             return Way::There(no);
@@ -115,8 +115,8 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
         Way::None(NoWay::Away(no))
     }
 
-    /// What the client of a request for these slots is told, unless this node serves it.
-    /// `reads`: any node of the chain does.
+    /// The redirection for a request for these slots, unless this node serves it. `reads`: any node
+    /// of the chain serves it.
     pub fn redirects(&self, slots: impl IntoIterator<Item = u16>, reads: bool) -> Option<Redirect> {
         let mut slots = slots.into_iter();
         let slot = slots.next()?;

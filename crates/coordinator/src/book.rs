@@ -1,22 +1,22 @@
-//! What etcd holds of a cluster, key by key, and the view that follows from it.
+//! The keys of a cluster in etcd, and the view that follows from them.
 //!
 //! ```text
 //!   /rufous/<cluster>/mapping          epoch (8 bytes, big-endian), mapping
 //!   /rufous/<cluster>/members/<id>     incarnation (8 bytes, big-endian), about; under a lease
 //! ```
 //!
-//! Anybody who may write to etcd could have written what is read here: a value
-//! that makes no sense is left out and said so, and never ends the process.
+//! Any client with write access to etcd could have written these values: an invalid one is ignored
+//! and reported, and never ends the process.
 
 use crate::{AgreedMapping, MAX_ABOUT, Member, NodeId, View, check_size};
 use std::collections::BTreeMap;
 
-/// Members that are kept, at most.
+/// Limit on the members that are kept.
 const MAX_MEMBERS: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    /// All keys of the cluster begin with this.
+    /// The common prefix of all keys of the cluster.
     pub(crate) prefix: String,
     pub(crate) mapping: String,
     members: String,
@@ -37,11 +37,11 @@ impl Keys {
     }
 }
 
-/// A member's key as etcd has it.
+/// A member's key in etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     member: Member,
-    /// When it was put, as a revision of etcd: the lowest leads.
+    /// Its creation revision in etcd: the member with the lowest one leads.
     created: i64,
     lease: i64,
 }
@@ -62,7 +62,7 @@ impl Book {
         }
     }
 
-    /// A key has this value now. The answer says what is wrong with it.
+    /// A key has this value now. An error says what is wrong with it.
     pub(crate) fn put(
         &mut self,
         key: &[u8],
@@ -91,8 +91,7 @@ impl Book {
         Ok(())
     }
 
-    /// A key is gone. The mapping's stays as it was known: nobody takes an epoch
-    /// back.
+    /// A key is deleted. The known mapping stays: epochs are never revoked.
     pub(crate) fn delete(&mut self, key: &[u8]) {
         if let Some(id) = self.id(key) {
             self.members.remove(&id);
@@ -114,7 +113,7 @@ impl Book {
         (key == self.keys.member(id).as_bytes()).then_some(id)
     }
 
-    /// Puts what is known into a view, as of now.
+    /// Updates a view with the present state.
     pub(crate) fn show(&self, me: NodeId, lease: i64, view: &mut View) {
         view.is_current = true;
         view.is_member = self.members.get(&me).is_some_and(|own| own.lease == lease);
@@ -188,8 +187,7 @@ mod tests {
         book.delete(keys.member(NodeId([2; 20])).as_bytes());
         view(&book, &mut seen);
         assert_eq!(seen.leader, Some(NodeId([1; 20])));
-        // Our key under the lease of somebody else: a copy of this node, or an
-        // earlier run.
+        // Our key under a lease of another process: a copy of this node, or an earlier run.
         let own = keys.member(NodeId([1; 20]));
         let put = book.put(own.as_bytes(), &encode_member(&member(1, 6)), 30, 80);
         assert_eq!(put, Ok(()));

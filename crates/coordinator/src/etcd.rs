@@ -1,9 +1,8 @@
-//! The coordinator of several nodes: etcd.
+//! The coordinator for several nodes: etcd.
 //!
-//! One task keeps the lease, the member's key and the view. Whatever goes wrong,
-//! it begins anew with a look at everything: so it makes no difference whether a
-//! connection broke, etcd was restarted, or the history that a watch goes on
-//! from was compacted away. Meanwhile the last view stays, marked as not current.
+//! One task keeps the lease, the member's key and the view. After any failure it starts again by
+//! reading all keys: so a broken connection, a restart of etcd, and a compaction of the history
+//! that a watch needs are handled alike. Meanwhile the last view stays, marked as not current.
 
 use crate::book::{Book, Keys, decode_member, decode_state, encode_member, encode_state};
 use crate::{AgreedMapping, Coordinator, Error, Member, Proposed, View, check_about, check_size};
@@ -20,21 +19,21 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-/// A node that is not heard of for so long is taken for dead. etcd allows no
-/// less with its usual settings.
+/// A node that does not renew its lease for this long counts as dead. It is the minimum that etcd
+/// allows with its default settings.
 const LEASE_S: i64 = 2;
 const KEEP_ALIVE: Duration = Duration::from_millis(500);
-/// A question that is not answered in this time has no answer.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Codes of gRPC.
 const INVALID_ARGUMENT: i32 = 3;
 const PERMISSION_DENIED: i32 = 7;
 const FAILED_PRECONDITION: i32 = 9;
 const UNAUTHENTICATED: i32 = 16;
-/// Between two attempts to begin anew.
+/// Delay before starting again.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Where etcd is, and how to talk to it.
+/// The addresses of etcd, and how to connect to them.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// `http://host:port` or `https://host:port`, of some or all members.
@@ -48,9 +47,9 @@ pub struct Settings {
 /// PEM texts.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
-    /// Who signed etcd's certificate.
+    /// The authority of etcd's certificate.
     pub authority: Option<String>,
-    /// Our certificate and its key, where etcd wants to see one.
+    /// Our certificate and its key, if etcd requires one.
     pub identity: Option<(String, String)>,
 }
 
@@ -66,8 +65,8 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    /// Says that a node is there, and goes on saying so. etcd may be away: then
-    /// the view stays empty until it comes.
+    /// Registers a node as alive until the value is dropped. etcd may be unavailable: then the view
+    /// stays empty until it can be reached.
     pub async fn open(settings: &Settings, me: Member) -> Result<Self, Error> {
         check_about(&me.about)?;
         let name = &settings.cluster;
@@ -174,7 +173,7 @@ impl Coordinator for Etcd {
 
     async fn announce(&self, about: Vec<u8>) -> Result<(), Error> {
         check_about(&about)?;
-        // Where etcd is away, or we are no member, the next entry says it.
+        // If etcd is unavailable, or we are no member, the next `enter` writes it.
         let me = {
             let mut me = lock(&self.me);
             me.about = about;
@@ -184,7 +183,7 @@ impl Coordinator for Etcd {
         if lease == 0 {
             return Ok(());
         }
-        // Put over itself, a key keeps its age, and with it its place.
+        // A key that is overwritten keeps its creation revision, and so its rank.
         let own = self.keys.member(me.id);
         let ours = Compare::lease(own.as_str(), CompareOp::Equal, lease);
         let options = PutOptions::new().with_lease(lease);
@@ -197,7 +196,7 @@ impl Coordinator for Etcd {
         self.task.abort();
         let lease = *self.lease.borrow();
         if lease != 0 {
-            // Where this fails the lease runs out by itself.
+            // If this fails, the lease expires.
             let _gone = within(self.client.clone().lease_revoke(lease)).await;
         }
     }
@@ -216,7 +215,7 @@ fn options(settings: &Settings) -> ConnectOptions {
     let mut options = ConnectOptions::new()
         .with_connect_timeout(PATIENCE)
         .with_keep_alive(PATIENCE, PATIENCE)
-        // A member that is cut off from the others says nothing old.
+        // A member of etcd without a leader reports no stale state.
         .with_require_leader(true)
         .with_auto_token_refresh(true);
     if let Some((name, password)) = &settings.user {
@@ -239,7 +238,7 @@ fn away(error: etcd_client::Error) -> Error {
     Error::Away(error.to_string())
 }
 
-/// Only who has a name to prove talks to etcd in the beginning.
+/// An error of connecting, which contacts etcd only to log in with a name and a password.
 fn not_in(error: etcd_client::Error) -> Error {
     match &error {
         etcd_client::Error::GRpcStatus(status) => match status.code() as i32 {
@@ -291,7 +290,7 @@ impl Keeper {
         }
     }
 
-    /// Follows what etcd says for as long as it does.
+    /// Follows etcd until an error.
     async fn follow(&mut self) -> Result<std::convert::Infallible, Error> {
         let (keeper, alive) = self.renew().await?;
         let lease = keeper.id();
@@ -317,16 +316,15 @@ impl Keeper {
         self.serve(streams, book).await
     }
 
-    /// The lease that we have, if etcd still knows it, or a new one.
+    /// Our lease, if etcd still has it, or a new one.
     async fn renew(&mut self) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Error> {
         let lease = *self.lease.borrow();
         if lease != 0 {
             let kept = timeout(PATIENCE, self.client.lease_keep_alive(lease)).await;
             match kept.map_err(|_| Error::Away("no answer in time".to_owned()))? {
                 Ok(kept) => return Ok(kept),
-                // It has run out, and our key with it. As long as etcd cannot
-                // be asked it may be there: who gave it up would make others
-                // plan without us for nothing.
+                // It has expired, and our key with it. While etcd cannot be reached the lease may
+                // still exist: giving it up would make others plan without us for no reason.
                 Err(etcd_client::Error::LeaseKeepAliveError(_)) => self.lease.send_replace(0),
                 Err(error) => return Err(away(error)),
             };
@@ -335,8 +333,8 @@ impl Keeper {
         within(self.client.lease_keep_alive(granted.id())).await
     }
 
-    /// Puts our key under the lease. Where another has it, it has to go first,
-    /// unless it is what is left of an earlier run.
+    /// Puts our key under the lease. If another process has the key, that one has to leave first,
+    /// unless it is an earlier run of this node.
     async fn enter(&mut self, lease: i64) -> Result<(), Error> {
         let me = lock(&self.me).clone();
         let key = self.keys.member(me.id);
@@ -356,8 +354,8 @@ impl Keeper {
             return Err(Error::Away(what.to_owned()));
         }
         if revision != 0 {
-            // A key that is put over another keeps its age, and who starts again
-            // is to be the youngest: so the old one goes first.
+            // An overwritten key keeps its creation revision, but a restarted node has to be the
+            // youngest: so the old key is deleted first.
             let unchanged = Compare::mod_revision(key.as_str(), CompareOp::Equal, revision);
             let gone = TxnOp::delete(key.as_str(), None);
             within(
@@ -379,7 +377,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// All that there is, and what follows it.
+    /// Reads all keys, and watches later changes.
     async fn list(&mut self) -> Result<(Book, WatchStream), Error> {
         let prefix = self.keys.prefix.as_str();
         let options = GetOptions::new().with_prefix();

@@ -1,25 +1,25 @@
-//! What agrees on mappings and knows who is alive: a file for one node, etcd
-//! for several. Consensus is never home-made.
+//! Coordinators, which agree on mappings and track live nodes: a file for one node, etcd for
+//! several. Rufous implements no consensus algorithm of its own.
 //!
-//! A coordinator stores one value, the mapping, as bytes that it does not look
-//! into, with an epoch that rises by one with each change. Nothing that serves
-//! keys waits for it: while it is away, mappings do not change, and that is all.
+//! A coordinator stores one value, the mapping, as opaque bytes, with an epoch that rises by one
+//! with each change. Serving keys does not depend on it: while it is unavailable, only mappings do
+//! not change.
 //!
 //! Invariants:
 //! 1. Of two proposals for one epoch at most one is taken.
-//! 2. An epoch is never taken back, and its mapping never changes.
+//! 2. An epoch is never revoked, and its mapping never changes.
 //! 3. A view never goes back to an earlier epoch.
-//! 4. Who is alive is a hint for the planner alone: who is said to be gone may
-//!    be there, and the other way round. That nobody answers for a key which has
-//!    passed on rests on leases between the nodes.
+//! 4. The set of live nodes is a hint for the planner alone: a node listed as dead may be alive,
+//!    and the other way round. Leases between the nodes ensure that no node serves a key that has
+//!    passed on.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`view`] | what is agreed on, as one node sees it |
+//! | [`view`] | the agreed state, as one node sees it |
 //! | [`local`] | one process: a file that is synced |
 //! | [`meeting`] | several nodes in one process: a lock |
-//! | [`loopback`] | several on one machine: a process that all are connected to, for development |
-//! | `etcd` | several: leases, transactions, watches (feature `etcd`) |
+//! | [`loopback`] | several nodes on one machine: a process to which all connect, for development |
+//! | `etcd` | several nodes: leases, transactions, watches (feature `etcd`) |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "etcd")]
@@ -39,25 +39,25 @@ use std::future::Future;
 use thiserror::Error;
 use tokio::sync::watch;
 
-/// Bytes of a mapping. etcd takes 1.5 MiB in a request.
+/// Limit on the bytes of a mapping. etcd takes 1.5 MiB in a request.
 pub const MAX_MAPPING: usize = 1024 * 1024;
-/// Bytes of what a member says of itself.
+/// Limit on the bytes of a member's announcement.
 pub const MAX_ABOUT: usize = 64 * 1024;
 
-/// What became of a proposal.
+/// The outcome of a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proposed {
-    /// It is in force.
+    /// The mapping is in force.
     Taken,
-    /// Somebody else was first: this is in force.
+    /// Another proposal was first: this mapping is in force.
     Behind(Option<AgreedMapping>),
-    /// This node does not count as alive, so that others may plan without it.
+    /// This node does not count as alive, so others may plan without it.
     NotAlive,
 }
 
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The outcome of a proposal is not known then: read before the next one.
+    /// The outcome of a proposal is then unknown: read before the next one.
     #[error("the coordinator is away: {0}")]
     Away(String),
     #[error("a mapping of {0} bytes; {MAX_MAPPING} are allowed")]
@@ -70,27 +70,26 @@ pub enum Error {
     Settings(String),
 }
 
-/// See the crate's description. A node has one, which speaks for it.
+/// See the crate's description. Each node has one, which registers it as alive.
 pub trait Coordinator {
-    /// What is agreed on, as far as has been heard; it follows by itself.
+    /// The latest known state; it is updated as changes arrive.
     fn view(&self) -> watch::Receiver<View>;
 
-    /// What is in force now, nothing older.
+    /// The mapping in force now, never an older one.
     fn read(&self) -> impl Future<Output = Result<Option<AgreedMapping>, Error>> + Send;
 
-    /// Puts a mapping into force as the epoch after `expected`, which has to be
-    /// the last one; 0 where there was none.
+    /// Makes a mapping the epoch after `expected`, which has to be the last one; 0 if there was
+    /// none.
     fn propose(
         &self,
         expected: u64,
         mapping: Vec<u8>,
     ) -> impl Future<Output = Result<Proposed, Error>> + Send;
 
-    /// Says something else of this node than when it came; its place among the
-    /// members stays as it is.
+    /// Changes this node's announcement; its rank among the members stays the same.
     fn announce(&self, about: Vec<u8>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Stops being a member, at once and not when the lease runs out.
+    /// Leaves the members at once, without waiting for the lease to expire.
     fn leave(self) -> impl Future<Output = ()> + Send;
 }
 

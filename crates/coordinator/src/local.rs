@@ -1,8 +1,7 @@
 //! The coordinator of one process: a file in the data directory.
 //!
-//! A change is written beside the file, synced, and renamed over it, and the
-//! directory is synced before anybody is told. What was interrupted leaves the
-//! file as it was.
+//! A change is written to a second file, synced, and renamed over the first, and the directory is
+//! synced before the change is published. After an interruption the file is as it was.
 //!
 //! ```text
 //!   0       8       12     16       24        24+n
@@ -25,8 +24,8 @@ const HEADER: usize = 24;
 pub(crate) const NAME: &str = "mapping";
 const NEXT: &str = "mapping.next";
 
-/// See the module's description. Files are written by who calls: it is meant
-/// for the thread that plans, never for one that serves.
+/// See the module's description. The calling thread writes the file: it is meant for the thread
+/// that plans, never for one that serves.
 #[derive(Clone, Debug)]
 pub struct Local {
     inner: Arc<Inner>,
@@ -35,13 +34,13 @@ pub struct Local {
 #[derive(Debug)]
 struct Inner {
     folder: PathBuf,
-    /// What is in the file; held while it changes.
+    /// The content of the file; locked while it changes.
     state: Mutex<Option<AgreedMapping>>,
     view: watch::Sender<View>,
 }
 
 impl Local {
-    /// The folder is this process's alone: who opens it holds its lock.
+    /// The folder must belong to this process alone: the caller holds its lock.
     pub fn open(folder: &Path, me: Member) -> Result<Self, Error> {
         let state = read(&folder.join(NAME))?;
         let view = View {
@@ -130,8 +129,7 @@ pub(crate) fn write(folder: &Path, state: &AgreedMapping) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A file that is not whole is an error: without it nobody knows which epochs
-/// there were.
+/// A damaged file is an error: without it the earlier epochs are unknown.
 pub(crate) fn read(path: &Path) -> Result<Option<AgreedMapping>, Error> {
     let mut bytes = Vec::new();
     match File::open(path) {
@@ -200,7 +198,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let local = Local::open(folder.path(), me()).expect("open");
         assert_eq!(local.propose(0, vec![1]).await.ok(), Some(Proposed::Taken));
-        // The disk takes no file of that name any more.
+        // The file cannot be created any more.
         fs::create_dir(folder.path().join(NEXT)).expect("a folder");
         assert!(local.propose(1, vec![2]).await.is_err());
         let state = local.read().await.expect("read").expect("a state");

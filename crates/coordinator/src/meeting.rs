@@ -1,8 +1,7 @@
-//! The coordinator of several nodes in one process: programs that embed them,
-//! and tests.
+//! The coordinator for several nodes in one process: for programs that embed nodes, and for tests.
 //!
-//! It agrees by a lock. Unless it has a folder, it remembers nothing: when the
-//! process is gone, so is the cluster. It can be told to be away, as etcd can be.
+//! It is a lock around the state. Without a folder nothing is stored: the cluster ends with the
+//! process. It can be made unavailable, as etcd can be.
 
 use crate::{
     AgreedMapping, Coordinator, Error, Member, NodeId, Proposed, View, check_about, check_size,
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Where nodes meet. Clones are the same.
+/// The shared state. Clones share it.
 #[derive(Clone, Default)]
 pub struct Meeting(Arc<Mutex<Room>>);
 
@@ -22,16 +21,16 @@ pub struct Meeting(Arc<Mutex<Room>>);
 struct Room {
     state: Option<AgreedMapping>,
     present: BTreeMap<NodeId, Present>,
-    /// How many have ever come.
+    /// The number of joins so far.
     came: u64,
     is_away: bool,
-    /// Where what is agreed on is written before it is in force.
+    /// Where a mapping is written before it takes effect.
     folder: Option<PathBuf>,
 }
 
 struct Present {
     member: Member,
-    /// The lowest leads.
+    /// The member with the lowest number leads.
     came: u64,
     view: watch::Sender<View>,
 }
@@ -46,7 +45,7 @@ pub struct Attendee {
 }
 
 impl Meeting {
-    /// One that goes on with what was agreed on in this folder.
+    /// A meeting that continues with the mapping in this folder.
     pub fn kept_in(folder: &Path) -> Result<Self, Error> {
         let failed = |error| Error::Away(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(failed)?;
@@ -58,8 +57,8 @@ impl Meeting {
         Ok(Self(Arc::new(Mutex::new(room))))
     }
 
-    /// A node comes. One with its id that is there leaves, if it is of an earlier
-    /// start; otherwise this one is refused.
+    /// Adds a node. A member with its id is removed if it is of an earlier incarnation; otherwise
+    /// the new one is refused.
     pub fn join(&self, me: Member) -> Result<Attendee, Error> {
         check_about(&me.about)?;
         let mut room = self.lock();
@@ -89,7 +88,7 @@ impl Meeting {
         })
     }
 
-    /// As if it could not be reached, or could be again.
+    /// Makes the coordinator unavailable, or available again.
     pub fn set_away(&self, is_away: bool) {
         let mut room = self.lock();
         room.is_away = is_away;
@@ -116,7 +115,7 @@ impl PartialEq for Meeting {
 impl Eq for Meeting {}
 
 impl Room {
-    /// Tells everybody how things are; while it is away they keep what they know.
+    /// Sends the state to all members; while it is unavailable they keep their view.
     fn show(&self) {
         if self.is_away {
             let shown = self.present.values();
@@ -240,7 +239,7 @@ mod tests {
         let view = two.view().borrow().clone();
         assert!(!view.is_current && !view.is_member);
         assert_eq!((view.epoch(), view.members.len()), (1, 2));
-        // Who goes meanwhile is missed later.
+        // A member that leaves meanwhile is missing in later views.
         drop(one);
         assert_eq!(two.view().borrow().members.len(), 2);
         meeting.set_away(false);

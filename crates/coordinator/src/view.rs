@@ -23,21 +23,21 @@ pub struct Member {
     pub id: NodeId,
     /// Rises with every start of the node.
     pub incarnation: u64,
-    /// Its description of itself: addresses, weight, zone; opaque bytes here.
+    /// Its announcement: addresses, weight, zone; opaque bytes here.
     pub about: Vec<u8>,
 }
 
 /// See the module's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Whether what follows is kept up to date now.
+    /// Whether the following fields are up to date.
     pub is_current: bool,
     /// Whether this node counts as alive.
     pub is_member: bool,
     pub state: Option<AgreedMapping>,
     pub members: BTreeMap<NodeId, Member>,
-    /// Who plans: the member that has been there for longest. For a moment two
-    /// may think that they do; proposals decide.
+    /// The leader, which plans: the oldest member. For a moment two nodes may take themselves for
+    /// it; proposals decide.
     pub leader: Option<NodeId>,
 }
 
@@ -46,7 +46,7 @@ impl View {
         self.state.as_ref().map_or(0, |state| state.epoch)
     }
 
-    /// Takes a state, unless a newer one is known.
+    /// Applies a state, unless a newer one is known.
     pub(crate) fn advance(&mut self, state: AgreedMapping) {
         if state.epoch > self.epoch() {
             self.state = Some(state);

@@ -1,10 +1,9 @@
-//! Who has a slot now: the chain in force [Warp §2.5, chain replication].
+//! The nodes that have a slot now: the chain in force [Warp §2.5, chain replication].
 //!
-//! Every acknowledged write is at every member of the chain, and nowhere else
-//! for sure. So a chain may lose members, or change its order, from one epoch
-//! to the next; but nobody is taken in before it has all, as the chain's
-//! *learner*. A chain is never empty: whose last member is gone, that slot
-//! waits for it.
+//! Every acknowledged write is at every member of the chain, and may be nowhere else. So a chain
+//! may lose members, or change its order, from one epoch to the next; but a node becomes a member
+//! only after it has received everything as the chain's *learner*. A chain that had members is
+//! never empty again: if its last member fails, the slot waits for it.
 
 use crate::invalid::Invalid;
 use crate::member::NodeNo;
@@ -13,21 +12,21 @@ use rufous_base::limits::SLOTS;
 use std::fmt;
 use std::ops::{Deref, Range};
 
-/// Members of a chain, at most: while owners change there can be one more than
-/// there are copies.
+/// Limit on the members of a chain: while owners change there can be one more than there are
+/// copies.
 pub const MAX_CHAIN: usize = MAX_COPIES + 1;
 
-/// Nodes of a chain, the head first. A small value: a mapping has thousands of
-/// them, and the planner makes all anew.
+/// Nodes of a chain, the head first. A small value: a mapping has thousands of them, and the
+/// planner makes all of them again for each epoch.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Members {
     count: u8,
-    /// Zero behind the last.
+    /// Zero after the last member.
     nodes: [NodeNo; MAX_CHAIN],
 }
 
 impl Members {
-    /// Nothing where these are too many.
+    /// `None` if these are too many.
     pub fn of(nodes: &[NodeNo]) -> Option<Self> {
         let mut members = Self::default();
         members.nodes.get_mut(..nodes.len())?.copy_from_slice(nodes);
@@ -35,7 +34,7 @@ impl Members {
         Some(members)
     }
 
-    /// The first of these, as many as a chain may have.
+    /// The first nodes of a list, as many as a chain may have.
     pub(crate) fn first_of(nodes: &[NodeNo]) -> Self {
         Self::of(&nodes[..nodes.len().min(MAX_CHAIN)]).unwrap_or_default()
     }
@@ -80,18 +79,17 @@ impl fmt::Debug for Members {
     }
 }
 
-/// Those who have a slot.
+/// The nodes that have a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// The head first, the tail last. Empty where the slot was never owned.
+    /// The head first, the tail last. Empty if the slot was never owned.
     pub members: Members,
-    /// Who is given all that the chain has, to be its member.
+    /// The node that receives a copy to become a member.
     pub learner: Option<NodeNo>,
-    /// The epoch in which the slot got its first members, which have all that
-    /// is in it: nothing.
+    /// The epoch in which the slot got its first members, which have all of its data: none.
     pub born: u64,
-    /// The epoch in which this chain came into force. What is sent along it
-    /// names this, so that an epoch that changes other chains disturbs nobody.
+    /// The epoch in which this chain took effect. Messages along the chain name it, so that an
+    /// epoch that changes other chains disturbs no message here.
     pub since: u64,
 }
 
@@ -104,7 +102,7 @@ impl Chain {
         self.members.last().copied()
     }
 
-    /// Who comes behind a member.
+    /// The node after a member.
     pub fn next(&self, node: NodeNo) -> Option<NodeNo> {
         let at = self.members.iter().position(|member| *member == node)?;
         self.members.get(at + 1).copied()
@@ -114,7 +112,7 @@ impl Chain {
         self.members.contains(&node) || self.learner == Some(node)
     }
 
-    /// All that it names: the members, the learner.
+    /// All named nodes: the members and the learner.
     pub fn named(&self) -> impl Iterator<Item = NodeNo> {
         self.members.iter().copied().chain(self.learner)
     }
@@ -138,8 +136,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether this may be the chain after another one: who is in it has all
-    /// that was acknowledged in that one.
+    /// Whether this may be the chain after another one: its members have all writes that were
+    /// acknowledged in that one.
     pub fn follows(&self, before: &Chain) -> Result<(), Invalid> {
         if self == before {
             return Ok(());
@@ -167,8 +165,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether this may be the chain some epochs after that one, in which
-    /// `before` was the chain.
+    /// Whether this may be the chain some epochs after `epoch`, in which `before` was the chain.
     pub(crate) fn comes_after(&self, before: &Chain, epoch: u64) -> Result<(), Invalid> {
         if self == before {
             return Ok(());
@@ -186,8 +183,8 @@ impl Chain {
     }
 }
 
-/// The chains of all slots: from a slot on up to the next one that is named.
-/// Neighbours differ; slot 0 is named.
+/// The chains of all slots, each from its first slot up to the next one's. Neighbours differ; the
+/// first slot is 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chains(Vec<(u16, Chain)>);
 
@@ -198,8 +195,7 @@ impl Default for Chains {
 }
 
 impl Chains {
-    /// Chains of ranges of slots, which have to be all slots, one after the
-    /// other.
+    /// Makes chains of ranges of slots, which have to cover all slots in order.
     pub fn of_ranges(
         ranges: impl IntoIterator<Item = (Range<u16>, Chain)>,
     ) -> Result<Self, Invalid> {
@@ -222,12 +218,12 @@ impl Chains {
         }
     }
 
-    /// None yet, for [`Chains::push`].
+    /// Without any chain yet, for [`Chains::push`].
     pub(crate) fn with_room_for(ranges: usize) -> Self {
         Self(Vec::with_capacity(ranges))
     }
 
-    /// The chain from a slot on, the first of which is 0.
+    /// Adds the chain from a slot on; the first slot is 0.
     pub(crate) fn push(&mut self, start: u16, chain: Chain) {
         if self.0.last().is_none_or(|(_, last)| *last != chain) {
             self.0.push((start, chain));

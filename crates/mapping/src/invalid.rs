@@ -1,8 +1,8 @@
-//! What is wrong with a mapping that came from elsewhere.
+//! Why a received mapping is invalid.
 
 use std::fmt;
 
-/// Says what is wrong, for the log: whoever sent it is not to be believed.
+/// The fault, for the log: the sender of such a mapping is not to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid(pub &'static str);
 

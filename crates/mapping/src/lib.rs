@@ -1,19 +1,18 @@
-//! Who has which slots: the members of a cluster, the ring that says who is to
-//! have what, and the chains that are in force.
+//! Placement of slots on nodes: the members of a cluster, the ring with the desired owners of each
+//! slot, and the chains in force.
 //!
-//! Pure and deterministic: no clock, randomness, socket or file. A
-//! [`Mapping`] is a value with an epoch; [`planner`] makes the next one of it
-//! from what was seen of the members, one step at a time. Somebody else stores
-//! it, sends it and acts by it.
+//! Pure and deterministic: no clock, randomness, socket or file. A [`Mapping`] is a value with an
+//! epoch; [`planner`] derives the next one from it and the observed members, one step at a time.
+//! Other crates store it, send it and apply it.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`member`] | nodes, by name and by number |
-//! | [`ring`] | virtual nodes: who is to have a slot, and who comes behind |
-//! | [`chains`] | who has a slot now, in which order, and who learns it |
-//! | [`mapping`] | all of it, in one epoch |
+//! | [`member`] | nodes, by id and by number |
+//! | [`ring`] | virtual nodes: which nodes are to have a slot, and in which order |
+//! | [`chains`] | the nodes that have a slot now, their order, and the learner |
+//! | [`mapping`] | all of these, in one epoch |
 //! | [`planner`] | the next epoch |
-//! | [`invalid`] | what is wrong with one that came from elsewhere |
+//! | [`invalid`] | why a received mapping is invalid |
 #![forbid(unsafe_code)]
 
 pub mod chains;

@@ -1,4 +1,4 @@
-//! All that a cluster has agreed on, in one epoch.
+//! The agreed state of a cluster in one epoch.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,14 @@ pub struct Mapping {
     pub members: BTreeMap<NodeNo, Member>,
     /// The number that the next member gets.
     pub next: u16,
-    /// Who is to have what, of the members that do not drain.
+    /// The desired owners, among the members that do not drain.
     pub ring: Ring,
-    /// Who has it.
+    /// The nodes that have the slots.
     pub chains: Chains,
 }
 
 impl Mapping {
-    /// A cluster without members, which is to have so many copies of a slot.
+    /// A cluster without members, with the given number of copies of a slot.
     pub fn new(copies: usize) -> Self {
         Self {
             epoch: 0,
@@ -40,8 +40,8 @@ impl Mapping {
         member.map(|(no, _)| *no)
     }
 
-    /// Whether it is sound in itself. Who gets a mapping from elsewhere asks
-    /// before it acts by it; ring and chains are checked where they are made.
+    /// Whether the mapping is consistent. A received mapping has to be checked before it is
+    /// applied; ring and chains are checked when they are made.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.members.len() > MAX_MEMBERS {
             return Err(Invalid("there are more members than there may be"));
@@ -76,9 +76,9 @@ impl Mapping {
         Ok(())
     }
 
-    /// Whether it may be the mapping after another one: numbers are given once,
-    /// and no chain loses all who have its data. Nobody should act by one that
-    /// is not, whoever has planned it.
+    /// Whether it may be the mapping after another one: no number is used twice, and no chain loses
+    /// all nodes that have its data. No node may apply one that fails this, whichever node has
+    /// planned it.
     pub fn follows(&self, before: &Mapping) -> Result<(), Invalid> {
         if self.epoch != before.epoch + 1 {
             return Err(Invalid("the epoch is not the next one"));
@@ -87,10 +87,9 @@ impl Mapping {
         self.each_pair(before, |was, is| is.follows(was))
     }
 
-    /// As [`Mapping::follows`], where epochs between the two may not be known
-    /// here. Then it cannot be seen who had a chain's data meanwhile; but chains
-    /// are never empty again, nor born twice, nor do they change in an epoch
-    /// that was before.
+    /// As [`Mapping::follows`], if epochs between the two may be unknown here. Then it is unknown
+    /// which nodes had a chain's data meanwhile; but chains never become empty again, are not born
+    /// twice, and do not change in an epoch that is over.
     pub fn comes_after(&self, before: &Mapping) -> Result<(), Invalid> {
         if self.epoch <= before.epoch {
             return Err(Invalid("the epoch is not a later one"));
@@ -125,7 +124,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Chains of the same slots, then and now.
+    /// The chains of the same slots, before and now.
     fn each_pair(
         &self,
         before: &Mapping,

@@ -7,14 +7,14 @@ use rufous_base::limits::MAX_WORKERS;
 use rufous_base::slot::worker_of_slot;
 use std::fmt;
 
-/// Members of a cluster at a time.
+/// Limit on the members of a cluster at a time.
 pub const MAX_MEMBERS: usize = 4096;
 
-/// Bytes of an address or of a zone's name.
+/// Limit on the bytes of an address or of a zone's name.
 pub const MAX_NAME: usize = 256;
 
-/// A node's place in a mapping: short, for chains and stamps. A cluster gives
-/// each number once, so that what an earlier node has left is nobody else's.
+/// A node's number in a mapping: short, for chains and stamps. A cluster never reuses a number, so
+/// that data of an earlier node is not taken for another's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeNo(pub u16);
 
@@ -28,26 +28,25 @@ impl fmt::Display for NodeNo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub id: NodeId,
-    /// Rises with every start of the node: what it had not written down by
-    /// then is gone.
+    /// Rises with every start of the node: data that it had not logged by then is lost.
     pub incarnation: u64,
-    /// Where other nodes reach it, and clients of both doors: `host:port`.
+    /// Its addresses for other nodes, and for clients at both doors: `host:port`.
     pub peer: String,
     pub plain: String,
     pub cluster: String,
-    /// Copies of a slot are in different zones where there are enough.
+    /// Copies of a slot are in different zones if there are enough zones.
     pub zone: String,
     pub weight: u16,
-    /// Each has a part of the node's slots, and chains are between those of
-    /// different nodes that have the same. Only a start changes it.
+    /// Each worker has a part of the node's slots, and chains are between the workers of different
+    /// nodes that have the same slots. Only a restart changes it.
     pub workers: u16,
-    /// It gives all that it has away, and takes nothing more.
+    /// It moves all its slots to others, and takes no more.
     pub drains: bool,
 }
 
 impl Member {
-    /// Where clients reach it that go to other nodes when they are told to; where
-    /// it has no endpoint for them, the plain one.
+    /// The address for clients that follow redirections; if the node has no endpoint for them, the
+    /// plain one.
     pub fn for_clients(&self) -> (&str, u16) {
         match self.cluster.is_empty() {
             true => host_and_port(&self.plain),
@@ -69,13 +68,13 @@ impl Member {
         }
     }
 
-    /// Its worker that has a slot.
+    /// The worker of this node that has a slot.
     pub fn worker_of(&self, slot: u16) -> u16 {
         worker_of_slot(slot, usize::from(self.workers)).0
     }
 }
 
-/// Host and port of an address; nothing and 0 where it has none.
+/// Host and port of an address; an empty host and 0 if it has none.
 pub fn host_and_port(address: &str) -> (&str, u16) {
     let Some((host, port)) = address.rsplit_once(':') else {
         return ("", 0);

@@ -1,21 +1,19 @@
-//! The next epoch: a pure function from the mapping and what was seen of its
-//! members. Whoever leads the cluster calls it and has the coordinator store
-//! what it says; nobody acts by anything but a stored mapping.
+//! The next epoch: a pure function of the mapping and the observed members. The leader of the
+//! cluster calls it and proposes the result to the coordinator; nodes apply only stored mappings.
 //!
 //! In each epoch a chain changes in one way at most (`rules.rs`):
-//! 1. It loses the members that are gone, or have lost what they had in memory
-//!    by starting again, as long as one is left. If all have started again,
-//!    the first of those that are back goes on with what is on its disk, and
-//!    the others learn from it. They wait for each other for some seconds: the
-//!    first has seen the most.
-//! 2. A learner that has all becomes the last member.
-//! 3. If it has all that the ring wants, it takes the ring's order, and
-//!    members that are too many leave; its head becomes the last member before
-//!    it does, and the last member leaves when it has said that it waits for nothing.
-//! 4. Whom the ring wants and the chain has not is its learner, if that one
-//!    does not learn too much already, and was a member in the epoch before.
+//! 1. It loses the members that are gone, or that have lost their memory in a restart, as long as
+//!    one is left. If all have restarted, the first of those that are back continues with the data
+//!    on its disk, and the others learn from it. They wait for each other for some seconds: the
+//!    first member has the most writes.
+//! 2. A complete learner becomes the last member.
+//! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
+//!    leave; a surplus head first becomes the last member, which leaves when it has reported that
+//!    no client waits for its writes.
+//! 4. A node that the ring wants and the chain lacks becomes its learner, if that node does not
+//!    learn too many slots already, and was a member in the epoch before.
 //!
-//! Slots are looked at in ranges in which nothing differs.
+//! Slots are planned in ranges within which nothing differs.
 
 mod heed;
 mod rules;
@@ -34,7 +32,7 @@ use rules::{Learning, MemberStates};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The next epoch, or nothing where all is as it should be, or has to wait.
+/// The next epoch, or `None` if nothing has to change, or changes have to wait.
 pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> {
     let mut next = Mapping {
         epoch: mapping.epoch + 1,
@@ -73,7 +71,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
                 }
                 let begins = planned.learner.filter(|_| planned.learner != chain.learner);
                 let room = match begins {
-                    // Who is new gets to know the others first: heads wait for its leases.
+                    // A new node first connects to the others: heads wait for its leases.
                     Some(no) if !mapping.members.contains_key(&no) => 0,
                     Some(no) => learning.take(no, slots.len()),
                     None => slots.len(),
@@ -97,7 +95,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     Some(next)
 }
 
-/// Ranges of slots in which nothing differs.
+/// Ranges of slots within which nothing differs.
 fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<Item = Range<u16>> {
     let mut starts = [0u64; SLOTS / 64 + 1];
     let mut mark = |slot: u16| {
@@ -133,13 +131,13 @@ fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<It
     })
 }
 
-/// Takes new nodes in, and out of the ring who drains. True where any does.
+/// Adds new nodes, and removes draining ones from the ring. True if anything changes.
 fn admit(next: &mut Mapping, seen: &Seen) -> bool {
     let mut changed = false;
     let known: BTreeSet<_> = next.members.values().map(|member| member.id).collect();
     for (id, node) in seen.alive.iter().filter(|(id, _)| !known.contains(*id)) {
         let full = next.members.len() >= MAX_MEMBERS || next.next == u16::MAX;
-        // Who gives all away and is no member has given all away.
+        // A draining node that is no member has finished its drain.
         if full || node.drains || node.id != *id || node.check().is_err() {
             continue;
         }
@@ -153,7 +151,7 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
         if let Some(member) = next.members.get_mut(no) {
             changed |= !member.drains;
             member.drains = true;
-            // The last one stays: somebody has to have the slots.
+            // The last one stays: the slots need an owner.
             if next.ring.len() > 1 && next.ring.has(*no) {
                 next.ring.leave(*no);
                 changed = true;
@@ -163,8 +161,7 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
     changed
 }
 
-/// What becomes of members themselves, after their chains. True where anything
-/// does.
+/// Updates the members themselves, after their chains. True if anything changes.
 fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     let drained = next.members.iter().filter(|(_, member)| member.drains);
     let drained: Vec<NodeNo> = drained.map(|(no, _)| *no).collect();
@@ -176,7 +173,7 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
         if !drained.is_empty() {
             named.extend(chain.named());
         }
-        // Where it is in a chain still, what it has lost is not decided yet.
+        // While it is in a chain, its lost data is not dealt with yet.
         if !state.restarted.is_empty() && chain.since != next.epoch {
             waits.extend(chain.members.iter().copied());
         }
@@ -201,8 +198,7 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     changed
 }
 
-/// The ring as it would be without the members that are away: others have
-/// their slots meanwhile.
+/// The ring without the members that are away: others have their slots meanwhile.
 fn without_away(ring: &Ring, state: &MemberStates<'_>) -> Ring {
     let mut wanted = ring.clone();
     if ring.members().keys().any(|no| !state.away.contains(no)) {

@@ -1,18 +1,16 @@
-//! Consistent hashing with virtual nodes [Anna §VII-C, Anna-auto §4]: who is to
-//! have a slot.
+//! Consistent hashing with virtual nodes [Anna §VII-C, Anna-auto §4]: which nodes are to have a
+//! slot.
 //!
-//! Each slot has a list of owners, its primary first: the order of its chain.
-//! Neighbouring slots with the same owner at the same place are a *virtual
-//! node*; a member of weight 100 gets about [`VIRTUAL`] of them at each place.
+//! Each slot has a list of owners, its primary first: the order of its chain. Neighbouring slots
+//! with the same owner at the same place are a *virtual node*; a member of weight 100 gets about
+//! [`VIRTUAL`] of them at each place.
 //!
-//! Virtual nodes are not where hashes happen to fall, and other copies not at
-//! the next members around a circle: with a hundred virtual nodes both are
-//! uneven by a fifth and more. Instead each member has its fair share at each
-//! *place* of the lists, by one rule (`settle.rs`): who has too many slots
-//! gives the ends of the longest runs to who has too few. A member that joins
-//! takes from all others; one that leaves leaves its places empty, and they are
-//! filled. Nothing moves but what has to. The price: a ring depends on its
-//! history, so it is stored, and not computed from names.
+//! Virtual nodes are not placed by hashes, nor other copies at the next members around a circle:
+//! with a hundred virtual nodes both are uneven by a fifth and more. Instead each member has its
+//! fair share at each *place* of the lists, by one rule (`settle.rs`): a member with too many slots
+//! gives the ends of its longest runs to one with too few. A member that joins takes slots from all
+//! others; one that leaves leaves its places empty, and they are filled. Only slots that have to
+//! move do. The price: a ring depends on its history, so it is stored, and not computed from names.
 
 mod balance;
 mod settle;
@@ -31,26 +29,25 @@ pub const VIRTUAL: usize = 100;
 /// The largest weight; the usual one is 100.
 pub const MAX_WEIGHT: u16 = 1000;
 
-/// Copies of a slot, at most.
+/// Limit on the copies of a slot.
 pub const MAX_COPIES: usize = 5;
 
-/// A place in which nobody is.
+/// An empty place.
 const NOBODY: NodeNo = NodeNo(u16::MAX);
 
 type Owners = [NodeNo; MAX_COPIES];
 
-/// What a ring knows of a member.
+/// A member of the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weight {
-    /// Its share is in proportion to this.
+    /// The member's share is proportional to this.
     pub weight: u16,
-    /// Copies of a slot are in different zones where there are enough.
+    /// Copies of a slot are in different zones if there are enough zones.
     pub zone: String,
 }
 
-/// See the module's description. Invariants: nobody is twice in a list, a list
-/// has as many owners as there are members, up to `copies`, and all of them
-/// are members.
+/// See the module's description. Invariants: a list contains no member twice, a list has as many
+/// owners as there are members, up to `copies`, and all of them are members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     copies: usize,
@@ -59,7 +56,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of no members. `copies` of each slot, from 1 to [`MAX_COPIES`].
+    /// A ring without members. `copies` of each slot, from 1 to [`MAX_COPIES`].
     pub fn new(copies: usize) -> Self {
         Self {
             copies: copies.clamp(1, MAX_COPIES),
@@ -68,8 +65,8 @@ impl Ring {
         }
     }
 
-    /// A ring as [`Ring::copies`], [`Ring::members`] and [`Ring::ranges`] tell
-    /// of it. What has come from elsewhere is checked.
+    /// Makes a ring of the values of [`Ring::copies`], [`Ring::members`] and [`Ring::ranges`], and
+    /// checks them.
     pub fn of_parts<'a>(
         copies: usize,
         members: BTreeMap<NodeNo, Weight>,
@@ -141,7 +138,7 @@ impl Ring {
         self.members.is_empty()
     }
 
-    /// Who is to have a slot, the primary first.
+    /// The nodes that are to have a slot, the primary first.
     pub fn owners(&self, slot: u16) -> &[NodeNo] {
         let owners = self
             .slots
@@ -172,7 +169,7 @@ impl Ring {
         shares
     }
 
-    /// Takes a member in, with its share, or gives it another weight.
+    /// Adds a member, with its share, or changes its weight.
     pub fn join(&mut self, node: NodeNo, weight: u16, zone: &str) {
         if node == NOBODY {
             return;
@@ -183,12 +180,12 @@ impl Ring {
         settle::settle(self);
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     pub fn leave(&mut self, node: NodeNo) {
         self.leave_all([node]);
     }
 
-    /// Takes members out, all at once.
+    /// Removes members, all at once.
     pub fn leave_all(&mut self, nodes: impl IntoIterator<Item = NodeNo>) {
         let mut gone = vec![false; usize::from(u16::MAX) + 1];
         let mut any = false;

@@ -1,4 +1,4 @@
-//! What replicas say to one another, as messages.
+//! Messages of chain replication, to and from their wire form.
 
 use crate::message::*;
 use rufous_chain::{Message, Peer};
@@ -74,7 +74,7 @@ impl From<Message> for Body {
 }
 
 impl Envelope {
-    /// What a worker says to another node's.
+    /// A message of a worker to a worker of another node.
     pub fn of_chain(from: u16, to: Peer, said: rufous_chain::Envelope) -> Self {
         Self {
             epoch: said.epoch,
@@ -84,8 +84,8 @@ impl Envelope {
         }
     }
 
-    /// Which of a node's workers says what about chains. Nothing where it is about
-    /// something else.
+    /// The sending worker and its message about chains. `None` if the message is about something
+    /// else.
     pub fn into_chain(self, from: NodeNo) -> Option<(Peer, rufous_chain::Envelope)> {
         let (epoch, message) = (self.epoch, Message::try_from(self.body?).ok()?);
         let worker = u16::try_from(self.from).ok()?;
@@ -94,8 +94,7 @@ impl Envelope {
     }
 }
 
-/// A message that is about something else, or that [`Envelope::check`] would not
-/// have let through, is given back.
+/// Fails for a message about something else, or one that [`Envelope::check`] would refuse.
 impl TryFrom<Body> for Message {
     type Error = Body;
 

@@ -1,17 +1,16 @@
-//! Whether what messages say can be at all.
+//! Validation of messages.
 
 use crate::message::*;
 use rufous_base::limits::{DATABASES, MAX_WORKERS, SLOTS};
 
 impl Envelope {
-    /// Bytes that it takes, but for what a frame has around it.
+    /// Its encoded size, without that of the frame around it.
     pub fn size(&self) -> usize {
         prost::Message::encoded_len(self)
     }
 
-    /// Whether what it says can be at all: numbers in their ranges, sizes in
-    /// their limits, ranges of slots that follow one another. Both sides ask,
-    /// the sender before it sends. The answer says what is wrong.
+    /// Whether the message is valid: numbers in their ranges, sizes in their limits, consecutive
+    /// ranges of slots. Both sides check, the sender before it sends. An error says what is wrong.
     pub fn check(&self) -> Result<(), &'static str> {
         let workers = MAX_WORKERS as u32;
         ensure(

@@ -1,28 +1,26 @@
-//! Classes of messages, each with a window of its own, so that none waits for
-//! another.
+//! Classes of messages, each with a window of its own, so that no class waits for another.
 //!
-//! Messages of a class come in the order in which they were sent; those of
-//! different classes do not. So all that is said of one slot in one epoch of its
-//! chain to one node is sent in one class: to a learner [`Class::Learning`], its
-//! items too, to a member [`Class::Chain`].
+//! Messages of a class arrive in the order in which they were sent; those of different classes may
+//! not. So all messages to one node about one slot in one epoch of its chain are sent in one class:
+//! to a learner [`Class::Learning`], including its items, to a member [`Class::Chain`].
 
 use crate::message::Body;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// Who is there, leases, mappings, clocks: never waits for credit.
+    /// Heartbeats, leases, mappings, clocks: never waits for credit.
     Control = 0,
     /// Writes of strict keys on their way along their chains.
     Chain = 1,
     /// Slots that are copied to new members.
     Learning = 2,
-    /// What replicas of lattice keys tell one another.
+    /// Gossip between replicas of lattice keys.
     Gossip = 3,
-    /// Requests of clients for who has their keys.
+    /// Requests of clients for the node that has their keys.
     Request = 4,
-    /// Their replies: a class of their own, so that requests that wait for room
-    /// at both ends never hold up the replies that would make it.
+    /// Replies to forwarded requests: a class of their own, so that requests that wait for room at
+    /// both ends never block the replies that would make room.
     Reply = 5,
 }
 
@@ -41,13 +39,13 @@ impl Class {
         all.find(|class| *class as u8 == byte)
     }
 
-    /// Its place among classes with windows.
+    /// Its index among classes with windows.
     pub(crate) fn flow(self) -> Option<usize> {
         FLOWS.iter().position(|class| *class == self)
     }
 
-    /// Bytes of frames that may be on their way before the receiver has said
-    /// that it took some. The last of them may go beyond.
+    /// Bytes of frames that may be in transit before the receiver returns credit. The last frame
+    /// may exceed it.
     pub const fn window(self) -> usize {
         match self {
             Self::Control => 0,
@@ -56,7 +54,7 @@ impl Class {
         }
     }
 
-    /// Its part of a connection that all want to use at once.
+    /// Its share of a connection that all classes use at once.
     pub(crate) const fn weight(self) -> u64 {
         match self {
             Self::Control | Self::Chain | Self::Request | Self::Reply => 16,
@@ -65,12 +63,12 @@ impl Class {
         }
     }
 
-    /// Whether its messages may come in pieces.
+    /// Whether its messages may be split into pieces.
     pub(crate) const fn has_pieces(self) -> bool {
         matches!(self, Self::Chain | Self::Learning)
     }
 
-    /// Whether messages of this kind may come in the class.
+    /// Whether messages of this kind belong to the class.
     pub(crate) fn takes(self, body: &Body) -> bool {
         match body {
             Body::Items(_) | Body::Ack(_) | Body::State(_) | Body::Behind(_) => {

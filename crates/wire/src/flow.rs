@@ -1,14 +1,14 @@
-//! What waits to be sent, and how much may be on its way: credits, and fair
-//! shares of the connection.
+//! Frames that wait to be sent, and how many bytes may be in transit: credit, and fair shares of
+//! the connection.
 
 use crate::class::{Class, FLOWS};
 use crate::refused::Refused;
 use std::collections::VecDeque;
 
-/// Bytes of control messages that may wait.
+/// Limit on the bytes of control messages that wait.
 const MAX_CONTROL: usize = 4 * 1024 * 1024;
 
-/// Frames that wait. No more than `limit` bytes, but at least those of one message.
+/// Waiting frames: at most `limit` bytes, but at least those of one message.
 #[derive(Debug, Default)]
 struct Queue {
     frames: VecDeque<Vec<u8>>,
@@ -51,14 +51,11 @@ impl Queue {
 struct Flow {
     class: Class,
     queue: Queue,
-    /// Bytes of the window that are not on their way. Below nothing where the
-    /// last frame went beyond.
+    /// Bytes of the window that are not in transit. Negative if the last frame exceeded it.
     credit: i64,
-    /// When its next frame is due, in bytes that a class of full weight could
-    /// have sent.
+    /// When its next frame is due, in bytes that a class of full weight could have sent.
     due: u64,
-    /// Bytes that came and were not given back as credit, and of these what was
-    /// taken.
+    /// Bytes that were received and not returned as credit, and the part of these that was taken.
     held: usize,
     taken: usize,
 }
@@ -68,8 +65,7 @@ struct Flow {
 pub(crate) struct Flows {
     control: Queue,
     flows: [Flow; FLOWS.len()],
-    /// When the frame that was sent last was due: who had nothing to send does
-    /// not get the time back.
+    /// When the last sent frame was due: an idle class does not get its unused share back.
     clock: u64,
 }
 
@@ -90,7 +86,7 @@ impl Flows {
         }
     }
 
-    /// Queues a frame; not where too much waits already.
+    /// Queues a frame, unless too many bytes wait already.
     pub(crate) fn push(&mut self, class: Class, frame: Vec<u8>) -> bool {
         match class.flow() {
             Some(flow) => self.flows[flow].queue.push(frame, class.window()),
@@ -98,7 +94,7 @@ impl Flows {
         }
     }
 
-    /// Likewise all frames of a message, or none.
+    /// Queues all frames of a message, or none.
     pub(crate) fn push_all(&mut self, class: Class, frames: Vec<Vec<u8>>) -> bool {
         match class.flow() {
             Some(flow) => self.flows[flow].queue.push_all(frames, class.window()),
@@ -119,12 +115,12 @@ impl Flows {
         }
     }
 
-    /// Drops what waits: the connection ends.
+    /// Drops all waiting frames: the connection ends.
     pub(crate) fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// The next frame that may go.
+    /// The next frame that may be sent.
     pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
         if let Some(frame) = self.control.pop() {
             return Some(frame);
@@ -143,13 +139,13 @@ impl Flows {
         Some(frame)
     }
 
-    /// Whether there is a frame that may go.
+    /// Whether a frame may be sent.
     pub(crate) fn can_pop(&self) -> bool {
         let goes = |flow: &Flow| flow.credit > 0 && flow.queue.bytes > 0;
         self.control.bytes > 0 || self.flows.iter().any(goes)
     }
 
-    /// The peer has taken so much.
+    /// The peer has returned this much credit.
     pub(crate) fn grant(&mut self, class: u32, bytes: u64) -> Result<(), Refused> {
         let class = u8::try_from(class).ok().and_then(Class::from_byte);
         let flow = class
@@ -164,7 +160,7 @@ impl Flows {
         Ok(())
     }
 
-    /// A frame has come.
+    /// A frame has been received.
     pub(crate) fn hold(&mut self, class: Class, bytes: usize) -> Result<(), Refused> {
         let Some(flow) = class.flow() else {
             return Ok(());
@@ -177,7 +173,7 @@ impl Flows {
         Ok(())
     }
 
-    /// The owner is done with so many bytes of frames of this class.
+    /// The owner is done with this number of bytes of frames of this class.
     pub(crate) fn take(&mut self, class: Class, bytes: usize) {
         if let Some(flow) = class.flow() {
             let flow = &mut self.flows[flow];
@@ -236,7 +232,7 @@ mod tests {
         }
         counts(&mut flows, 50);
         while flows.push(Class::Chain, vec![1; FRAME]) {}
-        // At once, and then as much as its share.
+        // At once, and then according to its share.
         assert_eq!(counts(&mut flows, 1), [0, 1, 0, 0, 0, 0]);
         assert!(counts(&mut flows, 170)[3] >= 10);
     }
@@ -278,7 +274,7 @@ mod tests {
         flows
             .hold(Class::Gossip, window - 1)
             .expect("in the window");
-        // The last one may go beyond.
+        // The last frame may exceed the window.
         flows.hold(Class::Gossip, FRAME).expect("the last");
         assert_eq!(flows.hold(Class::Gossip, 1), Err(Refused::Credit));
         flows.hold(Class::Chain, 1).expect("another window");

@@ -1,4 +1,4 @@
-//! Frames: what a message is in on a connection.
+//! Frames: the encoding of a message on a connection.
 //!
 //! ```text
 //!   0        4          8         10      11         12
@@ -7,9 +7,9 @@
 //!   └────────┴──────────┴─────────┴───────┴──────────┴──────────────┘
 //! ```
 //!
-//! Numbers are little-endian. The length is the envelope's; the checksum
-//! (CRC-32C) is of everything else in the frame. Messages of version 0 are the
-//! same in all versions: they are how nodes agree on one.
+//! Numbers are little-endian. The length is that of the envelope; the checksum (CRC-32C) covers
+//! everything else in the frame. Messages of version 0 are the same in all versions: they are how
+//! nodes agree on one.
 
 use crate::class::Class;
 use crate::message::Envelope;
@@ -20,13 +20,13 @@ use prost::Message;
 
 pub const HEADER: usize = 12;
 
-/// Bytes of an envelope.
+/// Limit on the bytes of an envelope.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024;
 
-/// The same until a peer has said who it is.
+/// The limit before a peer's handshake.
 pub const MAX_STRANGER: usize = 1024;
 
-/// One frame that came.
+/// One received frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     pub version: u16,
@@ -36,7 +36,7 @@ pub struct Frame {
     pub envelope: Envelope,
 }
 
-/// Appends an envelope as a frame. Nothing is appended where it is too large.
+/// Appends an envelope as a frame. Nothing is appended if it is too large.
 pub fn encode(
     version: u16,
     class: Class,
@@ -64,8 +64,7 @@ fn checksum(frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&frame[..4]), &frame[8..])
 }
 
-/// Puts frames together of the pieces in which they come. It holds no more than
-/// what came of one frame.
+/// Assembles frames from received bytes. It holds no more than the received part of one frame.
 #[derive(Debug, Default)]
 pub struct Frames {
     buffer: BytesMut,
@@ -76,18 +75,18 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes that came of a frame which is not whole.
+    /// Received bytes of an incomplete frame.
     pub fn pending(&self) -> usize {
         self.buffer.len()
     }
 
-    /// The next frame, if it is whole, with an envelope of no more than `limit`
-    /// bytes. After a refusal nothing that follows has a meaning.
+    /// The next frame, if it is complete, with an envelope of at most `limit` bytes. After an error
+    /// the rest of the input is meaningless.
     pub fn next(&mut self, limit: usize) -> Result<Option<Frame>, Refused> {
         let Some(len) = self.buffer.first_chunk() else {
             return Ok(None);
         };
-        // Before the rest is waited for, and before there is memory for it.
+        // Checked before waiting for the rest, and before allocating memory for it.
         let len = u32::from_le_bytes(*len) as usize;
         if len > limit.min(MAX_FRAME) {
             return Err(Refused::TooLarge);
@@ -118,7 +117,7 @@ fn decode(frame: &Bytes) -> Result<Frame, Refused> {
     })
 }
 
-/// An envelope, if it is one that may be let through.
+/// Decodes an envelope, if it is valid.
 pub(crate) fn read_envelope(body: Bytes) -> Result<Envelope, Refused> {
     if !scan::is_bounded(&body) {
         return Err(Refused::Garbage("not a message, or too many fields"));

@@ -1,31 +1,28 @@
-//! What nodes say to one another: messages, the frames they are in, and
-//! sessions.
+//! The protocol between nodes: messages, frames and sessions.
 //!
-//! Sans-io: no socket, clock, file or randomness. A [`Session`] is fed the bytes
-//! of a connection, in whatever pieces they come, and leaves messages and bytes
-//! to be sent. It knows what a message looks like, never what it means.
+//! Sans-io: no socket, clock, file or randomness. A [`Session`] takes the bytes of a connection,
+//! split in any way, and returns messages and bytes to be sent. It knows the format of a message,
+//! never its meaning.
 //!
 //! Invariants:
-//! 1. What comes is hostile: no memory is taken for what has not come, a message
-//!    that was let through is within the limits of [`message`], and nothing
-//!    panics.
-//! 2. A session holds one frame in part, of each class no more than its window,
-//!    in each direction, and of a message in pieces what came of it.
-//! 3. Nothing of a peer is heard before it has said who it is, and nothing after
-//!    it was refused.
-//! 4. Messages of one class come in order, each at most once.
-//! 5. Of a session's version there is nothing on it but what that version has.
+//! 1. Input is hostile: no memory is allocated for bytes that have not arrived, an accepted message
+//!    is within the limits of [`message`], and nothing panics.
+//! 2. A session holds one incomplete frame, of each class no more than its window, in each
+//!    direction, and the received part of a message in pieces.
+//! 3. No message of a peer is accepted before its handshake, and none after it was refused.
+//! 4. Messages of one class arrive in order, each at most once.
+//! 5. A session carries only messages that its version has.
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`message`] | the messages, and what must hold of each |
-//! | [`mapping`], [`chain`] | from and to what `crates/mapping` and `crates/chain` work with |
-//! | [`frame`] | messages to bytes and back; `pieces` those that are too long for one |
+//! | [`mapping`], [`chain`] | conversion from and to the types of `crates/mapping` and `crates/chain` |
+//! | [`frame`] | messages to bytes and back; `pieces`: messages too long for one frame |
 //! | [`class`] | which messages do not wait for which |
-//! | [`version`] | which messages each version has, and which version is spoken |
-//! | [`session`] | one connection: who is there, what goes out when |
-//! | [`peers`] | who is connected, over all sessions |
-//! | [`refused`] | why a peer is heard no more |
+//! | [`version`] | which messages each version has, and which version is used |
+//! | [`session`] | one connection: handshake, and what is sent when |
+//! | [`peers`] | the connected nodes, over all sessions |
+//! | [`refused`] | why a session is ended |
 #![forbid(unsafe_code)]
 
 pub mod chain;

@@ -1,5 +1,5 @@
-//! Mappings as messages, and as what a coordinator keeps. What has come from
-//! elsewhere is checked in full before anybody has it in hand.
+//! Mappings as messages, and as stored by a coordinator. Received ones are validated in full before
+//! they are returned.
 
 use crate::message::{ID, Mapping, Member, Owners, Weight};
 use crate::{message, scan};
@@ -8,7 +8,7 @@ use rufous_mapping::{Chain, Chains, Invalid, Members, NodeId, NodeNo, Ring, chai
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// For who keeps mappings without looking into them.
+/// For a store that does not interpret mappings.
 pub fn encode(mapping: &rufous_mapping::Mapping) -> Vec<u8> {
     Mapping::from(mapping).encode_to_vec()
 }
@@ -21,7 +21,7 @@ pub fn decode(bytes: &[u8]) -> Result<rufous_mapping::Mapping, Invalid> {
     rufous_mapping::Mapping::try_from(&mapping)
 }
 
-/// What a node says of itself, for who keeps it without looking into it.
+/// A node's announcement, for a store that does not interpret it.
 pub fn encode_member(member: &rufous_mapping::Member) -> Vec<u8> {
     member_of(NodeNo(0), member).encode_to_vec()
 }
@@ -133,7 +133,7 @@ fn member_from(member: &Member) -> Result<rufous_mapping::Member, Invalid> {
         zone: member.zone.clone(),
         weight: small(member.weight)?,
         drains: member.drains,
-        // Older programs do not say it, and had no chains.
+        // Older programs do not send it, and had no chains.
         workers: small(member.workers)?.max(1),
     })
 }

@@ -1,24 +1,24 @@
-//! The messages, as `crates/wire/proto/wire.proto` has them, and what must hold
-//! of each: see [`Envelope::check`].
+//! The messages, as in `crates/wire/proto/wire.proto`, and what must hold of each: see
+//! [`Envelope::check`].
 
 use crate::scan;
 use bytes::Bytes;
 
-/// Bytes of a node's name for ever.
+/// Bytes of a node's permanent id.
 pub const ID: usize = 20;
-/// Bytes of a cluster's name, and of what a refusal says.
+/// Limit on the bytes of a cluster's name, and of a refusal's text.
 pub const MAX_NAME: usize = 255;
-/// Bytes of one batch of gossip: who has more to say uses more messages, so that
-/// nobody waits long behind one of them. Parts of a slot's copy have less, but
-/// where one element has more.
+/// Limit on the bytes of one batch of gossip: larger ones are sent as several messages, so that
+/// others do not wait long behind one of them. Parts of a slot's copy are smaller, unless one
+/// element is larger.
 pub const MAX_CHUNK: usize = 1024 * 1024;
-/// Bytes of a message that comes in pieces. Values have 512 MiB at most.
+/// Limit on the bytes of a message in pieces. Values have 512 MiB at most.
 pub const MAX_WHOLE: usize = 1024 * 1024 * 1024;
-/// Requests in one message, and replies.
+/// Limit on the requests or replies in one message.
 pub const MAX_REQUESTS: usize = 4096;
-/// Writes in one message.
+/// Limit on the writes in one message.
 pub const MAX_ITEMS: usize = 65_000;
-/// What a wall clock may show, so that it can be told from another.
+/// Limit on the value of a wall clock, so that differences of two clocks fit.
 pub const MAX_UNIX_US: u64 = 1 << 62;
 
 /// One message.
@@ -27,7 +27,7 @@ pub struct Envelope {
     /// The newest epoch that its sender knows.
     #[prost(uint64, tag = "1")]
     pub epoch: u64,
-    /// Workers, of the sender's node and of the receiver's.
+    /// The workers of the sender's node and of the receiver's.
     #[prost(uint32, tag = "2")]
     pub from: u32,
     #[prost(uint32, tag = "3")]
@@ -104,13 +104,12 @@ pub struct Hello {
     pub oldest: u32,
     #[prost(uint32, tag = "6")]
     pub newest: u32,
-    /// The program's version, for operators; nothing hangs on it. Empty is of a
-    /// program that does not say it.
+    /// The program's version, shown to operators only. Empty if the program does not send it.
     #[prost(string, tag = "7")]
     pub program: String,
 }
 
-/// The last message of a side that wants no more of the other.
+/// The last message of a side that ends the session.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Refuse {
     #[prost(uint32, tag = "1")]
@@ -119,7 +118,7 @@ pub struct Refuse {
     pub text: String,
 }
 
-/// So many bytes of frames of a class were taken off the connection's hands.
+/// This number of bytes of frames of a class was taken by the receiver.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Credit {
     #[prost(uint32, tag = "1")]
@@ -128,7 +127,7 @@ pub struct Credit {
     pub bytes: u64,
 }
 
-/// Nothing but the epoch, from who has nothing else to say.
+/// The epoch alone, from a node that has nothing else to send.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Heartbeat {}
 
@@ -143,13 +142,13 @@ pub struct Mapping {
     pub next: u32,
     #[prost(message, repeated, tag = "4")]
     pub members: Vec<Member>,
-    /// Who is to have slots: ranges that follow one another.
+    /// The desired owners of slots: consecutive ranges.
     #[prost(message, repeated, tag = "5")]
     pub ring: Vec<Owners>,
-    /// Who has them.
+    /// The nodes that have the slots.
     #[prost(message, repeated, tag = "6")]
     pub chains: Vec<Chain>,
-    /// Who is in the ring. A member's own weight may be newer.
+    /// The members of the ring. A member's own weight may be newer.
     #[prost(message, repeated, tag = "7")]
     pub weights: Vec<Weight>,
 }
@@ -190,7 +189,7 @@ pub struct Member {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Owners {
-    /// The first slot behind the range.
+    /// The first slot after the range.
     #[prost(uint32, tag = "1")]
     pub until: u32,
     #[prost(uint32, repeated, tag = "2")]
@@ -211,7 +210,7 @@ pub struct Chain {
     pub since: u64,
 }
 
-/// Asks for a lease; the time is the asker's.
+/// Asks for a lease; the time is that of the asker's clock.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Ask {
     #[prost(uint64, tag = "1")]
@@ -224,7 +223,7 @@ pub struct Grant {
     pub asked_us: u64,
 }
 
-/// To who plans the next epoch: learners of the sender's slots that have all.
+/// To the leader: complete learners of the sender's slots.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Learned {
     #[prost(message, repeated, tag = "1")]
@@ -235,7 +234,7 @@ pub struct Learned {
 pub struct LearnedSlots {
     #[prost(uint32, tag = "1")]
     pub first: u32,
-    /// The first slot behind the range.
+    /// The first slot after the range.
     #[prost(uint32, tag = "2")]
     pub until: u32,
     #[prost(uint32, tag = "3")]
@@ -250,7 +249,7 @@ pub struct LearnedSlots {
 pub struct Piece {
     #[prost(bytes = "bytes", tag = "1")]
     pub bytes: Bytes,
-    /// The message is whole with it.
+    /// This is the last piece.
     #[prost(bool, tag = "2")]
     pub last: bool,
 }
@@ -264,7 +263,7 @@ pub struct Item {
     pub effect: Bytes,
 }
 
-/// Of all that follows, `since` is the epoch of the chain that it is about.
+/// In all of the following messages, `since` is the epoch of the chain that they are about.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Items {
     #[prost(uint32, tag = "1")]
@@ -341,14 +340,14 @@ pub struct Copied {
     pub parts: u64,
 }
 
-/// What replicas of lattice keys changed, in their own encoding.
+/// Changes of replicas of lattice keys, in their own encoding.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Gossip {
     #[prost(bytes = "bytes", tag = "1")]
     pub batch: Bytes,
 }
 
-/// A hash for each slot, from the first on.
+/// A hash for each slot, from the first slot on.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Digest {
     #[prost(uint32, tag = "1")]
@@ -360,14 +359,14 @@ pub struct Digest {
 /// Requests of clients for a node that has their keys, in order.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Requests {
-    /// The first one's number; the others have those that follow. In one session
-    /// the sender gives each once.
+    /// The first request's number; the others have consecutive ones. In one session the sender uses
+    /// each number once.
     #[prost(uint64, tag = "1")]
     pub first: u64,
     #[prost(message, repeated, tag = "2")]
     pub requests: Vec<Request>,
-    /// Rises when one of this sender's was not done here: until the receiver sees
-    /// that, it does none of those that were sent behind it.
+    /// Rises when a request of this sender was not executed: until the receiver sees the new round,
+    /// it executes none of the requests sent after that one.
     #[prost(uint64, tag = "3")]
     pub round: u64,
 }
@@ -376,22 +375,22 @@ pub struct Requests {
 pub struct Request {
     #[prost(uint32, tag = "1")]
     pub db: u32,
-    /// How the reply is to be written.
+    /// The encoding of the reply.
     #[prost(bool, tag = "2")]
     pub resp3: bool,
-    /// Nobody needs the reply, unless it is an error.
+    /// The reply is not needed, unless it is an error.
     #[prost(bool, tag = "3")]
     pub quiet: bool,
-    /// It is to leave no trace in statistics of accesses.
+    /// The request does not change statistics of accesses.
     #[prost(bool, tag = "4")]
     pub no_touch: bool,
-    /// The array of its words, as clients write it. Its arguments are not fields
-    /// here: they would have to be counted before they are decoded.
+    /// The array of its words, as clients write it. Its arguments are not fields here: they would
+    /// have to be counted before they are decoded.
     #[prost(bytes = "bytes", tag = "5")]
     pub words: Bytes,
 }
 
-/// Replies to requests, in the order in which they came to be.
+/// Replies to requests, in the order in which they were made.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Replies {
     #[prost(message, repeated, tag = "1")]
@@ -400,29 +399,29 @@ pub struct Replies {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Reply {
-    /// The request's.
+    /// The request's number.
     #[prost(uint64, tag = "1")]
     pub number: u64,
     /// The reply, as clients read it, or a part of it.
     #[prost(bytes = "bytes", tag = "2")]
     pub bytes: Bytes,
-    /// More of it follows, before any other reply.
+    /// More parts of it follow, before any other reply.
     #[prost(bool, tag = "3")]
     pub more: bool,
-    /// Nothing was done: by the epoch that comes with it the receiver of the
-    /// request does not answer for its keys, or one before it was not done.
+    /// The request was not executed: in the epoch of the envelope the receiver of the request does
+    /// not serve its keys, or an earlier request was not executed.
     #[prost(bool, tag = "4")]
     pub not_here: bool,
 }
 
-/// Asks what the other node's wall clock shows; the time is the asker's.
+/// Asks for the other node's wall clock; the time is that of the asker's clock.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AskClock {
     #[prost(uint64, tag = "1")]
     pub asked_us: u64,
 }
 
-/// What it shows, in microseconds since the Unix epoch.
+/// The wall clock, in microseconds since the Unix epoch.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Clock {
     #[prost(uint64, tag = "1")]

@@ -1,4 +1,4 @@
-//! Who is connected: what tells two nodes with one id apart.
+//! The connected nodes, and how two nodes with the same id are told apart.
 
 use crate::message::{Hello, ID};
 use crate::refused::Refused;
@@ -7,39 +7,38 @@ use rufous_mapping::member::MAX_MEMBERS;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A node's name for ever.
+/// A node's permanent id.
 pub type Id = [u8; ID];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Start {
     incarnation: u64,
-    /// Random; of two nodes that are copies of one it differs.
+    /// Random; differs between two nodes that are copies of one.
     start: u64,
     sessions: usize,
     versions: Versions,
 }
 
-/// What a connected node has said of its program.
+/// What a connected node has announced about its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// Empty where the program does not say it.
+    /// Empty if the program does not send it.
     pub program: String,
-    /// Of the messages between nodes: those that it speaks.
+    /// The versions of the messages between nodes that it speaks.
     pub oldest: u16,
     pub newest: u16,
 }
 
-/// The peers of one node, over all of its sessions, whichever workers have them:
-/// clones are the same. It is asked when a session begins and ends, and never
-/// in between.
+/// The peers of one node, over all of its sessions at any worker: clones share their state. It is
+/// accessed when a session begins and ends, and never in between.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     connected: Arc<Mutex<BTreeMap<Id, Start>>>,
 }
 
 impl Peers {
-    /// A peer introduces itself. Of one node there can be several sessions: an
-    /// old one whose end nobody has noticed yet, and the one that replaces it.
+    /// A peer introduces itself. One node can have several sessions: an old one whose end is not
+    /// noticed yet, and the one that replaces it.
     pub(crate) fn enter(&self, id: Id, hello: &Hello) -> Result<(), Refused> {
         let new = Start {
             incarnation: hello.incarnation,
@@ -53,7 +52,7 @@ impl Peers {
                 return Err(Refused::Outdated);
             }
             if known.incarnation < new.incarnation {
-                // What is left of its earlier run leaves without a trace.
+                // Sessions of its earlier incarnation have no effect when they end.
                 *known = new;
             } else if known.start == new.start {
                 known.sessions += 1;
@@ -84,7 +83,7 @@ impl Peers {
         }
     }
 
-    /// What a node has said, while it is connected.
+    /// The versions of a node, while it is connected.
     pub fn versions(&self, id: &Id) -> Option<Versions> {
         self.lock().get(id).map(|known| known.versions.clone())
     }
@@ -106,7 +105,7 @@ impl Peers {
 
 impl Versions {
     pub(crate) fn of(hello: &Hello) -> Self {
-        // Greater ones are not let through.
+        // Greater numbers are not accepted.
         let number = |version: u32| u16::try_from(version).unwrap_or(u16::MAX);
         Self {
             program: hello.program.clone(),
@@ -115,7 +114,7 @@ impl Versions {
         }
     }
 
-    /// The newest version of the messages that both know.
+    /// The newest version of the messages that both nodes know.
     pub fn agree(&self, other: &Self) -> Option<u16> {
         version::agree(self.oldest..=self.newest, other.oldest..=other.newest)
     }

@@ -1,12 +1,11 @@
-//! Messages that are too long for one frame: cut by the sender, put together by
-//! the receiver. A value is as large as a client may make it, and what is
-//! written to one slot goes along its chain as one.
+//! Messages that are too long for one frame: split by the sender, reassembled by the receiver. A
+//! value is as large as a client makes it, and a write to one slot is passed along its chain as one
+//! message.
 //!
-//! Pieces are frames like others, in the class of their message and without
-//! anything of that class between them; so messages of other classes pass by.
-//! Each is taken off the connection's hands as it comes: what is not whole is
-//! bounded by [`MAX_WHOLE`] for each class that has any, and nobody has memory
-//! taken for what did not come.
+//! Pieces are frames like others, in the class of their message and without other frames of that
+//! class between them; messages of other classes may pass them. Each piece gives its credit back on
+//! arrival: an incomplete message is bounded by [`MAX_WHOLE`] for each class that has pieces, and
+//! no memory is allocated for bytes that have not arrived.
 
 use crate::class::Class;
 use crate::frame::{self, MAX_FRAME};
@@ -15,20 +14,20 @@ use crate::refused::Refused;
 use bytes::Bytes;
 use prost::Message;
 
-/// Bytes in one of them.
+/// Bytes in one piece.
 const PIECE: usize = 256 << 10;
 
-/// A longer message is cut, where its class has pieces.
+/// A longer message is split, if its class has pieces.
 const LONG: usize = 1 << 20;
 
 const _: () = assert!(PIECE < LONG && LONG < MAX_FRAME);
 
-/// Whether a message has to be cut.
+/// Whether a message has to be split.
 pub(crate) fn is_long(class: Class, envelope: &Envelope) -> bool {
     class.has_pieces() && envelope.encoded_len() > LONG
 }
 
-/// The frames of such a message, one behind the other.
+/// The frames of such a message, in order.
 pub(crate) fn frames(
     version: u16,
     class: Class,
@@ -56,7 +55,7 @@ pub(crate) fn frames(
     pieces.collect()
 }
 
-/// What came of a message that is not whole, of each class.
+/// The received parts of incomplete messages, by class.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     chain: Vec<u8>,
@@ -72,13 +71,12 @@ impl Pieces {
         }
     }
 
-    /// Whether a message of this class has begun, so that nothing else of it may
-    /// come.
+    /// Whether a message of this class has begun, so that no other frame of it may arrive.
     pub(crate) fn has_begun(&mut self, class: Class) -> bool {
         self.of(class).is_some_and(|came| !came.is_empty())
     }
 
-    /// Takes one. Gives the message when that was its last.
+    /// Takes a piece. Returns the message if that was its last piece.
     pub(crate) fn take(
         &mut self,
         class: Class,

@@ -1,4 +1,4 @@
-//! Why a node wants no more of a peer: a reason that is logged by both sides.
+//! Why a node ends the session with a peer: a reason that both sides log.
 
 use crate::message::{MAX_NAME, Refuse};
 use thiserror::Error;
@@ -36,10 +36,10 @@ pub enum Refused {
     Replaced,
     #[error("it takes too little of what it is sent")]
     Slow,
-    /// No fault: it is to try again.
+    /// Not an error: the peer should try again.
     #[error("the epoch that it acts by is not known here yet")]
     Ahead,
-    /// What the peer said of us; nothing in it is trusted.
+    /// The peer's reason for refusing us; its text is not trusted.
     #[error("refused by the peer, reason {code}: {text}")]
     ByPeer { code: u32, text: String },
 }
@@ -48,8 +48,8 @@ const REPLACED: u32 = 14;
 const AHEAD: u32 = 16;
 
 impl Refused {
-    /// Whether this happens between nodes that do all right: one has heard of an
-    /// epoch before the other, or of a connection that replaces this one.
+    /// Whether this happens between healthy nodes: one has learnt of an epoch before the other, or
+    /// of a connection that replaces this one.
     pub fn is_harmless(&self) -> bool {
         matches!(self.code(), AHEAD | REPLACED)
     }
@@ -85,7 +85,7 @@ impl Refused {
         }
     }
 
-    /// The peer's words, without what would break a line of a log.
+    /// The peer's text, without characters that would break a line of a log.
     pub(crate) fn from_message(refuse: &Refuse) -> Self {
         let plain = |c: char| match c {
             ' '..='~' => c,

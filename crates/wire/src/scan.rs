@@ -1,9 +1,9 @@
-//! A look at a message's bytes before they are decoded: how many fields it has.
+//! Counts the fields in a message's bytes before they are decoded.
 //!
-//! Two bytes can be a field that takes fifty when decoded, so that the limit on
-//! a frame's bytes alone would let a peer make us allocate twenty times as much.
+//! Two bytes can be a field that takes fifty when decoded, so with a limit on a frame's bytes alone
+//! a peer could make us allocate twenty times as much.
 
-/// Fields of one message, at most: what it repeats, in effect.
+/// Limit on the fields of one message, which in effect limits its repeated ones.
 pub(crate) const MAX_FIELDS: usize = 65_536;
 
 /// Varints, numbers of fixed size and bytes: the wire types that are in use.
@@ -12,8 +12,8 @@ const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// Whether these bytes may be decoded as an envelope: some numbers and one body
-/// with no more than [`MAX_FIELDS`] fields.
+/// Whether these bytes may be decoded as an envelope: some numbers and one body with at most
+/// [`MAX_FIELDS`] fields.
 pub(crate) fn is_bounded(envelope: &[u8]) -> bool {
     let mut bodies = 0;
     for field in (Fields { rest: envelope }) {
@@ -22,7 +22,7 @@ pub(crate) fn is_bounded(envelope: &[u8]) -> bool {
             Ok(None) => continue,
             Err(Broken) => return false,
         };
-        // Of two bodies of one kind the second is merged into the first.
+        // A second body of the same kind would be merged into the first.
         bodies += 1;
         if bodies > 1 || !has_few(inner) {
             return false;
@@ -41,7 +41,7 @@ pub(crate) fn has_few(body: &[u8]) -> bool {
 
 struct Broken;
 
-/// Goes over fields; what is bytes is answered.
+/// Iterates over fields; returns those of type bytes.
 struct Fields<'a> {
     rest: &'a [u8],
 }

@@ -1,11 +1,9 @@
-//! One connection between two nodes, without the connection: bytes in, messages
-//! and bytes out.
+//! The session of one connection between two nodes, sans-io: bytes in, messages and bytes out.
 //!
-//! Both sides say who they are before they say anything else, and agree on the
-//! newest version that both know. Who belongs to another cluster, is another
-//! node than was expected, or breaks a rule is told why and heard no more. A message
-//! that the version lacks is neither sent nor taken ([`version`]). What is sent
-//! is lost with the session; layers above send it again.
+//! Both sides begin with a handshake, and agree on the newest version that both know. A peer that
+//! belongs to another cluster, is not the expected node, or breaks a rule is sent the reason and
+//! then ignored. A message that the version does not have is neither sent nor accepted
+//! ([`version`]). Messages in transit are lost with the session; the layers above send them again.
 //!
 //! After every call there may be bytes to send: see [`Session::transmit`].
 
@@ -18,7 +16,7 @@ use crate::pieces::{self, Pieces};
 use crate::refused::Refused;
 use crate::version;
 
-/// Who we are.
+/// This node's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Local {
     pub cluster: String,
@@ -27,8 +25,8 @@ pub struct Local {
     pub incarnation: u64,
     /// Random, new with every start.
     pub start: u64,
-    /// The versions that it speaks: [`version::OLDEST`], and [`version::NEWEST`] or
-    /// what operators allow.
+    /// The versions of this node: [`version::OLDEST`], and [`version::NEWEST`] or the version that
+    /// operators allow.
     pub oldest: u16,
     pub newest: u16,
     /// The program's own version, which is only shown.
@@ -45,48 +43,48 @@ impl Local {
     }
 }
 
-/// Who is at the other end.
+/// The node at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub id: Id,
     pub incarnation: u64,
     pub epoch: u64,
-    /// The version that is spoken with it.
+    /// The version in use.
     pub version: u16,
 }
 
-/// What came of what came.
+/// The outcome of received bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The first one. Messages can be sent from now on.
+    /// The first event. Messages can be sent from now on.
     Up(Peer),
-    /// To be taken with [`Session::take`] when it was done with.
+    /// To be passed to [`Session::take`] after it was processed.
     Message {
         class: Class,
         size: usize,
         envelope: Envelope,
     },
-    /// The last one. What is left to transmit tells the peer why.
+    /// The last event. The remaining bytes to transmit tell the peer why.
     Closed(Refused),
 }
 
 /// Why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// There is no peer yet, or no more.
+    /// There is no peer yet, or no longer.
     NotUp,
-    /// Too much of its class waits already: come again later.
+    /// Too many bytes of its class wait already: try again later.
     Full,
-    /// The version that is spoken has no such message. Others go on.
+    /// The version in use has no such message. Others can be sent.
     TooNew,
-    /// It breaks a rule that the peer would refuse us for.
+    /// It breaks a rule, and the peer would refuse us for that.
     Wrong(&'static str),
     TooLarge,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The peer has not said who it is.
+    /// The peer has not sent its handshake.
     Met,
     Up {
         version: u16,
@@ -109,7 +107,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A connection that was made. Who made it may know whom it meant to find.
+    /// A new connection. The side that dialled may expect a certain node.
     pub fn new(local: Local, expected: Option<Id>, epoch: u64) -> Self {
         let hello = Hello {
             cluster: local.cluster.clone(),
@@ -138,7 +136,7 @@ impl Session {
         self.epoch = epoch;
     }
 
-    /// Bytes of messages of a class that have not left yet.
+    /// Bytes of messages of a class that are not sent yet.
     pub fn queued(&self, class: Class) -> usize {
         self.flows.queued(class)
     }
@@ -151,8 +149,7 @@ impl Session {
         matches!(self.stage, Stage::Closed)
     }
 
-    /// Bytes that have come, in whatever pieces. `peers` are those of all
-    /// sessions of this node.
+    /// Takes received bytes, split in any way. `peers` are those of all sessions of this node.
     pub fn receive(&mut self, bytes: &[u8], peers: &Peers, events: &mut Vec<Event>) {
         if self.is_closed() {
             return;
@@ -164,8 +161,8 @@ impl Session {
         }
     }
 
-    /// Wants no more of the peer, for a reason that the session cannot know. What
-    /// is left to transmit tells it why; there is no [`Event::Closed`].
+    /// Refuses the peer, for a reason outside the session. The remaining bytes to transmit tell it
+    /// why; there is no [`Event::Closed`].
     pub fn refuse(&mut self, refused: &Refused, peers: &Peers) {
         if self.is_closed() {
             return;
@@ -178,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Queues a message. It goes as soon as credit and fairness let it.
+    /// Queues a message. It is sent as soon as credit and fairness allow it.
     pub fn send(&mut self, class: Class, envelope: &Envelope) -> Result<(), NotSent> {
         let Stage::Up { version, .. } = self.stage else {
             return Err(NotSent::NotUp);
@@ -209,23 +206,21 @@ impl Session {
         }
     }
 
-    /// Whether nothing of a class waits to be sent: then any message is taken.
+    /// Whether nothing of a class waits to be sent: then any message is accepted.
     pub fn has_room(&self, class: Class) -> bool {
         self.flows.has_room(class)
     }
 
-    /// The owner is done with a message, or with several: so many bytes of a
-    /// class may come in their place.
+    /// The owner is done with one or several messages: returns this many bytes of credit to the
+    /// sender.
     pub fn take(&mut self, class: Class, size: usize) {
         self.flows.take(class, size);
     }
 
-    /// Appends what is to be sent now, up to `limit` bytes and the end of a
-    /// frame. Asked for little at a time, urgent messages wait for little.
-    /// Answers whether there is more.
+    /// Appends bytes to be sent now, up to `limit` bytes and the end of a frame. With a small
+    /// limit, urgent messages wait only briefly. Returns whether there is more.
     pub fn transmit(&mut self, out: &mut Vec<u8>, limit: usize) -> bool {
-        // Credit is made here, and not queued, so that it cannot be lost to a
-        // queue that is full.
+        // Credit is made here, and not queued, so that it cannot be lost because a queue is full.
         while let Some((class, bytes)) = self.is_up().then(|| self.flows.give_back()).flatten() {
             let credit = Credit {
                 class: class as u32,
@@ -254,7 +249,7 @@ impl Session {
         self.pieces = Pieces::default();
     }
 
-    /// Queues a message of the session's own.
+    /// Queues a message of the session itself.
     fn say(&mut self, body: Body) {
         let frame = self.frame(body);
         let _fits = self.flows.push(Class::Control, frame);
@@ -336,7 +331,7 @@ impl Session {
         }
     }
 
-    /// What is not whole is nobody else's, so that this has taken it.
+    /// An incomplete message is not passed on, so the session itself returns its credit.
     fn on_piece(
         &mut self,
         spoken: u16,
@@ -386,7 +381,7 @@ impl Session {
         })
     }
 
-    /// The newest version that both know.
+    /// The newest version that both nodes know.
     fn agree(&self, hello: &Hello) -> Result<u16, Refused> {
         let agreed = self.local.versions().agree(&Versions::of(hello));
         agreed.ok_or_else(|| Refused::Version {
@@ -396,7 +391,7 @@ impl Session {
     }
 }
 
-/// Whether the version that is spoken has such a message.
+/// Whether the version in use has such a message.
 fn has(spoken: u16, body: Option<&Body>) -> Result<(), Refused> {
     match body {
         Some(body) if version::since(body) > spoken => {

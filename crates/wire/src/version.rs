@@ -1,19 +1,19 @@
-//! Versions of what nodes say to one another: which messages each has, and which one
-//! two nodes speak.
+//! Versions of the messages between nodes: which messages each version has, and which version two
+//! nodes use.
 //!
 //! | version | messages |
 //! |---|---|
-//! | 0 | those by which nodes agree on a version: the same in all of them |
+//! | 0 | the messages by which nodes agree on a version: the same in all versions |
 //! | 1 | leases, mappings, chains, learning, gossip, requests and their replies |
-//! | 2 | those, and what wall clocks show |
+//! | 2 | those of version 1, and wall clocks |
 //!
-//! Nobody has to ask what the node at the other end knows: a session sends no message
-//! that the version lacks which it speaks, and takes none.
+//! Callers need not check what the other node knows: a session neither sends nor accepts a message
+//! that its version does not have.
 
 use crate::message::Body;
 use std::ops::RangeInclusive;
 
-/// The versions that this program speaks: the newest, and the one before it.
+/// The versions of this program: the newest, and the one before it.
 pub const OLDEST: u16 = 1;
 pub const NEWEST: u16 = 2;
 
@@ -45,7 +45,7 @@ pub fn since(body: &Body) -> u16 {
     }
 }
 
-/// The newest version that both know.
+/// The newest version that both nodes know.
 pub fn agree(ours: RangeInclusive<u16>, theirs: RangeInclusive<u16>) -> Option<u16> {
     let newest = *ours.end().min(theirs.end());
     (ours.contains(&newest) && theirs.contains(&newest)).then_some(newest)

@@ -1,4 +1,4 @@
-//! A new epoch comes into force for a worker.
+//! A new epoch takes effect at a worker.
 
 use super::{Replica, Store};
 use crate::slot::Out;
@@ -9,11 +9,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Replica {
-    /// Takes up a new epoch, for the slots of this worker. True where it does:
-    /// not if it is none, nor while the mapping has this node with another
-    /// incarnation, or other workers, as its chains count then on what was lost
-    /// by starting again. A mapping that cannot come after the one in force is
-    /// refused, whoever has planned it.
+    /// Applies a new epoch to the slots of this worker. False if it is not newer, or while the
+    /// mapping has this node with another incarnation or number of workers, as its chains then rely
+    /// on data that was lost in the restart. A mapping that cannot follow the one in force is an
+    /// error, whichever node has planned it.
     pub fn take_up(
         &mut self,
         mapping: &Arc<Mapping>,
@@ -65,7 +64,7 @@ impl Replica {
         self.changed.insert(number);
     }
 
-    /// It is in none of these slots' chain.
+    /// It is not in the chain of these slots.
     fn leave(&mut self, slots: Range<u16>, chain: &Chain, store: &mut impl Store) {
         let known = self.slots.range(slots);
         let known = known.filter(|(_, slot)| slot.chain.since != chain.since);
@@ -79,8 +78,8 @@ impl Replica {
         }
     }
 
-    /// Slots that this node has until nobody needs it there: the planner has put it behind
-    /// those whom the ring wants.
+    /// Slots that this node keeps until it is not needed there: the planner has put it behind the
+    /// nodes that the ring places there.
     fn to_be_left(&self, mapping: &Mapping) -> BTreeSet<u16> {
         let is_last = |slot: &super::SlotChain| {
             let members = &slot.chain.members;
@@ -91,8 +90,8 @@ impl Replica {
         unwanted.map(|(slot, _)| *slot).collect()
     }
 
-    /// Of what is acknowledged nothing is lost with its slot, although writes to others before
-    /// it may wait.
+    /// Acknowledged writes are not lost with their slots, although earlier writes to other slots
+    /// may still wait.
     fn forget_what_is_acknowledged(&mut self) {
         let slots = &self.slots;
         let acked = |slot: &u16| slots.get(slot).map_or(0, |slot| slot.acked);
@@ -101,7 +100,7 @@ impl Replica {
 
     fn forget_what_was_left(&mut self) {
         let slots = &self.slots;
-        // Others may go on without what was written here last.
+        // Others may go on without the last writes of this node.
         let is_member = |slot: &u16| slots.get(slot).is_some_and(|slot| slot.is_member());
         let before = self.waiting.len();
         self.waiting.retain(|(_, slot, _)| is_member(slot));

@@ -1,10 +1,10 @@
-//! A head that leaves: what it has lost with its slots, and when it may go.
+//! A head that leaves: which writes it loses with its slots, and when it may leave.
 
 use super::{Replica, Store};
 use rufous_mapping::{Chain, Chains, Mapping, Member, Members, NodeId, NodeNo};
 use std::sync::Arc;
 
-/// One that nothing is kept in.
+/// A store that keeps nothing.
 struct Nowhere;
 
 impl Store for Nowhere {
@@ -26,7 +26,7 @@ const OTHER: NodeNo = NodeNo(1);
 /// Slots from this one on have other chains than those before it.
 const SECOND: u16 = 8192;
 
-/// The ring has the other node alone.
+/// The ring has only the other node.
 fn mapping(epoch: u64, first: &[NodeNo], second: &[NodeNo]) -> Arc<Mapping> {
     let mut mapping = Mapping::new(1);
     for no in [ME, OTHER] {
@@ -77,7 +77,7 @@ fn what_was_acknowledged_is_not_lost_though_writes_before_it_wait() {
     assert_eq!(taken, Ok(true));
     assert!(!replica.take_lost());
     assert_eq!(replica.settled(), 0);
-    // The other one is.
+    // A mapping that names the other node is.
     let taken = replica.take_up(&mapping(19, &[OTHER], &[OTHER]), &mut Nowhere, 0);
     assert_eq!(taken, Ok(true));
     assert!(replica.take_lost());

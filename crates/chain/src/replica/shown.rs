@@ -1,11 +1,10 @@
-//! What a replica shows of its slots to who embeds it.
+//! A replica's state, for the embedder.
 
 use super::{Refused, Replica};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeSet;
 
-/// How many slots this node answers for, as far as leases go; is a member of the chains
-/// of; has all data of.
+/// How many slots this node serves, as far as leases go; is in the chains of; has all data of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub open: u64,
@@ -28,29 +27,28 @@ impl Replica {
         self.me
     }
 
-    /// Whether this node has all of a slot and says, as the head of its chain,
-    /// what becomes of it; with leases it answers for it, too.
+    /// Whether this node, as the head of the slot's chain, has all of its data and orders its
+    /// writes; with leases it serves the slot, too.
     pub fn is_open(&self, slot: u16) -> bool {
         self.slots.get(&slot).is_some_and(|slot| slot.is_open())
     }
 
-    /// Whether what any member has here is what is acknowledged, so that it may
-    /// be read.
+    /// Whether all writes that this node has of the slot are acknowledged, so that any member may
+    /// serve reads.
     pub fn may_read(&self, slot: u16, mono_us: u64) -> bool {
         let known = self.slots.get(&slot);
         known.is_some_and(|known| known.is_clean() && self.is_granted(slot, known, mono_us))
     }
 
-    /// Whether this node is the head of a slot's chain, of what it acts by.
+    /// Whether this node is the head of a slot's chain in the mapping in force.
     pub fn is_head(&self, slot: u16) -> bool {
         let known = self.slots.get(&slot);
         known.is_some_and(|known| known.chain.head() == Some(self.me))
     }
 
-    /// Whether a read of a slot may be answered here: by its head, or by any member
-    /// that has nothing but what is acknowledged. One that has more has to wait for
-    /// little: who sends clients on to the head would have those come back that
-    /// choose another member on purpose.
+    /// Whether this node may serve a read of a slot: its head may, and any member that has only
+    /// acknowledged writes. A member with more writes makes the read wait, which is short: if it
+    /// sent clients to the head, those that choose another member on purpose would come back.
     pub fn reads(&self, slot: u16, mono_us: u64) -> Result<(), Refused> {
         if self.may_read(slot, mono_us) {
             return Ok(());
@@ -67,7 +65,7 @@ impl Replica {
         self.slots.get(&slot).is_some_and(|slot| slot.is_member())
     }
 
-    /// Whether something may be here of a slot that is not all of it.
+    /// Whether there may be partial data of a slot.
     pub fn has_part(&self, slot: u16) -> bool {
         let known = self.slots.get(&slot);
         self.cleared.contains(&slot) || known.is_some_and(|slot| !slot.is_complete())
@@ -84,13 +82,13 @@ impl Replica {
         self.broken.iter().copied()
     }
 
-    /// Slots whose chain is another, or has become active, since this was asked last.
+    /// Slots whose chain has changed, or become active, since the last call.
     pub fn take_changed(&mut self) -> BTreeSet<u16> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Slots whose learners have all, and those that this node may leave as it waits for no
-    /// write in them any more; with the epochs of their chains.
+    /// Slots whose learners are complete, and those that this node may leave because it waits for
+    /// no write in them; with the epochs of their chains.
     pub fn synced(&self) -> impl Iterator<Item = (u16, NodeNo, u64)> {
         let synced = self.taught.iter().filter_map(|number| {
             let slot = self.slots.get(number)?;
@@ -98,14 +96,14 @@ impl Replica {
         });
         let leaving = self.leaving.iter().filter_map(|number| {
             let slot = self.slots.get(number)?;
-            // One that is broken waits for nothing but that.
+            // A broken slot waits only for being left.
             let may_leave = slot.is_broken() || !self.waits_in(*number);
             may_leave.then_some((*number, self.me, slot.chain.since))
         });
         synced.chain(leaving)
     }
 
-    /// Whether a write that this node did as a slot's head is not acknowledged yet.
+    /// Whether a write that this node executed as a slot's head is not acknowledged yet.
     fn waits_in(&self, number: u16) -> bool {
         let acked = self.slots.get(&number).map_or(0, |slot| slot.acked);
         let mut waiting = self.waiting.iter();

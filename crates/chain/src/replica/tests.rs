@@ -1,5 +1,5 @@
-//! Workers of nodes that share slots: nodes with different numbers of them, and
-//! slots whose data is not what it ought to be.
+//! Workers of nodes that share slots: nodes with different numbers of workers, and slots whose data
+//! is incomplete or wrong.
 
 use super::*;
 use rufous_base::limits::SLOTS;
@@ -8,13 +8,13 @@ use rufous_mapping::{Chain, Chains, Member, Members, NodeId};
 const LEASE_US: u64 = 1_000_000;
 const SLOTS_USED: [u16; 4] = [0, 5000, 9000, 16000];
 
-/// What was applied, slot by slot; of `refused` nothing can be.
+/// The applied effects by slot; those of the slot `refused` fail.
 #[derive(Default)]
 struct Effects {
     slots: BTreeMap<u16, Vec<Vec<u8>>>,
     copies: BTreeMap<u16, usize>,
     refused: Option<u16>,
-    /// What it could not do just now.
+    /// The slot whose effect has just failed.
     failed: Option<u16>,
 }
 
@@ -59,13 +59,13 @@ impl Store for Effects {
     }
 }
 
-/// Nodes with so many workers, a mapping of them, and one clock.
+/// Nodes with these numbers of workers, a mapping of them, and one clock.
 struct World {
     workers: Vec<u16>,
     replicas: BTreeMap<Peer, (Replica, Effects)>,
     mapping: Arc<Mapping>,
     now: u64,
-    /// What is said to this node does not arrive.
+    /// Messages to this node do not arrive.
     deaf: Option<u16>,
 }
 
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// The next epoch: the slots that are used have this chain.
+    /// The next epoch: the slots in use have this chain.
     fn agree(&mut self, members: &[u16], learner: Option<u16>) {
         let nodes: Vec<NodeNo> = members.iter().map(|n| NodeNo(*n)).collect();
         let mut mapping = Mapping::clone(&self.mapping);
@@ -142,7 +142,7 @@ impl World {
         all.into_iter().for_each(|peer| self.take_up(peer));
     }
 
-    /// Lets time pass, everybody works, and all that is said arrives.
+    /// Lets time pass; all replicas work, and all messages arrive.
     fn run(&mut self, millis: u64) {
         for _ in 0..millis {
             self.now += 1_000;
@@ -206,7 +206,7 @@ fn slots_go_along_the_workers_that_have_them() {
     let mut world = World::new(&[1, 3, 2]);
     world.agree(&[1, 0, 2], None);
     world.all_take_up();
-    // Of three workers the second shares slots with the first of two, too.
+    // The second of three workers shares slots with the first of two, too.
     let peers = |world: &World, at: Peer| world.replicas[&at].0.peers.clone();
     assert_eq!(peers(&world, peer(1, 0)), [peer(0, 0), peer(2, 0)].into());
     assert_eq!(peers(&world, peer(1, 1)), [peer(0, 0), peer(2, 1)].into());
@@ -228,8 +228,8 @@ fn slots_go_along_the_workers_that_have_them() {
     assert_eq!(peers(&world, peer(0, 2)), equal);
 }
 
-/// Both workers of the first node answer by the first epoch; one of them learns
-/// of the second, which the other node then knows of it.
+/// Both workers of the first node act by the first epoch; one of them learns of the second, and
+/// through it the other node does.
 #[test]
 fn a_worker_is_outwaited_though_the_one_beside_it_knows() {
     let mut world = World::new(&[2, 1]);
@@ -275,7 +275,7 @@ fn a_part_on_disk_goes_before_the_slot_is_learnt() {
     assert_eq!(world.at(1, 5000).1.of(5000), [[1]]);
 }
 
-/// At each place of a chain of two, and with a learner behind it.
+/// At each position of a chain of two, and with a learner behind it.
 #[test]
 fn a_part_on_disk_goes_before_the_slot_is_owned() {
     for found in 0..2 {
@@ -295,7 +295,7 @@ fn a_part_on_disk_goes_before_the_slot_is_owned() {
         for node in 0..2 {
             assert_eq!(world.at(node, 5000).1.of(5000), [[1]], "{found}, {node}");
         }
-        // Its first epoch may be over before all of it has gone.
+        // Its first epoch may be over before all of its data is dropped.
         let mut world = World::new(&[2, 1, 1]);
         let (replica, store) = world.at(found, 5000);
         store.slots.insert(5000, vec![vec![66]; 19]);
@@ -335,8 +335,8 @@ fn a_learner_that_cannot_do_something_learns_anew() {
     assert_eq!(world.at(1, 9000).1.of(9000), world.at(0, 9000).1.of(9000));
 }
 
-/// Whoever has all of a slot and then not: nothing is acknowledged without it, and
-/// the others go on when it is out of the chain, where it learns anew.
+/// A node that had all of a slot and lost it: nothing is acknowledged without it, and the others go
+/// on when it is out of the chain; then it learns the slot again.
 #[test]
 fn a_member_that_cannot_do_something_says_nothing_until_it_is_out() {
     let mut world = World::new(&[1, 2]);
@@ -353,7 +353,7 @@ fn a_member_that_cannot_do_something_says_nothing_until_it_is_out() {
     world.at(1, 9000).1.refused = None;
     let now = world.now;
     assert!(!world.at(1, 9000).0.may_read(9000, now));
-    // Another link, another epoch with it: it says nothing still.
+    // A new link and a new epoch with it: the node still sends nothing.
     for node in 0..2 {
         world.at(node, 9000).0.peer_up(NodeNo(1 - node));
     }
@@ -379,8 +379,7 @@ fn a_member_that_cannot_do_something_says_nothing_until_it_is_out() {
     assert_eq!(world.at(0, 9000).0.settled(), position);
 }
 
-/// It does not answer, nor does anybody else meanwhile; what it was asked for is
-/// not acknowledged.
+/// It does not serve, nor does any other node meanwhile; its pending writes are not acknowledged.
 #[test]
 fn a_head_that_cannot_take_over_is_no_head() {
     let mut world = World::new(&[2, 2]);
@@ -388,7 +387,7 @@ fn a_head_that_cannot_take_over_is_no_head() {
     world.all_take_up();
     world.run(20);
     world.write(0, 9000, 1);
-    // Head and tail change places before the other one has it.
+    // Head and tail change places before the other node has it.
     world.agree(&[1, 0], None);
     world.at(1, 9000).1.refused = Some(9000);
     world.all_take_up();
@@ -403,8 +402,8 @@ fn a_head_that_cannot_take_over_is_no_head() {
     assert_eq!(world.at(0, 9000).1.of(9000), [[1]]);
 }
 
-/// The last one that had to hear of an epoch says so long before its lease ends, and
-/// before anybody asks for the next one.
+/// The last peer that had to know of an epoch says so long before its lease ends, and before the
+/// next lease is asked for.
 #[test]
 fn slots_are_served_as_soon_as_all_have_heard_of_the_epoch() {
     let mut world = World::new(&[1, 1, 1]);
@@ -421,7 +420,7 @@ fn slots_are_served_as_soon_as_all_have_heard_of_the_epoch() {
     assert!(world.serves(0, 9000));
 }
 
-/// Who has just come to be there was asked before it could hear it.
+/// A peer that has just connected was asked before it could receive the question.
 #[test]
 fn leases_are_asked_for_as_soon_as_a_session_begins() {
     let mut world = World::new(&[1, 1]);
@@ -437,16 +436,16 @@ fn leases_are_asked_for_as_soon_as_a_session_begins() {
     assert!(world.serves(0, 0));
 }
 
-/// Nothing was ever written, so that a learner lacks nothing, but for the word that
-/// it has all: as the only member it would never answer.
+/// Nothing was ever written, so that a learner lacks only the acknowledgement that it is complete:
+/// as the only member it would never serve.
 #[test]
 fn a_learner_of_what_is_empty_has_all_once_it_says_so() {
     let mut world = World::new(&[1, 1, 1]);
     world.agree(&[0, 2], None);
     world.all_take_up();
     world.run(20);
-    // The last one is not heard of any more: its lease has to be outwaited, and
-    // the copy is sent before.
+    // The last node is unreachable: its lease has to be outwaited, and the copy is sent before
+    // that.
     world.agree(&[0], Some(1));
     world.take_up(peer(0, 0));
     world.take_up(peer(1, 0));
@@ -461,7 +460,7 @@ fn a_learner_of_what_is_empty_has_all_once_it_says_so() {
     assert_eq!(world.at(0, 0).0.synced().count(), SLOTS_USED.len());
 }
 
-/// More than a message takes: nobody had them while the link was down.
+/// More writes than a message takes: none were delivered while the link was down.
 #[test]
 fn what_is_sent_again_is_sent_in_several_messages() {
     let mut world = World::new(&[1, 1]);

@@ -1,5 +1,5 @@
-//! Giving a slot to a learner, and being one: the tail copies what is there
-//! while writes go on, and what follows is sent like to a member.
+//! Both sides of learning a slot: the tail copies the slot while writes go on, and sends later
+//! writes as to a member.
 
 use super::{Out, SlotChain};
 use crate::message::Message;
@@ -7,17 +7,17 @@ use crate::planted::{self, Planted};
 use crate::replica::Store;
 use rufous_mapping::NodeNo;
 
-/// How far somebody is who learns from this node.
+/// The progress of a node that learns from this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learning {
-    /// Its copy is being made; so many parts of it were sent.
+    /// Its copy is being made; this many parts of it were sent.
     Copying {
         parts: u64,
     },
-    /// It has the copy, and what follows is sent to it.
+    /// It has the copy, and is sent the later writes.
     Following,
-    /// Nothing is acknowledged any more that it has not; it has all once it has
-    /// what was acknowledged before.
+    /// No write is acknowledged any more before it has it; its copy is complete once it has the
+    /// writes that were acknowledged before.
     Syncing {
         until: u64,
     },
@@ -30,11 +30,11 @@ impl Learning {
     }
 }
 
-/// A learner that lacks no more writes than this is waited for.
+/// Acknowledgements wait for a learner that lacks at most this many writes.
 const NEAR: u64 = 64;
 
 impl SlotChain {
-    /// The learner that has all.
+    /// The learner, if its copy is complete.
     pub(crate) fn synced(&self) -> Option<NodeNo> {
         let (learner, learning) = self.learning?;
         let early = planted::is(Planted::LearnedEarly) && !learning.is_copying();
@@ -42,10 +42,10 @@ impl SlotChain {
         (has_all && self.active && !self.broken).then_some(learner)
     }
 
-    /// What the learner has acknowledged may bring it nearer to having all.
+    /// An acknowledgement of the learner may advance its state.
     pub(super) fn sync(&mut self, out: &mut Out) {
         let learning = self.learning.as_mut().filter(|_| self.active);
-        // Where nothing was ever written, too, it has to have said that it has that.
+        // A learner of a slot that was never written must have acknowledged that, too.
         let (Some((_, learning)), Some(seq)) = (learning, self.learner_acked) else {
             return;
         };
@@ -62,7 +62,7 @@ impl SlotChain {
         }
     }
 
-    /// The tail cannot send this learner what it lacks write by write.
+    /// The tail cannot send this learner the missing writes individually.
     pub(crate) fn on_behind(&mut self, from: NodeNo, store: &mut impl Store, out: &mut Out) {
         if self.previous() == Some(from) && !self.is_member() {
             self.forget(store);
@@ -70,7 +70,7 @@ impl SlotChain {
         }
     }
 
-    /// What is here is of no use any more.
+    /// The data here is of no use any more.
     pub(crate) fn forget(&mut self, store: &mut impl Store) {
         (self.seq, self.acked) = (0, 0);
         self.unacked.clear();
@@ -79,7 +79,7 @@ impl SlotChain {
         self.clear = store.clear(self.number);
     }
 
-    /// What had to go has gone.
+    /// The data to be dropped is gone.
     pub(crate) fn on_clear(&mut self, store: &mut impl Store, out: &mut Out) {
         if self.complete || self.clear || self.broken {
             return;
@@ -91,7 +91,7 @@ impl SlotChain {
         self.tell(None, out);
     }
 
-    /// The learner begins anew.
+    /// The learner starts again.
     pub(crate) fn on_learn(&mut self, from: NodeNo, store: &mut impl Store) {
         let learns = self.chain.learner == Some(from) && self.chain.tail() == Some(self.me);
         if learns && self.complete {
@@ -101,20 +101,20 @@ impl SlotChain {
         }
     }
 
-    /// Nobody wants the copy any more that is being made, if one is.
+    /// A copy in progress, if there is one, is no longer needed.
     pub(crate) fn end_copy(&mut self, store: &mut impl Store) {
         if self.learns().is_some() {
             store.end_copy(self.number);
         }
     }
 
-    /// For whom a copy is being made.
+    /// The learner for which a copy is being made.
     pub(crate) fn learns(&self) -> Option<NodeNo> {
         let learning = self.learning.filter(|(_, learning)| learning.is_copying());
         learning.map(|(learner, _)| learner)
     }
 
-    /// Sends a part of the copy that is being made. False where none is left.
+    /// Sends a part of the copy in progress. False if none is left.
     pub(crate) fn copy(&mut self, store: &mut impl Store, out: &mut Out) -> bool {
         if self.broken {
             self.end_copy(store);
@@ -159,7 +159,7 @@ impl SlotChain {
         more
     }
 
-    /// Where a part is missing it asks for all of the copy again.
+    /// Takes a part of the copy. If one is missing, it asks for the whole copy again.
     pub(crate) fn on_copy(
         &mut self,
         from: NodeNo,
@@ -180,13 +180,13 @@ impl SlotChain {
                 self.loading = Some(part + 1);
             }
             Some(next) if part > next => self.learn_anew(store, out),
-            // It came twice; or the first have not come, and it has asked again.
+            // A duplicate; or the first parts were lost, and it has asked again.
             _ => (),
         }
     }
 
-    /// What is here of an earlier copy may have been deleted since. Where that
-    /// does not go at once, this copy is of no use: it asks again when it has.
+    /// Data of an earlier copy may have been deleted at the tail since. If it cannot be dropped at
+    /// once, this copy is of no use: the learner asks again when the data is gone.
     fn begin_load(&mut self, store: &mut impl Store) {
         if self.loading.is_some() && !planted::is(Planted::CopiedOver) {
             self.forget(store);
@@ -196,7 +196,7 @@ impl SlotChain {
         }
     }
 
-    /// Of what it was sent it cannot make use.
+    /// The copy received so far cannot be used.
     fn learn_anew(&mut self, store: &mut impl Store, out: &mut Out) {
         self.forget(store);
         self.tell(self.previous(), out);
@@ -213,15 +213,15 @@ impl SlotChain {
             return;
         }
         if self.complete {
-            // A second copy, asked for before the first had come. While it was
-            // made nobody was told of what happened meanwhile.
+            // A second copy, asked for before the first had arrived. While it was made, later
+            // writes were not sent to this node.
             return self.tell(Some(from), out);
         }
         if parts == 0 {
             self.begin_load(store);
         }
         if self.loading != Some(parts) && !planted::is(Planted::PartsNotCounted) {
-            // It lacks some, and has asked for all.
+            // Parts are missing, and it has asked for all of them.
             return;
         }
         self.loading = None;

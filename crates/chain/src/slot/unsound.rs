@@ -1,20 +1,17 @@
-//! Slots whose data here is not what it ought to be.
+//! Slots whose data here is incomplete or wrong.
 //!
-//! *A part of it was on disk.* It goes before anything else comes. Whoever has the
-//! slot from its birth on owns it then; what others have said meanwhile is kept,
-//! as they say it once.
+//! *A part of it was on disk.* It is dropped before anything else is taken. A node that has the
+//! slot from its first chain on owns it then; messages of others are kept until then, as they are
+//! sent once.
 //!
-//! *An effect could not be done.* A learner that has not all yet drops what it has
-//! and learns anew. One that has all cannot: the tail may have reported it, so
-//! that it is a member in the next epoch, and a member is one of those who have
-//! what was acknowledged. It does not have it any more, and must not act as if it
-//! had: it neither answers nor acknowledges, says nothing of the slot, and its
-//! chain waits, until an epoch comes that has it as a learner or not at all. Its
-//! leases go on: what others have is right, and may be read. No epoch comes for
-//! that reason alone, as nobody sees what is wrong but the node itself. So its
-//! embedder has to end the node, or to start it again, and then
-//! say that there is a part of the slot, or nothing: chains go on without a node
-//! that has started again as long as they have others.
+//! *An effect could not be applied.* A learner that is not complete yet drops its data and learns
+//! again. A complete one cannot: the tail may have reported it, so that it is a member in the next
+//! epoch, and members have all acknowledged writes. This node does not have them any more, and must
+//! not act as if it had: it neither serves nor acknowledges, sends nothing about the slot, and its
+//! chain waits until an epoch has it as a learner or not at all. Its leases go on: the others' data
+//! is right, and may be read. No epoch is planned for that alone, as only the node itself knows
+//! of the fault. So its embedder has to stop or restart the node, and then report a part of the
+//! slot, or nothing: chains continue without a restarted node as long as they have other members.
 
 use super::{Out, SlotChain};
 use crate::message::Message;
@@ -27,13 +24,13 @@ impl SlotChain {
         (self.complete, self.clear, self.fresh) = (false, false, false);
     }
 
-    /// It is a member from the slot's birth on, but what is here has to go.
+    /// It is a member from the slot's first chain on, but has data that has to be dropped.
     pub(crate) fn waits_to_own(&self) -> bool {
         self.born_here && self.is_member() && !self.complete && !self.broken
     }
 
-    /// Keeps what somebody of the chain says for when it owns the slot. What one
-    /// says last holds.
+    /// Keeps a chain member's message until this node owns the slot. Only the last one of each is
+    /// kept.
     pub(crate) fn hold_back(&mut self, from: NodeNo, message: Message) {
         let is_kept = matches!(message, Message::State { .. } | Message::Learn { .. });
         if is_kept && self.chain.names(from) {
@@ -55,7 +52,7 @@ impl SlotChain {
         }
     }
 
-    /// An effect could not be done. False where it cannot learn anew.
+    /// An effect could not be applied. False if it cannot learn the slot again.
     pub(crate) fn learn_anew_or_break(&mut self) -> bool {
         self.broken |= self.complete || self.is_member();
         self.complete = false;

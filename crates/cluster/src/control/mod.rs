@@ -1,15 +1,15 @@
-//! Which mapping a node acts by, which workers still have to be told of it, and the next
-//! epoch where this node is the leader.
+//! Which mapping a node applies, which workers still have to be told of it, and the next epoch if
+//! this node is the leader.
 //!
 //! [`Control::decide`] is pure: a [`View`] and the time go in, [`Action`]s come out. The caller
-//! carries them out in order and reports what became of those with an outcome
-//! ([`Control::on_told`], [`Control::on_proposed`]).
+//! carries them out in order and reports their outcomes ([`Control::on_told`],
+//! [`Control::on_proposed`]).
 //!
 //! Invariants:
 //! 1. A mapping is checked before any worker is told of it: the coordinator stores bytes that
 //!    any client of it could have written.
 //! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one.
-//! 3. Nothing here is waited for by requests.
+//! 3. No request waits for the control.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Least time between two epochs, unless a node has just gone. Progress of learners is reported
+/// Least time between two epochs, unless a node has just failed. Progress of learners is reported
 /// by node and by worker: an epoch for each report would keep all nodes busy with mappings, and
 /// nodes that lag behind would lose their leases.
 pub const APART_US: u64 = 200_000;
@@ -82,17 +82,17 @@ pub enum Action {
     /// This mapping is in force.
     Adopted {
         mapping: Arc<Mapping>,
-        /// This node's number, where an earlier mapping did not give it the same one.
+        /// This node's number, if it differs from that of an earlier mapping.
         numbered: Option<NodeNo>,
     },
-    /// The coordinator has a mapping that is not valid; the node goes on by the last one.
+    /// The coordinator has an invalid mapping; the node keeps the last valid one.
     Refused { epoch: u64, why: &'static str },
     /// A worker has not been told of the mapping yet.
     Tell {
         worker: usize,
         mapping: Arc<Mapping>,
     },
-    /// Send what this node knows of learners to the leader.
+    /// Send this node's reports on learners to the leader.
     Report { to: NodeNo },
     /// Drop what other nodes have reported: this node is not the leader.
     ForgetReports,
@@ -100,11 +100,11 @@ pub enum Action {
     Propose { expected: u64, next: Mapping },
 }
 
-/// What became of a proposal.
+/// The outcome of a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Taken,
-    /// Another proposal was first, or the node does not count as alive: the next view tells.
+    /// Another proposal was first, or the node does not count as alive: the next view shows which.
     Passed,
     Failed(String),
 }
@@ -118,7 +118,7 @@ pub struct Control {
     told: Vec<u64>,
     /// Since when members have been away.
     away: BTreeMap<NodeNo, u64>,
-    /// When a proposal of this node last came into force.
+    /// When a proposal of this node last took effect.
     proposed_us: Option<u64>,
     /// The last problem that was logged, so that it is logged once.
     said: String,
@@ -170,7 +170,7 @@ impl Control {
         }
     }
 
-    /// Returns an error that has to be logged: the last one said something else.
+    /// Returns an error that has to be logged, unless the last one was the same.
     pub fn on_proposed(&mut self, now_us: u64, outcome: Outcome) -> Option<String> {
         match outcome {
             Outcome::Taken => self.proposed_us = Some(now_us),
@@ -180,7 +180,7 @@ impl Control {
         None
     }
 
-    /// Takes the stored mapping into force, if it is newer and valid.
+    /// Applies the stored mapping, if it is newer and valid.
     fn follow(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
         let known = self.mapping.as_deref();
         let epoch = known.map_or(0, |mapping| mapping.epoch);
@@ -224,7 +224,7 @@ impl Control {
         }));
     }
 
-    /// The tail of a chain knows what its learner has; the leader needs it.
+    /// The tail of a chain knows what its learner has; the leader needs this.
     fn report(&self, view: &View<'_>, actions: &mut Vec<Action>) {
         let leader = view.leader.filter(|leader| *leader != self.settings.me);
         let mapping = self.mapping.as_ref();
@@ -235,7 +235,7 @@ impl Control {
     /// Proposes the next epoch, if this node is the leader and there is one.
     fn plan(&mut self, now_us: u64, view: &View<'_>, actions: &mut Vec<Action>) {
         if !(view.is_current && view.is_member && view.leader == Some(self.settings.me)) {
-            // A later leader counts from then on.
+            // A later term as leader measures from its own start.
             self.away.clear();
             actions.push(Action::ForgetReports);
             return;
@@ -247,7 +247,7 @@ impl Control {
                 empty = Mapping::new(self.settings.copies);
                 &empty
             }
-            // The stored mapping is not valid: it must not be built on.
+            // The stored mapping is invalid: no epoch may be built on it.
             _ => return,
         };
         note_away(&mut self.away, mapping, &view.alive, now_us);
@@ -276,7 +276,7 @@ impl Control {
     }
 }
 
-/// A live node's announcement, if it is valid and about this start of that node.
+/// A live node's announcement, if it is valid and of this incarnation.
 pub fn announced(id: NodeId, incarnation: u64, about: &[u8]) -> Option<Member> {
     let member = decode_member(about).ok()?;
     (member.id == id && member.incarnation == incarnation).then_some(member)
@@ -288,7 +288,7 @@ fn judge(stored: &Stored<'_>, known: Option<&Mapping>) -> Result<Mapping, &'stat
     if mapping.epoch != stored.epoch {
         return Err("it says that it is of another epoch");
     }
-    // Of epochs between the two nothing is known any more.
+    // Epochs between the two are unknown.
     if let Some(known) = known.filter(|known| known.epoch + 1 == mapping.epoch) {
         mapping.follows(known).map_err(|invalid| invalid.0)?;
     }

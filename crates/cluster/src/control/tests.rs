@@ -24,7 +24,7 @@ fn alive(ids: &[NodeId]) -> BTreeMap<NodeId, Member> {
     ids.iter().map(|id| (*id, member(*id))).collect()
 }
 
-/// The epoch that follows from these nodes being alive.
+/// The epoch that follows if these nodes are alive.
 fn next(before: &Mapping, ids: &[NodeId]) -> Mapping {
     let seen = Seen {
         alive: alive(ids),
@@ -43,7 +43,7 @@ fn control() -> Control {
     })
 }
 
-/// What the leader's or another node's view is.
+/// A view of the leader or of another node.
 fn view<'a>(leader: NodeId, stored: Option<(u64, &'a [u8])>, ids: &[NodeId]) -> View<'a> {
     View {
         is_current: true,
@@ -55,7 +55,7 @@ fn view<'a>(leader: NodeId, stored: Option<(u64, &'a [u8])>, ids: &[NodeId]) -> 
     }
 }
 
-/// An action in a word or two.
+/// An action in short form.
 fn brief(action: &Action) -> String {
     match action {
         Action::Stop => "stop".into(),
@@ -72,7 +72,7 @@ fn brief(action: &Action) -> String {
     }
 }
 
-/// Has the control decide, and compares what it says.
+/// Has the control decide, and compares its actions.
 #[track_caller]
 fn check(control: &mut Control, now_us: u64, view: &View<'_>, expected: &[&str]) {
     let actions = control.decide(now_us, view);
@@ -85,11 +85,11 @@ fn the_leader_of_a_new_cluster_proposes_its_first_epoch() {
     let mut control = control();
     let empty = view(ME, None, &[ME]);
     check(&mut control, 0, &empty, &["propose 1 after 0"]);
-    // Until it is known what became of that, it is proposed again.
+    // Until the outcome of that is known, it is proposed again.
     check(&mut control, 1, &empty, &["propose 1 after 0"]);
     assert_eq!(control.on_proposed(1, Outcome::Taken), None);
     check(&mut control, 2, &empty, &[]);
-    // Neither without the coordinator, nor where another node leads.
+    // Nor without the coordinator, nor if another node leads.
     let away = View {
         is_current: false,
         ..empty.clone()
@@ -148,7 +148,7 @@ fn only_valid_mappings_are_adopted() {
         // A refusal is reported once.
         let again = control.decide(2, &stored);
         assert!(again.iter().all(|action| brief(action) != *expected));
-        // An older one is not looked at.
+        // An older mapping is ignored.
         let adopted = control.mapping().map(|mapping| mapping.epoch);
         control.decide(3, &view(OTHER, Some((1, &encode(&first))), &[ME]));
         assert_eq!(control.mapping().map(|mapping| mapping.epoch), adopted);
@@ -181,7 +181,7 @@ fn unclaimed_data_joins_only_a_cluster_in_which_its_node_has_all_slots() {
         let actions = control.decide(0, &stored);
         assert_eq!(brief(&actions[0]), expected);
         assert_eq!(actions.len() == 1, expected == "stop", "{actions:?}");
-        // A later mapping does not matter any more.
+        // A later mapping makes no difference.
         assert_eq!(control.mapping().is_some(), expected == "claim");
     }
 }
@@ -197,7 +197,7 @@ fn epochs_are_apart_unless_a_node_has_just_gone() {
     assert!(!is_time(Some(0), &none, 199));
     assert!(is_time(Some(0), &none, 200));
     assert!(is_time(Some(0), &gone(50), 60));
-    // One that has been away for long is no reason to hurry.
+    // A member that has been away for long does not speed up the next epoch.
     assert!(!is_time(Some(500), &gone(0), 510));
 }
 

@@ -1,10 +1,10 @@
-//! How far the wall clocks of other nodes are from this one's. Deadlines of keys and
-//! the stamps of lattice keys go by them, so it is said when they are far apart.
+//! Clock offsets of other nodes. Deadlines of keys and stamps of lattice keys depend on wall
+//! clocks, so a large offset is logged.
 //!
-//! Each side of a session asks the other what its clock shows, at once and then now and
-//! then. When it showed that is known to within half the way there and back: of the
-//! last answers the fastest counts. A node of an earlier wire version is not asked, as
-//! the session sends it no such message, and nothing is known of it.
+//! Each side of a session asks the other for its clock, at once and then periodically. The time of
+//! the answer is known to within half the round trip: of the last answers the fastest is used. A
+//! node of an earlier wire version is not asked, as its version does not have the message, and its
+//! offset stays unknown.
 
 use rufous_base::Now;
 use rufous_mapping::NodeNo;
@@ -12,21 +12,20 @@ use rufous_wire::message::Clock;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-/// How often a node is asked.
+/// How often a node is asked for its clock.
 const PERIOD_US: u64 = 5_000_000;
 
-/// Answers that are remembered.
+/// Number of answers that are kept.
 const KEPT: usize = 8;
 
-/// Whose clock is off by more is reported.
+/// A larger offset is reported.
 const FAR_US: u64 = 1_000_000;
 
-/// And is all right again when it is off by no more than this: between the two nothing
-/// is said, so that a clock at the bound fills no log.
+/// An offset up to this counts as normal again. Between the two nothing is reported, so that a
+/// clock at the bound does not fill the log.
 const NEAR_US: u64 = FAR_US / 2;
 
-/// How much the wall clock of another node is ahead of this one's, and how far that may
-/// be wrong.
+/// How much the wall clock of another node is ahead of this one's, and the error bound of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     pub us: i64,
@@ -34,7 +33,7 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// Whether it is far, if that is to be said either way.
+    /// Whether the offset is far; `None` between the two bounds.
     fn is_far(self) -> Option<bool> {
         let off = self.us.unsigned_abs();
         match off.saturating_sub(self.within_us) > FAR_US {
@@ -44,8 +43,8 @@ impl Offset {
     }
 }
 
-/// An answer: how much the other's wall clock was ahead of this node's clock that never
-/// jumps, and how long the way there and back was.
+/// An answer: how much the other's wall clock was ahead of this node's monotonic clock, and the
+/// round-trip time.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     ahead_us: i64,
@@ -57,29 +56,29 @@ impl Sample {
         self.way_us.div_ceil(2)
     }
 
-    /// Whether both can be right.
+    /// Whether both samples can be right.
     fn agrees(self, other: Self) -> bool {
         let apart = self.ahead_us.abs_diff(other.ahead_us);
         apart <= self.within_us().saturating_add(other.within_us())
     }
 }
 
-/// What is known of the clock at the other end of one session.
+/// The state of the clock at the other end of one session.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     due_us: u64,
-    /// When it was asked what it has not answered yet.
+    /// When the pending question was sent.
     asked_us: Option<u64>,
     /// The last one first.
     samples: VecDeque<Sample>,
     /// As of the last look.
     pub(super) offset: Option<Offset>,
-    /// What was last said of it to [`Far`].
+    /// What was last reported to [`Far`].
     was_far: Option<bool>,
 }
 
 impl Known {
-    /// Whether it is to be asked now; then the answer to this is waited for.
+    /// Whether to ask now; the answer is then awaited.
     pub(super) fn ask(&mut self, now: Now) -> bool {
         let is_due = now.mono_us >= self.due_us;
         if is_due {
@@ -89,7 +88,7 @@ impl Known {
         is_due
     }
 
-    /// Takes an answer, if it is the one that is waited for.
+    /// Takes an answer, if it is the awaited one.
     pub(super) fn take(&mut self, now: Now, clock: &Clock) {
         let awaited = |asked: &mut u64| *asked == clock.asked_us;
         let Some(asked_us) = self.asked_us.take_if(awaited) else {
@@ -101,14 +100,14 @@ impl Known {
             ahead_us: clock.unix_us as i64 - between_us as i64,
             way_us,
         };
-        // Of two that do not agree one is of before a clock was set.
+        // Of two samples that disagree, one is from before a clock was set.
         self.samples.retain(|earlier| earlier.agrees(sample));
         self.samples.push_front(sample);
         self.samples.truncate(KEPT);
         self.look(now);
     }
 
-    /// What it is by now: this node's own clock may have been set meanwhile.
+    /// Updates the offset: this node's own clock may have been set meanwhile.
     pub(super) fn look(&mut self, now: Now) {
         let best = self.samples.iter().min_by_key(|sample| sample.way_us);
         let own_us = now.unix_us as i64 - now.mono_us as i64;
@@ -118,19 +117,19 @@ impl Known {
         });
     }
 
-    /// Whether it is far, where that was not said yet.
+    /// Whether it is far, if that was not reported yet.
     pub(super) fn news(&mut self) -> Option<bool> {
         let is_far = self.offset?.is_far()?;
         (self.was_far.replace(is_far) != Some(is_far)).then_some(is_far)
     }
 }
 
-/// Nodes whose clocks are known to be far from this one's, whichever session told.
+/// Nodes whose clocks are far from this one's, by any session.
 #[derive(Debug, Default)]
 pub struct Far(Mutex<BTreeSet<NodeNo>>);
 
 impl Far {
-    /// Takes up how it is with a node. Answers whether that is new.
+    /// Records the state of a node. Returns whether it is new.
     fn note(&self, no: NodeNo, is_far: bool) -> bool {
         let mut far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match is_far {
@@ -162,7 +161,7 @@ mod tests {
 
     const UNIX_US: u64 = 1_700_000_000_000_000;
 
-    /// A clock that never jumps, and a wall clock, at some time.
+    /// A monotonic clock and a wall clock, at some time.
     fn at(mono_us: u64) -> Now {
         Now {
             mono_us,
@@ -170,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Asks at a time, and is answered after the two ways by a clock that is so far ahead.
+    /// Asks at a time; the answer takes the two ways, from a clock that is this far ahead.
     fn answered(known: &mut Known, mono_us: u64, ways_us: [u64; 2], ahead_us: i64) -> Offset {
         assert!(known.ask(at(mono_us)));
         let there = mono_us + ways_us[0];
@@ -216,10 +215,10 @@ mod tests {
     fn a_clock_that_was_set_is_noticed_at_the_next_answer() {
         let mut known = Known::default();
         assert_eq!(answered(&mut known, 10_000_000, [5, 5], 0).us, 0);
-        // A slower answer, which cannot be right where the first one is.
+        // A slower answer, which cannot be right if the first one is.
         let offset = answered(&mut known, 20_000_000, [50, 50], -3_000_000);
         assert_eq!((offset.us, offset.within_us), (-3_000_000, 50));
-        // This node's own is known to have been set without any answer.
+        // A change of this node's own clock is noticed without any answer.
         let mut now = at(21_000_000);
         now.unix_us -= 3_000_000;
         known.look(now);
@@ -242,7 +241,7 @@ mod tests {
         let before = known.offset;
         known.take(at(4_000_000), &clock(10));
         assert_eq!(known.offset, before, "it is answered once");
-        // No number that a session lets through is too much.
+        // No number that a session accepts causes an overflow.
         for unix_us in [0, rufous_wire::message::MAX_UNIX_US] {
             let mut known = Known::default();
             known.ask(at(10));
@@ -274,7 +273,7 @@ mod tests {
         assert_eq!(ask(500_000), Some(false));
         assert_eq!(ask(900_000), None);
         assert_eq!(ask(1_200_000), Some(true));
-        // Nor is it said again by another session with that node.
+        // Nor is it reported again by another session with that node.
         let far = Far::default();
         let heard = [true, true, false, false, true].map(|is| far.note(NodeNo(1), is));
         assert_eq!(heard, [true, false, true, false, true]);

@@ -24,19 +24,19 @@ use rufous_wire::{Body, Class, Envelope, Event, Refused};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How often a node is told that this one is there.
+/// How often a heartbeat is sent to each node.
 const BEAT_US: u64 = 500_000;
 
-/// Who has said nothing for so long has gone, or its machine has.
+/// A node that has sent nothing for this long is taken to be down.
 const SILENCE_US: u64 = 4_000_000;
 
-/// Who has not said its name by then is no node.
+/// A connection without a handshake by then is closed.
 const NAMELESS_US: u64 = 10_000_000;
 
-/// Who was told why it is heard no more, and does not read that.
+/// A refused connection that does not read the reason by then is closed.
 const FAREWELL_US: u64 = 2_000_000;
 
-/// Lines of the log about refusals in a period; what is beyond is only counted.
+/// Log lines about refusals in a period; further ones are only counted.
 const MAX_LINES: u32 = 10;
 const LINES_PERIOD_US: u64 = 10_000_000;
 
@@ -46,9 +46,9 @@ pub struct Links {
     worker: WorkerId,
     workers: usize,
     mapping: Option<Arc<Mapping>>,
-    /// This node's number in it.
+    /// This node's number in the mapping.
     own: Option<NodeNo>,
-    /// By the connection's place.
+    /// By the connection's slot.
     links: BTreeMap<u32, Link>,
     routes: BTreeMap<NodeNo, Route>,
     attempts: BTreeMap<NodeNo, Attempt>,
@@ -85,22 +85,22 @@ impl Links {
         &self.common
     }
 
-    /// The mapping that this worker acts by.
+    /// The mapping that this worker applies.
     pub fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.mapping.as_ref()
     }
 
-    /// This node's number in it.
+    /// This node's number in the mapping.
     pub fn own(&self) -> Option<NodeNo> {
         self.own
     }
 
-    /// Nodes with a session, at whichever worker.
+    /// Nodes with a session at any worker.
     pub fn connected(&self) -> impl Iterator<Item = NodeNo> {
         self.routes.keys().copied()
     }
 
-    /// Whether there is a session with it, at whichever worker.
+    /// Whether any worker has a session with it.
     pub fn reaches(&self, no: NodeNo) -> bool {
         self.routes.contains_key(&no)
     }
@@ -109,7 +109,7 @@ impl Links {
         self.mapping.as_ref().map_or(0, |mapping| mapping.epoch)
     }
 
-    /// Whether there is any connection: most turns ask nothing more.
+    /// Whether there is no connection: most turns check nothing more.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
@@ -119,7 +119,7 @@ impl Links {
         link.is_some_and(|link| link.conn == conn)
     }
 
-    /// What layers above have not heard yet.
+    /// Events that the layers above have not taken yet.
     pub fn take_heard(&mut self) -> Vec<Heard> {
         std::mem::take(&mut self.heard)
     }
@@ -166,7 +166,7 @@ impl Links {
         self.pump(conn.slot, fx);
     }
 
-    /// What one turn has read; what is not of these connections is left alone.
+    /// Takes what one turn has read; bytes of other connections are ignored.
     pub fn on_received(
         &mut self,
         now: Now,
@@ -196,7 +196,7 @@ impl Links {
         let mut events = Vec::new();
         link.wire.receive(bytes, &self.common.peers, &mut events);
         for event in events {
-            // A session that was refused meanwhile says nothing any more.
+            // A session that was refused meanwhile passes on nothing more.
             if self
                 .links
                 .get(&slot)
@@ -217,7 +217,7 @@ impl Links {
         self.pump(slot, fx);
     }
 
-    /// A peer has said who it is, and the session lets it in.
+    /// A peer has sent its identity, and the session accepts it.
     fn on_named(
         &mut self,
         now: Now,
@@ -253,7 +253,7 @@ impl Links {
             .get(&slot)
             .is_some_and(|link| link.dialled.is_some());
         match self.own {
-            // It knows our number, and we do not.
+            // The peer's mapping has our number, and ours does not.
             None => Err(Refused::Ahead),
             Some(own) if dialled != (own < no) => {
                 Err(Refused::Misplaced("the node with the lower number dials"))
@@ -332,7 +332,7 @@ impl Links {
         fx.messages.push((to, message.into()));
     }
 
-    /// Ends a session for a reason of this node's.
+    /// Ends a session for a reason that this node has.
     fn refuse(
         &mut self,
         now: Now,
@@ -351,7 +351,7 @@ impl Links {
         }
     }
 
-    /// A session is over; what is left to be sent tells the other side why.
+    /// A session is over; the remaining bytes tell the other side why.
     fn end(
         &mut self,
         now: Now,
@@ -378,7 +378,7 @@ impl Links {
         self.leave_route(slot, fx);
     }
 
-    /// At most some lines a period: strangers could fill the disk.
+    /// Limits log lines per period: strangers could fill the disk.
     fn may_log(&mut self, now: Now) -> bool {
         if now.mono_us >= self.lines.0 + LINES_PERIOD_US {
             self.lines = (now.mono_us, 0);
@@ -387,7 +387,7 @@ impl Links {
         self.lines.1 <= MAX_LINES
     }
 
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn on_closed(&mut self, now: Now, conn: ConnId, fx: &mut Effects<impl From<PeerMessage>>) {
         self.leave_route(conn.slot, fx);
         let Some(mut link) = self.links.remove(&conn.slot) else {
@@ -404,7 +404,7 @@ impl Links {
         }
     }
 
-    /// What is due by the clock.
+    /// Runs what is due at this time.
     pub fn tick(&mut self, now: Now, fx: &mut Effects<impl From<PeerMessage>>) {
         let late = |since: u64, limit: u64| now.mono_us.saturating_sub(since) >= limit;
         let slots: Vec<u32> = self.links.keys().copied().collect();
@@ -414,7 +414,7 @@ impl Links {
             };
             match (link.refused_us, link.up) {
                 (Some(at), _) if late(at, FAREWELL_US) => {
-                    // Not behind replies: they may wait for the next session with this node.
+                    // Not after replies: they may wait for the next session with this node.
                     fx.at_once.closes.push((link.conn, Close::Now));
                 }
                 (Some(_), _) => {}
@@ -483,7 +483,7 @@ impl Links {
         let mut figures = self.figures.clone();
         figures.peers = peers.collect();
         figures.epoch = self.epoch();
-        // Of those that are not shown by themselves.
+        // Those that are not shown individually.
         let others = self.links.values();
         let others = others.filter(|link| link.refused_us.is_some() || link.up.is_none());
         others.for_each(|link| figures.past.add(&link.traffic));

@@ -1,31 +1,31 @@
-//! Messages that wait until their session has room for their class: requests of
-//! clients, and writes on their way along chains, which may be large.
+//! Messages that wait until their session has room for their class: requests of clients, and writes
+//! on their way along chains, which may be large.
 //!
-//! Who asks or writes is held up while much waits (`rooms`, `forward`), so that
-//! little comes on top of it; what chains have to say is kept by them in any case
-//! until it is acknowledged, and shared with what waits here.
+//! Clients are suspended while many bytes wait (`rooms`, `forward`), so that few are added. Chains
+//! keep their writes in any case until they are acknowledged, and share them with the messages that
+//! wait here.
 
 use rufous_wire::{Body, Class, Envelope, NotSent, Session};
 use std::collections::VecDeque;
 
-/// Bytes of writes that may wait for a node, or one message.
+/// Limit on the bytes of writes that wait for a node; a single message may exceed it.
 const MOST: usize = 1 << 30;
 
-/// Likewise of parts of copies: workers ask for room before they send one, but may do
-/// so at the same time.
+/// The same for parts of copies: workers check for room before they send one, but may do so at the
+/// same time.
 const MOST_COPIES: usize = 8 << 20;
 
-/// What each message takes beyond its bytes, about.
+/// Overhead of each message beyond its bytes, about.
 const EACH: usize = 256;
 
 const CLASSES: [Class; 3] = [Class::Chain, Class::Learning, Class::Request];
 
-/// Those of one class, with what they take.
+/// Messages of one class, with their size.
 #[derive(Debug, Default)]
 struct Queue {
     envelopes: VecDeque<(usize, Envelope)>,
     bytes: usize,
-    /// Those of parts of copies.
+    /// The size of parts of copies.
     copies: usize,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Parked {
     queues: [Queue; CLASSES.len()],
 }
 
-/// Whether what there is no room for just now may wait.
+/// Whether a message of this class may wait for room.
 pub(super) fn may_wait(class: Class) -> bool {
     CLASSES.contains(&class)
 }
@@ -55,7 +55,7 @@ impl Parked {
         place.map_or(0, |place| self.queues[place].bytes)
     }
 
-    /// Lets a message wait. False where too much does.
+    /// Queues a message. False if too many bytes wait.
     pub(super) fn push(&mut self, class: Class, envelope: &Envelope) -> bool {
         let Some(place) = CLASSES.iter().position(|of| *of == class) else {
             return false;
@@ -76,8 +76,8 @@ impl Parked {
         true
     }
 
-    /// Sends what there is room for. Says how many that were, or what no node would
-    /// take: then the session makes no sense any more.
+    /// Sends the messages that there is room for. Returns how many, or why no node would accept
+    /// one: then the session is ended.
     pub(super) fn send(&mut self, wire: &mut Session) -> Result<u64, NotSent> {
         let mut sent = 0;
         for (queue, class) in self.queues.iter_mut().zip(CLASSES) {
@@ -85,8 +85,8 @@ impl Parked {
                 match wire.send(class, envelope) {
                     Ok(()) => sent += 1,
                     Err(NotSent::Full) => break,
-                    // The session is over, and all that was said to it is lost; or the
-                    // other node has no such message.
+                    // The session is over, and its messages are lost; or the other node's version
+                    // does not have this message.
                     Err(NotSent::NotUp | NotSent::TooNew) => {}
                     Err(error) => return Err(error),
                 }

@@ -1,5 +1,5 @@
-//! What goes over sessions: messages to their session, bytes to their
-//! connection, and what came to the worker that it is for.
+//! Passing on: messages to their session, bytes to their connection, and received messages to their
+//! worker.
 
 use super::Links;
 use super::clocks;
@@ -12,15 +12,15 @@ use rufous_mapping::NodeNo;
 use rufous_wire::message::{AskClock, Clock};
 use rufous_wire::{Body, Class, Envelope, NotSent, Refused};
 
-/// Bytes that are given to a connection at a time. The driver takes another piece
-/// while less than its high water waits, so that urgent messages wait for little.
+/// Bytes given to a connection at a time. The driver takes another piece while less than its high
+/// water waits, so that urgent messages wait only briefly.
 const PIECE: usize = 256 * 1024;
 
 const _: () = assert!(2 * PIECE < OUTPUT_HIGH_WATER);
 
 impl Links {
-    /// Whose slots a message is about, or else whom it names; the rest stays where
-    /// it came.
+    /// The worker of the slot that a message is about, or the worker that it names; all other
+    /// messages stay at the worker that received them.
     pub(super) fn worker_of(&self, envelope: &Envelope) -> WorkerId {
         match envelope.body.as_ref().and_then(slot_in) {
             Some(slot) => worker_of_slot(slot, self.workers),
@@ -28,13 +28,13 @@ impl Links {
                 Some(Body::Gossip(_) | Body::Replies(_) | Body::Ask(_) | Body::Grant(_)) => {
                     WorkerId((envelope.to as usize % self.workers) as u16)
                 }
-                // Requests among them: they run where the session is.
+                // This includes requests: they run at the worker with the session.
                 _ => self.worker,
             },
         }
     }
 
-    /// Layers above are done with a message.
+    /// The layers above are done with a message.
     pub(super) fn taken(&mut self, credit: Credit, fx: &mut Effects<impl From<PeerMessage>>) {
         if !self.has(credit.conn) {
             return;
@@ -45,8 +45,8 @@ impl Links {
         self.pump(credit.conn.slot, fx);
     }
 
-    /// Sends a message to a node. Without a session it is lost, as it would be
-    /// with one that ends: layers above say it again when they hear of the next.
+    /// Sends a message to a node. Without a session it is lost, as it would be with a session that
+    /// ends: the layers above send it again when the next session begins.
     pub fn send(
         &mut self,
         now: Now,
@@ -71,7 +71,7 @@ impl Links {
         fx.messages.push((route.worker, message.into()));
     }
 
-    /// Sends it by a session of this worker's own, if it is still that one.
+    /// Sends it on a session of this worker, if that is still the same session.
     pub(super) fn send_by(
         &mut self,
         now: Now,
@@ -94,7 +94,7 @@ impl Links {
         };
         let sent = match link.parked.bytes(class) {
             0 => link.wire.send(class, envelope),
-            // Behind what waits already.
+            // Queued behind those that wait already.
             _ => Err(NotSent::Full),
         };
         match sent {
@@ -105,10 +105,10 @@ impl Links {
             Err(NotSent::Full) if may_wait(class) && link.parked.push(class, envelope) => {
                 self.tell_rooms(slot);
             }
-            // A message that is left out would be missed by those behind it.
+            // If a message was dropped, those behind it would be out of sequence.
             Err(NotSent::Full) => self.refuse(now, slot, &Refused::Slow, fx),
             Err(NotSent::NotUp) => self.figures.lost += 1,
-            // The other node has no such message, and does without.
+            // The other node's version does not have this message, and does not need it.
             Err(NotSent::TooNew) => {}
             Err(error @ (NotSent::Wrong(_) | NotSent::TooLarge)) => {
                 tracing::error!(?error, node = %to, "a message that no node would take");
@@ -117,7 +117,7 @@ impl Links {
         }
     }
 
-    /// Whether nothing of a class waits at a session of this worker's own.
+    /// Whether no message of a class waits at a session of this worker.
     pub fn has_room(&self, to: NodeNo, class: Class) -> bool {
         let slot = self.routes.get(&to).and_then(|route| route.slot);
         let link = slot.and_then(|slot| self.links.get(&slot));
@@ -126,7 +126,7 @@ impl Links {
         })
     }
 
-    /// Ends the session with a node, wherever it is: what it says makes no sense.
+    /// Ends the session with a node, at whichever worker, because of an invalid message.
     pub fn refuse_node(
         &mut self,
         now: Now,
@@ -146,7 +146,7 @@ impl Links {
         }
     }
 
-    /// Gives the connection what it may take.
+    /// Gives the connection as many bytes as it may take.
     pub(super) fn pump(&mut self, slot: u32, fx: &mut Effects<impl From<PeerMessage>>) {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
@@ -155,7 +155,7 @@ impl Links {
             let start = fx.at_once.output.mark();
             let before = fx.at_once.output.bytes.len();
             let room = match link.refused_us {
-                // The connection closes behind it.
+                // The connection closes after these bytes.
                 Some(_) => usize::MAX,
                 None => PIECE,
             };
@@ -196,7 +196,7 @@ impl Links {
         self.tell_rooms(slot);
     }
 
-    /// Shows how much waits for a node.
+    /// Publishes how many bytes wait for a node.
     fn tell_rooms(&self, slot: u32) {
         let link = self.links.get(&slot);
         if let Some((link, up)) = link.and_then(|link| Some((link, link.up?))) {
@@ -207,7 +207,7 @@ impl Links {
         }
     }
 
-    /// What was written has left.
+    /// Written bytes have been sent.
     pub fn on_drained(&mut self, conn: ConnId, fx: &mut Effects<impl From<PeerMessage>>) {
         if let Some(link) = self.links.get_mut(&conn.slot) {
             link.unsent = 0;
@@ -217,7 +217,7 @@ impl Links {
 }
 
 impl Links {
-    /// Asks whom it is time to ask, and says whose clock is far.
+    /// Asks the nodes that are due for their clock, and logs clocks that are far off.
     pub(super) fn tick_clocks(&mut self, now: Now, fx: &mut Effects<impl From<PeerMessage>>) {
         let mut due = Vec::new();
         for link in self.links.values_mut() {
@@ -238,8 +238,8 @@ impl Links {
         }
     }
 
-    /// What a node says of clocks is for its session alone. False where it is about
-    /// something else.
+    /// Takes a message about clocks, which concerns its session alone. False if the message is
+    /// about something else.
     pub(super) fn hear_of_clocks(
         &mut self,
         now: Now,

@@ -1,4 +1,4 @@
-//! Which worker has the session with which node, and the making of sessions.
+//! Which worker has the session with which node, and how sessions are established.
 
 use super::Links;
 use crate::peer::{Heard, PeerMessage, Session};
@@ -8,13 +8,13 @@ use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
 use std::sync::Arc;
 
-/// How long making a connection may take.
+/// Time limit for establishing a connection.
 const PATIENCE_US: u64 = 3_000_000;
 
-/// Between two attempts: twice as long each time, from the first to the second.
+/// Delay between two attempts: doubled each time, from the first value to the second.
 const PAUSE_US: (u64, u64) = (50_000, 5_000_000);
 
-/// A session that has lasted so long was a good one.
+/// A session that has lasted this long resets the delay.
 const GOOD_US: u64 = 2_000_000;
 
 /// The session with a node, as one worker knows it.
@@ -22,23 +22,23 @@ const GOOD_US: u64 = 2_000_000;
 pub(super) struct Route {
     pub(super) worker: WorkerId,
     pub(super) session: Session,
-    /// The connection's place, where it is this worker's.
+    /// The connection's slot, if it is this worker's.
     pub(super) slot: Option<u32>,
 }
 
-/// A connection that this worker is to have.
+/// A connection that this worker has to establish.
 #[derive(Debug)]
 pub(super) struct Attempt {
-    /// Of the one that is under way or there.
+    /// The token of the connection in progress or established.
     token: Option<u64>,
     due_us: u64,
     pause_us: u64,
-    /// Why the last one failed: said once.
+    /// The last failure, so that it is logged once.
     said: String,
 }
 
 impl Links {
-    /// What decides where requests go.
+    /// The inputs of routing.
     pub fn routing(&self) -> Routing<'_, impl Fn(NodeNo) -> bool> {
         Routing {
             mapping: self.mapping.as_deref(),
@@ -47,7 +47,7 @@ impl Links {
         }
     }
 
-    /// A mapping to act by; older ones are left alone.
+    /// Applies a mapping; older ones are ignored.
     pub fn on_mapping(
         &mut self,
         now: Now,
@@ -82,7 +82,7 @@ impl Links {
         self.dial_due(now, fx);
     }
 
-    /// What another worker says of nodes, or wants to have said to them.
+    /// Another worker reports a session, or sends messages for nodes.
     pub fn on_peer_message(
         &mut self,
         now: Now,
@@ -122,13 +122,13 @@ impl Links {
                     self.refuse_node(now, no, why, fx);
                 }
             }
-            // The control thread says this to the front.
+            // The front handles this message of the control thread.
             PeerMessage::Report { .. } => {}
         }
     }
 
-    /// There is a session. Of two with one node the later one is right: the
-    /// other side has given up the earlier. False where a later one is known.
+    /// Records a session. Of two with one node the later one is valid: the other side has given up
+    /// the earlier one. False if a later one is known.
     pub(super) fn take_route(
         &mut self,
         now: Now,
@@ -143,7 +143,7 @@ impl Links {
                 return false;
             }
             match known.slot {
-                // It leaves its route by itself.
+                // Ending it removes its route.
                 Some(earlier) => self.refuse(now, earlier, &Refused::Replaced, fx),
                 None => self.heard.push(Heard::Down(no)),
             }
@@ -166,7 +166,7 @@ impl Links {
         }
     }
 
-    /// A connection of this worker is no session any more.
+    /// A connection of this worker has no session any more.
     pub(super) fn leave_route(&mut self, slot: u32, fx: &mut Effects<impl From<PeerMessage>>) {
         let Some(up) = self.links.get(&slot).and_then(|link| link.up) else {
             return;
@@ -178,7 +178,7 @@ impl Links {
         }
     }
 
-    /// Dials whom this worker is to reach and does not.
+    /// Dials the nodes that this worker has to reach and has no session with.
     pub(super) fn dial_due(&mut self, now: Now, fx: &mut Effects<impl From<PeerMessage>>) {
         let (Some(mapping), Some(own)) = (self.mapping.clone(), self.own) else {
             return;
@@ -210,7 +210,7 @@ impl Links {
         }
     }
 
-    /// Whom a connection reaches that was dialled, if it is still wanted.
+    /// The node that a dialled connection reaches, if it is still needed.
     pub(super) fn on_dialled(&mut self, token: u64) -> Option<NodeNo> {
         let no = NodeNo(token as u16);
         let attempt = self.attempts.get(&no)?;
@@ -231,7 +231,7 @@ impl Links {
         self.dial_later(now, no, None);
     }
 
-    /// A connection is gone that has lasted for so long, or was none.
+    /// A connection is closed; `lasted_us` is the duration of its session, if there was one.
     pub(super) fn dial_later(&mut self, now: Now, no: NodeNo, lasted_us: Option<u64>) {
         let Some(attempt) = self.attempts.get_mut(&no) else {
             return;

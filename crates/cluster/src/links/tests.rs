@@ -1,5 +1,5 @@
-//! Sessions of several workers of two nodes, with connections that are queues
-//! of bytes: what goes where, what is lost with which session, and what waits.
+//! Sessions of several workers of two nodes, with connections that are queues of bytes: which
+//! messages go where, which are lost with a session, and which wait.
 
 mod world;
 
@@ -74,7 +74,7 @@ fn leases_are_asked_for_and_granted_by_the_worker_that_is_named() {
     }
 }
 
-/// A part of a copy, as large as they are.
+/// A part of a copy, of the usual size.
 fn copy() -> Body {
     Body::Copy(Copy {
         slot: 16383,
@@ -111,7 +111,7 @@ fn a_large_message_is_given_to_the_driver_in_pieces() {
     });
     let waiting = world.pipes[0].bytes[B].len();
     assert!((1..512 * 1024).contains(&waiting), "{waiting}");
-    // The driver says that it has left, a piece at a time.
+    // The driver reports it as sent, a piece at a time.
     world.stalled = false;
     let conn = world.pipes[0].at[A].1;
     world.with(A, 0, |links, _, fx| links.on_drained(conn, fx));
@@ -154,7 +154,7 @@ fn who_takes_nothing_is_given_up_and_found_again() {
 #[test]
 fn what_was_said_to_an_earlier_session_is_lost_with_it() {
     let mut world = World::new([2, 3], 2);
-    // Worker 0 speaks to the session that it knows, whose end it has not heard of.
+    // Worker 0 sends on the session that it knows; it has not been told of its end.
     world.ack(0, 0, 1);
     let pipe = &world.pipes[0];
     let (worker, conn) = pipe.at[A];
@@ -172,7 +172,7 @@ fn what_was_said_to_an_earlier_session_is_lost_with_it() {
         .map(|links| links.figures().lost)
         .sum();
     assert_eq!(lost, 1);
-    // A word of the old session that comes after the new one began.
+    // A message of the old session that arrives after the new one began.
     let stale = PeerMessage::Send {
         to: NodeNo(1),
         session: Session(1),
@@ -186,7 +186,7 @@ fn what_was_said_to_an_earlier_session_is_lost_with_it() {
     world.sides[A].messages.push_back((0, 1, stale));
     world.settle();
     assert!(world.heard(B, 0).is_empty());
-    // One that has come by the old session, and reaches its worker late.
+    // A message received on the old session that reaches its worker late.
     let (there, theirs) = world.pipes[1].at[B];
     assert_eq!(there, 2);
     let credit = Credit {
@@ -239,7 +239,7 @@ fn who_is_to_be_dialled_does_not_dial() {
 fn a_later_session_with_a_node_takes_the_place_of_the_earlier() {
     let mut world = World::new([1, 3], 0);
     world.now.mono_us += 1_000;
-    // A has dialled again; B has not noticed yet that the first one is gone.
+    // A has dialled again; B has not noticed yet that the first connection is closed.
     world.accepts = 2;
     let (worker, conn) = world.pipes[0].at[A];
     world.pipes[0].open[A] = false;
@@ -268,11 +268,11 @@ fn who_is_silent_is_given_up_and_who_talks_is_not() {
     assert_eq!(world.pipes.len(), 1);
     world.stalled = true;
     world.pass_ms(10_000);
-    // B hears nothing that A says; A hears B all the while.
+    // B receives nothing from A; A receives from B all the while.
     assert_eq!(world.reasons(B)[..1], [(13, 1)]);
 }
 
-/// The version that a side speaks, and how much it takes the other's clock to be ahead.
+/// The version that a side uses, and its estimate of how far the other's clock is ahead.
 fn peer(world: &World, side: usize) -> (u16, Option<i64>) {
     let figures = world.figures(side);
     let [peer] = &figures.peers[..] else {
@@ -290,13 +290,13 @@ fn both_ends_know_how_far_their_clocks_are_apart() {
     world.pass_ms(50);
     assert_eq!(peer(&world, A), (2, Some(90_000_000)));
     assert_eq!(peer(&world, B), (2, Some(-90_000_000)));
-    // One is set: the other is asked again, and the one knows at once.
+    // One clock is set: the other node is asked again, and the node itself knows at once.
     world.ahead_us[B] = 0;
     world.pass_ms(50);
     assert_eq!(peer(&world, B), (2, Some(0)));
     world.pass_ms(5_000);
     assert_eq!(peer(&world, A), (2, Some(0)));
-    // Nobody else hears of it.
+    // No other worker receives it.
     for worker in 0..2 {
         assert_eq!(world.heard(A, worker), ["mapping 2", "up n1"]);
     }
@@ -340,6 +340,6 @@ fn who_is_no_member_any_more_is_let_go() {
         ["mapping 2", "up n1", "mapping 3", "down n1"]
     );
     assert_eq!(world.pipes.len(), 1, "nobody dials it");
-    // What it had to say it does not say any more.
+    // It does not send what was left.
     assert!(world.pipes[0].open.iter().all(|open| !open));
 }

@@ -1,8 +1,7 @@
-//! A node's end of the connection to the coordinator on its machine.
+//! The client of the coordinator on the node's machine.
 //!
-//! One task keeps the connection and the view, as with etcd: whatever goes
-//! wrong, it connects anew with the lease that it has. Meanwhile the last view
-//! stays, marked as not current.
+//! One task keeps the connection and the view, as with etcd: after any failure it reconnects with
+//! its lease. Meanwhile the last view stays, marked as not current.
 
 use super::frames::{self, Answer, Asked, MAX_TOLD, Told};
 use super::{BEAT, LEASE};
@@ -19,11 +18,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-/// A question that is not answered in this time has no answer.
+/// Timeout of a request.
 const PATIENCE: Duration = LEASE;
-/// Between two attempts to connect.
+/// Delay between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Questions, and news of the coordinator, that wait.
+/// Limit on requests, and on messages of the coordinator, that wait.
 const WAITING: usize = 64;
 
 /// See the module's description. While it exists, its node counts as alive.
@@ -43,15 +42,15 @@ struct Shared {
 }
 
 struct Question {
-    /// With the number that it is given.
+    /// Makes the request with its number.
     ask: Box<dyn FnOnce(u64) -> Asked + Send>,
-    /// Dropped, where there is no connection.
+    /// Dropped if there is no connection.
     answer: oneshot::Sender<Answer>,
 }
 
 impl Client {
-    /// Says that a node is there, and goes on saying so. The coordinator at
-    /// `host:port` may be away: then the view stays empty until it comes.
+    /// Registers a node as alive until the client is dropped. The coordinator at `host:port` may be
+    /// unavailable: then the view stays empty until it can be reached.
     pub fn open(address: &str, cluster: &str, me: Member) -> Result<Self, Error> {
         check_about(&me.about)?;
         let shared = Arc::new(Shared {
@@ -153,7 +152,7 @@ impl Coordinator for Client {
             ask: Box::new(|_| Asked::Leave),
             answer,
         };
-        // Dropped as soon as it is said, or cannot be.
+        // Dropped as soon as it is sent, or cannot be sent.
         let leaving = async {
             if self.questions.send(question).await.is_ok() {
                 let _said = left.await;
@@ -190,7 +189,7 @@ impl Keeper {
                 view.is_current = false;
                 view.is_member = false;
             });
-            // Nobody waits for answers while there is no connection.
+            // Requests fail while there is no connection.
             let refuse = async { while self.asked.recv().await.is_some() {} };
             let _rested = timeout(PAUSE, refuse).await;
             if self.asked.is_closed() {
@@ -199,7 +198,7 @@ impl Keeper {
         }
     }
 
-    /// Follows what the coordinator says for as long as it does.
+    /// Follows the coordinator until the connection fails.
     async fn follow(&mut self) -> io::Result<Infallible> {
         let connected = timeout(PATIENCE, TcpStream::connect(&self.shared.address));
         let stream = connected.await??;
@@ -250,7 +249,7 @@ impl Keeper {
                 }
                 question = self.asked.recv() => {
                     let Some(question) = question else {
-                        // Its node goes; this task with it.
+                        // Its node is leaving; this task ends with it.
                         return Err(io::ErrorKind::ConnectionAborted.into());
                     };
                     next += 1;
@@ -264,7 +263,7 @@ impl Keeper {
         }
     }
 
-    /// News of the coordinator.
+    /// A message of the coordinator.
     fn take(&self, told: Told) -> io::Result<()> {
         match told {
             Told::Welcome(lease) => {

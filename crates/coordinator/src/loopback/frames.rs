@@ -1,8 +1,8 @@
-//! What nodes and the coordinator on their machine say to each other, as bytes.
+//! The protocol between nodes and the coordinator on their machine, as bytes.
 //!
-//! A frame is its length (4 bytes), a kind (1 byte) and what belongs to it.
-//! Numbers are little-endian; bytes of unknown length have that before them
-//! (4 bytes). A frame that has anything else in it, or behind it, is an error.
+//! A frame is its length (4 bytes), a kind (1 byte) and its fields. Numbers are little-endian;
+//! bytes of variable length are preceded by it (4 bytes). A frame with anything else in it, or
+//! after it, is an error.
 
 use super::MAX_NODES;
 use crate::{AgreedMapping, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed};
@@ -10,26 +10,26 @@ use std::collections::BTreeMap;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Another version of this would not be understood.
+/// The version of this protocol; others are not understood.
 pub const VERSION: u8 = 1;
-/// Bytes of a node's frame.
+/// Limit on the bytes of a node's frame.
 pub const MAX_ASKED: usize = MAX_MAPPING + 64;
-/// Bytes of the coordinator's: all members at once are the longest.
+/// Limit on the bytes of the coordinator's frame: the longest one has all members.
 pub const MAX_TOLD: usize = MAX_NODES * (MAX_ABOUT + 32) + MAX_MAPPING + 64;
-/// Bytes of a name or of a reason.
+/// Limit on the bytes of a name or a reason.
 const MAX_TEXT: usize = 1024;
 
-/// From a node.
+/// A message of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// The first frame. `lease` is the one that it had, or 0.
+    /// The first frame. `lease` is the node's earlier lease, or 0.
     Hello {
         lease: u64,
         cluster: String,
         me: Member,
     },
     Alive,
-    /// Answers have the number of what they answer.
+    /// Replies carry the number of their request.
     Read(u64),
     Propose {
         no: u64,
@@ -43,12 +43,12 @@ pub enum Asked {
     Leave,
 }
 
-/// From the coordinator.
+/// A message of the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// The node is a member under this lease.
     Welcome(u64),
-    /// The first frame was no use.
+    /// The first frame was refused.
     Refused(String),
     Alive,
     Mapping(AgreedMapping),
@@ -65,7 +65,7 @@ pub enum Answer {
     Read(Option<AgreedMapping>),
     Proposed(Proposed),
     Announced,
-    /// It could not be done.
+    /// The request failed.
     Failed(String),
 }
 
@@ -81,7 +81,7 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), max: usize) -> io::Result
     if len > max {
         return Err(nonsense());
     }
-    // Room grows with what comes, not with what was promised.
+    // Memory grows with the received bytes, not with the announced length.
     let mut frame = Vec::new();
     from.take(len as u64).read_to_end(&mut frame).await?;
     match frame.len() == len {
@@ -97,7 +97,7 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), frame: &[u8]) -> io::Resu
     to.flush().await
 }
 
-/// What an error of one that says what it should not is.
+/// The error for an invalid frame.
 pub fn nonsense() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "a frame that makes no sense")
 }
@@ -120,7 +120,7 @@ impl Out {
     }
 
     fn bytes(mut self, bytes: &[u8]) -> Self {
-        // What is longer is refused by who reads it.
+        // The receiver refuses bytes that are too long.
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.0.extend_from_slice(&len.to_le_bytes());
         self.0.extend_from_slice(bytes);

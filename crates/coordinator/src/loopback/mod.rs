@@ -1,15 +1,14 @@
-//! The coordinator of several nodes on one machine: a process that all of them
-//! are connected to by TCP. It is for development and tests.
+//! The coordinator for several nodes on one machine: a process to which all of them connect by TCP.
+//! It is for development and tests.
 //!
-//! What it is not: it runs once, so that members cannot change while it is away,
-//! and whoever can connect to it may say anything. For a cluster that has to
-//! last, take etcd. To nodes it is as etcd is: a member that is not heard of for
-//! two seconds is gone, a broken connection alone changes nothing, and epochs
-//! that were agreed on outlive it in a file, if it was given a folder.
+//! Its limits: it is a single process, so members cannot change while it is down, and any process
+//! that can connect to it is trusted. For production use etcd. For nodes it behaves like etcd: a
+//! member that sends nothing for two seconds counts as dead, a broken connection alone changes
+//! nothing, and agreed epochs survive its restart in a file, if it has a folder.
 //!
-//! - [`frames`]: what is said, as bytes
-//! - [`server`]: the process that all are connected to
-//! - [`client`]: a node's end
+//! - [`frames`]: the protocol, as bytes
+//! - [`server`]: the coordinator process
+//! - [`client`]: a node's client
 
 pub mod client;
 pub mod frames;
@@ -20,9 +19,9 @@ pub use server::Server;
 
 use std::time::Duration;
 
-/// A node that is not heard of for so long is taken for dead, as with etcd.
+/// A node that sends nothing for this long counts as dead, as with etcd.
 pub const LEASE: Duration = Duration::from_secs(2);
-/// How often a node says that it is there.
+/// How often a node sends a heartbeat.
 const BEAT: Duration = Duration::from_millis(500);
-/// Nodes that it serves, at most.
+/// Limit on its nodes.
 pub const MAX_NODES: usize = 64;

@@ -1,7 +1,7 @@
-//! The process that all nodes are connected to.
+//! The coordinator process to which all nodes are connected.
 //!
-//! Who is a member, and what is agreed on, is a [`Meeting`]'s matter; here each
-//! node has a seat in it, which outlives its connection by the lease.
+//! A [`Meeting`] decides membership and mappings; here each node has a seat in it, which outlives
+//! its connection by the lease.
 
 use super::frames::{self, Answer, Asked, MAX_ASKED, Told};
 use super::{LEASE, MAX_NODES};
@@ -20,14 +20,14 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// How often it is looked for nodes that are not heard of.
+/// How often to look for nodes whose lease has expired.
 const LOOK: Duration = Duration::from_millis(100);
-/// Frames of a node that wait to be answered.
+/// Limit on frames of a node that wait to be answered.
 const WAITING: usize = 16;
-/// After accepting failed, for want of files.
+/// Delay after a failed accept, for lack of file descriptors.
 const REST: Duration = Duration::from_millis(200);
 
-/// While it exists, nodes can agree.
+/// While it exists, nodes can agree on mappings.
 pub struct Server {
     address: SocketAddr,
     seats: Arc<Seats>,
@@ -35,8 +35,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves one cluster at an address of the loopback interface. What is
-    /// agreed on is kept in the folder, if there is one.
+    /// Serves one cluster at an address of the loopback interface. The mapping is kept in the
+    /// folder, if there is one.
     pub async fn start(
         at: SocketAddr,
         cluster: &str,
@@ -90,7 +90,7 @@ impl fmt::Debug for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-        // Connections end when their seats are gone.
+        // Connections end when their seats are removed.
         self.seats.lock().by_lease.clear();
     }
 }
@@ -107,13 +107,13 @@ struct Taken {
     by_lease: BTreeMap<u64, Seat>,
 }
 
-/// A node's place, connected or not.
+/// A node's seat, connected or not.
 struct Seat {
     attendee: Arc<Attendee>,
     me: NodeId,
     incarnation: u64,
     heard: Instant,
-    /// Its last connection: an earlier one has nothing more to say.
+    /// Its last connection: messages of an earlier one are ignored.
     connection: u64,
 }
 
@@ -122,7 +122,7 @@ impl Seats {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The seat that the node has had, or a new one.
+    /// The node's earlier seat, or a new one.
     fn sit(&self, lease: u64, me: Member) -> Result<(u64, u64), String> {
         let mut taken = self.lock();
         taken.last += 1;
@@ -141,7 +141,7 @@ impl Seats {
         }
         let (id, incarnation) = (me.id, me.incarnation);
         let attendee = self.meeting.join(me).map_err(|why| why.to_string())?;
-        // Who was replaced has no seat either.
+        // A node that was replaced loses its seat, too.
         taken.by_lease.retain(|_, seat| seat.me != id);
         let seat = Seat {
             attendee: Arc::new(attendee),
@@ -154,7 +154,7 @@ impl Seats {
         Ok((connection, connection))
     }
 
-    /// Who has the seat, if this is still its connection. It was heard of.
+    /// The attendee of the seat, if this is still its connection. Renews the lease.
     fn heard(&self, lease: u64, connection: u64) -> Option<Arc<Attendee>> {
         let mut taken = self.lock();
         let seat = taken.by_lease.get_mut(&lease)?;
@@ -173,7 +173,7 @@ impl Seats {
     }
 }
 
-/// Takes seats from nodes that are not heard of.
+/// Removes the seats of nodes whose lease has expired.
 async fn expire(seats: Arc<Seats>) {
     loop {
         sleep(LOOK).await;
@@ -207,7 +207,7 @@ async fn accept(listener: TcpListener, seats: Arc<Seats>) {
     }
 }
 
-/// A connection from its first frame on.
+/// Serves a connection from its first frame on.
 async fn converse(stream: TcpStream, seats: &Seats) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut from, mut to) = stream.into_split();
@@ -232,7 +232,7 @@ async fn converse(stream: TcpStream, seats: &Seats) -> io::Result<()> {
         return Ok(());
     };
     let view = attendee.view();
-    // Held, it would outlive its seat.
+    // If it was held here, it would outlive its seat.
     drop(attendee);
     let (asked, questions) = mpsc::channel(WAITING);
     let reading = tokio::spawn(hear(from, asked));
@@ -262,7 +262,7 @@ struct Sitting<'a> {
     connection: u64,
 }
 
-/// Answers, and tells what changes.
+/// Answers requests, and sends changes.
 async fn serve(
     seat: &Sitting<'_>,
     mut questions: mpsc::Receiver<Asked>,
@@ -293,7 +293,7 @@ async fn serve(
                 tell(to, &told).await?;
             }
             changed = view.changed() => {
-                // Its seat is gone.
+                // Its seat was removed.
                 if changed.is_err() {
                     return Ok(());
                 }
@@ -324,7 +324,7 @@ async fn answer(attendee: &Attendee, asked: Asked) -> Told {
     Told::Answer(no, answer.unwrap_or_else(failed))
 }
 
-/// Tells what is not told yet.
+/// Sends what has changed since the last call.
 async fn show(
     view: &mut watch::Receiver<View>,
     told: &mut View,
@@ -347,7 +347,7 @@ async fn show(
     Ok(())
 }
 
-/// Who takes nothing for as long as its lease is gone.
+/// A client that takes nothing for the length of a lease is disconnected.
 async fn tell(to: &mut OwnedWriteHalf, told: &Told) -> io::Result<()> {
     timeout(LEASE, frames::write(to, &told.encode())).await?
 }

@@ -1,4 +1,4 @@
-//! What may not be, and what may not follow.
+//! Invalid mappings, and mappings that cannot follow one another.
 
 use super::*;
 use crate::chains::{Chain, Members};
@@ -19,7 +19,7 @@ fn node(n: u8) -> Member {
     }
 }
 
-/// A mapping of three nodes, and the one after a fourth has come.
+/// A mapping of three nodes, and the next one after a fourth has joined.
 fn two() -> (Mapping, Mapping) {
     let mut seen = Seen::default();
     seen.alive.extend((0..3).map(|n| (node(n).id, node(n))));
@@ -157,10 +157,10 @@ fn epochs_may_be_missed_but_not_undone() {
             (chain.since, chain.members) = (first.epoch, other)
         });
     });
-    // Nobody here knows who had the data meanwhile.
+    // It is unknown here which nodes had the data meanwhile.
     let moved = with_chain(&later, |chain| (chain.since, chain.members) = (4, other));
     assert_eq!(moved.comes_after(&first), Ok(()));
-    // The very next one is known to be wrong.
+    // As the very next epoch it is known to be wrong.
     let moved = Mapping { epoch: 2, ..moved };
     assert!(moved.comes_after(&first).is_err());
 }

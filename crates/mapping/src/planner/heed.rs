@@ -1,14 +1,12 @@
-//! What members that are there say of themselves otherwise than they did: that
-//! they take more or less than before, or stay after all.
-//!
-//! Their start alone decides what else they are (`settle`): of a start that the
-//! mapping does not know of yet nothing is heeded here.
+//! Changed announcements of live members: another weight, or a drain that is withdrawn.
+//! Restarts are handled in `settle`: announcements of an incarnation that the mapping does not have
+//! yet are ignored here.
 
 use super::Seen;
 use crate::mapping::Mapping;
 use crate::member::Member;
 
-/// True where anything changes.
+/// True if anything changes.
 pub(super) fn heed(next: &mut Mapping, seen: &Seen) -> bool {
     let mut changed = false;
     let ring = &mut next.ring;
@@ -57,7 +55,7 @@ mod tests {
         }
     }
 
-    /// Plans until nothing is left to be done; whoever learns has all at once.
+    /// Plans until nothing changes; learners are complete at once.
     fn settle(mapping: &mut Mapping, seen: &mut Seen) {
         for _ in 0..500 {
             // As the control thread does.
@@ -73,7 +71,7 @@ mod tests {
             *mapping = planned;
             seen.learned.clear();
             for (slots, chain) in mapping.chains.ranges() {
-                // Nobody waits for a write of the last member either.
+                // No client waits for a write of the last member either.
                 for no in chain.learner.iter().chain(chain.members.last()) {
                     seen.learned.add(slots.clone(), *no, chain.since);
                 }
@@ -109,7 +107,7 @@ mod tests {
         settle(&mut mapping, &mut seen);
         assert_eq!(mapping.members.len(), 2);
         assert_eq!(next(&mapping, &seen, &Limits::default()), None);
-        // It has thought better of it: it is a new member.
+        // The drain is withdrawn: the node is a new member.
         says(&mut seen, 2, |node| node.drains = false);
         settle(&mut mapping, &mut seen);
         assert_eq!(mapping.members.len(), 3);
@@ -121,7 +119,7 @@ mod tests {
         let before = slots_of(&mapping, 2);
         says(&mut seen, 2, |node| node.drains = true);
         seen.draining.insert(NodeNo(2));
-        // Not to its end.
+        // Not to the end of the drain.
         mapping = next(&mapping, &seen, &Limits::default()).expect("it begins");
         assert!(mapping.members[&NodeNo(2)].drains && !mapping.ring.has(NodeNo(2)));
         says(&mut seen, 2, |node| node.drains = false);

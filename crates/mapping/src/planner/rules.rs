@@ -65,7 +65,7 @@ impl<'a> MemberStates<'a> {
         state
     }
 
-    /// The chain of a range of slots in the next epoch, where it changes.
+    /// The chain of a range of slots in the next epoch, if it changes.
     pub(super) fn plan(
         &self,
         chain: &Chain,
@@ -82,12 +82,12 @@ impl<'a> MemberStates<'a> {
         changed.then_some(next)
     }
 
-    /// It has been there all the time.
+    /// It has been alive since the mapping named it.
     fn stayed(&self, no: NodeNo) -> bool {
         !self.away.contains(&no) && !self.restarted.contains_key(&no)
     }
 
-    /// Rule 1. True where the chain has changed, and must not change more.
+    /// Rule 1. True if the chain has changed, and must not change further in this epoch.
     fn renew(&self, chain: &mut Chain, limits: &Limits) -> bool {
         let learner_left = chain.learner.is_some_and(|learner| !self.stayed(learner));
         if learner_left {
@@ -113,10 +113,10 @@ impl<'a> MemberStates<'a> {
         learner_left
     }
 
-    /// Rules 2 to 4. True where the chain has changed.
+    /// Rules 2 to 4. True if the chain has changed.
     fn advance(&self, chain: &mut Chain, slots: &Range<u16>, wanted: &[NodeNo]) -> bool {
         if chain.members.is_empty() {
-            // Nobody ever had it: there is nothing to learn.
+            // No node ever had the slots: there is nothing to learn.
             chain.members = Members::first_of(wanted);
             return !wanted.is_empty();
         }
@@ -138,9 +138,9 @@ impl<'a> MemberStates<'a> {
         }
         match wanted.iter().find(|no| !chain.members.contains(no)) {
             None if !wanted.is_empty() && *chain.members != *wanted => {
-                // A head leaves as the last member: those after it may not have
-                // acknowledged its last writes yet, whose clients wait for them. So it
-                // stays there until it says that they have.
+                // A head leaves as the last member: those after it may not have acknowledged its
+                // last writes yet, whose clients wait. So it stays in the chain until it reports
+                // that they have.
                 let waits = |last: &&NodeNo| {
                     !wanted.contains(last) && !self.seen.learned.has(slots, **last, chain.since)
                 };
@@ -154,7 +154,7 @@ impl<'a> MemberStates<'a> {
             }
             Some(learner) if self.stayed(*learner) => {
                 if chain.members.len() == MAX_CHAIN {
-                    // Room for it: whom the ring does not want, the last first.
+                    // Makes room: members that the ring does not want leave, the last first.
                     let unwanted = |no: &&NodeNo| !wanted.contains(no);
                     let surplus = chain.members.iter().copied().rev().find(|no| unwanted(&no));
                     chain.members.retain(|no| Some(no) != surplus);

@@ -1,30 +1,29 @@
-//! What the planner is told.
+//! The planner's inputs.
 
 use crate::member::{Member, NodeId, NodeNo};
 use rufous_base::limits::SLOTS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What was seen of the cluster.
+/// The observed state of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Nodes that are there, members or not, as they announce themselves.
+    /// Live nodes, members or not, with their announcements.
     pub alive: BTreeMap<NodeId, Member>,
     /// For how long members have been away, in milliseconds.
     pub away_ms: BTreeMap<NodeNo, u64>,
-    /// Slots that learners have all of, and slots that last members may leave.
+    /// Slots whose learners are complete, and slots that last members may leave.
     pub learned: Learned,
     /// Members that are to leave for good.
     pub draining: BTreeSet<NodeNo>,
 }
 
-/// How fast it goes.
+/// Limits on the speed of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Slots that one node learns at a time.
     pub learning: usize,
-    /// How long those that are back wait for the other members of a chain all
-    /// of which have started again.
+    /// If all members of a chain have restarted: how long those that are back wait for the others.
     pub reunion_ms: u64,
 }
 
@@ -37,10 +36,9 @@ impl Default for Limits {
     }
 }
 
-/// Slots that learners have all of: by the learner, and by the epoch since
-/// which it learns. What is said of an epoch that is over has no effect. A last
-/// member whom the ring does not want stands here for itself, when no client
-/// waits for what it has written before.
+/// Slots whose learners are complete: by the learner, and by the epoch since which it learns. A
+/// report about an earlier epoch has no effect. A last member that the ring does not place here
+/// reports itself when no client waits for its earlier writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learned(BTreeMap<(NodeNo, u64), Slots>);
 

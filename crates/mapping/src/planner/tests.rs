@@ -1,4 +1,4 @@
-//! Clusters under their planner, in which nothing is real but its choices.
+//! Simulated clusters driven by the planner alone.
 
 use super::*;
 use crate::chains::Chain;
@@ -20,12 +20,12 @@ fn node(n: u8, incarnation: u64) -> Member {
     }
 }
 
-/// A cluster under its planner, in which nothing is real but its choices.
+/// A simulated cluster, driven by the planner alone.
 struct World {
     mapping: Mapping,
     seen: Seen,
     limits: Limits,
-    /// Who has all that was acknowledged of a slot.
+    /// The nodes that have all acknowledged writes of a slot.
     has_all: Vec<BTreeSet<NodeNo>>,
 }
 
@@ -54,7 +54,7 @@ impl World {
         self.seen.alive.remove(&NodeId([n; 20]));
     }
 
-    /// Plans once; false where nothing is to be done.
+    /// Plans once; false if nothing has to change.
     fn step(&mut self) -> bool {
         let Some(next) = next(&self.mapping, &self.seen, &self.limits) else {
             return false;
@@ -73,7 +73,7 @@ impl World {
                 .all(|count| *count <= self.limits.learning)
         );
         for slot in 0..SLOTS as u16 {
-            // What a member acknowledges from now on, others do not have.
+            // Writes that a member acknowledges from now on are missing at the others.
             let has_all = &mut self.has_all[usize::from(slot)];
             *has_all = next.chains.of(slot).members.iter().copied().collect();
         }
@@ -104,12 +104,12 @@ impl World {
         }
     }
 
-    /// Learners have all now, of some slots.
+    /// The learners of some slots are complete.
     fn learn(&mut self, which: impl FnMut(u16) -> bool) {
         self.learn_only_learners_of(which);
         for slot in 0..SLOTS as u16 {
             let chain = *self.mapping.chains.of(slot);
-            // Nobody waits for a write here.
+            // No client waits for a write here.
             if let Some(last) = chain.members.last() {
                 self.seen.learned.add(slot..slot + 1, *last, chain.since);
             }
@@ -142,8 +142,7 @@ impl World {
         panic!("never at rest");
     }
 
-    /// Chains of which anybody is there have as many members as there can be,
-    /// and none that is away.
+    /// Chains with a live node have as many members as possible, and no member that is away.
     fn check_those_that_are_there(&self) {
         let is_there = |no: &NodeNo| {
             let member = &self.mapping.members[no];
@@ -161,7 +160,7 @@ impl World {
         }
     }
 
-    /// All are there: everything is where the ring wants it.
+    /// All nodes are alive: every slot is where the ring places it.
     fn check_rest(&self) {
         for slot in 0..SLOTS as u16 {
             let chain = self.mapping.chains.of(slot);
@@ -241,7 +240,7 @@ fn a_head_leaves_when_it_has_said_that_it_waits_for_nothing() {
     let mut world = World::new(1, 1);
     world.settle();
     world.start(2, 1);
-    // The new node learns, and heads what it is to have: the old one is behind it.
+    // The new node learns the slots, and becomes their head: the old one is behind it.
     let waits = |world: &World| {
         let chain = |slot| *world.mapping.chains.of(slot);
         let two = (0..SLOTS as u16)
@@ -257,7 +256,7 @@ fn a_head_leaves_when_it_has_said_that_it_waits_for_nothing() {
         world.step();
     }
     assert!(waits(&world));
-    // However often it is planned.
+    // However often the planner runs.
     for _ in 0..50 {
         world.learn_only_learners();
         world.step();
@@ -299,7 +298,7 @@ fn a_node_learns_some_slots_at_a_time() {
         let chains = (0..SLOTS as u16).map(|slot| world.mapping.chains.of(slot));
         chains.filter(|chain| chain.learner.is_some()).count()
     };
-    // First it gets to know the others.
+    // It first connects to the others.
     assert_eq!((world.mapping.members.len(), learning(&world)), (2, 0));
     assert!(world.step());
     assert_eq!(learning(&world), 100);
@@ -307,9 +306,8 @@ fn a_node_learns_some_slots_at_a_time() {
     world.check_rest();
 }
 
-/// Nodes come, go, start again and leave for good at any moment; what was
-/// acknowledged always is with somebody, as long as not all members of a
-/// chain are lost at once; and all comes to rest.
+/// Nodes join, fail, restart and leave for good at any time. Some node always has the acknowledged
+/// writes, unless all members of a chain are lost at once; and the cluster becomes stable.
 #[test]
 fn nothing_is_lost_whatever_comes_and_goes() {
     for seed in 0..8 {

@@ -1,4 +1,4 @@
-//! What members have too many or too few of, at one place of a ring.
+//! Surplus and deficit of the members at one place of a ring.
 
 use super::{NOBODY, Ring, VIRTUAL};
 use crate::member::NodeNo;
@@ -14,7 +14,7 @@ struct Account {
 }
 
 impl Account {
-    /// By how much it is further from what is fair than a twentieth.
+    /// The distance from the fair share beyond a twentieth of it.
     fn off(&self) -> usize {
         let difference = self.fair.abs_diff(self.share);
         difference.saturating_sub(1 + self.fair / 20)
@@ -24,7 +24,7 @@ impl Account {
 /// Accounts of members, by their numbers.
 pub(super) struct Balance {
     accounts: Vec<Account>,
-    /// Slots that nobody has.
+    /// Slots without an owner.
     pub(super) empty: usize,
 }
 
@@ -51,7 +51,7 @@ impl Balance {
             balance.accounts[usize::from(no.0)].fair = fair;
             left = left.saturating_sub(fair);
         }
-        // What is left by rounding stays with those that have it.
+        // Remainders of rounding stay with the members that have them.
         let mut order: Vec<NodeNo> = ring.members.keys().copied().collect();
         order.sort_by_key(|no| (balance.surplus(*no) == 0, *no));
         for no in order.into_iter().take(left) {
@@ -65,7 +65,7 @@ impl Balance {
         balance
     }
 
-    /// Only members, and nobody, are asked about.
+    /// Called only for members and for the empty place.
     fn account(&self, node: NodeNo) -> Account {
         self.accounts
             .get(usize::from(node.0))
@@ -88,8 +88,8 @@ impl Balance {
         account.fair.saturating_sub(account.share)
     }
 
-    /// Slots that the first has too many and the second too few; `roughly`:
-    /// beyond what may be.
+    /// Slots that the first has too many and the second too few; with `roughly`, counting only what
+    /// is beyond the tolerance.
     pub(super) fn wanted(&self, from: NodeNo, to: NodeNo, roughly: bool) -> usize {
         let all = self.surplus(from).min(self.lack(to));
         match roughly {
@@ -98,12 +98,12 @@ impl Balance {
         }
     }
 
-    /// Somebody has a twentieth too much or too little.
+    /// Whether a member has a twentieth too many or too few.
     pub(super) fn is_uneven(&self) -> bool {
         self.accounts.iter().any(|account| account.off() > 0)
     }
 
-    /// The more it lacks of what is fair, the higher.
+    /// Higher for a member that lacks more of its fair share.
     pub(super) fn rank(&self, node: NodeNo) -> i64 {
         let account = self.account(node);
         account.fair as i64 - account.share as i64
@@ -113,7 +113,7 @@ impl Balance {
         self.account(node).piece
     }
 
-    /// Pieces in which an owner's runs are looked at: its virtual nodes.
+    /// The length of pieces in which an owner's runs are split: that of its virtual nodes.
     pub(super) fn longest(&self, node: NodeNo) -> usize {
         let account = self.account(node);
         if node == NOBODY {

@@ -1,4 +1,4 @@
-//! The rule by which a ring gets even again, place by place.
+//! The rule that rebalances a ring, place by place.
 
 use super::balance::Balance;
 use super::{NOBODY, Owners, Ring};
@@ -14,7 +14,7 @@ pub(super) fn settle(ring: &mut Ring) {
     for place in 0..places {
         let mut balance = Balance::of(settling.ring, place);
         settling.even_out(place, &mut balance, false);
-        // Who has enough takes the places that nobody else can.
+        // A member with enough slots takes the places that no other one can.
         let mut filled = Vec::new();
         if balance.empty > 0 {
             let slots = settling.ring.slots.iter().enumerate();
@@ -24,15 +24,15 @@ pub(super) fn settle(ring: &mut Ring) {
         }
         settling.exchange(place, &mut balance, filled, false);
         if balance.is_uneven() {
-            // With zones, what is off here adds up at the places behind.
+            // With zones, imbalance here adds up at the later places.
             let roughly = settling.zones.iter().all(|zone| *zone == 0);
             settling.exchange(place, &mut balance, (0..SLOTS).collect(), roughly);
         }
     }
 }
 
-/// Puts a member in a place. If it is in a later one it has the data already:
-/// the two change places.
+/// Puts a member in a place. If it is in a later place it has the data already: the two are
+/// swapped.
 fn put(owners: &mut Owners, place: usize, node: NodeNo) {
     if let Some(later) = owners.iter().position(|owner| *owner == node) {
         owners[later] = owners[place];
@@ -43,7 +43,7 @@ fn put(owners: &mut Owners, place: usize, node: NodeNo) {
 struct Settling<'a> {
     ring: &'a mut Ring,
     members: Vec<NodeNo>,
-    /// Of members, by their numbers; 0 is none.
+    /// By member number; 0 is none.
     zones: Vec<u16>,
 }
 
@@ -63,9 +63,8 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Whether no other owner is in the zone of a member; or whoever has the place
-    /// now is in one with another owner as well, so that nothing is lost: there are
-    /// fewer zones than copies.
+    /// Whether no other owner is in the member's zone; or the present owner of the place shares a
+    /// zone with another owner as well, so that nothing is lost: there are fewer zones than copies.
     fn is_apart(&self, owners: &Owners, place: usize, node: NodeNo) -> bool {
         let zone = |node: NodeNo| self.zones.get(usize::from(node.0)).copied().unwrap_or(0);
         let is_apart = |node: NodeNo| {
@@ -75,10 +74,9 @@ impl<'a> Settling<'a> {
         is_apart(node) || (owners[place] != NOBODY && !is_apart(owners[place]))
     }
 
-    /// Where who has too many slots can give none to who has too few, since
-    /// that one has other copies of them, a third one takes some and gives
-    /// others. Only these slots may move; `roughly`: and no more of them than it
-    /// takes for nobody to be far off.
+    /// If a member with too many slots can give none to one with too few, since that one has other
+    /// copies of them, a third one takes some and gives others. Only these slots may move; with
+    /// `roughly` no more of them than are needed for no member to be far off.
     fn exchange(&mut self, place: usize, balance: &mut Balance, slots: Vec<usize>, roughly: bool) {
         let has = |what: &dyn Fn(NodeNo) -> usize| {
             let members = self.members.iter().copied();
@@ -113,8 +111,8 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Moves up to so many slots from the first to the second, and as many from
-    /// the second to the third. Returns how many.
+    /// Moves up to the given number of slots from the first to the second, and as many from the
+    /// second to the third. Returns the number.
     fn pass_on(
         &mut self,
         place: usize,
@@ -148,8 +146,8 @@ impl<'a> Settling<'a> {
         count
     }
 
-    /// Has the members with too many slots at a place give some to those that
-    /// have too few; `fill`: has anybody take those that nobody has.
+    /// Moves slots at a place from members with too many to members with too few; with `fill`, also
+    /// gives slots without an owner to any member.
     fn even_out(&mut self, place: usize, balance: &mut Balance, fill: bool) {
         let mut longest = self.runs(place, balance, fill);
         while let Some((len, Reverse(start))) = longest.pop() {
@@ -169,7 +167,7 @@ impl<'a> Settling<'a> {
             if from != NOBODY {
                 taken = taken.min(balance.piece(to));
             }
-            // An empty place is filled from the side of who has it already.
+            // An empty place is filled from the side of the run of its new owner.
             let slots = &mut self.ring.slots;
             let at_start = start > 0 && slots[start - 1][place] == to && from == NOBODY;
             let (given, kept) = match at_start {
@@ -209,10 +207,10 @@ impl<'a> Settling<'a> {
         longest.into()
     }
 
-    /// Who takes some of these slots, which all have the same owners: one that
-    /// is behind this place and lacks slots here; a neighbour, so that virtual
-    /// nodes grow and do not become more; who lacks most. Where somebody is in a
-    /// zone of its own, nobody else does.
+    /// The member that takes some of these slots, which all have the same owners: one that is at a
+    /// later place and lacks slots here; then a neighbour, so that virtual nodes grow instead of
+    /// becoming more; then the one that lacks most. If a member is in a zone of its own, only
+    /// such members take them.
     fn taker(
         &self,
         place: usize,

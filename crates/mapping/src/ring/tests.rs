@@ -1,4 +1,4 @@
-//! Shares are fair, and nothing moves but what has to.
+//! Shares are fair, and only slots that have to move do.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn new_copies(before: &Ring, after: &Ring) -> Vec<NodeNo> {
     slots.flat_map(new).collect()
 }
 
-/// What always holds, whatever happened before.
+/// The invariants of every ring.
 fn check(ring: &Ring) {
     for slot in 0..SLOTS as u16 {
         let owners = ring.owners(slot);
@@ -38,7 +38,7 @@ fn check(ring: &Ring) {
     }
 }
 
-/// How far shares at a place are from `fair`, in slots beyond one in ten.
+/// Whether the shares at a place are within about a tenth of `fair`.
 fn is_even(shares: &BTreeMap<NodeNo, usize>, fair: impl Fn(NodeNo) -> f64) -> bool {
     let off = |(node, share): (&NodeNo, &usize)| (*share as f64 - fair(*node)).abs();
     shares
@@ -143,7 +143,7 @@ proptest! {
                     let slots = 0..SLOTS as u16;
                     let lost = slots.filter(|slot| before.owners(*slot).contains(&node));
                     let lost = lost.count();
-                    // Among few members not everybody can take what has to go.
+                    // With few members, not every one can take the slots that have to move.
                     let more = lost / if ring.len() > 2 * copies { 12 } else { 4 };
                     prop_assert!(by_weight || new <= lost + more, "{new} for {lost}");
                 }
@@ -172,7 +172,7 @@ proptest! {
     }
 }
 
-/// Of as many zones as copies none can be left out, and of fewer all take part.
+/// With as many zones as copies none can be left out; with fewer, all of them have a copy.
 #[test]
 fn fewer_zones_than_copies_leave_nobody_without_slots() {
     for (copies, zones) in [(2, 1), (3, 1), (3, 2)] {
@@ -218,7 +218,7 @@ fn shares_are_fair_up_to_32_members_with_and_without_zones() {
         for no in 0..32 {
             ring.join(NodeNo(no), 100, &zone(no));
             check(&ring);
-            // Where zones are not alike, nodes of the smaller ones have more.
+            // If zones differ in size, nodes of the smaller ones have more slots.
             if !ring.len().is_multiple_of(usize::from(zones)) {
                 continue;
             }
@@ -249,7 +249,7 @@ fn all_that_leave_at_once_leave_as_fair_a_ring() {
     }
 }
 
-/// What a ring's parts say of slots.
+/// Ranges of slots with their owners, as a ring returns them.
 type Ranges = Vec<(Range<u16>, Vec<NodeNo>)>;
 
 #[test]

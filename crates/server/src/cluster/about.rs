@@ -1,5 +1,5 @@
-//! What a node says of itself to the coordinator, and what the control thread has
-//! last seen of the cluster: for operators, and for who asks whether it is ready.
+//! What a node announces to the coordinator, and the control thread's latest view of the cluster,
+//! for operators and readiness checks.
 
 use super::status::Status;
 use rufous_mapping::{Mapping, Member, NodeId};
@@ -13,22 +13,22 @@ pub struct About(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     member: Option<Member>,
-    /// Something of it is not said yet.
+    /// A part of it is not announced yet.
     is_news: bool,
     status: Option<Arc<Status>>,
-    /// What `status` was made of.
+    /// The inputs that `status` was computed from.
     made_of: (u64, BTreeMap<NodeId, u64>, bool),
-    /// All slots had all their copies, with this start of the node among them.
+    /// All slots have had all their copies once, including those of this incarnation of the node.
     was_whole: bool,
 }
 
 impl About {
-    /// What is said when the node comes.
+    /// Sets the announcement of a starting node.
     pub fn begin(&self, member: Member) {
         self.lock().member = Some(member);
     }
 
-    /// Says something else from now on. False where the node has not come yet.
+    /// Changes the announcement. False if the node has not joined yet.
     pub fn change(&self, change: impl FnOnce(&mut Member)) -> bool {
         let mut inner = self.lock();
         let Some(member) = &mut inner.member else {
@@ -40,24 +40,24 @@ impl About {
         true
     }
 
-    /// What the node says of itself, once it has come.
+    /// The node's announcement, once it has joined.
     pub fn member(&self) -> Option<Member> {
         self.lock().member.clone()
     }
 
-    /// What is to be said, if anything is. [`About::was_said`] ends it.
+    /// The announcement, if it is to be sent. [`About::was_said`] marks it as sent.
     pub fn news(&self) -> Option<Member> {
         let inner = self.lock();
         inner.member.clone().filter(|_| inner.is_news)
     }
 
-    /// This was said; where something else is to be by now, it is news still.
+    /// This was announced; if the announcement has changed meanwhile, it stays to be sent.
     pub fn was_said(&self, said: &Member) {
         let mut inner = self.lock();
         inner.is_news &= inner.member.as_ref() != Some(said);
     }
 
-    /// Takes up what is agreed on, and who is alive with which incarnation.
+    /// Records the agreed mapping, and the live nodes with their incarnations.
     pub fn see(&self, mapping: &Mapping, alive: BTreeMap<NodeId, u64>, is_current: bool) {
         let made_of = (mapping.epoch, alive, is_current);
         if self.lock().made_of == made_of {
@@ -81,10 +81,9 @@ impl About {
         self.lock().status.clone()
     }
 
-    /// Why the node is not ready, if it is not: from its start on until all slots
-    /// have had all their copies once, so that who stops one node after another
-    /// never stops the last copy. Not later: a node is no less ready because
-    /// another one has gone.
+    /// Why the node is not ready, if it is not: from its start until all slots have had all their
+    /// copies once, so that a rolling restart never stops the last copy. Not later: the loss of
+    /// another node does not make this one less ready.
     pub fn not_ready(&self) -> Option<String> {
         let inner = self.lock();
         match &inner.status {
@@ -115,7 +114,7 @@ mod tests {
         assert!(about.change(|member| member.drains = true));
         let news = about.news().expect("news");
         assert!(news.drains);
-        // It changes again before the first is said.
+        // It changes again before the first change is announced.
         about.change(|member| member.weight = 7);
         about.was_said(&news);
         let news = about.news().expect("news");
@@ -130,7 +129,7 @@ mod tests {
         about.begin(member(1));
         assert!(about.not_ready().is_some());
         let two = mapping(&[1, 2], 2);
-        // The other one is away.
+        // The other node is down.
         about.see(&two, alive(&[1]), true);
         let why = about.not_ready().expect("not yet");
         assert!(why.contains("16384 slots have too few copies"), "{why}");
@@ -140,7 +139,7 @@ mod tests {
         assert_eq!(about.not_ready(), None, "it is ready as before");
     }
 
-    /// The mapping has all copies, but with what this node had before its start.
+    /// The mapping has all copies, but with this node's earlier incarnation.
     #[test]
     fn an_earlier_start_is_not_ready() {
         let about = About::default();

@@ -1,9 +1,9 @@
-//! Requests that have to be sent again: those that the other node did not do,
-//! and reads whose session ended before they were answered.
+//! Requests that have to be sent again: those that the other node did not execute, and reads whose
+//! session ended before the reply.
 //!
-//! They wait for a mapping, a session or some milliseconds, in their order, and
-//! are given up when that takes too long. By then their keys may be here, and gone
-//! again before they run ([`super::returned`]).
+//! They wait for a mapping, a session or some milliseconds, in their order, and are given up when
+//! that takes too long. Their keys may move to this node meanwhile, and away again before they run
+//! ([`super::returned`]).
 
 use super::forward::Asked;
 use super::way::{NoWay, Way};
@@ -16,10 +16,10 @@ use rufous_kernel::planted::{self, Planted};
 use rufous_mapping::NodeNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// In how many attempts a request has to find the node that executes it.
+/// Attempts to find the node that executes a request.
 const MAX_TRIES: u32 = 8;
 
-/// Before the second attempt; twice as long before each one after that.
+/// Delay before the second attempt; doubled before each later one.
 const PAUSE_US: u64 = 10_000;
 
 /// See the module's description.
@@ -27,14 +27,14 @@ const PAUSE_US: u64 = 10_000;
 pub(crate) struct Again {
     /// By their order.
     waiting: BTreeMap<u64, Waiting>,
-    /// There may be something to do.
+    /// There may be requests to send.
     pub(super) look: bool,
 }
 
 #[derive(Debug)]
 struct Waiting {
     asked: Asked,
-    /// By earlier mappings it would go where it was not done.
+    /// With earlier mappings it would go to the node that did not execute it.
     since_epoch: u64,
     due_us: u64,
 }
@@ -46,8 +46,8 @@ impl Again {
 }
 
 impl Front {
-    /// Has a request sent again when there is a reason to. `epoch`: by which it was
-    /// not done.
+    /// Sends a request again when there is a reason to. `epoch`: that of the mapping by which it
+    /// was not executed.
     pub(super) fn send_later(
         &mut self,
         now: Now,
@@ -65,7 +65,7 @@ impl Front {
         let own = self.links().map_or(0, |links| links.epoch());
         let pause = match asked.tries {
             0 => 0,
-            // It is the other one that has not heard yet.
+            // The other node has not received the mapping yet.
             tries if epoch <= own => PAUSE_US << tries.min(10),
             _ => 0,
         };
@@ -92,7 +92,7 @@ impl Front {
         }
     }
 
-    /// Nobody is asked any more: the node stops.
+    /// The node stops: no requests are forwarded any more.
     pub(crate) fn end_forwarding(&mut self, fx: &mut Effects<Message>) {
         for no in self.forward.nodes() {
             for (asked, was_sent) in self.forward.take_all(no) {
@@ -107,9 +107,9 @@ impl Front {
         }
     }
 
-    /// Slots may be others' now. A connection with a request under way to who has its
-    /// key no more runs nothing before that was answered: what comes behind it
-    /// would go elsewhere, and could be there first.
+    /// Slots may have moved to other nodes. A connection with a pending request at a node that no
+    /// longer has its key runs no new request until the reply: later requests would go to the new
+    /// node, and could be executed first.
     pub(super) fn hold_up_misdirected(&mut self, fx: &mut Effects<Message>) {
         let is_right = |no: NodeNo, asked: &Asked| self.way_of_asked(asked) == Way::There(no);
         let wrong: BTreeSet<(u32, u32)> = self
@@ -139,8 +139,7 @@ impl Front {
         self.way_to_keys(&keys, &args)
     }
 
-    /// Sends what may be sent again, in order; who waits behind one that may not
-    /// waits on.
+    /// Sends requests again, in order: those behind one that has to wait also wait.
     #[inline]
     pub(crate) fn send_again(&mut self, now: Now, fx: &mut Effects<Message>) {
         if std::mem::take(&mut self.forward.again.look) {
@@ -199,7 +198,7 @@ impl Front {
         }
     }
 
-    /// Its keys are here by now.
+    /// Its keys are at this node by now.
     fn run_asked(&mut self, now: Now, asked: &Asked, fx: &mut Effects<Message>) {
         let words = &asked.request.words;
         let Some(spans) = words::read(words) else {

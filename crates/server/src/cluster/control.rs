@@ -1,7 +1,7 @@
-//! The control thread's part: it observes the coordinator, has
-//! [`rufous_cluster::control`] decide, and carries out the actions.
+//! The control thread: observes the coordinator, has [`rufous_cluster::control`] decide, and
+//! carries out the actions.
 //!
-//! No request waits for anything here.
+//! No request waits for this thread.
 
 use super::PeerMessage;
 use super::state::Cluster;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time between two decisions: some follow from time alone.
+/// Longest time between two decisions: some depend on time alone.
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// Observes and acts for one node.
@@ -30,11 +30,11 @@ struct Hands<C> {
     cluster: Arc<Cluster>,
     teller: Teller<Message>,
     control: Control,
-    /// When the time that the control sees began.
+    /// The origin of the time that the control sees.
     began: Instant,
 }
 
-/// Follows the coordinator until the node stops, and leaves it then.
+/// Follows the coordinator until the node stops, then leaves it.
 pub async fn serve<C: Coordinator>(
     node: Handle,
     coordinator: C,
@@ -81,7 +81,7 @@ impl<C: Coordinator> Hands<C> {
                 }
             }
             self.announce().await;
-            // A coordinator without a sender has ended: the last view stays.
+            // A coordinator without a sender has ended: the last view remains.
             let changed = tokio::time::timeout(PERIOD, news.changed()).await;
             if matches!(changed, Ok(Err(_))) {
                 tokio::time::sleep(PERIOD).await;
@@ -160,7 +160,7 @@ impl<C: Coordinator> Hands<C> {
         let message = Message::Peer(PeerMessage::Mapping(mapping));
         match self.teller.tell(WorkerId(worker as u16), message) {
             Ok(()) | Err(Untold::Gone(_)) => self.control.on_told(worker, epoch),
-            // The next time.
+            // It is retried at the next decision.
             Err(Untold::Full(_)) => {}
         }
     }
@@ -169,7 +169,7 @@ impl<C: Coordinator> Hands<C> {
         let learned = self.cluster.common.reports.own();
         if !learned.all.is_empty() {
             let message = Message::Peer(PeerMessage::Report { to, learned });
-            // The next time, if not now.
+            // If it fails, it is retried at the next decision.
             let _ = self.teller.tell(WorkerId(0), message);
         }
     }
@@ -199,7 +199,7 @@ impl<C: Coordinator> Hands<C> {
         }
     }
 
-    /// Announces what has changed of this node, until the coordinator has it.
+    /// Announces changes of this node, until the coordinator has them.
     async fn announce(&self) {
         let about = &self.cluster.about;
         let Some(member) = about.news() else {

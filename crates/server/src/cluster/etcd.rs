@@ -1,4 +1,4 @@
-//! A cluster that agrees through etcd: how the node comes to it.
+//! A cluster with etcd as its coordinator: how the node connects to it.
 
 use super::control;
 use super::settings::EtcdAccess;
@@ -11,7 +11,7 @@ use rufous_coordinator::{Error, Member};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two attempts to reach an etcd that wants to see a name.
+/// Delay between two attempts to log in to etcd.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Reads the files that the settings name.
@@ -51,7 +51,7 @@ pub(super) fn settings(
     })
 }
 
-/// It may be away when the node starts, and comes later.
+/// The coordinator may be unavailable when the node starts.
 pub(super) fn follow(
     (node, shared): (Handle, &Arc<Shared>),
     settings: Settings,

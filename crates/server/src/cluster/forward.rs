@@ -1,17 +1,17 @@
 //! Requests for other nodes: the sending side.
 //!
-//! A request whose keys are another node's is passed on to it in one hop, with
-//! those of the same turn in one message, and its reply takes its place among
-//! those of its client as one of another worker does.
+//! A request for keys of another node is forwarded to it in one hop, in one message with the others
+//! of the same turn. Its reply takes its place among those of its client, like one of another
+//! worker.
 //!
 //! Invariants:
-//! 1. Each request has a number that is never given again, not even after the
-//!    session, so that no reply is taken for another's.
-//! 2. A write is sent a second time only where the other node has said that
-//!    it did not do it ([`super::again`]).
-//! 3. Requests of one connection reach their keys in the order in which they
-//!    came: one that is to be sent again holds up those behind it.
-//! 4. So many requests and bytes are under way to one node, and no more.
+//! 1. Each request has a number that is never reused, not even after the session, so that no reply
+//!    is taken for another's.
+//! 2. A write is sent a second time only if the other node has replied that it did not execute it
+//!    ([`super::again`]).
+//! 3. Requests of one connection reach their keys in the order of arrival: one that is to be sent
+//!    again holds up those behind it.
+//! 4. The requests and bytes in flight to one node are bounded.
 
 use super::jobs::is_job;
 use super::wide::is_wide;
@@ -30,45 +30,45 @@ use rufous_wire::{Body, Bytes, Class};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Requests of one worker that may be under way to one node.
+/// Limit on the requests of one worker in flight to one node.
 pub(crate) const MAX_UNDER_WAY: usize = 4096;
 
-/// Bytes of them. The last one may go beyond.
+/// Limit on their bytes. The last request may exceed it.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Requests in one message, and bytes, about.
+/// Requests and bytes in one message, about.
 const FULL: (usize, usize) = (1024, 256 << 10);
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) header: Header,
     pub(super) request: message::Request,
     pub(super) writes: bool,
-    /// It is about that node, not about keys.
+    /// The request is about that node, not about keys.
     pub(super) node: Option<NodeNo>,
-    /// Its place among all that this worker has passed on.
+    /// Its place among all requests that this worker has forwarded.
     pub(super) order: u64,
-    /// Of its node, when it was given to it.
+    /// The round of its node when it was pushed.
     pub(super) round: u64,
-    /// How often it was not done.
+    /// How often it was not executed.
     pub(super) tries: u32,
     /// When it is given up; 0: it has not had to be sent again.
     pub(super) until_us: u64,
-    /// What came of its reply.
+    /// The part of its reply that has arrived.
     part: Vec<u8>,
 }
 
-/// What is under way to one node.
+/// The requests in flight to one node.
 #[derive(Debug, Default)]
 struct Toward {
     /// The number of the next request.
     next: u64,
-    /// To be sent at the end of the turn, the last of those with numbers.
+    /// To be sent at the end of the turn; these have the last numbers.
     outbox: VecDeque<message::Request>,
     under_way: usize,
     bytes: usize,
-    /// Rises when a request was not done: see `Requests::round` in `crates/wire`.
+    /// Rises when a request was not executed: see `Requests::round` in `crates/wire`.
     round: u64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Forward {
     under_way: BTreeMap<(NodeNo, u64), Asked>,
     pub(super) again: super::again::Again,
     pub(crate) returned: super::returned::Returned,
-    /// Rises with what may open a way: a mapping, a session.
+    /// Rises when a route may have opened: a new mapping or session.
     pub(crate) news: u64,
     ordered: u64,
     wake_us: u64,
@@ -87,13 +87,13 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Whether so much is under way to a node that who asks more has to wait.
+    /// Whether so much is in flight to a node that further requests have to wait.
     pub(crate) fn is_crowded(&self, no: NodeNo) -> bool {
         let toward = self.nodes.get(&no);
         toward.is_some_and(|toward| toward.under_way >= MAX_UNDER_WAY || toward.bytes >= MAX_BYTES)
     }
 
-    /// Whether there is room again, and not only for one.
+    /// Whether there is room again, for more than one request.
     pub(crate) fn has_room(&self, no: NodeNo) -> bool {
         let toward = self.nodes.get(&no);
         toward.is_none_or(|toward| {
@@ -113,11 +113,11 @@ impl Forward {
         (self.wake_us != 0).then_some(self.wake_us)
     }
 
-    /// That time may have come.
+    /// Called when that time may have come.
     pub(crate) fn tick(&mut self, now: Now) {
         if self.wake_us != 0 && now.mono_us >= self.wake_us {
             self.wake_us = 0;
-            // Who waits for it says again until when.
+            // Waiting requests set their time again.
             self.news += 1;
             self.again.look = true;
         }
@@ -148,8 +148,8 @@ impl Forward {
         Some(asked)
     }
 
-    /// All that is under way to a node, in order, and whether it was sent: what is
-    /// still in the outbox was not.
+    /// All requests in flight to a node, in order, and whether each was sent: those in the outbox
+    /// were not.
     pub(super) fn take_all(&mut self, no: NodeNo) -> Vec<(Asked, bool)> {
         let Some(toward) = self.nodes.get_mut(&no) else {
             return Vec::new();
@@ -164,20 +164,19 @@ impl Forward {
         taken.collect()
     }
 
-    /// Everything that is under way to anybody.
+    /// The nodes with requests in flight.
     pub(super) fn nodes(&self) -> Vec<NodeNo> {
         self.nodes.keys().copied().collect()
     }
 
-    /// Connections that have something under way to a node which has not all of these
-    /// keys any more.
+    /// Connections with a request in flight to a node that no longer has all of its keys.
     pub(super) fn misdirected(&self, is_right: impl Fn(NodeNo, &Asked) -> bool) -> Vec<ConnId> {
         let all = self.under_way.iter();
         let wrong = all.filter(|((no, _), asked)| !is_right(*no, asked));
         wrong.map(|(_, asked)| asked.header.conn).collect()
     }
 
-    /// Gives a request to a node: it goes at the end of the turn.
+    /// Adds a request for a node: it is sent at the end of the turn.
     pub(super) fn push(&mut self, no: NodeNo, mut asked: Asked) {
         let toward = self.nodes.entry(no).or_default();
         let size = asked.request.words.len();
@@ -190,7 +189,7 @@ impl Forward {
         self.figures.forwarded += 1;
     }
 
-    /// What a node is to be sent.
+    /// The next message to a node.
     fn message(&mut self, no: NodeNo) -> Option<Requests> {
         let toward = self.nodes.get_mut(&no)?;
         if toward.outbox.is_empty() {
@@ -202,7 +201,7 @@ impl Forward {
             size += request.words.len();
             size <= FULL.1
         });
-        // A large one goes by itself.
+        // A large request goes in a message of its own.
         let fits = fits.take(FULL.0).count().max(1);
         let requests = toward.outbox.drain(..fits).collect();
         Some(Requests {
@@ -214,7 +213,7 @@ impl Forward {
 }
 
 impl Front {
-    /// Passes a request on to the node that has its keys.
+    /// Forwards a request to the node that has its keys.
     pub(crate) fn forward(&mut self, no: NodeNo, header: &Header, args: &Args<'_>) -> Submitted {
         let spec = self.table.spec(header.command);
         let has_one_key = spec.keys.single().is_some();
@@ -223,12 +222,12 @@ impl Front {
         self.forward.push(no, asked);
         match has_one_key {
             true => Submitted::Pending,
-            // What comes behind it could overtake it there.
+            // Later requests could overtake it at that node.
             false => Submitted::Barrier,
         }
     }
 
-    /// A request that another node is to be asked for.
+    /// A request to be forwarded.
     pub(super) fn asked(&mut self, header: &Header, words: Bytes) -> Asked {
         self.forward.ordered += 1;
         Asked {
@@ -250,7 +249,7 @@ impl Front {
         }
     }
 
-    /// Sends what was collected for a node.
+    /// Sends the requests collected for a node.
     fn send_requests(&mut self, now: Now, no: NodeNo, fx: &mut Effects<Message>) {
         let Some(links) = &mut self.links else {
             return;
@@ -261,14 +260,14 @@ impl Front {
         }
     }
 
-    /// Sends what the turn has collected.
+    /// Sends the requests that the turn has collected.
     pub(crate) fn send_all_requests(&mut self, now: Now, fx: &mut Effects<Message>) {
         for no in self.forward.nodes() {
             self.send_requests(now, no, fx);
         }
     }
 
-    /// Replies to requests of this worker's.
+    /// Replies to requests of this worker.
     pub(super) fn on_replies(
         &mut self,
         now: Now,
@@ -278,7 +277,7 @@ impl Front {
     ) {
         for reply in replies.replies {
             if !self.on_reply(now, no, epoch, reply, fx) {
-                // Whoever says this could say anything.
+                // A peer that sends this is faulty; nothing else from it can be trusted.
                 return self.refuse_peer(now, no, "a reply to what was not asked", fx);
             }
         }
@@ -323,8 +322,8 @@ impl Front {
         true
     }
 
-    /// A request was not done. All that were sent behind it will not be, either,
-    /// until the node sees a later round.
+    /// A request was not executed. None sent after it will be, either, until the node sees a later
+    /// round.
     fn on_not_here(
         &mut self,
         now: Now,
@@ -344,7 +343,7 @@ impl Front {
         self.send_later(now, asked, epoch, fx);
     }
 
-    /// Nobody can say what became of a request.
+    /// Replies that a request is in doubt.
     pub(super) fn answer_in_doubt(
         &mut self,
         no: NodeNo,
@@ -374,8 +373,7 @@ impl Front {
         self.deliver(header.conn, header.seq, &out, fx);
     }
 
-    /// A connection whose request has to be sent again runs nothing before that
-    /// was answered.
+    /// A connection whose request has to be sent again runs no new request until the reply.
     pub(super) fn hold_up(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
         if !is_job(conn) && self.connection(conn).is_some() {
             self.suspend(conn, Suspended::Barrier, fx);
@@ -383,7 +381,7 @@ impl Front {
     }
 }
 
-/// Sessions are the links' to end.
+/// Only the links end sessions.
 impl Front {
     pub(super) fn refuse_peer(
         &mut self,

@@ -1,5 +1,4 @@
-//! Where the front of a worker meets other nodes: its connections that are no
-//! clients'.
+//! The border between a worker's front and other nodes: the connections that belong to peers.
 
 use super::figures::Figures;
 use super::links::Links;
@@ -8,18 +7,18 @@ use crate::front::{Front, Message};
 use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
 use rufous_wire::{Body, Class};
 
-/// Whether a connection is to a node, or from who claims to be one.
+/// Whether a connection is to a node, or from a process that claims to be one.
 pub(crate) fn is_of_peers(info: &ConnInfo) -> bool {
     info.origin.is_of_nodes()
 }
 
 impl Front {
-    /// The sessions with other nodes, where the node is in a cluster.
+    /// The sessions with other nodes, if the node is in a cluster.
     pub fn links(&self) -> Option<&Links> {
         self.links.as_deref()
     }
 
-    /// What this worker has counted of other nodes.
+    /// This worker's counters of traffic with other nodes.
     pub fn peer_figures(&self) -> Option<Figures> {
         let mut figures = self.links()?.figures();
         figures.forward = self.forward.figures();
@@ -50,12 +49,12 @@ impl Front {
     ) {
         if let Some(links) = self.links.as_mut().filter(|links| !links.is_empty()) {
             links.on_received(now, bytes, reads, fx);
-            // What is passed on from here on goes to the sessions that there are now.
+            // Requests forwarded after this go to the current sessions.
             self.hear_peers(now, fx);
         }
     }
 
-    /// The sessions, if the connection is one of theirs.
+    /// The sessions, if the connection belongs to one of them.
     pub(crate) fn links_of(&mut self, conn: ConnId) -> Option<&mut Links> {
         self.links.as_deref_mut().filter(|links| links.has(conn))
     }
@@ -73,7 +72,7 @@ impl Front {
         }
     }
 
-    /// The control thread tells of a mapping.
+    /// A message of the control thread: a mapping.
     pub(crate) fn on_told(&mut self, now: Now, message: Message, fx: &mut Effects<Message>) {
         let Some(links) = &mut self.links else {
             return;
@@ -107,7 +106,7 @@ impl Front {
         }
     }
 
-    /// Takes what was heard to layers above.
+    /// Passes received messages to the layers above.
     #[inline]
     pub(crate) fn hear_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         while let Some(links) = &mut self.links {
@@ -157,13 +156,13 @@ impl Front {
         }
     }
 
-    /// There may be a way where there was none.
+    /// A route may have opened.
     fn news_of_ways(&mut self) {
         self.forward.news += 1;
         self.forward.again.look = true;
     }
 
-    /// What a step leaves to be done for other nodes, and what they are to do.
+    /// Applies what a step has left for other nodes, and sends messages to them.
     #[inline]
     pub(crate) fn settle_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.links.is_some() {
@@ -176,7 +175,7 @@ impl Front {
         }
     }
 
-    /// What the turn has collected goes to them.
+    /// Sends what the turn has collected.
     #[inline]
     pub(crate) fn send_to_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.links.is_some() {

@@ -1,5 +1,5 @@
-//! Lattice keyspaces and other nodes: what workers tell each other of them, and what
-//! is refused while others have the same keys.
+//! Lattice keyspaces and other nodes: gossip between workers, and what is refused while other nodes
+//! have the same keys.
 
 use crate::front::{Front, Message};
 use rufous_base::{Effects, Now};
@@ -9,7 +9,7 @@ use rufous_wire::message::Gossip;
 use rufous_wire::{Body, Class};
 
 impl Front {
-    /// A worker of another node tells of lattice keyspaces.
+    /// Gossip of a worker of another node.
     pub(super) fn hear_gossip(
         &mut self,
         now: Now,
@@ -29,7 +29,7 @@ impl Front {
         }
     }
 
-    /// Sends what this worker has to tell.
+    /// Sends this worker's gossip.
     pub(super) fn send_gossip(&mut self, now: Now, fx: &mut Effects<Message>) {
         let Some(links) = &mut self.links else {
             return;
@@ -42,8 +42,8 @@ impl Front {
         }
     }
 
-    /// Why a table of keyspaces is not changed here: other nodes would go on by theirs.
-    /// `is_lattice`: some keys are replicated by one of the two.
+    /// Why a table of keyspaces cannot be changed here: other nodes would keep theirs.
+    /// `is_lattice`: the old or the new one has lattice keys.
     pub(crate) fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
         (is_lattice && self.kernel.shares_lattices()).then(|| {
             "ERR keyspaces are not changed where nodes share some of regime lattice: in a \

@@ -1,9 +1,9 @@
-//! Who a node is: an id for ever, and a number that rises with every start,
-//! both kept beside its data.
+//! A node's identity: a permanent id, and an incarnation that rises with every start, both stored
+//! beside its data.
 //!
-//! The number is written down before anybody is told of it, so that no two
-//! starts have the same one. A file that makes no sense is an error: a node that
-//! took another id would be another node, and its data nobody's.
+//! The incarnation is stored before it is announced, so that no two starts have the same one. An
+//! unreadable file is an error: with another id the node would be another node, and its data would
+//! belong to none.
 
 use rufous_wire::message::ID;
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "node";
 const NEXT: &str = "node.next";
-/// Bytes of a file that makes sense.
+/// The largest valid file.
 const MAX_FILE: u64 = 1024;
 
-/// Why nobody knows who the node is.
+/// Why the node's identity is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error("cannot keep the node's id in '{path}': {source}")]
@@ -41,13 +41,13 @@ pub fn hex(id: &[u8]) -> String {
 }
 
 impl Identity {
-    /// Whether a folder has one.
+    /// Whether a folder has an identity.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(NAME).exists()
     }
 
-    /// The next start of the node whose folder this is. `made` is the id of one
-    /// that has none yet, `given` the one that it has to have.
+    /// The identity for the next start of the node with this folder. `made` is the id of a node
+    /// that has none yet, `given` the one that it must have.
     pub fn next(
         folder: &Path,
         given: Option<[u8; ID]>,

@@ -1,8 +1,8 @@
-//! Requests that run here for nobody who is connected here: another node asked
-//! for them, or they are parts of what a client asked for.
+//! Requests without a client connection at this node: another node sent them, or they are parts of
+//! a client's request.
 //!
-//! To the kernel each has a connection of its own, which no driver ever gives
-//! out, so that none waits for another.
+//! In the kernel each has a connection id of its own, which no driver ever assigns, so that none
+//! waits for another.
 
 use super::serve::Asker;
 use super::split::Part;
@@ -12,18 +12,17 @@ use rufous_kernel::Header;
 use rufous_kernel::batch::{ReplyRange, Status};
 use std::collections::BTreeMap;
 
-/// Connections from this place on are no connections. Drivers count from zero
-/// and never come so far.
+/// Connection slots from here on are not real ones. Drivers count from zero and never reach it.
 const FIRST: u32 = 1 << 31;
 
-/// Who gets the reply.
+/// The receiver of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     Peer(Asker),
     Part(Part),
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Done {
     Reply(Output),
@@ -31,7 +30,7 @@ pub(crate) enum Done {
     NotHere,
 }
 
-/// What a connection would know.
+/// What a connection would store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     job: Job,
@@ -44,11 +43,11 @@ pub(crate) struct Begun {
 pub(crate) struct Jobs {
     begun: u64,
     under_way: BTreeMap<u64, Begun>,
-    /// With what became of them, which nobody has taken yet.
+    /// Requests with an outcome that is not taken yet.
     done: Vec<(Job, Done)>,
 }
 
-/// Whether this stands for a request of nobody who is connected.
+/// Whether this id stands for a request without a connection.
 #[inline]
 pub(crate) fn is_job(conn: ConnId) -> bool {
     conn.slot >= FIRST
@@ -56,7 +55,7 @@ pub(crate) fn is_job(conn: ConnId) -> bool {
 
 fn conn_of(number: u64) -> ConnId {
     ConnId {
-        // The last bit but one stays clear: the last place of all is another's.
+        // The highest bit but one stays clear: the very last slot is reserved for another use.
         slot: FIRST | ((number >> 32) as u32 & ((FIRST >> 1) - 1)),
         generation: number as u32,
     }
@@ -97,7 +96,7 @@ impl Jobs {
         }
     }
 
-    /// Nobody knows what became of it.
+    /// Its outcome is unknown.
     pub(crate) fn lose(&mut self, header: &Header) {
         let mut out = Output::default();
         let why = "UNKNOWNRESULT The log cannot be written: it is not known whether this was done";

@@ -1,6 +1,6 @@
-//! What would move if nodes had other weights, against the least that could: for
-//! operators, before they change anything. As text it is what `CLUSTER PREVIEW`
-//! answers and `rufous cluster rebalance` reads.
+//! What would move if nodes had other weights, compared with the minimum: for operators, before
+//! they change anything. As text it is the reply to `CLUSTER PREVIEW`, which `rufous cluster
+//! rebalance` reads.
 
 use rufous_base::limits::SLOTS;
 use rufous_mapping::{Mapping, NodeNo};
@@ -11,9 +11,9 @@ use std::fmt::Write;
 /// In copies of slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Preview {
-    /// They would go to nodes that do not have them.
+    /// Copies that would move to nodes that do not have them.
     pub moving: usize,
-    /// So many have to, at least, for nodes to have as many as they would have.
+    /// The minimum of copies that have to move for nodes to have as many as they would have.
     pub minimum: usize,
     pub nodes: Vec<Change>,
 }
@@ -115,7 +115,7 @@ mod tests {
         assert!(first.will_have < first.has, "{half:?}");
         let less = first.has - first.will_have;
         assert_eq!(half.minimum, less);
-        // Little more than has to.
+        // Little more than the minimum.
         assert!((less..less + less / 4).contains(&half.moving), "{half:?}");
         assert_eq!(Preview::parse(&half.text()), Some(half));
         for wrong in ["", "moving:1\r\n", "node:1,2\r\n", "moving"] {

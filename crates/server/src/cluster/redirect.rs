@@ -1,14 +1,14 @@
-//! The endpoint for clients that know the cluster: requests for keys of another
-//! node are answered with where that is.
+//! The endpoint for clients that know the cluster: requests for keys of another node get a `MOVED`
+//! reply with its address.
 //!
-//! There is no `ASK`: a slot passes from one node to another in one epoch, when
-//! that one has all of it. Until then the one answers for it, afterwards the
-//! other, and `MOVED` says so.
+//! There is no `ASK`: a slot passes from one node to another in one epoch, when the new node has
+//! all of it. Before that epoch the old node serves it, afterwards the new one, and `MOVED` says
+//! so.
 //!
-//! Reads are answered by every node that has a copy, also without `READONLY`: they
-//! see nothing but what is acknowledged, and all of that. Clients that ask for
-//! replicas know a node as either a master or a replica, and send `READONLY` to
-//! the latter; here a node is the first of some slots and has copies of others.
+//! Reads are served by every node that has a copy, also without `READONLY`: they see all
+//! acknowledged writes, and nothing else. Clients that read from replicas know a node as either a
+//! master or a replica, and send `READONLY` to the latter; here a node is the head of some slots
+//! and has copies of others.
 
 use super::links::Links;
 use super::way::Way;
@@ -25,14 +25,14 @@ use rufous_kernel::{Batch, batch};
 /// How requests for keys that are elsewhere are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// By the node itself.
+    /// Forwarded by the node itself.
     Plain,
-    /// By telling the client where to go.
+    /// With a redirection to the other node.
     Redirecting,
 }
 
 impl Door {
-    /// What the kernel is told of it.
+    /// The option of the kernel that corresponds to it.
     #[inline]
     pub(crate) fn of_requests(self) -> batch::Door {
         match self {
@@ -41,7 +41,7 @@ impl Door {
         }
     }
 
-    /// What clients go by.
+    /// The mode reported to clients.
     pub(crate) fn mode(self) -> &'static str {
         match self {
             Self::Plain => "standalone",
@@ -61,9 +61,8 @@ impl Connection {
 }
 
 impl Front {
-    /// Why a request is not done here, if it is not: its keys are another node's,
-    /// or are replicated so that every replica takes writes, and this cannot be
-    /// done there. `within`: it is part of a transaction.
+    /// Why a request cannot be executed here, if it cannot: its keys are another node's, or are
+    /// lattice keys, which do not support it. `within`: it is part of a transaction.
     #[inline]
     pub(crate) fn refused_on_keys(
         &mut self,
@@ -104,7 +103,7 @@ impl Front {
         if self.connection(conn)?.door() == Door::Plain {
             return None;
         }
-        // Every node has keys of lattice keyspaces.
+        // Every node has all keys of lattice keyspaces.
         let placement = self.kernel.placement();
         let keys = keys.iter().map(|key| args.get(key.arg as usize));
         let strict = keys.filter(|key| placement.lattice(key).is_none());
@@ -112,8 +111,8 @@ impl Front {
         of_slots(self.links()?, slots, reads)
     }
 
-    /// Likewise of all that is queued: slots may have moved since, and all have
-    /// to be one.
+    /// The same for all queued commands: slots may have moved since, and all keys have to be in one
+    /// slot.
     pub(crate) fn refused_queue(&self, door: Door, queued: &mut Batch) -> Option<Failure> {
         let links = self.links()?;
         let mut all = Vec::new();
@@ -134,8 +133,8 @@ impl Front {
         refused.or_else(|| self.refused_spread(queued))
     }
 
-    /// Why these commands may not be done together, if they may not: what they write is
-    /// of several slots with copies.
+    /// Why these commands cannot be executed together, if they cannot: they write keys of several
+    /// slots with copies.
     pub(crate) fn refused_spread(&self, queued: &mut Batch) -> Option<Failure> {
         self.links()?;
         let mut written: Vec<Box<[u8]>> = Vec::new();
@@ -153,8 +152,8 @@ impl Front {
     }
 }
 
-/// The reply to a client that goes to other nodes itself, unless this node serves these slots.
-/// `reads`: any node with a copy does.
+/// The `MOVED` reply for these slots, unless this node serves them. `reads`: any node with a copy
+/// does.
 fn of_slots(links: &Links, slots: Vec<u16>, reads: bool) -> Option<Failure> {
     let routing = links.routing();
     let why = match routing.redirects(slots, reads)? {

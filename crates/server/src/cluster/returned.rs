@@ -1,9 +1,9 @@
-//! Requests that this node's own workers were given, and whose keys moved to another node
-//! before they ran: they waited for a slot, or for a worker that had heard of the next epoch
-//! already. They were not done, and are asked for there.
+//! Requests that were given to this node's own workers, and whose keys moved to another node before
+//! they ran: they waited for a slot, or for a worker that already had the next epoch. They were not
+//! executed, and are forwarded to that node.
 //!
-//! So that none overtakes them, connections that have requests under way run nothing new
-//! after a mapping came before these were answered.
+//! So that none is overtaken, connections with pending requests run no new ones after a mapping
+//! arrives until these are answered.
 
 use super::forward::Asked;
 use super::redirect::Door;
@@ -15,20 +15,20 @@ use rufous_kernel::Header;
 use rufous_wire::Bytes;
 use std::collections::BTreeMap;
 
-/// A connection, and the place of a request on it.
+/// A connection, and the number of a request on it.
 type Place = (u32, u32, u32);
 
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Returned {
     all: Vec<(Header, Bytes)>,
-    /// How often those were tried that run here after they were another node's, and until when
-    /// they have time.
+    /// For requests that run here after their keys were at another node: the number of attempts,
+    /// and when they are given up.
     tried: BTreeMap<Place, (u32, u64)>,
 }
 
 impl Returned {
-    /// What is to be answered instead, where it is too large to be passed on.
+    /// Returns an error if the request is too large to be forwarded.
     pub(crate) fn take(&mut self, header: &Header, args: &Args<'_>) -> Option<Failure> {
         let refused = words::too_large_by_now(args);
         if refused.is_none() {
@@ -42,7 +42,7 @@ impl Returned {
         self.tried.insert(place(&asked.header), tries);
     }
 
-    /// Those that have been answered are not told apart from others.
+    /// Forgets those whose time is over. Answered ones are not recognised, so they stay until then.
     pub(super) fn forget_late(&mut self, now: Now) {
         self.tried
             .retain(|_, (_, until_us)| now.mono_us < *until_us);
@@ -54,7 +54,7 @@ fn place(header: &Header) -> Place {
 }
 
 impl Front {
-    /// Has them sent to where their keys are.
+    /// Forwards the requests to the nodes that have their keys.
     #[inline]
     pub(super) fn take_back(&mut self, now: Now, fx: &mut Effects<Message>) {
         if !self.forward.returned.all.is_empty() {
@@ -72,7 +72,7 @@ impl Front {
         }
     }
 
-    /// Slots may be others' now: what is under way to this node's workers may come back.
+    /// Slots may have moved to other nodes: requests pending at this node's workers may come back.
     pub(super) fn hold_up_under_way(&mut self, fx: &mut Effects<Message>) {
         let all = self.connections.iter().flatten();
         let waits = all

@@ -1,16 +1,15 @@
 //! Requests of other nodes: the receiving side.
 //!
-//! They run at the worker that has the session, which takes those for keys of other
-//! workers there as it does those of its own clients. Each is on a connection
-//! of its own ([`super::jobs`]), so that they wait for nobody but the keys. Replies leave
-//! by the session, behind the log as those to clients do, in parts where they
-//! are long, and no faster than it takes them.
+//! They run at the worker that has the session, which forwards those for keys of other workers as
+//! it does for its own clients. Each has a connection id of its own ([`super::jobs`]), so that they
+//! wait only for their keys. Replies are sent on the session, after the log as those to clients
+//! are, in parts if they are long, and no faster than the session takes them.
 //!
 //! Invariants:
-//! 1. A request runs only where this node answers for all of its keys, by its own
-//!    mapping. It is never passed on a second time.
-//! 2. Where one was turned away, those behind it of the same worker are, too, until
-//!    that one has seen it: it sends them again in their order.
+//! 1. A request runs only if this node serves all of its keys, by its own mapping. It is never
+//!    forwarded a second time.
+//! 2. After a request was refused, later ones of the same worker are refused too, until that worker
+//!    has seen the refusal: it sends them again in their order.
 //! 3. Nothing of an earlier session is answered on a later one.
 
 use super::forward::MAX_UNDER_WAY;
@@ -31,17 +30,16 @@ use rufous_wire::message::{self, MAX_CHUNK, MAX_REQUESTS, Replies, Requests};
 use rufous_wire::{Body, Bytes, Class};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Requests of one worker of another node that may be under way here. It keeps to
-/// less.
+/// Limit on the pending requests of one worker of another node. A correct sender stays below it.
 const MAX_OF_WORKER: usize = 4 * MAX_UNDER_WAY;
 
 /// Bytes of replies in one message, about.
 const FULL: usize = 256 << 10;
 
-/// Numbers of clients that stand for other nodes' requests: beyond those of clients.
+/// Client numbers for requests of other nodes: above those of real clients.
 const CLIENTS: u64 = 1 << 62;
 
-/// Whose request it is.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
     no: NodeNo,
@@ -53,11 +51,11 @@ pub(crate) struct Asker {
     round: u64,
 }
 
-/// What one worker of another node has under way here.
+/// The pending requests of one worker of another node.
 #[derive(Debug, Default)]
 struct Stream {
     under_way: usize,
-    /// The round in which one was turned away.
+    /// The round in which a request was refused.
     turned_away: Option<u64>,
 }
 
@@ -66,8 +64,8 @@ struct Stream {
 struct Ready {
     worker: u32,
     number: u64,
-    /// What has to be committed before it may be told; not known before the
-    /// turn ends that it is of.
+    /// The frame that has to be committed before it may be sent; not known before the end of its
+    /// turn.
     gate: Option<u64>,
     what: Answer,
 }
@@ -76,23 +74,23 @@ struct Ready {
 enum Answer {
     NotHere,
     Whole(Output),
-    /// What is left of a long one.
+    /// The rest of a long one.
     Rest(Bytes),
 }
 
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
-    /// Counts the sessions with each node, as this worker hears of them.
+    /// Counts the sessions with each node, as this worker is notified of them.
     sessions: BTreeMap<NodeNo, u64>,
     streams: BTreeMap<(NodeNo, u32), Stream>,
     ready: BTreeMap<NodeNo, VecDeque<Ready>>,
-    /// They came during `CLIENT PAUSE`, or behind such.
+    /// Requests that came during `CLIENT PAUSE`, or behind such.
     held: VecDeque<(Asker, u64, message::Request)>,
 }
 
 impl Served {
-    /// A session begins or ends: what belongs to an earlier one is nobody's.
+    /// A session begins or ends: requests of an earlier one are dropped.
     pub(super) fn renew(&mut self, no: NodeNo) {
         *self.sessions.entry(no).or_default() += 1;
         self.streams.retain(|(of, _), _| *of != no);
@@ -120,7 +118,7 @@ impl Served {
         }
     }
 
-    /// A turn ends: so much has to be committed for what it answers.
+    /// A turn ends: its replies wait for this gate.
     fn end_turn(&mut self, gate: u64) {
         for ready in self.ready.values_mut() {
             let new = ready.iter_mut().rev().take_while(|r| r.gate.is_none());
@@ -128,8 +126,8 @@ impl Served {
         }
     }
 
-    /// What a node is to be sent next: the worker there, and replies to it.
-    /// `passed`: so much is committed.
+    /// The next message for a node: the worker there, and replies to it. `passed`: the last
+    /// committed frame.
     fn message(&mut self, no: NodeNo, passed: u64) -> Option<(u32, Replies)> {
         let may_go = |ready: &Ready| ready.gate.is_some_and(|gate| gate <= passed);
         let ready = self.ready.get_mut(&no)?;
@@ -145,7 +143,7 @@ impl Served {
             bytes += reply.bytes.len();
             replies.push(reply);
             match rest {
-                // It is long enough for a message by itself.
+                // It is long enough for a message of its own.
                 Some(rest) => {
                     first.what = Answer::Rest(rest);
                     break;
@@ -167,7 +165,7 @@ impl Served {
 }
 
 impl Ready {
-    /// The next part of it, and the rest.
+    /// The next part of the reply, and the rest.
     fn take(&mut self) -> (message::Reply, Option<Bytes>) {
         let what = std::mem::replace(&mut self.what, Answer::NotHere);
         let (mut bytes, not_here) = match what {
@@ -197,7 +195,7 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let session = self.served.sessions.get(&no).copied().unwrap_or_default();
-        // In this order: the last number may be the last there is.
+        // In this order: the last number may be the largest possible.
         for (request, number) in requests.requests.into_iter().zip(requests.first..) {
             let asker = Asker {
                 no,
@@ -220,7 +218,7 @@ impl Front {
         }
     }
 
-    /// `CLIENT PAUSE` is for clients of all nodes.
+    /// `CLIENT PAUSE` applies to clients of all nodes.
     fn serve_or_hold(
         &mut self,
         now: Now,
@@ -267,7 +265,7 @@ impl Front {
         Ok(())
     }
 
-    /// Whether all of it is this node's to do, and nothing before it was not.
+    /// Whether this node serves all keys of the request, and no earlier request was refused.
     fn answers_for(
         &mut self,
         asker: &Asker,
@@ -283,7 +281,7 @@ impl Front {
         stream.turned_away.is_none_or(|refused| refused < round)
     }
 
-    /// Why a request of another node is not done, but for its keys.
+    /// Why a request of another node is refused, apart from its keys.
     fn refused_of_peer(&mut self, what: What, args: &Args<'_>) -> Option<Failure> {
         let What::Command(id) = what else {
             return Some(self.refusal(what, args, &[]));
@@ -333,7 +331,7 @@ impl Front {
         self.run_keyed(now, &header, keys, args, fx);
     }
 
-    /// Runs a request whose reply goes where its header says.
+    /// Runs a request whose reply goes to the job in its header.
     pub(super) fn run_words(
         &mut self,
         now: Now,
@@ -387,11 +385,11 @@ impl Front {
         }
     }
 
-    /// Takes replies that came for nobody who is connected to who asked.
+    /// Takes replies to requests without a connection to their senders.
     pub(crate) fn take_jobs(&mut self, fx: &mut Effects<Message>) {
         for (job, done) in self.jobs.take_done() {
             match (job, done) {
-                // Its slot has gone elsewhere since it was looked at.
+                // Its slot has moved since it was checked.
                 (Job::Peer(asker), Done::NotHere) => {
                     let stream = self.served.stream(&asker);
                     stream.turned_away = stream.turned_away.max(Some(asker.round));
@@ -412,7 +410,7 @@ impl Front {
         }
     }
 
-    /// What was held back may run.
+    /// Runs the requests held during a pause, if they may run.
     pub(crate) fn serve_held(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.served.held.is_empty() || self.pause.is_active() {
             return;
@@ -426,7 +424,7 @@ impl Front {
         }
     }
 
-    /// Ends a turn: sends what sessions take, and what is committed by now.
+    /// Ends a turn: sends the replies that sessions have room for and that are committed.
     pub(crate) fn send_replies(&mut self, now: Now, fx: &mut Effects<Message>) {
         let passed = self.kernel.passed();
         self.served.end_turn(fx.gate.unwrap_or(0));
@@ -445,8 +443,8 @@ impl Front {
         }
     }
 
-    /// What waits for sessions may not be in the log, and its turn is over: who asked
-    /// is in doubt about all of it.
+    /// Drops replies that wait for sessions: they may not be in the log, and their turn is over.
+    /// Their senders take these requests to be in doubt.
     pub(crate) fn lose_replies_to_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         let nodes: Vec<NodeNo> = self.served.ready.keys().copied().collect();
         for no in nodes {

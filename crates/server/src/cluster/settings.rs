@@ -1,4 +1,4 @@
-//! What a node is told of its cluster.
+//! Settings of a node's cluster.
 
 use crate::config::tls::{AuthClients, Tls};
 use rufous_coordinator::meeting::Meeting;
@@ -8,7 +8,7 @@ use rufous_wire::version::{NEWEST, OLDEST};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes a second of data that moves, unless something else is said: clients come first.
+/// Default limit for moving data, in bytes per second: clients have priority.
 pub const MOVE_RATE: u64 = 16 << 20;
 
 /// See the module's description.
@@ -16,48 +16,47 @@ pub const MOVE_RATE: u64 = 16 << 20;
 pub struct Settings {
     /// Nodes of other clusters are refused.
     pub name: String,
-    /// This node's name for ever; without it one is made, and kept in the data
-    /// folder.
+    /// This node's permanent id; without it one is generated and kept in the data folder.
     pub id: Option<[u8; ID]>,
     /// Where other nodes connect. Port 0: any free one.
     pub listen: SocketAddr,
-    /// Where clients connect that know the cluster: they are told which node has
-    /// their keys. Port 0: any free one.
+    /// The redirecting endpoint: clients that know the cluster connect here, and are told which
+    /// node has their keys. Port 0: any free one.
     pub clients: Option<SocketAddr>,
     /// The host under which others reach this node; without it the address
     /// that it listens on.
     pub advertise: Option<String>,
     pub coordinator: Place,
-    /// How the node shows itself to an etcd.
+    /// How the node authenticates to etcd.
     pub etcd: EtcdAccess,
-    /// Certificates of nodes: the one of this node, and who signs all of them.
-    /// Without them nodes talk in the clear.
+    /// Certificates of nodes: that of this node, and the authority that signs all of them. Without
+    /// them nodes talk unencrypted.
     pub tls: Option<PeerTls>,
-    /// Copies of a slot, where this node is the first of the cluster.
+    /// Copies of a slot, if this node creates the cluster.
     pub copies: usize,
     pub weight: u16,
-    /// Bytes a second that the node sends of copies of slots; 0: no bound.
+    /// Limit on the bytes per second that the node sends of copies of slots; 0: unlimited.
     pub move_rate: u64,
-    /// Copies of a slot are in different zones where there are enough.
+    /// Copies of a slot are in different zones if there are enough zones.
     pub zone: String,
-    /// The newest version of the messages between nodes that is spoken.
+    /// The newest version of the messages between nodes that is used.
     pub wire_version: u16,
 }
 
-/// Where mappings are agreed on.
+/// Where the coordinator is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file of this node, which is alone.
+    /// A file of this node; the cluster has no other one.
     Local,
     /// `host:port` of some or all members of an etcd.
     Etcd(Vec<String>),
     /// `host:port` of a process on this machine, for development.
     Loopback(String),
-    /// Nodes of this process.
+    /// In this process, for several nodes of it.
     Meeting(Meeting),
 }
 
-/// PEM files, all of which are needed: nodes show certificates to each other.
+/// PEM files, all of which are required: nodes show certificates to each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerTls {
     pub cert_file: String,
@@ -65,10 +64,10 @@ pub struct PeerTls {
     pub ca_cert_file: String,
 }
 
-/// What an etcd wants to see: nothing, certificates, a name and a password, or all of it.
+/// Credentials for etcd: none, certificates, a name and a password, or all of them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EtcdAccess {
-    /// PEM files. Who signed etcd's certificate: with it nodes talk to etcd by TLS.
+    /// PEM files. The authority of etcd's certificate: with it nodes talk to etcd over TLS.
     pub ca_cert_file: String,
     /// The node's own certificate and its key.
     pub cert_file: String,
@@ -77,7 +76,7 @@ pub struct EtcdAccess {
     pub password: String,
 }
 
-/// Without the password.
+/// Leaves out the password.
 impl fmt::Debug for EtcdAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("EtcdAccess");
@@ -88,7 +87,7 @@ impl fmt::Debug for EtcdAccess {
     }
 }
 
-/// What is wrong with settings of a cluster.
+/// Why a cluster's settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("a cluster's name has 1 to {MAX_NAME} bytes, no slash and nothing unprintable")]
@@ -172,7 +171,7 @@ impl Settings {
         Ok(())
     }
 
-    /// `host:port`, for others.
+    /// `host:port` under which others reach this node.
     pub fn address(&self, port: u16) -> String {
         match &self.advertise {
             Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
@@ -190,7 +189,7 @@ fn is_host(text: &str) -> bool {
 }
 
 impl Place {
-    /// As operators write it.
+    /// Parses the form that operators write.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         if text == "local" {
             return Ok(Self::Local);
@@ -215,7 +214,7 @@ impl Place {
     }
 }
 
-/// As operators write it.
+/// The form that operators write.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -227,7 +226,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A node's id as operators write it.
+/// Parses a node's id as operators write it.
 pub fn parse_id(text: &str) -> Result<[u8; ID], Wrong> {
     let mut id = [0; ID];
     if text.len() != 2 * ID || !text.bytes().all(|b| b.is_ascii_hexdigit()) {

@@ -1,8 +1,7 @@
-//! Requests whose keys are of several nodes, in parts.
+//! Requests whose keys are on several nodes, split into parts.
 //!
-//! Those that read, count or remove each key for itself are split: each part is
-//! atomic at its node, and all of them together are of no one instant. Everything
-//! else is refused before any of it is done.
+//! Commands that read, count or remove each key independently are split: each part is atomic at its
+//! node, but the parts run at different instants. All others are refused before any part runs.
 
 use super::jobs::Job;
 use super::wide::Step;
@@ -16,24 +15,24 @@ use rufous_resp::reply::skip_reply;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How the replies of parts become one.
+/// How the replies of parts are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joins {
-    /// Numbers are added up.
+    /// The sum of the numbers.
     Sum,
-    /// Elements take the places of their keys.
+    /// Elements in the order of their keys.
     Elements,
-    /// Nobody wants them, if none is an error.
+    /// No reply is wanted, unless one is an error.
     Quiet,
-    /// Elements one after the other.
+    /// The elements, concatenated.
     Lists,
-    /// One that is not null, by lot.
+    /// One that is not null, chosen at random.
     One(u64),
-    /// A step of a walk over all nodes.
+    /// A step of a scan over all nodes.
     Walk(Step),
 }
 
-/// What a node is asked, if it is another one: its words.
+/// The words of a request, and the node that they are for, unless it is this one.
 pub(super) type Words = (Option<NodeNo>, Vec<u8>, Vec<Span>);
 
 /// A part of a request.
@@ -43,14 +42,14 @@ pub(crate) struct Part {
     index: usize,
 }
 
-/// A request whose parts are under way.
+/// A request whose parts are pending.
 #[derive(Debug)]
 struct Join {
     conn: ConnId,
     seq: u32,
     resp3: bool,
     how: Joins,
-    /// Of each key in order, the part that it is in.
+    /// For each key in order, its part.
     places: Vec<u32>,
     replies: Vec<Option<Output>>,
     missing: usize,
@@ -106,7 +105,7 @@ impl Front {
         self.submit_parts(now, header, (how, places), &parts, fx)
     }
 
-    /// Runs parts of a request.
+    /// Runs the parts of a request.
     pub(super) fn submit_parts(
         &mut self,
         now: Now,
@@ -185,7 +184,7 @@ impl Join {
             .map(|reply| reply.as_ref().map(Output::to_vec).unwrap_or_default())
             .collect();
         let mut out = Output::default();
-        // One part that failed is the reply: what became of the others is not known.
+        // The reply of one failed part is returned: the others' outcome is unknown.
         if let Some(failed) = parts.iter().find(|part| part.first() == Some(&b'-')) {
             out.bytes.extend_from_slice(failed);
             return out;
@@ -260,7 +259,7 @@ fn sum(parts: &[Vec<u8>]) -> Option<i64> {
         .try_fold(0_i64, |all, part| all.checked_add(number(part)?))
 }
 
-/// Where the elements of an array are. It may have come from another node.
+/// The ranges of the elements of an array, which may come from another node.
 pub(super) fn elements(reply: &[u8]) -> Option<Vec<Range<usize>>> {
     let end = reply.windows(2).position(|pair| pair == b"\r\n")?;
     let count = reply.get(1..end).filter(|_| reply[0] == b'*')?;

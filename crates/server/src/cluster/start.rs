@@ -1,5 +1,4 @@
-//! How a node comes into its cluster: who it is, where others reach it, and the
-//! coordinator that it speaks to.
+//! How a node joins its cluster: its identity, its addresses, and its coordinator.
 
 use super::control;
 #[cfg(feature = "etcd")]
@@ -25,13 +24,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The part of the data folder that is the cluster's.
+/// The cluster's part of the data folder.
 const FOLDER: &str = "cluster";
 
-/// How often it is looked at whether a node has loaded its data.
+/// How often to check whether a node has loaded its data.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
 
-/// Why a node does not come into its cluster.
+/// Why a node cannot join its cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     #[error(transparent)]
@@ -69,7 +68,7 @@ impl Joining {
         let folder = folder.map(|folder| folder.join(FOLDER));
         let identity = match &folder {
             Some(folder) => Identity::next(folder, settings.id, made)?,
-            // Nothing is left of it when it ends: the next start is another node.
+            // Nothing is kept when it ends: the next start is another node.
             None => Identity {
                 id: settings.id.unwrap_or(made),
                 incarnation: 1,
@@ -99,7 +98,7 @@ impl Joining {
         })
     }
 
-    /// Where the node listens for others, and how it shows itself to them.
+    /// Where the node listens for others, and its certificates for them.
     pub fn configure(&self, config: &mut runtime::Config) {
         let listen = self.cluster.settings.listen;
         config.listen_peers = vec![match self.certificates {
@@ -113,7 +112,7 @@ impl Joining {
         config.dial_tls = certificates.map(PeerCertificates::dialling);
     }
 
-    /// The node has started: others know of it as soon as it has loaded its data.
+    /// The node has started: it is announced to others as soon as it has loaded its data.
     pub fn join(self, node: &Runtime<Front>, shared: &Arc<Shared>) -> Result<(), ClusterError> {
         let member = member(&self.cluster, node, node.teller().workers());
         self.cluster.about.begin(member.clone());
@@ -158,7 +157,7 @@ impl Joining {
     }
 }
 
-/// Data in a folder that is older than its node's cluster.
+/// Data in a folder from before its node was in a cluster.
 fn unclaimed(folder: &Path) -> Result<Option<Unclaimed>, IdentityError> {
     let cluster = folder.join(FOLDER);
     let knows = Identity::is_in(&cluster);
@@ -168,7 +167,7 @@ fn unclaimed(folder: &Path) -> Result<Option<Unclaimed>, IdentityError> {
     })
 }
 
-/// Who is there before it has its data would be counted on, and could not answer.
+/// A node announced before it has its data would be counted on, but could not answer.
 pub(super) async fn loaded(node: &Handle, shared: &Shared) {
     while shared.loading.is_loading() && !node.is_stopping() {
         tokio::time::sleep(LOAD_LOOK).await;
@@ -185,7 +184,7 @@ where
     node.spawn_to_end(serving);
 }
 
-/// It may be away when the node starts, and comes later.
+/// The coordinator may be unavailable when the node starts.
 fn follow_process(
     node: Handle,
     at: String,
@@ -204,7 +203,7 @@ fn follow_process(
     });
 }
 
-/// What a node says of itself, with the ports that it was given.
+/// What a node announces, with the ports that it was given.
 fn member(cluster: &Cluster, node: &Handle, workers: usize) -> Member {
     let settings = &cluster.settings;
     let address = |listen: &Listen| match listen {

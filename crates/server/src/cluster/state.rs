@@ -1,4 +1,4 @@
-//! What all threads of a node know of its cluster.
+//! The cluster state that all threads of a node share.
 
 use super::about::About;
 use super::settings::Settings;
@@ -9,39 +9,39 @@ use rufous_wire::Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// How long members of a chain lease to one another that they may answer: so long
-/// a slot is without an answer, at most, after its chain has lost a node.
+/// Duration of the leases between members of a chain: at most this long a slot is not served after
+/// its chain has lost a node.
 const LEASE_US: u64 = 1_000_000;
 
-/// Fixed for the life of a node, but for what the control thread shows.
+/// Fixed for the life of a node, apart from what the control thread updates.
 #[derive(Debug)]
 pub struct Cluster {
     pub settings: Settings,
     pub common: Arc<Common>,
     pub shown: Shown,
-    /// Where the node has data that is of no cluster yet.
+    /// Set if the node has data that belongs to no cluster yet.
     pub unclaimed: Option<Unclaimed>,
     pub about: About,
-    /// Why the node cannot be one of the cluster.
+    /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
 }
 
-/// What the control thread shows to who watches the node.
+/// What the control thread publishes for monitoring.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// Whether the coordinator is there, and counts this node as alive.
+    /// Whether the coordinator is reachable and counts this node as alive.
     is_current: AtomicBool,
     is_member: AtomicBool,
     is_leader: AtomicBool,
     /// Nodes that the coordinator counts as alive.
     alive: AtomicU64,
-    /// Epochs that this node has proposed and that came into force.
+    /// Epochs proposed by this node that took effect.
     proposed: AtomicU64,
-    /// Mappings of the coordinator that were not acted by.
+    /// Mappings of the coordinator that were refused.
     refused: AtomicU64,
 }
 
-/// The same as values.
+/// A copy of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub is_current: bool,
@@ -66,7 +66,7 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// What workers have to know for chains.
+    /// The settings that workers need for chains.
     pub fn chains(&self) -> ChainSettings {
         let incarnation = self.common.local.incarnation;
         ChainSettings {

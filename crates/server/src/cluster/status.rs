@@ -1,8 +1,8 @@
-//! How a cluster is, for operators: its nodes, and which slots have all their
-//! copies. As text it is what `CLUSTER STATUS` answers and `rufous cluster` reads.
+//! The state of a cluster, for operators: its nodes, and which slots have all their copies. As text
+//! it is the reply to `CLUSTER STATUS`, which `rufous cluster` reads.
 //!
-//! A copy counts if the node that has it is alive, by the coordinator, with the
-//! start by which the mapping knows it.
+//! A copy counts if the coordinator counts its node as alive, with the incarnation that the mapping
+//! has.
 
 use rufous_base::limits::SLOTS;
 use rufous_mapping::{Mapping, NodeId};
@@ -14,7 +14,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
     pub epoch: u64,
-    /// Whether the coordinator tells of changes; else all is as it was last known.
+    /// Whether the coordinator is reachable; otherwise this is the last known state.
     pub is_current: bool,
     /// Copies that a slot is to have.
     pub copies: usize,
@@ -34,20 +34,20 @@ pub struct Node {
     pub incarnation: u64,
     pub is_alive: bool,
     pub drains: bool,
-    /// Where it is reached, by other nodes and by clients of both kinds.
+    /// Its addresses for other nodes and for clients of both kinds.
     pub peer: String,
     pub plain: String,
     pub clients: String,
     pub zone: String,
     pub weight: u16,
     pub workers: u16,
-    /// Its program, the versions of the messages between nodes that it speaks, and
-    /// the one that the asked node speaks with it: see [`super::versions`].
+    /// Its program, the versions of the messages between nodes that it speaks, and the one in use
+    /// with the node that was asked: see [`super::versions`].
     pub program: Option<String>,
     pub wire_oldest: Option<u16>,
     pub wire_newest: Option<u16>,
     pub wire_used: Option<u16>,
-    /// Slots that it answers for, has a copy of, and learns.
+    /// Slots that it is the head of, has a copy of, and learns.
     pub slots: usize,
     pub copies: usize,
     pub learns: usize,
@@ -117,7 +117,7 @@ impl Status {
         self.slots_whole == SLOTS
     }
 
-    /// What keeps it from being whole.
+    /// Which copies are missing.
     pub fn lacks(&self) -> String {
         if self.is_whole() {
             return "this start of the node is not in the mapping yet".to_owned();
@@ -145,8 +145,7 @@ impl Status {
             self.slots_learning
         );
         for node in &self.nodes {
-            // Of what a node says of itself, its zone alone may be any text: it
-            // is the last.
+            // Of a node's announcement only the zone may be any text: it is the last field.
             let zone: String = node.zone.chars().filter(|c| !c.is_control()).collect();
             let _ = write!(
                 out,
@@ -171,7 +170,7 @@ impl Status {
         out
     }
 
-    /// The same, read from text; fields that are not known are left out.
+    /// The same, parsed from text; unknown fields are ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let mut status = Self::default();
         for line in text.lines() {
@@ -193,7 +192,7 @@ impl Status {
 }
 
 impl Node {
-    /// What is known of them.
+    /// Writes the known versions.
     fn versions(&self, out: &mut String) {
         if let Some(program) = &self.program {
             let _ = write!(out, ",program={program}");
@@ -263,7 +262,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Of nodes that came at once, so that all slots have all copies.
+    /// A mapping of nodes that joined together, so that all slots have all copies.
     pub(crate) fn mapping(ids: &[u8], copies: usize) -> Mapping {
         let alive = ids.iter().map(|id| (NodeId([*id; 20]), member(*id)));
         let seen = Seen {
@@ -291,14 +290,14 @@ pub(super) mod tests {
         assert_eq!((two.slots_served, two.slots_few), (SLOTS, gone.copies));
         assert!(!two.is_whole());
 
-        // It has started again, and the mapping does not know of it.
+        // It has restarted, and the mapping has its earlier incarnation.
         let mut again = alive(&[1, 2, 3]);
         again.insert(NodeId([3; 20]), 2);
         assert_eq!(Status::of(&three, &again, true).slots_few, gone.copies);
 
         let none = Status::of(&three, &alive(&[]), false);
         assert_eq!((none.slots_served, none.slots_few), (0, SLOTS));
-        // Of fewer nodes than copies each has one.
+        // With fewer nodes than copies, each node has one copy.
         assert!(Status::of(&mapping(&[1], 3), &alive(&[1]), true).is_whole());
     }
 

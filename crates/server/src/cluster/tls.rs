@@ -1,5 +1,5 @@
-//! Certificates between nodes: both sides show one that the cluster's authority
-//! has signed, those who dial and those who are dialled.
+//! Certificates between nodes: both the dialling and the accepting side show one that the cluster's
+//! authority has signed.
 
 use super::settings::PeerTls;
 use crate::tls::{Certificates, TlsError, client_config};
@@ -7,10 +7,10 @@ use rufous::runtime::{DialTls, Handle, Tls};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether files have changed.
+/// How often the files are checked for changes.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What nodes show each other.
+/// The certificates that nodes show each other.
 #[derive(Debug)]
 pub struct PeerCertificates {
     settings: PeerTls,
@@ -36,7 +36,7 @@ impl PeerCertificates {
         self.dialling.clone()
     }
 
-    /// Loads files again that have changed; what is there stays where that fails.
+    /// Reloads changed files; the certificates in use stay if that fails.
     fn look(&self) {
         if !self.accepting.has_changed() {
             return;
@@ -51,7 +51,7 @@ impl PeerCertificates {
     }
 }
 
-/// Looks after them as long as the node runs.
+/// Checks the files as long as the node runs.
 pub fn watch(node: &Handle, certificates: PeerCertificates) {
     let certificates = Arc::new(certificates);
     node.spawn(async move {

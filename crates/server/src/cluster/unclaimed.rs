@@ -1,14 +1,13 @@
-//! Data that is older than its node's cluster: it was written while the node was
-//! alone.
+//! Data that is older than its node's cluster: it was written while the node was not in a cluster.
 //!
-//! Whoever comes into a cluster gets its slots from those who have them, and drops
-//! what it had of them. So a node with such data acts by no mapping in which
-//! another node has any slot. In that of a new cluster, whose first node it is, its
-//! data stays, and is the cluster's from then on.
+//! A node that joins a cluster copies its slots from the nodes that have them, and drops its own
+//! data of these slots. So a node with unclaimed data applies no mapping in which another node has
+//! any slot. As the first node of a new cluster it keeps its data, which belongs to the cluster
+//! from then on.
 //!
-//! A file beside the node's identity says that it has such data. It is there before
-//! the identity is, and goes before the first mapping is acted by; so however
-//! starts end, data is not dropped that nobody else has.
+//! A file beside the node's identity marks unclaimed data. It is created before the identity, and
+//! removed before the first mapping is applied; so a start that fails at any point never drops the
+//! only copy of data.
 
 use rufous_kernel::durable::file::MANIFEST;
 use std::fs::{self, File};
@@ -25,8 +24,8 @@ pub struct Unclaimed {
 }
 
 impl Unclaimed {
-    /// Looks into a data folder, and its part that is the cluster's. `knows`: that
-    /// has the node's identity.
+    /// Examines a data folder, and the cluster's part of it. `knows`: that part has the node's
+    /// identity.
     pub fn find(folder: &Path, cluster: &Path, knows: bool) -> io::Result<Option<Self>> {
         let mark = cluster.join(NAME);
         if !knows && folder.join(MANIFEST).exists() {
@@ -38,7 +37,7 @@ impl Unclaimed {
         Ok(mark.exists().then_some(Self { folder, mark }))
     }
 
-    /// Why the node stops where other nodes of the cluster have slots.
+    /// Why the node stops if other nodes of the cluster have slots.
     pub fn refusal(&self) -> String {
         let folder = self.folder.display();
         format!(
@@ -48,7 +47,7 @@ impl Unclaimed {
         )
     }
 
-    /// The data is the cluster's from now on.
+    /// The data belongs to the cluster from now on.
     pub fn claim(&self) -> io::Result<()> {
         match fs::remove_file(&self.mark) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -73,7 +72,7 @@ mod tests {
         fs::write(folder.join(MANIFEST), b"").expect("written");
         assert!(find(true).is_none(), "of a node of a cluster");
         assert!(find(false).is_some());
-        // However often it starts.
+        // In every later start.
         let unclaimed = find(true).expect("still");
         unclaimed.claim().expect("claimed");
         unclaimed.claim().expect("claimed again");

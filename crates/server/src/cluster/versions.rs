@@ -1,6 +1,5 @@
-//! Which program each node runs, and which versions of the messages between nodes
-//! it speaks, as the node knows that is asked: of itself, and of those that it has a
-//! session with. Of others nothing is known.
+//! The program of each node, and the versions of the messages between nodes that it speaks, as
+//! known to the node that is asked: its own, and those of nodes that it has a session with.
 
 use super::settings::parse_id;
 use super::state::Cluster;
@@ -10,7 +9,7 @@ use rufous_wire::peers::Versions;
 /// Characters of a program's version that are shown.
 const MOST: usize = 32;
 
-/// Adds what is known to how the cluster is.
+/// Adds the known versions to the status.
 pub fn tell(status: &mut Status, cluster: &Cluster) {
     let own = cluster.common.local.versions();
     for node in &mut status.nodes {
@@ -32,7 +31,7 @@ pub fn tell(status: &mut Status, cluster: &Cluster) {
     }
 }
 
-/// Another node may say anything: nothing that would look like the next field.
+/// Another node may send any text: characters that could look like the next field are removed.
 fn shown(versions: &Versions) -> Option<String> {
     let plain = |c: &char| c.is_ascii_graphic() && *c != ',';
     let text: String = versions.program.chars().filter(plain).take(MOST).collect();

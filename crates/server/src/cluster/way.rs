@@ -1,5 +1,5 @@
-//! What follows from where the keys of a request are ([`rufous_cluster::way`]): it runs, waits,
-//! or is refused.
+//! What follows from the location of a request's keys ([`rufous_cluster::way`]): the request runs,
+//! waits, or is refused.
 
 use super::redirect::Door;
 use super::split::can_split;
@@ -16,7 +16,7 @@ use rufous_cluster::way::{has_one_head, name_of};
 use rufous_command::{Failure, Flags, Keys, Spec};
 
 impl Front {
-    /// Where the keys of a client's request are, for who does not go there by itself.
+    /// The location of the keys of a request, for clients that are not redirected.
     #[inline]
     pub(crate) fn way_of(&mut self, request: &Request<'_>, args: &Args<'_>) -> Way {
         match self.links {
@@ -83,7 +83,7 @@ impl Front {
             Way::None(_) => {
                 let known = connection.way_until_us;
                 let until_us = match known {
-                    // What is behind one that waited in vain need not wait as long.
+                    // A request behind one that waited in vain waits no longer than that one.
                     Some(until_us) if now.mono_us < until_us + ROUTE_PATIENCE_US => until_us,
                     _ => now.mono_us + ROUTE_PATIENCE_US,
                 };
@@ -101,7 +101,7 @@ impl Front {
         }
     }
 
-    /// Why a request whose keys are not here cannot be passed on.
+    /// Why a request whose keys are elsewhere cannot be forwarded.
     pub(crate) fn refused_on_way(
         &self,
         way: &Way,
@@ -141,7 +141,7 @@ impl Front {
         words::too_large(args, name)
     }
 
-    /// Why what is queued for `EXEC` cannot run here any more.
+    /// Why the commands queued for `EXEC` can no longer run here.
     pub(crate) fn refused_queue_on_way(
         &self,
         slots: impl Iterator<Item = Option<u16>>,

@@ -1,7 +1,7 @@
-//! Commands about all keys, at all nodes that have slots.
+//! Commands on all keys, at all nodes that have slots.
 //!
-//! Each node answers for itself, at an instant of its own. `SCAN` goes from node to node:
-//! its cursor has the node in bits that a node alone does not use.
+//! Each node answers at an instant of its own. `SCAN` visits one node after another: the upper bits
+//! of its cursor hold the node.
 
 use super::split::{Joins, Words, elements, words_of};
 use super::way::{NoWay, Way};
@@ -15,10 +15,10 @@ use rufous_mapping::NodeNo;
 use rufous_resp::encode;
 use std::collections::BTreeSet;
 
-/// Bits of a cursor that one node uses: a worker, and a place in its order.
+/// Bits of a cursor that one node uses: a worker, and a position in its order.
 const OWN_BITS: u32 = 40;
 
-/// Whether a command is about all keys of a database, or of all.
+/// Whether a command is on all keys of one database, or of all databases.
 pub(super) fn is_wide(spec: &Spec) -> bool {
     spec.flags.has(Flags::ALL_KEYS)
 }
@@ -27,7 +27,7 @@ pub(super) fn is_wide(spec: &Spec) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     at: NodeNo,
-    /// Where the walk goes on when it has all of that node.
+    /// Where the scan continues when it has finished that node.
     next: Option<NodeNo>,
 }
 
@@ -35,8 +35,7 @@ fn cursor_of(no: NodeNo, own: u64) -> u64 {
     (u64::from(no.0) + 1) << OWN_BITS | own
 }
 
-/// Which of these nodes a cursor is about, and the node's own cursor. A node that has no slots
-/// any more is passed over.
+/// The node and the node's own cursor that a cursor stands for. Nodes without slots are skipped.
 fn find(nodes: &BTreeSet<NodeNo>, cursor: u64) -> Option<(Step, u64)> {
     let own = cursor & ((1 << OWN_BITS) - 1);
     let wanted = match cursor >> OWN_BITS {
@@ -51,7 +50,7 @@ fn find(nodes: &BTreeSet<NodeNo>, cursor: u64) -> Option<(Step, u64)> {
 }
 
 impl Step {
-    /// The reply of a node, with the cursor of the whole walk.
+    /// The reply of a node, with the cursor of the whole scan.
     pub(super) fn whole(self, reply: &[u8], out: &mut Output) -> Option<()> {
         let found = elements(reply)?;
         let [cursor, keys] = &found[..] else {
@@ -75,20 +74,20 @@ impl Step {
 }
 
 impl Front {
-    /// The way to all other nodes that have slots.
+    /// The route to all other nodes that have slots.
     pub(super) fn way_to_all(&self) -> Way {
         self.links()
             .map_or(Way::Here, |links| links.routing().to_all())
     }
 
-    /// The way to a node, whatever it has.
+    /// The route to one node, whatever slots it has.
     pub(super) fn way_to_node(&self, no: NodeNo) -> Way {
         let away = Way::None(NoWay::Away(no));
         self.links()
             .map_or(away, |links| links.routing().to_node(no))
     }
 
-    /// Takes a request to where its keys are, if not only here.
+    /// Sends a request to all nodes that have its keys, if there are others.
     #[cold]
     pub(crate) fn submit_elsewhere(
         &mut self,
@@ -159,7 +158,7 @@ impl Front {
             return Submitted::Done;
         };
         let Some((step, cursor)) = find(&nodes, cursor) else {
-            // From elsewhere, or made up: there is nothing behind it.
+            // The cursor is invalid: nothing follows it.
             let mut reply = Reply::new(&mut fx.output, header.resp3);
             reply.array(2);
             reply.bulk(b"0");
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(find(&nodes, cursor), Some((step(3, Some(u16::MAX)), last)));
         let cursor = cursor_of(NodeNo(u16::MAX), 9);
         assert_eq!(find(&nodes, cursor), Some((step(u16::MAX, None), 9)));
-        // One that has gone: the next one from its beginning.
+        // That node has left: continue with the start of the next one.
         let gone = cursor_of(NodeNo(2), 9);
         assert_eq!(find(&nodes, gone), Some((step(3, Some(u16::MAX)), 0)));
         assert_eq!(find(&nodes, u64::MAX), None);

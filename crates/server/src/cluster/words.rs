@@ -1,4 +1,4 @@
-//! Requests on their way to another node: the array of words that clients write.
+//! Forwarded requests as bytes: an array of words, as clients send it.
 
 use rufous_base::{Args, Span};
 use rufous_command::Failure;
@@ -8,17 +8,17 @@ use rufous_wire::Bytes;
 use rufous_wire::frame::MAX_FRAME;
 use std::collections::BTreeMap;
 
-/// What a message has around a request, and more.
+/// An upper bound on a message's overhead around a request.
 const AROUND: usize = 1024;
 
-/// Bytes of a request that can be passed on.
+/// The largest request that can be forwarded.
 pub(crate) const MAX_WORDS: usize = MAX_FRAME - AROUND;
 
-/// What is before and behind a word, at most, and before all of them.
+/// An upper bound on the bytes around a word, and before all words.
 const HEAD: usize = 16;
 
-/// Bytes that a request of such words takes, at most; what is too large need not be written to
-/// know that.
+/// An upper bound on the bytes of a request of such words, so that a request that is too large need
+/// not be written.
 fn size_of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> usize {
     HEAD + words.map(|word| HEAD + word.len()).sum::<usize>()
 }
@@ -27,7 +27,7 @@ pub(crate) fn size_of(args: &Args<'_>) -> usize {
     size_of_words(args.iter_from(0))
 }
 
-/// Why a request to one node cannot be passed on to it, if it cannot.
+/// Why a request cannot be forwarded to one node, if it cannot.
 pub(super) fn too_large(args: &Args<'_>, node: impl FnOnce() -> String) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
@@ -35,7 +35,7 @@ pub(super) fn too_large(args: &Args<'_>, node: impl FnOnce() -> String) -> Optio
     })
 }
 
-/// Likewise of one whose arguments are keys of several nodes.
+/// The same for one whose arguments are keys of several nodes.
 pub(super) fn part_too_large(
     args: &Args<'_>,
     heads: &[Option<NodeNo>],
@@ -57,7 +57,7 @@ pub(super) fn part_too_large(
     Some(format!("ERR {size} bytes of this request are about keys of node {}, and at most {MAX_WORDS} bytes are passed on: use commands with fewer keys", node(no)).into())
 }
 
-/// Likewise of one that all nodes are asked.
+/// The same for one that is sent to all nodes.
 pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
@@ -65,7 +65,7 @@ pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
     })
 }
 
-/// Likewise of one that was to run here, and whose keys have moved before it did.
+/// The same for one that was to run here, and whose keys moved before it did.
 pub(super) fn too_large_by_now(args: &Args<'_>) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
@@ -80,7 +80,7 @@ pub(crate) fn write(args: &Args<'_>) -> Bytes {
     bytes.into()
 }
 
-/// Where the words are, if this is one request and nothing else.
+/// The positions of the words, if the bytes are exactly one request.
 pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Span>> {
     let (mut parser, mut spans) = (RequestParser::new(), Vec::new());
     if bytes.first() != Some(&b'*') {
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(words_of(&bytes), Some(all));
     }
 
-    /// Of two nodes' parts one is as large as may be, then a byte larger.
+    /// A part for one of two nodes has the largest size, then one byte more.
     #[test]
     fn each_nodes_part_has_a_message_of_its_own() {
         let check = |len: usize| {

@@ -1,9 +1,9 @@
 //! Clients that wait in a blocking command.
 //!
-//! The kernel keeps who waits for which keys (`rufous_kernel::wait`). Here is
-//! what it means for a connection: it runs nothing else meanwhile, it is read
-//! on within bounds, so that its end is noticed, and it goes on when its wait
-//! ends: with data, by its time, by `CLIENT UNBLOCK`, or with the node.
+//! The kernel records which clients wait for which keys (`rufous_kernel::wait`). This module keeps
+//! the connection's side: a waiting connection runs no other request, it is read within bounds so
+//! that its end is noticed, and it resumes when data arrives, on timeout, by `CLIENT UNBLOCK`, or
+//! when the node stops.
 
 use super::connection::Connection;
 use super::{Front, Message, find};
@@ -13,14 +13,14 @@ use rufous_kernel::Header;
 use rufous_kernel::worker::WaitEnd;
 use std::borrow::Cow;
 
-/// A client that waits is not read from any more once it has sent so much.
+/// A waiting client that has sent this many bytes is no longer read.
 const INPUT_WHILE_BLOCKED: usize = 64 << 10;
 
-/// The reply to who is told to wait no longer.
+/// The reply to a client unblocked by `CLIENT UNBLOCK … ERROR`.
 const UNBLOCKED: Failure = Failure(Cow::Borrowed(
     "UNBLOCKED client unblocked via CLIENT UNBLOCK",
 ));
-/// The reply to who waits when the node stops.
+/// The reply to a waiting client when the node stops.
 const STOPPING: Failure = Failure(Cow::Borrowed("UNBLOCKED the node is shutting down"));
 
 fn error(failure: &Failure) -> WaitEnd {
@@ -29,7 +29,7 @@ fn error(failure: &Failure) -> WaitEnd {
     WaitEnd::Reply(out)
 }
 
-/// A client begins to wait. False where it is gone, or has ceased to send.
+/// A client begins to wait. False if it is closed, or has stopped sending.
 pub(super) fn begin(
     connection: Option<&mut Connection>,
     header: &Header,
@@ -48,12 +48,12 @@ pub(super) fn begin(
 }
 
 impl Connection {
-    /// Whether what it has sent while it waits is enough.
+    /// Whether it has sent as much as is read from a waiting client.
     pub(super) fn has_sent_enough(&self) -> bool {
         self.blocked.is_some() && self.held.len() > INPUT_WHILE_BLOCKED
     }
 
-    /// Its request `seq` was answered.
+    /// The reply to its request `seq` is ready.
     pub(super) fn unblock(&mut self, seq: u32) {
         if self.blocked == Some(seq) {
             self.blocked = None;
@@ -62,7 +62,7 @@ impl Connection {
 }
 
 impl Front {
-    /// The client sends no more. One that waits is taken for gone.
+    /// The client has stopped sending. A waiting client is then taken to be closed.
     pub(super) fn on_ended(&mut self, conn: ConnId) {
         let Some(connection) = find(&mut self.connections, conn) else {
             return;
@@ -76,7 +76,7 @@ impl Front {
         }
     }
 
-    /// `CLIENT UNBLOCK` for a client of this worker: whether it waited.
+    /// `CLIENT UNBLOCK` for a client of this worker. Returns whether it waited.
     pub(crate) fn end_wait_of(&mut self, client_id: u64, with_error: bool) -> bool {
         let mut all = self.connections.iter().flatten();
         let Some(conn) = all.find(|c| c.client_id == client_id).map(|c| c.id) else {
@@ -89,7 +89,7 @@ impl Front {
         self.kernel.end_wait(conn, how)
     }
 
-    /// Nobody waits for data on a node that stops.
+    /// A stopping node ends all waits for data.
     pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
         while self.stopping && self.kernel.waiting_clients() > 0 {
             for conn in self.kernel.waiting_conns() {

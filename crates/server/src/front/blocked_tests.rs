@@ -2,7 +2,7 @@
 
 use super::testing::{Client, Rig};
 
-/// A rig, and two clients at the first worker and the last.
+/// A rig, and two clients: one at the first worker and one at the last.
 fn rig(workers: usize) -> (Rig, Client, Client) {
     let mut rig = Rig::new(workers);
     let (a, b) = (rig.connect(0), rig.connect(workers - 1));

@@ -1,5 +1,4 @@
-//! What one connection may occupy: replies that have not left, and requests
-//! that have not run.
+//! Limits of one connection: replies that are not sent yet, and requests that have not run.
 
 use super::connection::{Connection, Slot, Suspended};
 use super::shared::Counters;
@@ -8,13 +7,13 @@ use rufous_base::limits::{MAX_PIPELINE_IN_FLIGHT, OUTPUT_HIGH_WATER};
 use rufous_base::{Args, Backlog, Close, ConnId, Effects, Now, Output};
 use rufous_command::{Flags, Spec};
 
-/// Browsers turned away are logged at most once in so many microseconds.
+/// Microseconds between two log lines about rejected HTTP requests.
 const HTTP_LOG_PERIOD_US: u64 = 60_000_000;
 
 impl Front {
-    /// Counts the reply of `conn` that is `written` bytes long. A turn's
-    /// replies are all sent at its end: without a bound, one pipeline of reads
-    /// of large values would have them all in memory at once.
+    /// Counts the `written` bytes of a reply of `conn`. A turn's replies are all sent at its end:
+    /// without a bound, one pipeline of reads of large values would have them all in memory at
+    /// once.
     #[inline]
     pub(super) fn bound_replies(
         &mut self,
@@ -42,8 +41,8 @@ impl Front {
             self.drains.push(conn);
             self.suspend(conn, Suspended::Unsent, fx);
         } else {
-            // They are behind a reply that is awaited, and leave with it: then
-            // it waits until they have been sent.
+            // These bytes are behind a pending reply, and are sent with it: then the connection
+            // waits until they have been sent.
             self.suspend(conn, Suspended::Barrier, fx);
         }
     }
@@ -54,7 +53,7 @@ impl Front {
         }
     }
 
-    /// Tells the driver how much may wait for a connection, where that is new.
+    /// Tells the driver how many bytes may wait for a connection, if that has changed.
     pub(super) fn renew_backlog(&mut self, conn: ConnId) {
         let Some(connection) = find(&mut self.connections, conn) else {
             return;
@@ -71,7 +70,7 @@ impl Front {
         all.into_iter().for_each(|conn| self.renew_backlog(conn));
     }
 
-    /// Closes connections whose clients send no more, once they are answered.
+    /// Closes connections whose clients have stopped sending, once all replies are sent.
     pub(super) fn close_ended(&mut self) {
         if self.ended.is_empty() {
             return;
@@ -90,9 +89,8 @@ impl Front {
         });
     }
 
-    /// Drops a connection that speaks HTTP. A page in a browser of this machine
-    /// can send requests to a local port, with commands in their bodies; nothing
-    /// behind the first lines may run.
+    /// Drops a connection that speaks HTTP. A page in a browser on this machine can send requests
+    /// to a local port, with commands in their bodies; nothing after the first lines may run.
     #[cold]
     pub(super) fn turns_away_http(&mut self, now: Now, conn: ConnId, args: &Args<'_>) -> bool {
         let name = args.get(0);
@@ -113,19 +111,17 @@ impl Front {
     }
 }
 
-/// Whether a command's reply may be as long as its key's value, whatever that
-/// is. Large strings are sent by reference, and so `GET` is not meant.
+/// Whether a command's reply may be as long as its key's value. Large strings are sent by
+/// reference, so `GET` does not count.
 pub(super) fn may_answer_long(spec: &Spec) -> bool {
     spec.flags.has(Flags::READONLY) && !spec.flags.has(Flags::FAST)
 }
 
-/// What a connection may have under way at other workers. These do not know
-/// how much waits for it already, and so it does not ask for more than is
-/// likely to fit: few replies that may be long, until it has seen how long
-/// they are.
+/// Limits on a connection's requests to other workers. These do not know how many bytes already
+/// wait for the connection, so it requests only what is likely to fit: few replies that may be
+/// long, until it has measured their length.
 impl Connection {
-    /// How many requests may be under way with the last one, whose reply may
-    /// be long or not.
+    /// How many requests may be in flight, including the last one, whose reply may be long or not.
     pub(super) fn window(&self, long: bool) -> usize {
         match long {
             true => (OUTPUT_HIGH_WATER / self.long_reply.max(1)).clamp(1, MAX_PIPELINE_IN_FLIGHT),
@@ -133,13 +129,13 @@ impl Connection {
         }
     }
 
-    /// Likewise where some are under way.
+    /// The same, for requests that are in flight already.
     pub(super) fn last_window(&self) -> usize {
         let waits_long = |slot: &Slot| matches!(slot, Slot::Waiting { long: true, .. });
         self.window(self.slots.back().is_some_and(waits_long))
     }
 
-    /// A reply has come from elsewhere: stops where that was much.
+    /// A reply has arrived from another worker: suspends the connection if it was large.
     #[inline]
     pub(super) fn bound_awaited(&mut self, counters: &mut Counters, fx: &mut Effects<Message>) {
         if self.suspended.is_none() && self.has_too_much_unsent(fx) {
@@ -148,9 +144,8 @@ impl Connection {
         }
     }
 
-    /// Whether so much waits for it that it has to wait too; then what it waits
-    /// for is noted: replies that are still awaited, before others, or that all
-    /// have been sent.
+    /// Whether enough bytes wait to be sent that the connection has to wait too. Then notes the
+    /// reason: pending replies that precede them, or that all bytes are sent.
     #[inline]
     pub(super) fn has_too_much_unsent(&mut self, fx: &mut Effects<Message>) -> bool {
         if self.unsent <= OUTPUT_HIGH_WATER {
@@ -194,7 +189,7 @@ pub(super) fn written_since(out: &Output, mark: (usize, usize)) -> usize {
     written_between(out, mark, out.mark())
 }
 
-/// Likewise from one mark to another.
+/// The same, from one mark to another.
 #[inline]
 pub(super) fn written_between(out: &Output, start: (usize, usize), end: (usize, usize)) -> usize {
     let shared = out.shared.get(start.1..end.1).unwrap_or_default();

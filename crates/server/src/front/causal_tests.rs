@@ -33,7 +33,7 @@ fn connections_at_different_workers_write_beside_each_other() {
         for client in [a, c] {
             assert_eq!(values(&mut rig, client, "note:1").len(), 2);
         }
-        // Both have replaced their own alone; a third has read both.
+        // Both have replaced only their own value; a third client has read both.
         rig.run_on(b, "SET note:1 three");
         let (token, mut both) = all(&mut rig, c, "note:1");
         both.sort();
@@ -41,7 +41,7 @@ fn connections_at_different_workers_write_beside_each_other() {
         rig.run_on(c, "SET note:1 merged");
         rig.advance_ms(1_000);
         assert_eq!(values(&mut rig, a, "note:1"), ["merged"]);
-        // What c's token has seen is gone already.
+        // The value that c's token has seen is replaced already.
         let reply = rig.run_on(a, &format!("CAUSAL.DEL note:1 {token}"));
         assert_eq!(reply, ":0\r\n");
         assert_eq!(rig.run_on(b, "GET note:1"), "$6\r\nmerged\r\n");
@@ -57,7 +57,7 @@ fn a_token_goes_from_worker_to_worker() {
     let clients = [rig.connect(0), rig.connect(1), rig.connect(2)];
     let reply = rig.run_on(clients[0], "CAUSAL.SET note:1 \"\" one");
     let token = reply.split("\r\n").nth(1).expect("a token").to_owned();
-    // A worker that has not heard of the write yet replaces it all the same.
+    // A worker that has not received the write yet replaces it all the same.
     rig.advance_ms(1);
     let reply = rig.run_on(clients[1], &format!("CAUSAL.SET note:1 {token} two"));
     assert!(reply.starts_with('$'), "{reply}");
@@ -75,12 +75,12 @@ fn a_token_goes_from_worker_to_worker() {
     );
 }
 
-/// Keys whose one replica is at this worker and at another.
+/// Keys whose only replica is at this worker, or at another one.
 fn near_and_far(rig: &Rig) -> (String, String) {
     let owner = |key: &String| rig.fronts[0].kernel.placement().owner(key.as_bytes()).0;
     let mut names = (0..100).map(|n| format!("note:{n}"));
     let near = names.clone().find(|key| owner(key) == 0);
-    // There is none where all workers have a replica.
+    // No such key exists if all workers have a replica.
     let far = names.find(|key| owner(key) == 1);
     let far = far.or_else(|| Some("note:100".to_owned()));
     near.zip(far).expect("both")
@@ -136,7 +136,7 @@ fn a_session_goes_on_in_its_transactions() {
         ] {
             rig.run_on(b, &request);
         }
-        // What it has read before and within.
+        // What it has read before and within the transaction.
         assert_eq!(values(&mut rig, a, &far), ["two"], "{threads}");
         assert_eq!(values(&mut rig, a, &near), ["three"], "{threads}");
         rig.run_on(b, &format!("SET {near} four"));
@@ -215,9 +215,9 @@ fn what_a_transaction_reads_apart_was_seen_and_what_it_writes_apart_was_not() {
             rig.run_on(a, &format!("SET {key} two"));
             rig.run_on(b, &format!("SET {key} mine"));
             assert!(rig.run_on(b, "COMMIT").starts_with("*1"));
-            // The one that it has read is replaced, which was replaced already.
+            // The value that it has read is replaced; that value was replaced already.
             assert_eq!(values(&mut rig, a, key), ["mine", "two"], "{threads}");
-            // Nobody has seen what is written beside a transaction by rolling it back.
+            // Rolling back does not mark as seen what is written concurrently with the transaction.
             let c = rig.connect(0);
             rig.run_on(c, "BEGIN");
             rig.run_on(a, &format!("SET {key} three"));

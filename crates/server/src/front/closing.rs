@@ -1,4 +1,4 @@
-//! Ending connections, and which of them are clients.
+//! Closing connections, and which connections are clients.
 
 use super::connection::Connection;
 use super::session::Session;
@@ -6,28 +6,27 @@ use super::{Front, Message};
 use rufous_base::{Close, ConnId, Effects};
 
 impl Session<'_> {
-    /// Ends the connection whose request runs, once that and everything
-    /// before it is answered.
+    /// Closes the connection of the running request, once that request and all earlier ones are
+    /// answered.
     pub fn close_after_reply(&mut self) {
         self.local.front.close_after_reply(self.conn);
     }
 }
 
 impl Front {
-    /// The connections that come from outside the process.
+    /// The connections of clients, not those that the process itself opened.
     pub fn clients(&self) -> impl Iterator<Item = &Connection> {
         self.connections().filter(|c| !c.info.is_internal())
     }
 
-    /// Whether nothing is under way.
+    /// Whether no request is pending.
     pub(super) fn is_quiet(&self) -> bool {
         self.kernel.waiting() == 0
             && self.gathers.is_empty()
             && self.connections().all(|c| c.slots.is_empty())
     }
 
-    /// Runs nothing more for a connection, and closes it when its last reply
-    /// has been written.
+    /// Runs no further request of a connection, and closes it when its last reply has been written.
     pub(crate) fn close_after_reply(&mut self, id: ConnId) {
         let Some(connection) = self.connection(id) else {
             return;
@@ -38,7 +37,7 @@ impl Front {
         }
     }
 
-    /// Drops a connection with the replies that it still waits for.
+    /// Drops a connection with its pending replies.
     pub(crate) fn close_now(&mut self, id: ConnId) {
         let Some(connection) = self.connection(id) else {
             return;
@@ -48,7 +47,7 @@ impl Front {
     }
 }
 
-/// After a reply that was waited for: whether it was the last one.
+/// After a pending reply has arrived: closes the connection if it was the last one.
 pub(super) fn close_if_last(connection: &Connection, fx: &mut Effects<Message>) {
     if connection.closing && connection.slots.is_empty() {
         fx.closes.push((connection.id, Close::AfterReplies));

@@ -1,4 +1,4 @@
-//! What is known of one client connection.
+//! The state of one client connection.
 
 use super::bounds;
 use super::transaction::Transaction;
@@ -10,21 +10,21 @@ use rufous_mapping::NodeNo;
 use rufous_resp::request::RequestParser;
 use std::collections::VecDeque;
 
-/// Why a connection's requests are not run for now.
+/// Why a connection's requests are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspended {
-    /// Until every request under way has been answered: the last one could be overtaken.
+    /// Until every pending request has been answered: the last one could be overtaken.
     Barrier,
-    /// Until fewer requests are under way at other workers.
+    /// Until fewer requests are pending at other workers.
     TooManyInFlight,
     /// `CLIENT PAUSE`.
     Paused,
-    /// Until the replies written in this turn have all but left.
+    /// Until almost all replies written in this turn are sent.
     Unsent,
-    /// Until fewer requests are under way to a node.
+    /// Until fewer requests are pending at a node.
     Crowded(NodeNo),
-    /// Until there may be a way to the keys of its next request: there has been news
-    /// since, or its patience is at its end.
+    /// Until a route to the keys of its next request may exist: routing has changed since `news`,
+    /// or `until_us` has passed.
     NoWay { news: u64, until_us: u64 },
 }
 
@@ -40,13 +40,13 @@ pub enum ReplyMode {
     Skipping,
 }
 
-/// A reply in the order of requests, while an earlier one is still awaited.
+/// A reply in the order of requests, while an earlier one is pending.
 #[derive(Debug)]
 pub enum Slot {
-    /// Under way.
+    /// Pending.
     Waiting {
         discard: bool,
-        /// It may be long: see [`super::bounds`].
+        /// The reply may be long: see [`super::bounds`].
         long: bool,
     },
     /// Ready: the next `len` bytes of [`Connection::late`].
@@ -54,7 +54,7 @@ pub enum Slot {
         start: (usize, usize),
         end: (usize, usize),
     },
-    /// Ready, from another worker, ahead of its turn.
+    /// Ready out of order, from another worker.
     Early(Box<Output>),
 }
 
@@ -69,7 +69,7 @@ pub enum Deferred {
 #[derive(Debug)]
 pub struct Connection {
     pub id: ConnId,
-    /// The number that `CLIENT ID` tells.
+    /// The number that `CLIENT ID` returns.
     pub client_id: u64,
     pub info: ConnInfo,
     pub created_us: u64,
@@ -80,7 +80,7 @@ pub struct Connection {
     pub db: u8,
     pub resp3: bool,
     pub authenticated: bool,
-    /// Wrong passwords in a row.
+    /// Consecutive wrong passwords.
     pub auth_failures: u32,
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
@@ -88,10 +88,9 @@ pub struct Connection {
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
-    /// Reply bytes written, or come from elsewhere, since the driver last sent any.
+    /// Reply bytes written, or received from other workers, since the driver last sent any.
     pub(super) unsent: usize,
-    /// Of replies that may be long and come from elsewhere, about the longest
-    /// of the last few.
+    /// Of replies from other workers that may be long: about the longest of the last few.
     pub(super) long_reply: usize,
     /// What the driver was told last.
     pub(super) backlog: Backlog,
@@ -100,30 +99,31 @@ pub struct Connection {
     pub commands: u64,
 
     pub parser: RequestParser,
-    /// Bytes of a request that is not whole yet, or that may not run yet.
+    /// Bytes of a request that is incomplete, or that may not run yet.
     pub held: Vec<u8>,
     /// How much of `held` has been parsed.
     pub held_at: usize,
     /// Requests that were parsed but may not run yet.
     pub deferred: VecDeque<Deferred>,
     pub suspended: Option<Suspended>,
-    /// How long its next request waits for a way to its keys.
+    /// How long its next request waits for a route to its keys.
     pub(crate) way_until_us: Option<u64>,
     /// The number of the request that waits for data.
     pub(super) blocked: Option<u32>,
-    /// It sends no more.
+    /// The client has stopped sending.
     pub(super) ended: bool,
 
-    /// Its next reply comes from another node, where large values are no references.
+    /// Its next reply comes from another node, which sends large values as bytes and not by
+    /// reference.
     pub(crate) is_far: bool,
 
-    /// Replies not yet sent, in request order; empty where all are.
+    /// Replies not yet sent, in request order; empty if all are sent.
     pub slots: VecDeque<Slot>,
     /// The number of the first slot's request.
     pub first_seq: u32,
     /// Replies that wait for earlier ones.
     pub late: Output,
-    /// What those not yet written wait for once they are.
+    /// What the replies not yet written have to wait for after they are written.
     until: Until,
 }
 
@@ -174,13 +174,13 @@ impl Connection {
         self.first_seq.wrapping_add(self.slots.len() as u32)
     }
 
-    /// Heap bytes held for requests that are not whole or may not run.
+    /// Heap bytes held for requests that are incomplete or may not run.
     pub fn input_bytes(&self) -> usize {
         self.held.capacity() + self.parser.held_bytes()
     }
 
-    /// Takes the reply to request `seq` that comes from elsewhere, and writes
-    /// everything that is now in order to `out`.
+    /// Takes the reply to request `seq` from another worker, and writes all replies that are now in
+    /// order to `out`.
     pub fn complete(
         &mut self,
         seq: u32,
@@ -237,7 +237,7 @@ impl Connection {
         self.first_seq = self.first_seq.wrapping_add(1);
     }
 
-    /// A request is about to run whose reply waits for more than the log.
+    /// A request is about to run whose reply waits for other nodes' copies as well as for the log.
     pub(super) fn wait_for_copies(&mut self) {
         self.until = Until::Passed;
     }
@@ -247,8 +247,7 @@ impl Connection {
         self.until == Until::Passed
     }
 
-    /// What replies wait for that have just been written. `splits`: there are such that
-    /// wait for the log alone.
+    /// What the replies just written wait for. `splits`: some replies wait for the log alone.
     #[inline]
     pub(super) fn take_until(&mut self, splits: bool) -> Until {
         if !splits {
@@ -283,15 +282,14 @@ impl Connection {
 #[derive(Clone, Copy, Debug)]
 pub struct Parsed {
     pub conn: ConnId,
-    /// Where the slice that was parsed starts, in the turn's buffer or in
-    /// `Connection::held`.
+    /// Offset of the parsed slice, in the turn's buffer or in `Connection::held`.
     pub base: usize,
     pub held: bool,
     /// The database selected when it was parsed.
     pub db: u8,
     pub spans: (u32, u32),
     pub what: What,
-    /// `QUIET` stood before it, which is in none of its arguments.
+    /// It was preceded by `QUIET`, which is not among its arguments.
     pub quiet: bool,
     /// Index in [`Lookahead::big`], or `NO_BIG`.
     pub big: u32,
@@ -299,16 +297,16 @@ pub struct Parsed {
     pub keys: (u32, u32),
 }
 
-/// What a parsed request asks for.
+/// The target of a parsed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Command(u16),
-    /// No such command.
+    /// Unknown command.
     Unknown,
-    /// A container without such a subcommand.
+    /// A container command with an unknown subcommand.
     UnknownSub(u16),
     WrongArity(u16),
-    /// After `QUIET` a command that changes no data.
+    /// `QUIET` before a command that changes no data.
     NotQuiet(u16),
     /// Not RESP; index in [`Lookahead::errors`].
     Malformed(u32),
@@ -325,8 +323,7 @@ pub struct ParsedKey {
     pub owner: WorkerId,
 }
 
-/// Requests parsed ahead of running them; kept from turn to turn so that
-/// nothing is allocated.
+/// Requests parsed ahead of execution; kept from turn to turn so that nothing is allocated.
 #[derive(Debug, Default)]
 pub struct Lookahead {
     pub parsed: Vec<Parsed>,
@@ -337,8 +334,7 @@ pub struct Lookahead {
     pub found: Vec<(u8, u32)>,
     pub big: Vec<Vec<BigArg>>,
     pub errors: Vec<String>,
-    /// The last request may take long: it ends the batch, so that its time is
-    /// not shared with others.
+    /// The last request may take long: it ends the batch, so that it is timed on its own.
     pub alone: bool,
 }
 

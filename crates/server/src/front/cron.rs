@@ -1,28 +1,27 @@
-//! What happens between requests: keys expire and are evicted, memory is
-//! tidied, clients that say nothing for too long are dropped.
+//! Periodic work between requests: expiry, eviction, compaction, closing idle clients.
 
 use super::{Front, Message};
 use rufous_base::{Effects, Now};
 
-/// How often a worker looks after itself, in microseconds.
+/// Period of a worker's maintenance, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
-/// How soon it goes on tidying where one look did not suffice.
+/// Delay before the next compaction step if one did not suffice.
 const TIDY_PERIOD_US: u64 = 1_000;
 
-/// Keys that expire in one step: short enough to go unnoticed by requests.
-/// While more are due there is a step in every turn, so that requests and
-/// expiry take turns and a million keys are gone within a second or so.
+/// Keys that expire in one step: few enough not to delay requests. While more are due there is a
+/// step in every turn, so that requests and expiry alternate and a million keys are removed within
+/// about a second.
 const EXPIRE_BUDGET: usize = 128;
 
-/// What one step spends on work that commands on large collections have left,
-/// in microseconds or so.
+/// Budget of one step, about in microseconds, for work that commands on large collections have
+/// left.
 const SWEEP_BUDGET: usize = 128;
 
 /// Records that one step of compaction may move.
 const MAINTAIN_BUDGET: usize = 128;
 
-/// When things happened last.
+/// Times of the last maintenance steps.
 #[derive(Debug, Default)]
 pub(crate) struct Cron {
     /// The time of the next tick, as the driver was told.
@@ -31,7 +30,7 @@ pub(crate) struct Cron {
     sample: Sample,
 }
 
-/// Operations per second, over the last second or so.
+/// Operations per second, over about the last second.
 #[derive(Debug, Default)]
 struct Sample {
     at_us: u64,
@@ -40,7 +39,7 @@ struct Sample {
 }
 
 impl Cron {
-    /// When the next tick comes.
+    /// The time of the next tick.
     pub(super) fn wake_us(&self) -> u64 {
         self.wake_us
     }
@@ -55,13 +54,13 @@ impl Front {
         if self.pause.is_active() && now.mono_us >= self.pause.until_us {
             self.end_pause();
         }
-        // Before the log has begun nothing may change.
+        // Nothing may change before the log has begun.
         let may_change = !self.durability.loading;
         self.kernel.end_due_waits(now);
         let expiring =
             may_change && self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
         let evicting = may_change && self.kernel.evict_step(now);
-        // Both make the holes that tidying fills: one after the other.
+        // Expiry and eviction make the holes that compaction fills: so compaction runs after them.
         let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);
         let sweeping = self.kernel.shard.sweep_step(SWEEP_BUDGET);
         self.drop_idle_clients(now);
@@ -80,8 +79,7 @@ impl Front {
         fx.wake_at_us = Some(self.cron.wake_us);
     }
 
-    /// Makes sure that there is a next tick, and that it ends a pause, or a wait
-    /// for data, in time.
+    /// Schedules the next tick, early enough to end a pause or a wait for data in time.
     pub(super) fn wake_in_time(&mut self, now: Now, fx: &mut Effects<Message>) {
         let mut wake = match self.cron.wake_us {
             0 => now.mono_us + PERIOD_US,
@@ -131,12 +129,12 @@ impl Front {
         sample.at_us = now.mono_us;
     }
 
-    /// Commands per second, lately.
+    /// Commands per second, over about the last second.
     pub fn commands_per_second(&self) -> u64 {
         self.cron.sample.per_second
     }
 
-    /// Tells the other workers how much memory this one uses.
+    /// Publishes this worker's memory usage to the other workers.
     pub(crate) fn publish_memory(&self) -> usize {
         let bytes = self.kernel.memory().total();
         self.shared.memory_changed(self.id().index(), bytes);

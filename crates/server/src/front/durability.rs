@@ -1,6 +1,6 @@
-//! The front's part in outliving a crash: replies wait for the log, requests
-//! wait for loading, orders of commands go to the kernel's keeper, and what
-//! happens there is told to commands, metrics and the log of the process.
+//! The front's part in durability: replies wait for the log, requests wait for loading, save orders
+//! of commands go to the kernel's keeper, and its results go to commands, metrics and the process
+//! log.
 
 use super::connection::{Connection, Slot};
 use super::persistence::{Asked, PersistenceInfo, Pinned, SaveAnswer, SaveOrder};
@@ -12,26 +12,26 @@ use rufous_kernel::durable::keeper::{self, Schedule};
 use rufous_kernel::durable::{Event, Fsync, Loaded};
 use rufous_kernel::worker::{DurableSettings, SaveRefused};
 
-/// What the front keeps for this module.
+/// The state of this module.
 #[derive(Debug, Default)]
 pub(super) struct Durability {
     begun: bool,
-    /// Nobody is served yet.
+    /// Data is being loaded; no client is served yet.
     pub(super) loading: bool,
     loading_began_us: u64,
     /// There is a data folder.
     folder: bool,
-    /// And this worker sees to saving.
+    /// This worker coordinates saves.
     coordinates: bool,
-    /// There is more of a snapshot to write, and when.
+    /// A part of a snapshot is left to write, and when to continue.
     pub(super) more: bool,
     pub(super) sliced_us: u64,
-    /// Orders that wait for the save under way, and for the one after it.
+    /// Orders that wait for the save in progress, and for the next one.
     waiting: Vec<Asked>,
     next: Vec<Asked>,
-    /// Backups that wait until what belongs to their instant is synced.
+    /// Backups that wait until everything up to their cut is synced.
     sealing: Vec<(Asked, u64, u64)>,
-    /// Of the save under way.
+    /// The save in progress is a rewrite.
     is_rewrite: bool,
     /// The node stops once this save has ended.
     stop_save: StopSave,
@@ -45,7 +45,7 @@ enum StopSave {
     Over,
 }
 
-/// What the kernel needs to know of the settings.
+/// The settings that the kernel needs.
 fn settings(config: &Config) -> DurableSettings {
     DurableSettings {
         log: config.appendonly,
@@ -66,7 +66,7 @@ fn settings(config: &Config) -> DurableSettings {
 }
 
 impl Front {
-    /// Has the kernel load what is on disk, at the first step.
+    /// Has the kernel load the data from disk, at the first step.
     #[inline]
     pub(super) fn begin_durability(&mut self, now: Now) {
         if !self.durability.begun {
@@ -89,7 +89,7 @@ impl Front {
         self.kernel.begin(settings(&self.config));
     }
 
-    /// For tests that have no disk, whatever the settings say.
+    /// For tests without a disk, whatever the settings say.
     #[cfg(test)]
     pub(super) fn without_disk(&mut self) {
         self.durability.begun = true;
@@ -97,7 +97,7 @@ impl Front {
         self.begin_declaring();
     }
 
-    /// Takes over settings. Logging that is switched on begins with a save.
+    /// Applies settings. Logging that is switched on begins with a save.
     pub(super) fn configure_durability(&mut self, config: &Config) {
         if self.durability.folder {
             self.kernel.configure_durability(settings(config));
@@ -142,7 +142,7 @@ impl Front {
         }
     }
 
-    /// What the tick does for durability.
+    /// The tick's work for durability.
     pub(super) fn tick_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
         if !self.durability.folder {
             return;
@@ -150,12 +150,12 @@ impl Front {
         self.kernel.look_after_saving(now);
         self.deliver_outcomes(fx);
         if self.kernel.wants_log() && self.kernel.keeper().is_some() {
-            // Refused only where a save is under way: then the next tick tries again.
+            // It is refused only while a save is in progress: then the next tick retries.
             let _ = self.kernel.begin_save(now);
         }
     }
 
-    /// What there is to tell, as of now.
+    /// The current state of persistence.
     pub(crate) fn persistence_info(&self) -> PersistenceInfo {
         let mut info = self.persistence.info.clone();
         if self.durability.folder {
@@ -205,8 +205,8 @@ impl Front {
         }
     }
 
-    /// Closes connections with replies that are ready but wait for others: what
-    /// they tell of may not be committed, and their turn is long over.
+    /// Closes connections with replies that are ready but wait for earlier ones: what they report
+    /// may not be committed, and their turn is over.
     fn lose_late_replies(&mut self, until: Until) {
         let late = |c: &&Connection| {
             let waits = until == Until::Logged || c.waits_for_copies();
@@ -386,16 +386,14 @@ impl Front {
         }
     }
 
-    /// Brings everything to disk before the node stops. True when it is there.
-    /// No log is closed before every worker has nothing under way: what one of
-    /// them asks for may still change another's data.
+    /// Makes everything durable before the node stops. True when that is done. No log is closed
+    /// before every worker is quiet: a request from one may still change another's data.
     pub(super) fn close_durably(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
         if !self.durability.folder {
             return true;
         }
         if self.durability.loading {
-            // Worker 0 may have come to the end of loading by now, and would wait
-            // for this one for ever.
+            // Worker 0 may have finished loading by now, and would wait for this one for ever.
             let said = self.kernel.say_quiet(now);
             self.deliver_outcomes(fx);
             return said;
@@ -415,7 +413,7 @@ impl Front {
         self.kernel.close_log(now)
     }
 
-    /// Whether a save is under way, perhaps one that stopping asks for.
+    /// Whether a save is in progress, possibly the one that stopping requires.
     fn saves_before_stop(&mut self, now: Now) -> bool {
         if self.durability.stop_save == StopSave::NotYet {
             let wanted = !self.config.appendonly

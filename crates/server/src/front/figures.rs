@@ -1,9 +1,8 @@
-//! What a worker counts, for whoever watches the node from outside its
-//! protocol (metrics, health).
+//! A worker's counters, for readers outside the protocol (metrics, health).
 //!
-//! The watcher starts a round; each worker notices at its next tick, between
-//! two commands, and puts a copy of its figures on the board. Nothing is
-//! copied while nobody asks, and no request waits for it.
+//! The reader starts a round; each worker notices at its next tick, between two commands, and puts
+//! a copy of its counters on the board. Nothing is copied unless a round was started, and no
+//! request waits for it.
 
 use super::Front;
 use super::connection::{Connection, Suspended};
@@ -21,7 +20,7 @@ use rufous_kernel::shard::{Counters as ShardCounters, Memory};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What one worker had counted at some moment.
+/// The counters of one worker at one time.
 #[derive(Clone, Debug)]
 pub struct WorkerFigures {
     /// Commands that were called or refused.
@@ -31,16 +30,16 @@ pub struct WorkerFigures {
     pub evictions: evict::Counters,
     pub memory: Memory,
     pub keys: [usize; DATABASES],
-    /// Of the keys, those that expire at some time.
+    /// The number of keys with an expiry time.
     pub expiring: [usize; DATABASES],
     pub clients: usize,
-    /// Those of them that wait for data.
+    /// Clients that wait for data.
     pub blocked: usize,
-    /// Connections that have begun a transaction.
+    /// Connections with an open `BEGIN` transaction.
     pub open_transactions: usize,
     pub persistence: PersistenceInfo,
     pub replication: replicas::Figures,
-    /// Of sessions with other nodes, where the node is in a cluster.
+    /// Counters of sessions with other nodes, if the node is in a cluster.
     pub peers: Option<peers::Figures>,
 }
 
@@ -53,7 +52,7 @@ pub struct CommandFigures {
     pub failed: u64,
 }
 
-/// Where workers put their figures.
+/// The board: where workers publish their counters.
 #[derive(Debug)]
 pub struct Board {
     round: AtomicU64,
@@ -62,7 +61,7 @@ pub struct Board {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// The round that the figures belong to; 0: there are none.
+    /// The round that the counters belong to; 0: none.
     round: AtomicU64,
     figures: Mutex<Option<Arc<WorkerFigures>>>,
 }
@@ -75,12 +74,12 @@ impl Board {
         }
     }
 
-    /// Asks every worker, and returns the number of the round.
+    /// Requests counters from every worker, and returns the number of the round.
     pub fn ask(&self) -> u64 {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Whether a worker has answered that round, or a later one.
+    /// Whether a worker has answered this round, or a later one.
     pub fn has_answered(&self, worker: usize, round: u64) -> bool {
         self.places
             .get(worker)
@@ -91,7 +90,7 @@ impl Board {
         (0..self.places.len()).all(|worker| self.has_answered(worker, round))
     }
 
-    /// The last figures of every worker; `None` where it never gave any.
+    /// The last counters of every worker; `None` if it has not published any.
     pub fn figures(&self) -> Vec<Option<Arc<WorkerFigures>>> {
         let read = |place: &Place| {
             place
@@ -167,7 +166,7 @@ impl Local<'_> {
 }
 
 impl Front {
-    /// Answers the board, if it asks.
+    /// Publishes the counters on the board if a round was started.
     pub(super) fn answer_board(&self) {
         let board = &self.shared.board;
         let Some(place) = board.places.get(self.id().index()) else {

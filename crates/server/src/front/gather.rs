@@ -1,8 +1,8 @@
-//! Questions to all workers of the node: each answers about itself, the worker
-//! that asked makes one reply of the answers.
+//! Questions to all workers of the node: each answers about itself, and the worker that asked makes
+//! one reply of the answers.
 //!
-//! What a worker shares is sent as a message like everything else, so that a
-//! question finds every worker between two commands.
+//! A question is sent as a message like everything that workers share, so that it is answered
+//! between two commands.
 
 use super::local::Local;
 use super::session::Session;
@@ -12,18 +12,18 @@ use rufous_base::{ConnId, Effects, Now, Output, WorkerId};
 use rufous_command::Reply;
 use std::any::Any;
 
-/// Run at each worker; what it returns travels back.
+/// Runs at each worker; its return value is sent back.
 pub type Question = Box<dyn FnOnce(&mut Front, Now) -> Answer + Send>;
 
-/// Run at another worker, without an answer.
+/// Runs at another worker, without an answer.
 pub type Order = Box<dyn FnOnce(&mut Front, Now) + Send>;
 
-/// What a worker returned.
+/// The answer of one worker.
 pub type Answer = Box<dyn Any + Send>;
 
 type Finish = Box<dyn FnOnce(&mut Front, Vec<Answer>, &mut Reply<'_>) + Send>;
 
-/// A question under way, at the worker that asked.
+/// A pending question, at the worker that asked.
 pub(crate) struct Gather {
     conn: ConnId,
     seq: u32,
@@ -36,9 +36,8 @@ pub(crate) struct Gather {
 }
 
 impl Session<'_> {
-    /// Asks every worker, this one included, and makes the reply of their
-    /// answers, which come in the order of workers. On a node with one worker
-    /// the reply is written before this returns.
+    /// Asks every worker, this one included, and makes the reply of their answers, in the order of
+    /// workers. On a node with one worker the reply is written before this returns.
     pub fn ask_all<T: Send + 'static>(
         &mut self,
         reply: &mut Reply<'_>,
@@ -107,8 +106,8 @@ impl Session<'_> {
         }
     }
 
-    /// Has the reply made of `missing` answers that are to come, next to that
-    /// of this worker; the number is to come with them.
+    /// Makes the reply of this worker's answer and of `missing` answers to come; these carry the
+    /// returned number.
     pub(super) fn expect<T: Send + 'static>(
         &mut self,
         missing: usize,
@@ -156,7 +155,7 @@ impl Session<'_> {
 }
 
 impl Front {
-    /// Has another worker do something.
+    /// Runs an order at another worker.
     pub fn tell(&mut self, worker: WorkerId, order: impl FnOnce(&mut Front, Now) + Send + 'static) {
         debug_assert_ne!(worker, self.id());
         self.outgoing.push((worker, Message::Tell(Box::new(order))));

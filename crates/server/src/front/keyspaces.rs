@@ -1,5 +1,5 @@
-//! Keyspaces as the front sees them: changing their table, at a start as the
-//! configuration file says, and refusing what cannot be done on lattice keys before it reaches the data.
+//! Keyspaces in the front: changes of their table, declaration of those in the configuration file,
+//! and refusal of commands that lattice keys do not support.
 
 use super::connection::{ParsedKey, What};
 use super::persistence::COORDINATOR;
@@ -13,7 +13,7 @@ use rufous_kernel::keyspace::{Keyspace, Keyspaces};
 use rufous_kernel::{Header, Program, Submitted};
 
 impl Front {
-    /// Who runs a command on a key that was parsed before.
+    /// The worker that runs a command on a key that was parsed earlier.
     #[inline]
     pub(super) fn owner_of(&self, key: &ParsedKey, args: &Args<'_>) -> WorkerId {
         // The table may have changed since.
@@ -23,8 +23,7 @@ impl Front {
         }
     }
 
-    /// Why a request cannot be done on its keys, if some are replicated so
-    /// that every replica takes writes.
+    /// Why a request cannot run on its keys, if some of them are lattice keys.
     #[inline]
     pub(crate) fn refused_on_lattice(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
         if !spec.flags.has(Flags::WRITE) || !self.kernel.placement().has_lattice() {
@@ -47,9 +46,9 @@ impl Front {
         lattice::refusal(spec, args, &keys, found)
     }
 
-    /// Notes what the reply to a request waits for: where it tells of lattice keys alone, or of
-    /// no data, no other node's copies of strict ones. `is_more`: it is done elsewhere,
-    /// or in a transaction.
+    /// Notes what the reply to a request waits for. A reply about lattice keys alone, or about no
+    /// data, does not wait for other nodes' copies of strict keys. `is_more`: the request runs
+    /// elsewhere, or in a transaction.
     #[inline]
     pub(super) fn note_until(
         &mut self,
@@ -69,8 +68,8 @@ impl Front {
         }
     }
 
-    /// Notes whether there are replies that wait for the log alone. Until it is known, all
-    /// wait for more.
+    /// Notes whether some replies wait for the log alone. Until that is known, all wait for copies
+    /// as well.
     #[inline]
     pub(super) fn note_splits(&mut self) {
         if self.splits != self.kernel.splits() {
@@ -95,8 +94,7 @@ impl Front {
             .until(keys.map(|key| args.get(key.arg as usize)))
     }
 
-    /// Why a key cannot be watched: writes of other replicas are not in one
-    /// order with those here.
+    /// Why a key cannot be watched: writes of other replicas have no common order with those here.
     pub(super) fn refused_watch(&self, key: &[u8]) -> Option<Failure> {
         let keyspace = self.kernel.placement().lattice(key)?;
         Some(
@@ -111,20 +109,20 @@ impl Front {
     }
 }
 
-/// The reply to a request with this is the node's own.
+/// Stands for the connection in requests of the node itself.
 pub(super) const ITSELF: ConnId = ConnId {
     slot: u32::MAX,
     generation: u32::MAX,
 };
 
-/// The keyspaces of the configuration file, which worker 0 makes when the data
-/// is there and before any client is served. What the file says of a keyspace
-/// counts, where that can be; other keyspaces stay as they are.
+/// The keyspaces of the configuration file, which worker 0 creates when the data is loaded and
+/// before any client is served. The file overrides a keyspace's stored settings where these can
+/// change; other keyspaces stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     /// No client is served yet.
     awaited: bool,
-    /// Those still to be made, the next one last.
+    /// Those still to be created, the next one last.
     left: Vec<Keyspace>,
     under_way: Option<Box<str>>,
     pub(super) reply: Option<Vec<u8>>,
@@ -142,7 +140,7 @@ impl Front {
         self.declared.awaited = !self.config.keyspaces.is_empty();
     }
 
-    /// This worker has its data.
+    /// This worker has loaded its data.
     pub(super) fn begin_declaring(&mut self) {
         if !self.declared.awaited {
             return self.end_declaring();
@@ -228,7 +226,7 @@ fn not_declared(name: &str, why: &str) {
 }
 
 impl Session<'_> {
-    /// Has all workers take over a table; `done` is the reply when they have.
+    /// Has all workers apply a table; `done` makes the reply when they have.
     pub(crate) fn change_keyspaces(
         &mut self,
         table: Keyspaces,

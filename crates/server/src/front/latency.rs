@@ -1,16 +1,15 @@
-//! Moments when a worker was held up: `LATENCY`.
+//! Times at which a worker was held up: `LATENCY`.
 //!
-//! What can be told is what `slow` times: commands that ran alone. As in
-//! Redis, those declared fast have an event of their own, for they should
-//! never be slow.
+//! Only what `slow` times is recorded: commands that ran alone. As in Redis, those declared fast
+//! have an event of their own, since they should never be slow.
 
 use rufous_base::Now;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Samples kept of each event; two of one second are one.
+/// Samples kept of each event; samples of the same second are merged.
 const KEPT_SAMPLES: usize = 160;
 
-/// The worst of one second.
+/// The worst latency of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
     pub unix_s: u64,
@@ -24,7 +23,7 @@ pub struct Event {
     pub max_ms: u64,
 }
 
-/// What one worker noted, by the event's name.
+/// The samples of one worker, by the event's name.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyLog {
     pub events: BTreeMap<&'static str, Event>,

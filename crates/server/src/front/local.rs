@@ -1,6 +1,6 @@
-//! What a command on connections or on the server may do at one worker.
+//! The interface of one worker for commands on connections or on the server.
 //!
-//! Such commands see neither the kernel nor the fields of the front: what they need is a method
+//! Such commands access neither the kernel nor the fields of the front: what they need is a method
 //! here, and a question to all workers gets the same type at each of them.
 
 use super::Front;
@@ -26,7 +26,7 @@ pub struct Local<'a> {
     pub(super) front: &'a mut Front,
 }
 
-/// What the worker is and knows.
+/// The worker's identity and its shared knowledge.
 impl Local<'_> {
     pub fn id(&self) -> WorkerId {
         self.front.id()
@@ -67,7 +67,7 @@ impl Local<'_> {
         self.front.refused_tables(is_lattice)
     }
 
-    /// The period of gossip that all keyspaces have.
+    /// The gossip period, common to all keyspaces.
     pub fn gossip_us(&self) -> u64 {
         self.front.kernel.placement().gossip_us()
     }
@@ -89,7 +89,7 @@ impl Local<'_> {
         self.front.kernel.shard.listed_len(db)
     }
 
-    /// Keys that the worker has, replicas of lattice keys included.
+    /// Keys at this worker, including replicas of lattice keys.
     pub fn len_with_replicas(&self, db: usize) -> usize {
         self.front.kernel.shard.len(db)
     }
@@ -99,7 +99,7 @@ impl Local<'_> {
         self.front.kernel.shard.own_slot_len(db, slot)
     }
 
-    /// Visits about `count` listed keys from a cursor on; returns the next cursor.
+    /// Visits about `count` listed keys from a cursor; returns the next cursor.
     pub fn scan(
         &mut self,
         (db, from): (usize, u32),
@@ -111,7 +111,7 @@ impl Local<'_> {
         shard.scan_listed(db, from, count, now, each)
     }
 
-    /// Visits some strict keys of a slot from a cursor on; returns the next cursor.
+    /// Visits some strict keys of a slot from a cursor; returns the next cursor.
     pub fn scan_slot(
         &mut self,
         (db, slot): (usize, u16),
@@ -134,14 +134,14 @@ impl Local<'_> {
         self.front.kernel.shard.lists(db, key, now)
     }
 
-    /// A random key, and among how many it was drawn.
+    /// A random key, and the number of keys that it was drawn from.
     pub fn random_key(&mut self, db: usize, now: Now) -> (Option<Vec<u8>>, u64) {
         // In this order: the draw removes expired keys that it meets.
         let key = self.front.kernel.random_key(db, now);
         (key, self.front.kernel.shard.own_len(db) as u64)
     }
 
-    /// A random number below `limit`; 0 where that is 0.
+    /// A random number below `limit`; 0 if that is 0.
     pub fn draw(&mut self, limit: u64) -> u64 {
         if limit == 0 {
             return 0;
@@ -149,7 +149,7 @@ impl Local<'_> {
         self.front.kernel.rng().below(limit)
     }
 
-    /// Whether expired keys are removed by themselves (`DEBUG SET-ACTIVE-EXPIRE`).
+    /// Whether active expiry is on (`DEBUG SET-ACTIVE-EXPIRE`).
     pub fn expire_by_itself(&mut self, expire: bool) {
         self.front.expire = expire;
     }
@@ -177,7 +177,7 @@ impl Local<'_> {
         self.front.end_pause();
     }
 
-    /// Ends the wait of a client for data; whether it waited.
+    /// Ends a client's wait for data; returns whether it waited.
     pub fn end_wait_of(&mut self, client: u64, with_error: bool) -> bool {
         self.front.end_wait_of(client, with_error)
     }
@@ -186,7 +186,7 @@ impl Local<'_> {
         self.front.end_transaction(conn);
     }
 
-    /// Sends no more lines of `MONITOR` to the connection.
+    /// Stops sending `MONITOR` lines to the connection.
     pub fn end_monitor(&mut self, conn: ConnId) {
         self.front.shared.monitors_changed(-1);
         self.front.pushes.retain(|(to, _)| *to != conn);
@@ -230,9 +230,9 @@ impl Local<'_> {
     }
 }
 
-/// The node, through this worker.
+/// The node, accessed through this worker.
 impl Local<'_> {
-    /// Changes the settings of the node, all or nothing; workers have yet to take them over.
+    /// Changes the settings of the node, all or nothing; workers have yet to apply them.
     pub fn change_settings<E>(
         &self,
         change: impl FnOnce(&mut Config) -> Result<(), E>,
@@ -242,7 +242,7 @@ impl Local<'_> {
             .change_settings(&self.front.config, change)
     }
 
-    /// Takes over the settings of the node.
+    /// Applies the settings of the node.
     pub fn take_settings(&mut self) {
         if let Some(config) = self.front.shared.settings() {
             self.front.configure(config);

@@ -1,4 +1,4 @@
-//! The memory limit as clients meet it, over one to four workers.
+//! The memory limit as clients observe it, over one to four workers.
 
 use super::testing::Rig;
 use crate::config::{Config, MaxmemoryPolicy};
@@ -27,7 +27,7 @@ fn rig(workers: usize, maxmemory: u64, maxmemory_policy: MaxmemoryPolicy) -> Rig
     )
 }
 
-/// What the data of all workers is charged with.
+/// Bytes charged for the data of all workers.
 fn charged(rig: &Rig) -> usize {
     let charge = |f: &super::Front| f.kernel.shard.charged();
     rig.fronts.iter().map(charge).sum()
@@ -73,7 +73,7 @@ fn the_limit_holds_under_mixed_writes() {
                 assert!(used <= LIMIT + 150_000, "{workers} {policy:?}: {used}");
             }
             rig.advance_ms(1_000);
-            // What does not expire stays; its last write may have crossed the limit.
+            // Keys without an expiry time stay; the last write of one may have crossed the limit.
             let volatile = policy.choice().is_some_and(|choice| choice.volatile);
             let above = if volatile { 150_000 } else { 0 };
             assert!(charged(&rig) <= LIMIT + above, "{workers} {policy:?}");
@@ -174,7 +174,7 @@ fn small_growth_of_many_keys_ends_at_the_limit_too() {
         n += 1;
         assert!(n < 10_000);
     }
-    // Keys of four bytes with values of one: the index is a good part of it.
+    // Keys of four bytes with values of one byte: the index is a large part of the memory.
     assert!(
         n > 2_000 && charged(&rig) < 105_000,
         "{n} {}",
@@ -193,7 +193,7 @@ fn the_growth_of_the_index_is_made_room_for() {
             rig.check(&format!("SET {i} x"), "+OK\r\n");
             most = most.max(charged(&rig));
         }
-        // One step of a segment's growth, or a directory twice as long.
+        // One growth step of a segment, or a directory of twice the length.
         assert!((LIMIT..LIMIT + 20_000 * workers).contains(&most), "{most}");
     }
 }

@@ -12,12 +12,12 @@
 //! - [`gather`], [`cron`]: questions to all workers of the node; work between requests
 //! - `keyspaces`: changes of their table, and commands that lattice keys refuse
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
-//! - [`session`], [`local`]: what commands on connections and on the server work with
+//! - [`session`], [`local`]: the interface for commands on connections and on the server
 //! - [`slow`], [`latency`], [`monitor`], [`secret`]: slow commands, all commands, arguments never shown
 //! - [`figures`]: counters of each worker, for metrics and `INFO`
 //! - [`durability`], [`persistence`], `slices`: replies wait for the log, requests for loading; state
 //!   and speed of snapshots
-//! - [`shared`], [`process`]: what all workers of a node know
+//! - [`shared`], [`process`]: the state that all workers of a node share
 
 mod blocked;
 #[cfg(test)]
@@ -81,17 +81,17 @@ use shared::Shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What fronts of a node send one another.
+/// Messages between the fronts of a node.
 pub enum Message {
     Kernel(worker::Message),
-    /// Answer this about yourself.
+    /// Answer a question about this worker.
     Ask {
         gather: u64,
         question: Question,
     },
-    /// Do this; nobody waits for it.
+    /// Run this; no answer is expected.
     Tell(gather::Order),
-    /// Of other nodes.
+    /// Messages of other nodes.
     Peer(PeerMessage),
     Answered {
         gather: u64,
@@ -114,7 +114,7 @@ pub struct Front {
     pub config: Arc<Config>,
     limits: shared::RequestLimits,
     batch_limit: usize,
-    /// Whether keys expire by themselves (`DEBUG SET-ACTIVE-EXPIRE`).
+    /// Whether active expiry is on (`DEBUG SET-ACTIVE-EXPIRE`).
     pub(crate) expire: bool,
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) connected: usize,
@@ -138,36 +138,36 @@ pub struct Front {
     pub(crate) latency: latency::LatencyLog,
     /// How long the running command asked the driver to block this worker.
     pub(crate) stall_us: u64,
-    /// What the shard had counted when statistics were last reset.
+    /// The shard's counters when statistics were last reset.
     pub(crate) shard_base: rufous_kernel::shard::Counters,
-    /// Likewise of evictions.
+    /// The same for evictions.
     pub(crate) evict_base: rufous_kernel::evict::Counters,
     warm: Vec<Warm>,
-    /// Effects of session commands, carried over at the end of the step.
+    /// Effects of session commands, applied at the end of the step.
     pub(crate) closes: Vec<(ConnId, Close)>,
     pub(crate) node: Vec<NodeEffect>,
     pub(crate) holds: Vec<(ConnId, bool)>,
     pub(crate) backlogs: Vec<(ConnId, Backlog)>,
     drains: Vec<ConnId>,
-    /// Connections that are closed as soon as they have their replies.
+    /// Connections that are closed as soon as their replies are sent.
     ended: Vec<ConnId>,
     pub(crate) outgoing: Vec<(WorkerId, Message)>,
-    /// Bytes for connections other than the one whose request runs.
+    /// Bytes for connections other than that of the running request.
     pub(crate) pushes: Vec<(ConnId, Vec<u8>)>,
-    /// When a browser was last turned away with a line in the log.
+    /// When a rejected HTTP request was last logged.
     http_logged_us: Option<u64>,
     pub(crate) cron: cron::Cron,
     pub persistence: persistence::Persistence,
     durability: durability::Durability,
     declared: keyspaces::Declared,
-    /// Sessions with other nodes, where there are any; what is asked of them, and
-    /// what they ask.
+    /// Sessions with other nodes, if the node is in a cluster: requests sent to them and received
+    /// from them.
     pub(crate) links: Option<Box<Links>>,
     pub(crate) forward: Forward,
     pub(crate) served: Served,
     pub(crate) jobs: Jobs,
     pub(crate) split: Split,
-    /// There are replies that wait for the log alone.
+    /// Some replies wait for the log alone.
     splits: bool,
 }
 
@@ -237,7 +237,7 @@ impl Front {
         front
     }
 
-    /// Takes over settings.
+    /// Applies settings.
     pub fn configure(&mut self, config: Arc<Config>) {
         self.limits = shared::RequestLimits::new(&config);
         self.batch_limit = slow::batch_limit(config.slowlog_log_slower_than);
@@ -264,7 +264,7 @@ impl Front {
         self.kernel.id()
     }
 
-    /// The connection, unless it is gone or its place was taken by another.
+    /// The connection, unless it is closed or its slot was reused.
     pub fn connection(&mut self, id: ConnId) -> Option<&mut Connection> {
         find(&mut self.connections, id)
     }
@@ -325,7 +325,7 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         match message {
-            // Nothing may change while data is loaded; a tick makes up for it.
+            // Nothing may change while data is loaded; a later tick makes room.
             Message::Kernel(worker::Message::MakeRoom) if self.durability.loading => {}
             Message::Kernel(mut message) => {
                 if let worker::Message::Requests(batch) = &mut message {
@@ -345,7 +345,7 @@ impl Front {
         }
     }
 
-    /// Collects what the step left behind.
+    /// Applies what the step has left.
     fn finish_step(&mut self, now: Now, fx: &mut Effects<Message>) {
         self.note_splits();
         self.settle_peers(now, fx);
@@ -393,7 +393,7 @@ impl Front {
         }
     }
 
-    /// Lets the kernel run what became free to run.
+    /// Runs the kernel's requests that are no longer blocked.
     fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
         while self.kernel.settle(now) {
             self.deliver_outcomes(fx);
@@ -401,7 +401,7 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Lets connections go on whose reason to wait is gone.
+    /// Resumes connections whose reason to wait is gone.
     fn resume_connections(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.counters.suspended == 0 {
             return;
@@ -443,7 +443,7 @@ impl Actor for Front {
                 self.on_peer_opened(now, conn, info, fx);
             }
             Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
-            // A log that is closed must not be needed again.
+            // A closed log must not be needed again.
             Input::Received { bytes, reads } if self.stopping => {
                 self.on_peers_received(now, bytes, reads, fx);
             }

@@ -7,14 +7,13 @@ use rufous_command::{Flags, Spec};
 /// Arguments longer than this are cut in the stream.
 const SHOWN_BYTES: usize = 64 * 1024;
 
-/// Administration is not shown, for it may carry secrets.
+/// Administrative commands are not shown, since they may carry secrets.
 pub(super) fn shows(spec: &Spec) -> bool {
     !spec.flags.has(Flags::SKIP_MONITOR) && !spec.flags.has(Flags::ADMIN)
 }
 
 impl Front {
-    /// Sends a line about a request that is about to run to every monitor of
-    /// the node.
+    /// Sends a line about a request that is about to run to every monitor of the node.
     #[cold]
     pub(super) fn feed_monitors(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
         let Some(connection) = self.connection(conn) else {

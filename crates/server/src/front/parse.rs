@@ -1,8 +1,7 @@
-//! From received bytes to parsed requests, at most a batch at a time, and what they touch to the cache.
+//! Parses received bytes into requests, at most a batch at a time, and prefetches what they access.
 //!
-//! Bytes are parsed where they were received. Only what cannot run yet is
-//! copied: the start of a request whose rest has not come, or requests of a
-//! connection that has to wait.
+//! Bytes are parsed where they were received. Only what cannot run yet is copied: the start of an
+//! incomplete request, or requests of a connection that has to wait.
 
 use super::connection::{Connection, Lookahead, NO_BIG, Parsed, ParsedKey, What};
 use super::{Front, find};
@@ -14,16 +13,16 @@ use rufous_command::{DataCommands, Flags, Keys};
 use rufous_kernel::Worker;
 use rufous_resp::request::{Limits, Progress};
 
-/// A batch ends when it has so many keys to fetch, or the first of them would
-/// have left the cache before their commands run.
+/// A batch ends at this number of keys to fetch; with more, the first of them would have left the
+/// cache before their commands run.
 const BATCH_KEYS: usize = 192;
 
 /// A request with more arguments than this is timed alone.
 pub(super) const MANY_ARGS: u32 = 512;
 
 impl Front {
-    /// Fills the lookahead from the reads of the turn and from connections
-    /// that go on after a wait.
+    /// Fills the lookahead from the reads of the turn and from connections that resume after a
+    /// wait.
     pub(super) fn parse_batch(&mut self, bytes: &[u8], limit: usize) {
         self.lookahead.clear();
         while self.lookahead.wants_more(limit) {
@@ -70,7 +69,7 @@ impl Front {
         self.parse_resumed(limit);
     }
 
-    /// A client that sends more than may wait, without ever finishing a request, is dropped.
+    /// Drops a client that sends more bytes than may wait without ever completing a request.
     fn end_read(&mut self) {
         if let Some(read) = self.reads.get(self.next_read)
             && let Some(connection) = find(&mut self.connections, read.conn)
@@ -95,7 +94,7 @@ impl Front {
                 continue;
             };
             if !connection.deferred.is_empty() {
-                // Its parsed requests run first, by themselves.
+                // Its parsed requests run first, in a batch of their own.
                 break;
             }
             let mut parser = Parser {
@@ -119,9 +118,8 @@ impl Front {
         (ready && !connection.deferred.is_empty()).then_some(id)
     }
 
-    /// Loads what the batch will touch. The loads depend on nothing, so the
-    /// processor waits for many of them at once; found again by the commands,
-    /// the lines are in its cache.
+    /// Loads what the batch will access. The loads are independent, so the processor has many of
+    /// them outstanding at once; when the commands access the lines, they are in its cache.
     pub(super) fn warm_batch(&mut self) {
         let shard = &self.kernel.shard;
         self.warm.clear();
@@ -138,12 +136,12 @@ impl Front {
 }
 
 impl Connection {
-    /// Whether bytes were left over from before.
+    /// Whether bytes are left from an earlier read.
     fn holds_input(&self) -> bool {
         !self.held.is_empty() || !self.parser.is_idle() || !self.deferred.is_empty()
     }
 
-    /// Keeps bytes for later; those of a large argument go to it directly.
+    /// Keeps bytes for later; those of a large argument go directly to it.
     pub(super) fn hold(&mut self, mut bytes: &[u8]) {
         if self.parser.wants_big().is_some() {
             let taken = self.parser.fill_big(bytes);
@@ -162,8 +160,8 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Parses `bytes[at..end]` in place. The place to go on from, where the
-    /// batch was full before the end.
+    /// Parses `bytes[at..end]` in place. Returns the offset to continue from if the batch was full
+    /// before the end.
     fn parse_received(
         &mut self,
         connection: &mut Connection,
@@ -199,8 +197,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Parses what the connection holds. True where the batch was full before
-    /// the end.
+    /// Parses what the connection holds. True if the batch was full before the end.
     fn parse_held(&mut self, connection: &mut Connection) -> bool {
         loop {
             if !self.lookahead.wants_more(self.limit) {
@@ -271,7 +268,7 @@ impl Parser<'_> {
         let args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
         let quiet = quiet::precedes(&args);
         if quiet {
-            // The rest is the request, from here on: routes, queues and logs see nothing else.
+            // The rest is the request: routes, queues and logs see nothing else.
             first_span += 1;
             bigs.iter_mut().for_each(|(index, _)| *index -= 1);
         }

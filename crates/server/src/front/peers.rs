@@ -1,4 +1,4 @@
-//! What the kernel hears of other nodes, and what it has to say to them.
+//! What the kernel receives from other nodes, and what it sends to them.
 
 use super::{Front, Message};
 use rufous_base::{Effects, Now, Until};
@@ -6,18 +6,18 @@ use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
 
-/// How long a node that stops waits for others to have what it has written.
+/// How long a stopping node waits until other nodes have its writes.
 const STOP_PATIENCE_US: u64 = 5_000_000;
 
 impl Front {
-    /// A mapping comes into force.
+    /// A mapping takes effect.
     pub(crate) fn act_by(&mut self, now: Now, mapping: &Arc<Mapping>, fx: &mut Effects<Message>) {
         let own = self.links().and_then(|links| links.own());
         self.kernel.on_mapping(now, mapping, own);
         self.deliver_outcomes(fx);
     }
 
-    /// Another node says something that is for no layer above the kernel.
+    /// A message of another node for the kernel.
     pub(crate) fn hear_of_chains(
         &mut self,
         now: Now,
@@ -40,7 +40,7 @@ impl Front {
         }
     }
 
-    /// What is due, and what was left of what takes long.
+    /// Runs what is due, and continues work that takes several steps.
     pub(crate) fn step_chains(&mut self, now: Now, fx: &mut Effects<Message>) {
         let Some(cluster) = self.shared.cluster.clone() else {
             return;
@@ -50,9 +50,9 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Ends sessions with other nodes before the node stops: not before what
-    /// waits for them is answered, and before the log is closed, as what comes
-    /// from them would not be in it. True where that is so.
+    /// Ends sessions with other nodes before the node stops: after all requests that wait for other
+    /// nodes are answered, and before the log is closed, which would miss their changes. True when
+    /// that is done.
     pub(super) fn leaves_peers(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
         let Some(links) = &mut self.links else {
             return true;
@@ -61,7 +61,7 @@ impl Front {
             if now.mono_us < self.stop_us + STOP_PATIENCE_US {
                 return false;
             }
-            // Nobody knows what becomes of these.
+            // The result of these is unknown.
             fx.abandon(Until::Passed);
         }
         if !links.is_stopping() {
@@ -70,7 +70,7 @@ impl Front {
         true
     }
 
-    /// Sends what the kernel has to say to other nodes.
+    /// Sends the kernel's messages to other nodes.
     pub(crate) fn tell_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         let Some(links) = &mut self.links else {
             return;
@@ -87,7 +87,7 @@ impl Front {
         }
     }
 
-    /// Whether so much waits for other nodes that clients have to wait.
+    /// Whether so many bytes wait for other nodes that clients have to wait.
     pub(crate) fn peers_are_full(&self) -> bool {
         let Some(links) = &self.links else {
             return false;

@@ -1,10 +1,10 @@
-//! What commands, metrics and health know of durability, and how commands ask
-//! for snapshots: the border between them and what does the work.
+//! The state of durability for commands, metrics and health, and the orders by which commands ask
+//! for snapshots.
 //!
-//! Each worker keeps its own [`PersistenceInfo`] up to date; `INFO` and metrics
-//! merge them. Orders ([`SaveOrder`]) of commands at any worker travel to the
-//! first one, which takes them with [`Front::take_save_orders`] and answers
-//! each once, then or much later, with [`Front::answer_save`].
+//! Each worker keeps its own [`PersistenceInfo`] up to date; `INFO` and metrics merge them. Orders
+//! ([`SaveOrder`]) of commands at any worker are sent to the first one, which takes them with
+//! [`Front::take_save_orders`] and answers each once, at once or much later, with
+//! [`Front::answer_save`].
 
 use super::gather::Answer;
 use super::local::Local;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The worker that coordinates snapshots.
 pub const COORDINATOR: WorkerId = WorkerId(0);
 
-/// What one worker, or all of them, can tell of durability.
+/// The state of durability of one worker, or of all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersistenceInfo {
     /// Whether changes are logged.
@@ -29,38 +29,38 @@ pub struct PersistenceInfo {
     pub aof_current_size: u64,
     /// That size right after the last snapshot, or at start.
     pub aof_base_size: u64,
-    /// Bytes that are not on their way to the disk yet.
+    /// Bytes that are not passed to the disk yet.
     pub aof_pending_bytes: u64,
-    /// Bytes written that no sync has covered yet.
+    /// Bytes written that are not synced yet.
     pub aof_unsynced_bytes: u64,
-    /// Frames and bytes ever logged.
+    /// Frames and bytes logged since the start.
     pub frames: u64,
     pub logged_bytes: u64,
-    /// Writes and syncs of the log that succeeded, and failures of either.
+    /// Successful writes and syncs of the log, and failures of either.
     pub writes: u64,
     pub syncs: u64,
     pub errors: u64,
-    /// How long the last sync took, and all of them together.
+    /// Duration of the last sync, and of all syncs together.
     pub last_sync_us: u64,
     pub sync_us: u64,
     /// Changes since the last snapshot's cut.
     pub changes_since_last_save: u64,
-    /// Of the snapshot under way.
+    /// Progress of the snapshot in progress.
     pub snapshot_keys_done: u64,
     pub snapshot_keys_total: u64,
     pub snapshot_bytes: u64,
-    /// What it keeps in memory besides the data.
+    /// The memory that it uses besides the data.
     pub snapshot_kept: u64,
-    /// Keys that had to be captured ahead of a change.
+    /// Keys that had to be captured before a change.
     pub snapshot_keys_ahead: u64,
-    /// Of the last start, in this worker's part.
+    /// Loaded at the last start by this worker.
     pub loaded_keys: u64,
     pub loaded_frames: u64,
     pub loaded_bytes: u64,
     pub load_us: u64,
     /// Bytes of a torn tail that were cut at the last start.
     pub cut_bytes: u64,
-    /// What the coordinator alone knows; all zeros elsewhere.
+    /// The coordinator's state; all zeros at other workers.
     pub node: SaveInfo,
 }
 
@@ -69,34 +69,34 @@ pub struct PersistenceInfo {
 pub struct SaveInfo {
     /// The generation that the manifest names.
     pub generation: u64,
-    /// Whether a snapshot is under way, and when it began (`Now::unix_us`).
+    /// Whether a snapshot is in progress, and when it began (`Now::unix_us`).
     pub in_progress: bool,
     pub began_unix_us: u64,
-    /// It was asked for with BGREWRITEAOF, or by the log's growth.
+    /// It was started by BGREWRITEAOF, or by the log's growth.
     pub is_rewrite: bool,
-    /// One is to follow as soon as that ends.
+    /// Another one follows as soon as that ends.
     pub scheduled: bool,
     /// Seconds since 1970; when the last snapshot was installed, or the start.
     pub last_save_time_s: u64,
     pub last_save_failed: bool,
     pub last_save_error: Option<String>,
-    /// Of the last one, in seconds.
+    /// Duration of the last one, in seconds.
     pub last_save_took_s: Option<u64>,
-    /// The same two of the last one asked for as a rewrite.
+    /// The same two for the last rewrite.
     pub last_rewrite_failed: bool,
     pub last_rewrite_took_s: Option<u64>,
-    /// Installed since the start.
+    /// Snapshots installed since the start.
     pub saves: u64,
     pub rewrites: u64,
     pub failures: u64,
     /// Backups that hold files.
     pub pins: u64,
-    /// Earlier saves that one can go back to.
+    /// Earlier saves that can be restored.
     pub kept: u64,
 }
 
 impl PersistenceInfo {
-    /// Adds what another worker tells.
+    /// Adds the state of another worker.
     pub fn merge(&mut self, other: &PersistenceInfo) {
         self.aof_enabled |= other.aof_enabled;
         if self.aof_last_error.is_none() {
@@ -139,24 +139,24 @@ impl PersistenceInfo {
     }
 }
 
-/// Loading at start, as everybody may see it: set before the first worker
-/// takes a turn where there is a data folder, counted down by each worker.
+/// Progress of loading at start, shared by all threads: set before the first worker takes a turn if
+/// there is a data folder, counted down by each worker.
 #[derive(Debug, Default)]
 pub struct Loading {
-    /// Workers that are not done.
+    /// Workers that are still loading.
     workers: AtomicUsize,
     total_bytes: AtomicU64,
     done_bytes: AtomicU64,
 }
 
 impl Loading {
-    /// The node starts with data to load: nobody is served before every worker
-    /// has called [`Loading::finish_worker`].
+    /// The node starts with data to load: no client is served before every worker has called
+    /// [`Loading::finish_worker`].
     pub fn begin(&self, workers: usize) {
         self.workers.store(workers, Ordering::Release);
     }
 
-    /// This worker has so much to read.
+    /// Adds the bytes that this worker has to read.
     pub fn add_total(&self, bytes: u64) {
         self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -186,7 +186,7 @@ impl Loading {
             .min(self.total_bytes())
     }
 
-    /// Of 100; all of nothing is 100.
+    /// In percent; 100 if there is nothing to load.
     pub fn percent(&self) -> u64 {
         let total = u128::from(self.total_bytes());
         (u128::from(self.done_bytes()) * 100)
@@ -195,50 +195,50 @@ impl Loading {
     }
 }
 
-/// What a command wants of the coordinator.
+/// An order of a command to the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveOrder {
     /// A snapshot, answered [`SaveAnswer::Saved`] once it is installed.
     Save,
-    /// A snapshot, answered as soon as it begins; with `schedule`, also where
-    /// another is under way and this one has to wait for it.
+    /// A snapshot, answered as soon as it begins; with `schedule`, also if another is in progress
+    /// and this one has to wait for it.
     Background { schedule: bool },
-    /// The same in the name of the log; it waits by itself.
+    /// The same as a rewrite of the log; it always waits.
     Rewrite,
-    /// An instant of the whole node as files that stay, for a backup: a cut of
-    /// the logs where they are on and a manifest stands, a snapshot otherwise.
-    /// Answered [`SaveAnswer::Pinned`] once everything that belongs to it is synced.
+    /// An instant of the whole node as files that are kept, for a backup: a cut of the logs if
+    /// logging is on and there is a manifest, a snapshot otherwise. Answered with
+    /// [`SaveAnswer::Pinned`] once everything up to that instant is synced.
     Pin,
-    /// The files of that pin may go; [`SaveAnswer::Unpinned`].
+    /// The files of this pin may be deleted; [`SaveAnswer::Unpinned`].
     Unpin(u64),
-    /// Before the node stops; as `Save`, but nothing new begins after it.
+    /// As `Save`, before the node stops; no new save begins after it.
     BeforeStop,
 }
 
-/// What became of an order.
+/// The outcome of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaveAnswer {
     Saved,
     Started,
-    /// Follows as soon as the one under way ends.
+    /// It follows as soon as the one in progress ends.
     Scheduled,
-    /// Another is under way.
+    /// Another one is in progress.
     Busy,
     /// There is no data folder to save to.
     NoFolder,
     Failed(String),
     Pinned(Pinned),
-    /// Whether there was such a pin.
+    /// Whether this pin existed.
     Unpinned(bool),
 }
 
-/// The files of an instant.
+/// The files of a pin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
     pub id: u64,
-    /// The bytes of a manifest that a start from these files needs.
+    /// The manifest that a start from these files needs.
     pub manifest: Vec<u8>,
-    /// The files that it needs, and how much of each: logs go on growing.
+    /// The files that it needs, and the length to use of each: logs go on growing.
     pub files: Vec<(String, u64)>,
     pub unix_us: u64,
 }
@@ -248,28 +248,27 @@ pub struct Pinned {
 pub struct Asked {
     pub order: SaveOrder,
     from: WorkerId,
-    /// `None`: nobody waits for the answer.
+    /// `None`: no command waits for the answer.
     gather: Option<u64>,
 }
 
-/// What a front keeps for this module.
+/// The state of this module in a front.
 #[derive(Debug, Default)]
 pub struct Persistence {
-    /// Kept up to date by what does the work.
+    /// Updated by the code that saves and loads.
     pub info: PersistenceInfo,
-    /// Somebody takes orders. Without it there is no data folder, and every
-    /// order is answered so.
+    /// Whether orders are taken. If not, there is no data folder, and every order is answered so.
     pub takes_orders: bool,
     orders: VecDeque<Asked>,
     /// For commands of this worker.
     answers: Vec<(u64, SaveAnswer)>,
-    /// Which connection of this worker's keeps which pins.
+    /// The pins that connections of this worker hold.
     pins: Vec<(ConnId, u64)>,
 }
 
 impl Session<'_> {
-    /// Has the coordinator do something; the reply is made of its answer,
-    /// which may come much later.
+    /// Sends an order to the coordinator; the reply is made of its answer, which may come much
+    /// later.
     pub fn order_save(
         &mut self,
         order: SaveOrder,
@@ -289,8 +288,8 @@ impl Session<'_> {
 }
 
 impl Front {
-    /// Orders that came since the last call; only the coordinator gets any.
-    /// A node that stops answers those that are left, or it never stops.
+    /// Orders since the last call; only the coordinator gets any. A stopping node has to answer the
+    /// remaining ones, or it never stops.
     pub fn take_save_orders(&mut self) -> VecDeque<Asked> {
         std::mem::take(&mut self.persistence.orders)
     }
@@ -333,7 +332,7 @@ impl Front {
         }
     }
 
-    /// A pin belongs to a connection, and goes with it.
+    /// A pin belongs to a connection, and is released when that closes.
     pub(crate) fn keep_pin(&mut self, conn: ConnId, id: u64) {
         if self.connection(conn).is_some() {
             self.persistence.pins.push((conn, id));
@@ -346,7 +345,7 @@ impl Front {
         self.persistence.pins.retain(|(_, pin)| *pin != id);
     }
 
-    /// Lets go of what a connection kept that is gone.
+    /// Releases the pins of a closed connection.
     pub(super) fn release_pins(&mut self, conn: ConnId) {
         let of_it = self
             .persistence
@@ -358,7 +357,7 @@ impl Front {
         }
     }
 
-    /// Takes answers to commands of this worker to them.
+    /// Delivers answers to commands of this worker.
     pub(super) fn deliver_save_answers(&mut self, fx: &mut Effects<Message>) {
         if !self.persistence.takes_orders {
             for asked in self.take_save_orders() {

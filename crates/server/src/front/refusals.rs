@@ -1,4 +1,4 @@
-//! Requests that are not run: they name no command, or may not run now.
+//! Requests that are refused: unknown commands, and commands that may not run now.
 
 use super::connection::What;
 use super::turn::Request;

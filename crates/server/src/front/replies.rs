@@ -1,5 +1,5 @@
-//! Replies of requests that did not run in the call that submitted them. Each
-//! waits for the replies that precede it on its connection.
+//! Replies to requests that did not run in the call that submitted them. Each waits for the earlier
+//! replies on its connection.
 
 use super::{Front, Message, blocked, closing, find, keyspaces};
 use crate::cluster::jobs::is_job;
@@ -10,8 +10,8 @@ use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Batch, Header, Outcome};
 
 impl Front {
-    /// Carries out what became of requests that were submitted earlier. To be
-    /// called after every call of the kernel that may run requests.
+    /// Handles the outcomes of requests that were submitted earlier. To be called after every call
+    /// of the kernel that may run requests.
     #[inline]
     pub(super) fn deliver_outcomes(&mut self, fx: &mut Effects<Message>) {
         while let Some(outcome) = self.kernel.next_outcome() {
@@ -47,8 +47,8 @@ impl Front {
         self.kernel.recycle(batch);
     }
 
-    /// Whether a request whose keys are elsewhere is forwarded, here or by the node that it
-    /// came from.
+    /// Whether a request with keys elsewhere is forwarded, by this node or by the node that sent
+    /// it.
     fn asks_elsewhere(
         &mut self,
         batch: &mut Batch,
@@ -83,7 +83,7 @@ impl Front {
         }
     }
 
-    /// What was written since `start` are replies to a client.
+    /// The bytes written since `start` are replies to a client.
     #[inline]
     pub(super) fn write(&mut self, conn: ConnId, start: (usize, usize), fx: &mut Effects<Message>) {
         if !self.splits {
@@ -94,7 +94,7 @@ impl Front {
         fx.write_until(conn, start, until);
     }
 
-    /// Takes the reply to a request that ran, or failed to, elsewhere than in the kernel.
+    /// Takes the reply to a request that ran, or failed, outside the kernel.
     pub(crate) fn deliver(
         &mut self,
         conn: ConnId,

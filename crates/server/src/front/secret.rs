@@ -1,5 +1,4 @@
-//! Arguments that are nobody's business: passwords in requests that `MONITOR`
-//! and `SLOWLOG` would show.
+//! Secret arguments, such as passwords, in requests that `MONITOR` and `SLOWLOG` would show.
 
 use crate::config::params;
 use rufous_base::Args;

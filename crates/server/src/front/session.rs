@@ -1,4 +1,4 @@
-//! What commands on connections and on the server itself work with.
+//! The session of a command on the connection or the server.
 
 use super::Front;
 use super::connection::Connection;
@@ -12,14 +12,14 @@ pub struct Session<'a> {
     pub local: Local<'a>,
     pub conn: ConnId,
     pub now: Now,
-    /// The reply will come later; set by [`Session::ask_all`] and the like.
+    /// The reply comes later; set by [`Session::ask_all`] and the like.
     pub(super) pending: bool,
-    /// The transaction that the request is part of, while that is run.
+    /// The transaction that the request is part of, while it runs.
     pub(super) exec: Option<u64>,
 }
 
 impl Session<'_> {
-    /// The database that the request is about: of its connection, or of whoever asks.
+    /// The database of the request: that of its connection, or of the job that it runs for.
     pub fn db(&mut self) -> Result<u8, Failure> {
         match self
             .local
@@ -48,7 +48,7 @@ impl Session<'_> {
 pub struct Pause {
     /// In `Now::mono_us`; zero: no pause.
     pub until_us: u64,
-    /// Reads go on.
+    /// Reads are still served.
     pub writes_only: bool,
 }
 
@@ -58,8 +58,8 @@ impl Pause {
         self.until_us != 0
     }
 
-    /// Whether a command has to wait. What ends a pause never does.
-    /// `flags` are the command's, and of what it will run.
+    /// Whether a command has to wait. Administrative commands and `CLIENT` never do. `flags` are those
+    /// of the command and of all commands that it will run.
     pub fn holds_back(&self, spec: &Spec, flags: Flags) -> bool {
         if spec.flags.has(Flags::ADMIN)
             || spec.name.starts_with("client|")
@@ -72,9 +72,8 @@ impl Pause {
 }
 
 impl Front {
-    /// Starts a pause on this worker. One that is under way is neither
-    /// shortened nor made to hold back less. Clients that wait for data, all of
-    /// whose commands write, get none meanwhile.
+    /// Starts a pause on this worker. A pause in progress is neither shortened nor made weaker.
+    /// Clients that wait for data get none meanwhile, as all blocking commands write.
     pub(crate) fn start_pause(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
         let under_way = self.pause.until_us > now.mono_us;
         let until_us = now.mono_us.saturating_add(timeout_us);
@@ -89,7 +88,7 @@ impl Front {
         self.kernel.hold_waiters(true);
     }
 
-    /// The end of the step serves who waits for data.
+    /// Clients that wait for data are served at the end of the step.
     pub(crate) fn end_pause(&mut self) {
         self.pause = Pause::default();
         self.kernel.hold_waiters(false);

@@ -1,4 +1,4 @@
-//! What all workers of a node know, and what each of them counts.
+//! The state that all workers of a node share, and the counters of each.
 
 use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
@@ -13,8 +13,8 @@ use super::process::Process;
 use crate::cluster::Cluster;
 use crate::config::Config;
 
-/// Fixed for the life of a node, the atomics aside. Nothing here is written
-/// on the path of a request.
+/// Fixed for the life of a node, except for the atomics. Nothing here is written on the path of a
+/// request.
 #[derive(Debug)]
 pub struct Shared {
     pub workers: usize,
@@ -22,23 +22,23 @@ pub struct Shared {
     /// Forty hexadecimal digits that differ at every start.
     pub run_id: String,
     pub started_unix_us: u64,
-    /// The ports that are really listened on.
+    /// The actual listening ports.
     pub port: u16,
-    /// The cluster that the node is in, if it is in one.
+    /// The node's cluster, if it is in one.
     pub cluster: Option<Arc<Cluster>>,
     /// Clients in `MONITOR`, over all workers.
     monitors: AtomicUsize,
     pub process: Process,
-    /// Figures of the workers, for metrics and health.
+    /// Counters of the workers, for metrics and health.
     pub board: Board,
     pub loading: Loading,
-    /// What the data of each worker is charged with, of `maxmemory`.
+    /// Bytes that each worker's data takes of `maxmemory`.
     pub ledger: Arc<Ledger>,
-    /// Bytes of data by worker, and the most there ever were.
+    /// Bytes of data by worker, and their peak.
     memory: Vec<AtomicUsize>,
     memory_peak: AtomicUsize,
-    /// The settings in force; none until the first change. Workers keep their
-    /// own reference, so that only `CONFIG SET` comes here.
+    /// The settings in force; `None` until the first change. Workers keep their own reference, so
+    /// only `CONFIG SET` accesses this.
     settings: Mutex<Option<Arc<Config>>>,
     /// Why the node could not start.
     start_error: OnceLock<String>,
@@ -79,9 +79,8 @@ impl Shared {
         self.monitors.load(Ordering::Relaxed) != 0
     }
 
-    /// Changes the settings, all or nothing. Two changes at different workers
-    /// happen one after the other; each worker then takes over what
-    /// [`Shared::settings`] gives, and so all end up with the same.
+    /// Changes the settings, all or nothing. Two changes at different workers are serialised; each
+    /// worker then applies the result of [`Shared::settings`], so all end up with the same.
     pub fn change_settings<E>(
         &self,
         current: &Arc<Config>,
@@ -94,7 +93,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The settings in force, where they ever changed.
+    /// The settings in force, if they were ever changed.
     pub fn settings(&self) -> Option<Arc<Config>> {
         self.settings
             .lock()
@@ -102,7 +101,7 @@ impl Shared {
             .clone()
     }
 
-    /// Has the node stop without a last snapshot.
+    /// Makes the node stop without a last snapshot.
     pub fn forgo_last_save(&self) {
         self.no_last_save.store(true, Ordering::Relaxed);
     }
@@ -111,7 +110,7 @@ impl Shared {
         self.no_last_save.load(Ordering::Relaxed)
     }
 
-    /// The node cannot start. True for the first who says so.
+    /// The node cannot start. True for the first call.
     pub fn refuse_start(&self, why: &str) -> bool {
         self.start_error.set(why.to_owned()).is_ok()
     }
@@ -125,14 +124,14 @@ impl Shared {
             .map(String::as_str)
     }
 
-    /// Tells how much memory the data of a worker takes.
+    /// Records the memory that a worker's data takes.
     pub fn memory_changed(&self, worker: usize, bytes: usize) {
         self.memory[worker].store(bytes, Ordering::Relaxed);
         let total = self.memory.iter().map(|m| m.load(Ordering::Relaxed)).sum();
         self.memory_peak.fetch_max(total, Ordering::Relaxed);
     }
 
-    /// The most memory that the data ever took, as seen ten times a second.
+    /// The peak of the data's memory, sampled ten times a second.
     pub fn memory_peak(&self) -> usize {
         self.memory_peak.load(Ordering::Relaxed)
     }
@@ -151,7 +150,7 @@ impl Shared {
 /// The reply to a client from outside while the node has no password.
 pub const PROTECTED_MODE: &str = "DENIED Rufous is running in protected mode because no password is set, so it accepts connections from this machine only. Set a password (requirepass), bind to addresses that only trusted clients reach and set protected-mode to no, or connect from this machine.";
 
-/// What requests may contain, before and after authentication.
+/// Limits on requests, before and after authentication.
 #[derive(Clone, Debug)]
 pub struct RequestLimits {
     known: Limits,
@@ -179,29 +178,29 @@ impl RequestLimits {
     }
 }
 
-/// What one worker counts, commands aside.
+/// Counters of one worker, apart from those of commands.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     pub connections: u64,
     pub rejected_connections: u64,
-    /// Connections that wait (see `Suspended`); not a statistic but bookkeeping.
+    /// Suspended connections (see `Suspended`); a gauge, not a statistic.
     pub suspended: usize,
     pub error_replies: u64,
     /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
     pub errors: BTreeMap<String, u64>,
     pub auth_failures: u64,
-    /// Messages of other nodes that nothing here takes.
+    /// Messages of other nodes that no handler takes.
     pub peer_messages_unused: u64,
-    /// Of those that `BEGIN` has begun.
+    /// Transactions begun with `BEGIN`.
     pub transactions_committed: u64,
     pub transactions_rolled_back: u64,
 }
 
-/// Prefixes counted apart; clients can make up no more through scripts or echoes.
+/// Limit on the prefixes that are counted: scripts and echoes could otherwise make up more.
 const MAX_ERROR_PREFIXES: usize = 128;
 
 impl Counters {
-    /// Counts a reply where it is an error.
+    /// Counts a reply if it is an error.
     #[inline]
     pub fn note_reply(&mut self, reply: &[u8]) {
         if reply.first() == Some(&b'-') {

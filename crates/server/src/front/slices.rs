@@ -1,18 +1,18 @@
-//! How fast a snapshot is written while requests are served.
+//! The speed at which a snapshot is written while requests are served.
 
 use super::Front;
 use rufous_base::Now;
 
-/// Slices of a snapshot begin no sooner after one another.
+/// Minimum time between the starts of two slices of a snapshot.
 const SLICE_PERIOD_US: u64 = 200;
 
-/// A slice is for the time since the one before, at about a quarter of what a
-/// worker could write; and short, so that no request waits long for it.
+/// A slice writes for the time since the last one, at about a quarter of a worker's speed; and is
+/// short, so that no request waits long for it.
 const SLICE_BYTES_PER_US: u64 = 60;
 const SLICE_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 
 impl Front {
-    /// Takes a snapshot further, without getting in the way of requests.
+    /// Writes the next slice of a snapshot, between requests.
     pub(super) fn take_slice(&mut self, now: Now) {
         let since_us = now.mono_us - self.durability.sliced_us;
         let hurry = self.hurries();
@@ -34,7 +34,7 @@ impl Front {
         self.durability.sliced_us + after_us
     }
 
-    /// Where nobody is served nobody is in the way.
+    /// Whether no client is served, so that slices need not be limited.
     fn hurries(&self) -> bool {
         self.stopping || self.durability.loading
     }

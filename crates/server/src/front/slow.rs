@@ -1,11 +1,10 @@
-//! Commands that took long: `SLOWLOG`.
+//! Slow commands: `SLOWLOG`.
 //!
-//! The kernel reads no clock. The driver's time is looked at between batches,
-//! so a command is timed when it ends a batch of its own: those declared
-//! `SLOW`, those with many or large arguments, and every command while the
-//! threshold is so low that batches are switched off. A command that turns out
-//! to have a long reply ends its batch there and is timed with what ran before
-//! it in the same batch.
+//! The kernel reads no clock. The driver's time is read between batches, so a command is timed when
+//! it ends a batch of its own: those declared `SLOW`, those with many or large arguments, and every
+//! command while the threshold is so low that batches are switched off. A command with an
+//! unexpectedly long reply ends its batch, and is timed together with the earlier commands of the
+//! batch.
 
 use super::connection::{Connection, What};
 use super::parse::MANY_ARGS;
@@ -15,10 +14,10 @@ use rufous_command::{Flags, Spec, Table};
 use rufous_kernel::batch::Batch;
 use std::collections::VecDeque;
 
-/// Below this threshold every command is timed by itself.
+/// Below this threshold every command is timed individually.
 const TIME_EVERY_COMMAND_US: i64 = 1000;
 
-/// As Redis does: so many arguments and bytes of each are kept.
+/// As in Redis: the number of arguments that are kept, and the bytes of each.
 const KEPT_ARGS: usize = 32;
 const KEPT_BYTES: usize = 128;
 
@@ -29,7 +28,7 @@ pub struct Entry {
     pub unix_us: u64,
     pub duration_us: u64,
     pub args: Vec<Vec<u8>>,
-    /// Empty where the client is another worker's, which forwards no addresses.
+    /// Empty if the client is at another worker, which forwards no addresses.
     pub client: String,
     pub client_name: Vec<u8>,
 }
@@ -53,7 +52,7 @@ struct Prepared {
 }
 
 impl SlowLog {
-    /// Remembers the command that is about to run alone.
+    /// Notes the command that is about to run alone.
     pub(super) fn prepare(
         &mut self,
         table: &Table,
@@ -75,14 +74,14 @@ impl SlowLog {
         });
     }
 
-    /// Takes over settings: the threshold in microseconds (negative: off).
+    /// Applies settings: the threshold in microseconds (negative: off).
     pub(crate) fn configure(&mut self, threshold_us: i64, max_len: usize, latency_ms: u64) {
         self.enabled = threshold_us >= 0 && max_len > 0 || latency_ms > 0;
         self.entries.truncate(max_len);
     }
 }
 
-/// How many commands may run between two looks at the clock.
+/// Limit on the commands between two readings of the clock.
 pub(crate) fn batch_limit(threshold_us: i64) -> usize {
     if (0..TIME_EVERY_COMMAND_US).contains(&threshold_us) {
         1
@@ -123,8 +122,8 @@ fn kept_args(spec: &Spec, args: &Args<'_>) -> Vec<Vec<u8>> {
 }
 
 impl Front {
-    /// Remembers a request of another worker's client that is about to run,
-    /// where it came alone and would have run alone there as well.
+    /// Notes a request of another worker's client that is about to run, if it arrived alone and
+    /// would have run alone there as well.
     pub(super) fn prepare_forwarded(&mut self, batch: &mut Batch) {
         if !self.slow.enabled || batch.requests.len() != 1 {
             return;
@@ -144,10 +143,10 @@ impl Front {
         }
     }
 
-    /// Spreads the time since the last step over the commands it ran, and
-    /// logs the one that ran alone and took long.
+    /// Distributes the time since the last step over the commands of that step, and logs the one
+    /// that ran alone, if it was slow.
     pub(super) fn account(&mut self, now: Now) {
-        // A stall asked for by the command comes after this step.
+        // A stall that the command requested comes after this step.
         let elapsed =
             now.mono_us.saturating_sub(self.batch_started_us) + std::mem::take(&mut self.stall_us);
         self.batch_started_us = now.mono_us;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 const WORKERS: [usize; 3] = [1, 2, 4];
 
-/// An array of bulk strings; `-` is none.
+/// An array of bulk strings; `-` is null.
 fn bulks(values: &str) -> String {
     let mut all = format!("*{}\r\n", values.split(' ').count());
     for value in values.split(' ') {
@@ -29,7 +29,7 @@ fn with_weights(workers: usize) -> Rig {
     rig
 }
 
-/// Everything that came back for `EXEC`.
+/// All replies to a transaction.
 fn exec(rig: &mut Rig, client: Client, commands: &[&str]) -> String {
     rig.run_on(client, "MULTI");
     for command in commands {
@@ -51,7 +51,7 @@ fn other_keys_are_found_wherever_they_are() {
             check("SORT_RO k BY w_* LIMIT 1 2", &bulks("5 4"));
             check("SORT k BY w_* GET # GET o_* LIMIT 0 2", &bulks("6 - 5 e"));
             check("SORT k GET w_* DESC", &bulks("1 2 3 4 5 6"));
-            // 1 4 2 2 4, and none.
+            // The values are 1 4 2 2 4, and one is missing.
             check("SORT k BY h_*->w", &bulks("6 1 3 4 2 5"));
             check("SORT k BY nosort GET h_*->name", &bulks("n1 n2 n3 n4 n5 -"));
             check("SORT none BY w_* GET o_*", "*0\r\n");
@@ -165,8 +165,8 @@ fn a_source_that_always_grows_does_not_keep_it_waiting_forever() {
     }
 }
 
-/// Elements come and go together with their weights and values, while others
-/// sort: whoever saw one without the other would see a state that never was.
+/// Elements are added and removed together with their weights and values, while others sort: a
+/// client that sees one without the other sees a state that never existed.
 #[test]
 fn an_element_is_never_seen_without_what_belongs_to_it() {
     for seed in 0..40 {

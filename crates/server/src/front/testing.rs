@@ -1,8 +1,8 @@
-//! A rig for tests of the front and of the server's commands: the fronts of a
-//! node stepped by hand through virtual time, without sockets or threads.
+//! A rig for tests of the front and of the server's commands: the fronts of a node stepped by hand
+//! through virtual time, without sockets or threads.
 //!
-//! It keeps a driver's promises (see `rufous_base::actor`), and nothing more:
-//! messages wait until they are delivered, so that a test can look between.
+//! It keeps the guarantees of a driver (see `rufous_base::actor`), and no others: messages wait
+//! until they are delivered, so that a test can check the state in between.
 
 use super::{Front, Message};
 use crate::cluster::Cluster;
@@ -27,7 +27,7 @@ struct Link {
     info: ConnInfo,
     received: Vec<u8>,
     closed: Option<Close>,
-    /// Bytes sent while the front did not want any.
+    /// Bytes sent while the front did not read.
     kept_back: Vec<u8>,
     held: bool,
 }
@@ -35,7 +35,7 @@ struct Link {
 pub(crate) struct Rig {
     pub(crate) fronts: Vec<Front>,
     pub(crate) now: Now,
-    /// Everything that was asked of the node.
+    /// All effects that were requested of the node.
     pub(crate) node_effects: Vec<NodeEffect>,
     links: Vec<Link>,
     messages: VecDeque<(WorkerId, WorkerId, Message)>,
@@ -131,7 +131,7 @@ impl Rig {
         self.links[client.0].closed.is_some()
     }
 
-    /// All workers are told something by a thread that is none.
+    /// A thread that is no worker sends a message to all workers.
     pub(crate) fn tell_all(&mut self, message: impl Fn() -> Message) {
         for worker in 0..self.fronts.len() {
             self.step(worker, Input::Told { message: message() }, &[]);
@@ -139,7 +139,7 @@ impl Rig {
         self.settle();
     }
 
-    /// The client goes away.
+    /// The client disconnects.
     pub(crate) fn close(&mut self, client: Client) {
         let link = &mut self.links[client.0];
         let (worker, conn) = (link.worker, link.id);
@@ -153,13 +153,13 @@ impl Rig {
         String::from_utf8_lossy(&std::mem::take(&mut self.links[client.0].received)).into_owned()
     }
 
-    /// Sends bytes and lets the node do everything that follows from them.
+    /// Sends bytes and lets the node process everything that follows.
     pub(crate) fn send(&mut self, client: Client, bytes: &[u8]) {
         self.send_only(client, bytes);
         self.settle();
     }
 
-    /// Sends bytes; messages between workers wait.
+    /// Sends bytes; messages between workers are not delivered.
     pub(crate) fn send_only(&mut self, client: Client, bytes: &[u8]) {
         let link = &mut self.links[client.0];
         if link.closed.is_some() {
@@ -210,7 +210,7 @@ impl Rig {
         self.settle();
     }
 
-    /// Delivers the oldest message between workers. False where none waits.
+    /// Delivers the oldest message between workers. False if none waits.
     pub(crate) fn deliver_one(&mut self) -> bool {
         let Some((from, to, message)) = self.messages.pop_front() else {
             return false;
@@ -219,8 +219,8 @@ impl Rig {
         true
     }
 
-    /// Delivers one of the messages that may arrive next: those from one worker
-    /// to another keep their order. False where none waits.
+    /// Delivers one of the messages that may arrive next: those from one worker to another keep
+    /// their order. False if none waits.
     pub(crate) fn deliver_any(&mut self, rng: &mut Rng) -> bool {
         let mut pairs = Vec::new();
         let mut firsts = Vec::new();
@@ -240,7 +240,7 @@ impl Rig {
         true
     }
 
-    /// The client goes away.
+    /// The client disconnects.
     pub(crate) fn disconnect(&mut self, client: Client) {
         let link = &mut self.links[client.0];
         link.closed = Some(Close::Now);
@@ -261,7 +261,7 @@ impl Rig {
         }
     }
 
-    /// Lets time pass; ticks come when they were asked for.
+    /// Advances the time; ticks run when they are due.
     pub(crate) fn advance_ms(&mut self, ms: u64) {
         let until = self.now.mono_us + ms * 1000;
         loop {
@@ -356,8 +356,7 @@ impl Rig {
         client
     }
 
-    /// Sends words that stand between blanks (`""` is the empty word) and
-    /// returns what comes back.
+    /// Sends a request of words separated by blanks (`""` is the empty word) and returns the reply.
     pub(crate) fn run_on(&mut self, client: Client, request: &str) -> String {
         let words: Vec<_> = request
             .split(' ')

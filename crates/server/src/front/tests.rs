@@ -1,5 +1,5 @@
-//! The order of replies, whatever comes between: other workers, commands over
-//! several of them, waits, and requests that arrive in pieces.
+//! The order of replies, whatever lies between them: other workers, commands over several workers,
+//! waits, and requests that arrive in pieces.
 
 use super::testing::{Client, Rig};
 use crate::config::Config;
@@ -7,7 +7,7 @@ use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::rng::Rng;
 use rufous_base::{ConnInfo, Origin};
 
-/// A request of words between blanks, as RESP.
+/// A request of words separated by blanks, as RESP.
 fn resp(request: &str) -> Vec<u8> {
     let words: Vec<_> = request.split(' ').collect();
     let mut bytes = Vec::new();
@@ -15,8 +15,8 @@ fn resp(request: &str) -> Vec<u8> {
     bytes
 }
 
-/// Requests that go to all workers, wait for them, change the connection or fail,
-/// with what they answer.
+/// Requests that go to all workers, wait for them, change the connection or fail, with their
+/// replies.
 fn mixed_pipeline() -> (Vec<u8>, String) {
     let (mut bytes, mut replies) = (Vec::new(), String::new());
     let mut add = |request: &str, reply: &str| {
@@ -123,7 +123,7 @@ fn pieces_of_several_clients_and_late_messages_in_any_order() {
 fn a_reply_that_is_ready_waits_for_those_before_it() {
     let mut rig = Rig::new(2);
     let client = rig.connect(0);
-    // foo lives at worker 1 of 2, bar at worker 0.
+    // foo is at worker 1 of 2, bar at worker 0.
     rig.send_only(client, b"GET foo\r\nPING\r\nGET bar\r\nDEBUG OWNER foo\r\n");
     assert_eq!(rig.take(client), "");
     rig.settle();

@@ -1,18 +1,15 @@
-//! Transactions: `MULTI`, `EXEC` and what lies between them; `WATCH`.
+//! Transactions: `MULTI`, `EXEC` and the commands between them; `WATCH`.
 //!
-//! Commands are kept at the connection as they come. `EXEC` runs them in one
-//! step where all their keys are this worker's and free; otherwise the kernel
-//! holds the keys at their owners first (`rufous_kernel::worker::exec`), and
-//! the commands run once it has them all. Either way this module runs the
-//! list: commands on data through the kernel, others as they always run. One
-//! that asks other workers interrupts the list until they have answered; the
-//! keys stay held meanwhile.
+//! Commands are queued at the connection. `EXEC` runs them in one step if all their keys are this
+//! worker's and free; otherwise the kernel first holds the keys at their owners
+//! (`rufous_kernel::worker::exec`), and the commands run once all keys are held. Either way this
+//! module runs the list: commands on data through the kernel, others as usual. A command that asks
+//! other workers interrupts the list until they have answered; the keys stay held meanwhile.
 //!
-//! `BEGIN` is in `begun`: its commands run as they come, and `COMMIT` runs
-//! those that were kept.
+//! `BEGIN` is in `begun`: its commands run as they arrive, and `COMMIT` runs those that were kept.
 //!
-//! Where a watched key lives, its owner keeps who watches it, and is asked
-//! while it holds the key. Every end of a transaction ends the watches.
+//! The owner of a watched key records its watchers, and is asked while it holds the key. Every end
+//! of a transaction ends the watches.
 
 pub(crate) mod begun;
 mod plan;
@@ -42,10 +39,10 @@ const TOO_LARGE: Failure = Failure(Cow::Borrowed(
 const WATCHES_TOO_MUCH: Failure = Failure(Cow::Borrowed(
     "ERR the watched keys are larger than client-query-buffer-limit allows",
 ));
-/// Offsets in a batch count in 32 bits.
+/// Offsets in a batch have 32 bits.
 const LARGEST_QUEUE: usize = 1 << 31;
 
-/// What a connection has queued and watches.
+/// A connection's queued commands and watches.
 #[derive(Debug, Default)]
 pub struct Transaction {
     /// `MULTI` was given.
@@ -53,7 +50,7 @@ pub struct Transaction {
     /// A command could not be queued: `EXEC` will be refused.
     pub aborted: bool,
     queued: Option<Box<Batch>>,
-    /// What the queue takes.
+    /// Bytes of the queue.
     bytes: usize,
     /// The flags of all queued commands together.
     flags: u32,
@@ -68,7 +65,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// How many commands are queued.
+    /// The number of queued commands.
     pub fn len(&self) -> usize {
         self.queued.as_ref().map_or(0, |batch| batch.requests.len())
     }
@@ -77,17 +74,17 @@ impl Transaction {
         self.len() == 0
     }
 
-    /// What the queue takes, and copies.
+    /// Bytes of the queue and of copies.
     pub fn bytes(&self) -> usize {
         self.bytes + self.copies_bytes()
     }
 
-    /// The flags of all that is queued, and a command that may take memory.
+    /// The flags of all queued commands, and one that may take memory.
     fn changes(&self) -> (Flags, Option<u16>) {
         (Flags(self.flags), self.grows)
     }
 
-    /// Has `EXEC` refused. The queue is of no use any more.
+    /// Makes `EXEC` fail. The queue is dropped.
     pub(super) fn abort(&mut self) {
         if self.open {
             self.aborted = true;
@@ -128,25 +125,25 @@ impl Connection {
         }
     }
 
-    /// Whether a command is kept for `EXEC`.
+    /// Whether a command is queued for `EXEC`.
     pub(super) fn queues(&self, spec: &Spec) -> bool {
         self.transaction.open && !spec.flags.has(Flags::AT_ONCE)
     }
 
-    /// By which the owners of keys know who watches them.
+    /// The id of the watcher at the owners of keys.
     fn watcher(&self) -> WatchId {
         WatchId(self.client_id)
     }
 }
 
-/// The reply to `EXEC` that is refused.
+/// The reply to an `EXEC` that is refused.
 fn discarded(why: &Failure) -> Failure {
     let text = why.text();
     let why = text.strip_prefix("ERR ").unwrap_or(text);
     format!("EXECABORT Transaction discarded because of: {why}").into()
 }
 
-/// What `EXEC` and others need of the transactions under way.
+/// The transactions in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     running: BTreeMap<u64, Running>,
@@ -155,9 +152,9 @@ pub(crate) struct Transactions {
     promised: Promised,
     names: u64,
     next: u64,
-    /// Answers to commands within them that had to ask other workers.
+    /// Answers to commands in transactions that asked other workers.
     answers: Vec<(u64, Output)>,
-    /// For the next one.
+    /// Reused for the next one.
     spare: Option<Box<Batch>>,
 }
 
@@ -169,7 +166,7 @@ impl Transactions {
 }
 
 impl Front {
-    /// Keeps a command for `EXEC`.
+    /// Queues a command for `EXEC`.
     pub(super) fn queue(
         &mut self,
         now: Now,
@@ -209,7 +206,7 @@ impl Front {
         reply.simple("QUEUED");
     }
 
-    /// Why changes are refused for now, if commands of these flags make any.
+    /// Why changes are refused at present, if commands with these flags make any.
     fn refusal_of_changes(
         &mut self,
         now: Now,
@@ -232,8 +229,8 @@ impl Front {
         Some(text.trim_start_matches('-').trim_end().to_owned().into())
     }
 
-    /// An error reply to a request that is not run. It aborts the transaction
-    /// that the request was to be part of, or to end.
+    /// An error reply to a request that is not run. It aborts the transaction that the request was
+    /// part of, or was to end.
     pub(super) fn refused_in_transaction(
         &mut self,
         conn: ConnId,
@@ -253,7 +250,7 @@ impl Front {
         None
     }
 
-    /// Forgets what a connection has queued and watches.
+    /// Drops a connection's queue and watches.
     pub(crate) fn end_transaction(&mut self, conn: ConnId) {
         let Some(connection) = self.connection(conn) else {
             return;
@@ -274,13 +271,13 @@ impl Front {
         self.end_watches(watcher, ended.watched.iter());
     }
 
-    /// A connection ends.
+    /// A connection is closed.
     pub(super) fn end_transaction_of(&mut self, connection: &mut Connection) {
         let ended = std::mem::take(&mut connection.transaction);
         self.end_parts(connection.watcher(), ended);
     }
 
-    /// Tells the owners of keys that they are not watched any more.
+    /// Removes watches at the owners of keys.
     pub(super) fn end_watches<'k>(
         &mut self,
         watcher: WatchId,
@@ -310,14 +307,14 @@ impl Front {
     }
 }
 
-/// What a request takes while it is kept.
+/// Bytes that a queued request takes.
 fn size_of_request(args: &Args<'_>) -> usize {
     args.iter_from(0).map(|arg| arg.len() + 8).sum::<usize>() + size_of::<Request>()
 }
 
 impl Transactions {
-    /// For promises of all workers to a transaction of worker `own`. Names of
-    /// holds are small numbers.
+    /// A name for promises of all workers to a transaction of worker `own`. Names of holds are
+    /// small numbers.
     fn name(&mut self, own: WorkerId) -> u64 {
         self.names += 1;
         1 << 63 | u64::from(own.0) << 47 | self.names
@@ -352,8 +349,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// `WATCH` keys, which begin at argument `from`. The reply comes when all
-    /// their owners know.
+    /// `WATCH` keys, which begin at argument `from`. The reply comes when all their owners have
+    /// recorded the watch.
     pub(crate) fn watch(
         &mut self,
         args: &Args<'_>,

@@ -17,7 +17,7 @@ use rufous_kernel::{Batch, Header, Submitted};
 const LONG_REPLY: usize = 64 * 1024;
 
 impl Front {
-    /// Goes on with what the turn received.
+    /// Processes the bytes that the turn received.
     pub(super) fn advance(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
         if self.lookahead.next >= self.lookahead.parsed.len() {
             self.run_deferred(now, fx);
@@ -30,7 +30,7 @@ impl Front {
     fn run_batch(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
         let mut ahead = std::mem::take(&mut self.lookahead);
         let mut until = match ahead.alone && ahead.next + 1 < ahead.parsed.len() {
-            // The last one runs in a step of its own, and so is timed on its own.
+            // The last command runs in a step of its own, and so is timed on its own.
             true => ahead.parsed.len() - 1,
             false => ahead.parsed.len(),
         };
@@ -55,10 +55,10 @@ impl Front {
         self.lookahead = ahead;
     }
 
-    /// Has a command with a long reply logged, if it took long. What ran before it in the same step had
+    /// Logs a command with a long reply, if it was slow. The earlier commands of the same step had
     /// short replies, so nearly all of the step's time was its own.
     fn note_long(&mut self, bytes: &[u8], ahead: &Lookahead, parsed: Parsed) {
-        // Arguments that the command has taken over, or held ones, are gone.
+        // Arguments that the command has taken over, or held ones, are not available any more.
         if parsed.held || parsed.big != NO_BIG {
             return;
         }
@@ -102,7 +102,7 @@ impl Front {
             index => &mut ahead.big[index as usize][..],
         };
         let args = Args::new(buf, spans, big);
-        // Also where it need not wait any more: those before it come first.
+        // Also if the connection need not wait any more: its deferred requests run first.
         if connection.suspended.is_some() || !connection.deferred.is_empty() {
             connection.defer(parsed.what, parsed.quiet, args, &ahead.errors);
         } else {
@@ -256,7 +256,7 @@ impl Front {
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
         self.note_until(&request, spec, has_begun || way != Way::Here, &args);
-        // A transaction is shown after what it consists of.
+        // A transaction is shown after its commands.
         if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
             self.feed_monitors(now, request.conn, spec, &args);
         }
@@ -268,7 +268,7 @@ impl Front {
         self.finish_request(request.conn, mark, submitted, fx);
     }
 
-    /// Answers a request that names no command that there is.
+    /// Answers a request for an unknown command.
     fn refuse_unknown(
         &mut self,
         now: Now,
@@ -300,7 +300,7 @@ impl Front {
         self.finish_request(request.conn, mark, Submitted::Done, fx);
     }
 
-    /// Keeps a request that has to wait, and those behind it.
+    /// Defers a request that has to wait, and those behind it.
     fn defer_for(
         &mut self,
         why: Suspended,
@@ -314,7 +314,7 @@ impl Front {
         }
     }
 
-    /// Takes a request to its data.
+    /// Submits a request to the kernel or to the node that has its keys.
     #[inline]
     pub(crate) fn submit(
         &mut self,
@@ -357,8 +357,8 @@ impl Front {
         }
     }
 
-    /// Runs a command on the connection or the server. True where its reply
-    /// comes later: to the transaction `exec`, if it is part of one.
+    /// Runs a command on the connection or the server. True if its reply comes later: to the
+    /// transaction `exec`, if it is part of one.
     pub(super) fn run_session(
         &mut self,
         now: Now,
@@ -388,7 +388,7 @@ impl Front {
         pending
     }
 
-    /// Puts the reply, written since `mark` or still to come, in its place.
+    /// Puts the reply, written since `mark` or still pending, in its place.
     fn finish_request(
         &mut self,
         conn: ConnId,
@@ -460,7 +460,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Its keys, given the database selected now.
+    /// Its keys, with the database selected now.
     fn keys_in(&self, db: u8, keys: Keys, args: &Args<'_>) -> Vec<(u8, u32)> {
         if db == self.db {
             return self.keys.iter().map(|k| (k.db, k.arg)).collect();

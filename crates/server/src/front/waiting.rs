@@ -1,4 +1,4 @@
-//! Requests that may not run yet, and replies that may not leave yet.
+//! Requests that may not run yet, and replies that may not be sent yet.
 
 use super::Front;
 use super::connection::{Connection, Deferred, ParsedKey, ReplyMode, Slot, What};
@@ -7,7 +7,7 @@ use rufous_command::{Failure, Flags, Spec};
 use rufous_kernel::{Batch, Header};
 
 impl Front {
-    /// Whether a request has to be refused because the data is not there yet.
+    /// Whether a request has to be refused because the data is not loaded yet.
     #[inline]
     pub(crate) fn refuses_while_loading(&self, spec: &Spec) -> bool {
         (self.durability.loading || self.declared.is_awaited()) && !spec.flags.has(Flags::LOADING)
@@ -20,7 +20,7 @@ impl Front {
 }
 
 impl Connection {
-    /// What the kernel needs to know of the next request.
+    /// The kernel's view of the next request.
     #[inline]
     pub(super) fn header(
         &self,
@@ -43,15 +43,14 @@ impl Connection {
         }
     }
 
-    /// Whether this request is the one whose reply is left out. Does nothing
-    /// the second time.
+    /// Notes whether the reply to this request is left out. A second call does nothing.
     pub(super) fn begin_request(&mut self) {
         if self.reply_mode == ReplyMode::SkipNext {
             self.reply_mode = ReplyMode::Skipping;
         }
     }
 
-    /// Keeps a parsed request for later.
+    /// Defers a parsed request.
     pub(super) fn defer(&mut self, what: What, quiet: bool, args: Args<'_>, errors: &[String]) {
         if let What::Malformed(index) = what {
             let text = errors.get(index as usize).cloned().unwrap_or_default();
@@ -86,7 +85,7 @@ impl Connection {
         Deferred::Request(batch)
     }
 
-    /// Moves the reply written since `mark` behind those that are awaited.
+    /// Moves the reply written since `mark` behind the pending ones.
     pub(super) fn put_late(&mut self, mark: (usize, usize), out: &mut Output) {
         let start = self.late.mark();
         self.late.append_range(out, mark, out.mark());

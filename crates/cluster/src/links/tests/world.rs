@@ -25,7 +25,7 @@ pub(super) struct Side {
     pub(super) conns: u32,
 }
 
-/// One connection: at which worker of A and of B it is, and what is under way to each.
+/// One connection: its worker at A and at B, and the bytes in transit to each.
 pub(super) struct Pipe {
     pub(super) at: [(usize, ConnId); 2],
     pub(super) bytes: [Vec<u8>; 2],
@@ -109,12 +109,12 @@ pub(super) fn info(origin: Origin) -> ConnInfo {
 }
 
 impl World {
-    /// Two nodes, the second of which takes connections at a certain worker.
+    /// Two nodes; the second one accepts connections at the given worker.
     pub(super) fn new(workers: [usize; 2], accepts: usize) -> Self {
         Self::of_versions(workers, accepts, [NEWEST, NEWEST])
     }
 
-    /// The same with the newest wire version that each speaks.
+    /// The same with the newest wire version of each.
     pub(super) fn of_versions(workers: [usize; 2], accepts: usize, newest: [u16; 2]) -> Self {
         let now = Now {
             mono_us: 1_000_000,
@@ -144,7 +144,7 @@ impl World {
         world
     }
 
-    /// Lets a worker do something, and carries out what follows.
+    /// Calls a worker, and carries out the effects.
     pub(super) fn with(
         &mut self,
         side: usize,
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// One side closes: what it has sent arrives, and then the other hears of it.
+    /// One side closes: what it has sent arrives, then the other is notified.
     pub(super) fn close(&mut self, side: usize, worker: usize, conn: ConnId) {
         let Some(pipe) = self.pipe(side, worker, conn) else {
             return;
@@ -230,7 +230,7 @@ impl World {
         });
     }
 
-    /// Delivers until nothing is under way.
+    /// Delivers until nothing is in transit.
     pub(super) fn settle(&mut self) {
         loop {
             let mut quiet = true;
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// Gives one side what has come by a connection.
+    /// Gives one side what has arrived on a connection.
     fn read(&mut self, side: usize, at: usize) -> bool {
         if side == B && self.stalled {
             return false;
@@ -279,7 +279,7 @@ impl World {
         gone || !bytes.is_empty()
     }
 
-    /// What a side says first.
+    /// The first message of a side.
     pub(super) fn hello(&self, side: usize) -> Vec<u8> {
         let local = self.sides[side].workers[0].common.local.clone();
         let mut hello = Vec::new();
@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// What a worker has heard since it was last asked, in short.
+    /// What a worker has heard since the last call, in short form.
     pub(super) fn heard(&mut self, side: usize, worker: usize) -> Vec<String> {
         let heard = std::mem::take(&mut self.sides[side].heard[worker]);
         let short = |heard: Heard| match heard {
@@ -315,7 +315,7 @@ impl World {
         heard.into_iter().map(short).collect()
     }
 
-    /// A worker of A acknowledges to B something of a slot.
+    /// A worker of A sends B an acknowledgement for a slot.
     pub(super) fn ack(&mut self, worker: usize, slot: u16, seq: u64) {
         let ack = Body::Ack(Ack {
             slot: slot.into(),

@@ -1,4 +1,4 @@
-//! Frames come back as they were, and nothing else makes one.
+//! Frames decode to what was encoded, and no other bytes are accepted.
 
 use super::*;
 
@@ -81,8 +81,8 @@ fn frames_come_back() {
     }
 }
 
-/// Cut, longer, or with any byte changed: nothing panics, and what is cut or
-/// longer is refused.
+/// Truncated, longer, or with any byte changed: nothing panics, and truncated or longer frames are
+/// refused.
 #[test]
 fn nothing_else_is_a_frame() {
     let check = |bytes: Vec<u8>, decodes: fn(&[u8]) -> bool| {

@@ -1,17 +1,16 @@
-//! `BEGIN … COMMIT | ROLLBACK`: transactions whose commands are answered one
-//! by one, and that hold nothing of others' meanwhile.
+//! `BEGIN … COMMIT | ROLLBACK`: transactions whose commands are answered one by one, and that hold
+//! no keys between commands.
 //!
-//! What its level says of a command decides where that runs (see
-//! `rufous_kernel::replicate::transaction`). Of those that ran on copies the
-//! ones that wrote are kept, and `COMMIT` runs them as `EXEC` runs what
-//! `MULTI` has kept. An error is the reply to its command and no more. Only
-//! where a transaction becomes too large, or can't go on, it is given up: it
-//! is over then, but is still to be ended, so that what its client has sent
-//! already is not taken for commands of their own.
+//! The transaction's level decides where a command runs (see
+//! `rufous_kernel::replicate::transaction`). Of the commands that ran on copies those that wrote
+//! are kept, and `COMMIT` runs them as `EXEC` runs the commands queued by `MULTI`. An error is the
+//! reply to its command and has no other effect. Only a transaction that becomes too large, or
+//! cannot go on, is given up: it is over then, but still has to be ended, so that commands which
+//! its client has already sent do not run outside of it.
 //!
-//! A transaction that writes at once does so under one time, which others may
-//! have gone beyond meanwhile. Every worker promises at its beginning to tell
-//! nobody of a later one until it ends; so it may not last for ever.
+//! A transaction that writes at once uses one time for all writes, which other writes may have
+//! passed meanwhile. Every worker promises at its beginning to send no state with a later time
+//! until it ends; so its duration is limited.
 
 use super::super::connection::Connection;
 use super::super::session::Session;
@@ -32,27 +31,27 @@ const WRITES_STAY: Failure = Failure(Cow::Borrowed(
     "ERR the transaction is over, but its writes stay: at level read-uncommitted they are done at once",
 ));
 
-/// How long what was deleted is remembered for a transaction that may still
-/// write under the time of its beginning, in microseconds.
+/// Limit on the duration of a transaction that writes at once, in microseconds: deletions are
+/// remembered so long, as it may still write under the time of its beginning.
 const LONGEST_US: u64 = 60_000_000;
 
-/// Of a connection's transaction that `BEGIN` has begun.
+/// A connection's transaction that was begun with `BEGIN`.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(super) open: Open,
     /// The version of the table of keyspaces.
     pub(super) keyspaces: u64,
-    /// Why it can only be ended.
+    /// Why it was given up: it can only be ended.
     pub(super) given_up: Option<Failure>,
-    /// Something was written at once.
+    /// It has written at once.
     pub(super) wrote: bool,
-    /// Where it writes at once: of its next write on keys that are replicated,
-    /// and by which name workers know it.
+    /// Of a transaction that writes at once: the stamp of its next write on lattice keys, and its
+    /// name at the workers.
     pub(super) stamp: Option<Stamp>,
     pub(super) promise: Option<u64>,
 }
 
-/// What was promised for transactions of this worker's, and until when.
+/// The promises for transactions of this worker, and when they end.
 pub(super) type Promised = BTreeMap<u64, (ConnId, u64)>;
 
 impl Transaction {
@@ -60,14 +59,14 @@ impl Transaction {
         self.begun.is_some()
     }
 
-    /// What its copies take.
+    /// Bytes of its copies.
     pub(super) fn copies_bytes(&self) -> usize {
         self.begun.as_ref().map_or(0, |begun| begun.open.bytes())
     }
 }
 
 impl Session<'_> {
-    /// `BEGIN`, of the level that is named by an argument, if there is one.
+    /// `BEGIN`, with the level that an argument names, if there is one.
     pub(crate) fn begin(&mut self, args: &Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
         let level = match args.len() {
             1 => read_committed::LEVEL.name.parse().ok(),
@@ -166,7 +165,7 @@ impl Front {
         self.connection(conn)?.transaction.begun.as_deref_mut()
     }
 
-    /// Has a transaction do no more. The reply to the command that it can't do.
+    /// Gives up a transaction. Returns the reply to the command that it cannot execute.
     pub(super) fn give_up(&mut self, now: Now, conn: ConnId, why: Failure) -> Failure {
         let failure = given_up(&why);
         let Some(level) = self.begun(conn).map(|begun| begun.open.level()) else {
@@ -227,14 +226,14 @@ impl Front {
         }
     }
 
-    /// Takes back what an ended transaction has used.
+    /// Releases the resources of an ended transaction.
     pub(super) fn end_begun(&mut self, begun: Begun) {
         self.redeem(begun.promise);
         self.kernel.close_transaction(begun.open);
     }
 }
 
-/// What commands are answered of a transaction that was given up.
+/// The reply to commands of a transaction that was given up.
 pub(super) fn given_up(why: &Failure) -> Failure {
     format!("{}: it is given up, ROLLBACK ends it", why.text()).into()
 }

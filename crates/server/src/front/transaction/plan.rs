@@ -1,4 +1,4 @@
-//! What a transaction has to hold before it runs.
+//! The keys that a transaction has to hold before it runs.
 
 use super::super::Front;
 use super::run::Running;
@@ -36,20 +36,20 @@ fn stays_here(spec: &Spec) -> bool {
     NAMES.contains(&spec.name)
 }
 
-/// What the commands of a transaction need.
+/// The requirements of a transaction's commands.
 #[derive(Default)]
 struct Needs {
     keys: Vec<KeyName>,
-    /// Databases that change places.
+    /// Databases that are swapped.
     swapped: Vec<u8>,
-    /// Some command concerns whole databases.
+    /// Some command is on whole databases.
     whole: bool,
     /// Some command may ask other workers.
     asks: bool,
 }
 
 impl Front {
-    /// What to hold, or nothing where the transaction can run right away.
+    /// The keys to hold, or `None` if the transaction can run at once.
     pub(super) fn plan(&self, now: Now, exec: u64, running: &mut Running) -> Option<ExecPlan> {
         if self.kernel.placement().workers() == 1 && self.kernel.is_free() {
             return None;
@@ -87,7 +87,7 @@ impl Front {
                         .iter()
                         .map(|&(db, arg)| (db, args.get(arg as usize).into()));
                     needs.keys.extend(named);
-                    // What it reads beside them is known only when it runs.
+                    // The other keys that it reads are known only when it runs.
                     needs.whole |= DataCommands::is_open(header.command, &args);
                 }
                 Dispatch::Node(action) => {
@@ -107,8 +107,8 @@ impl Front {
 }
 
 impl Needs {
-    /// A key of a database that changes its place is at one of the others
-    /// before or after: all of these are needed to know which.
+    /// A key of a swapped database is in one of the others before or after: all of them are needed
+    /// to determine which.
     fn follow_swaps(&mut self) {
         self.swapped.sort_unstable();
         self.swapped.dedup();

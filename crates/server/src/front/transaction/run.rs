@@ -21,20 +21,19 @@ const CHANGED_BEFORE: Failure = Failure(Cow::Borrowed(
     "ERR a question about all keys can't follow a change in the same transaction on a node with several workers",
 ));
 
-/// A transaction that is being run.
+/// A running transaction.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(super) header: Header,
     pub(super) batch: Box<Batch>,
     /// The first command that has not run.
     next: usize,
-    /// The reply so far, where it was not made in one step.
+    /// The reply so far, if it is not made in one step.
     out: Output,
-    /// The reply grew beyond all bounds and was thrown away.
+    /// The reply exceeded the limit and was dropped.
     too_much: bool,
     held: Option<HeldExec>,
-    /// `COMMIT` runs it: it knows the databases of its commands, and monitors
-    /// have seen these.
+    /// `COMMIT` runs it: its commands carry their databases, and monitors have seen them.
     begun: bool,
     /// A watched key was touched.
     dirty: bool,
@@ -58,7 +57,7 @@ impl Session<'_> {
         self.run_kept(reply)
     }
 
-    /// Runs what was kept.
+    /// Runs the queued commands.
     pub(super) fn run_kept(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         let now = self.now;
         let connection = self.connection()?;
@@ -96,7 +95,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Where the client has to go with its transaction, if it has to.
+    /// Where the client is redirected with its transaction, if it is.
     fn redirected_queue(&mut self) -> Result<Option<Failure>, Failure> {
         let connection = self.connection()?;
         let door = connection.door();
@@ -109,12 +108,12 @@ impl Session<'_> {
     }
 }
 
-/// The answer to a transaction whose keys are not this node's to answer for, now.
+/// The reply to a transaction whose keys this node does not serve at present.
 const UNSERVED: &str = "TRYAGAIN The transaction's keys have moved to another node, or wait for it \
                         to answer for them; nothing was done: send it again";
 
 impl Front {
-    /// Runs a transaction, or begins to. True where the reply comes later.
+    /// Runs a transaction, or starts it. True if the reply comes later.
     fn run_transaction(&mut self, now: Now, mut running: Running, reply: &mut Reply<'_>) -> bool {
         let exec = self.transactions.next;
         self.transactions.next += 1;
@@ -143,8 +142,7 @@ impl Front {
         true
     }
 
-    /// Goes on with transactions whose keys are held by now, or whose
-    /// questions are answered.
+    /// Continues transactions whose keys are held by now, or whose questions are answered.
     pub(in crate::front) fn run_transactions(&mut self, now: Now, fx: &mut Effects<Message>) {
         loop {
             if let Some(held) = self.kernel.next_held() {
@@ -176,7 +174,7 @@ impl Front {
         if resumed {
             return self.run_on(now, exec, running, out, fx);
         }
-        // A slot may have got its first copy since it was asked.
+        // A slot may have got its first copy since the check.
         let spread = self.refused_spread(&mut running.batch);
         if unserved || spread.is_some() {
             let why = spread.unwrap_or_else(|| UNSERVED.into());
@@ -222,7 +220,7 @@ impl Front {
         }
     }
 
-    /// Ends a transaction whose reply was promised.
+    /// Ends a transaction whose reply is pending.
     fn finish_late(
         &mut self,
         now: Now,
@@ -247,7 +245,7 @@ impl Front {
         closing::close_if_last(connection, fx);
     }
 
-    /// What follows the last command.
+    /// Ends a transaction after its last command.
     fn finish_running(&mut self, now: Now, running: Running) {
         let conn = running.header.conn;
         self.end_watches(running.watcher, running.watched.iter());
@@ -272,8 +270,8 @@ impl Front {
         }
     }
 
-    /// Runs commands until the last, or until one has to wait for other
-    /// workers: then false. The reply begins at `from`.
+    /// Runs commands until the last, or until one has to wait for other workers: then false. The
+    /// reply begins at `from`.
     fn run_list(
         &mut self,
         now: Now,
@@ -282,7 +280,7 @@ impl Front {
         from: (usize, usize),
         out: &mut Output,
     ) -> bool {
-        // What is held is written under a time that goes with it.
+        // Held keys are written with a time that the hold carries.
         let here = running.held.is_none();
         if here {
             self.kernel.begin_transaction(now);
@@ -331,7 +329,7 @@ impl Front {
                 self.counters.note_reply(&out.bytes[start.0..]);
             }
             if out.bytes.len() - from.0 > OUTPUT_HARD_LIMIT {
-                // What has begun runs to its end, but nobody could take this.
+                // A started transaction runs to its end, but no client could take this reply.
                 running.too_much = true;
             }
             if running.too_much {
@@ -341,7 +339,7 @@ impl Front {
         true
     }
 
-    /// A command is run that had only been queued.
+    /// A command that had only been queued is run.
     fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
         let spec = self.table.spec(header.command);
         if self.shared.has_monitors() && monitor::shows(spec) {
@@ -396,7 +394,7 @@ impl Front {
         true
     }
 
-    /// Runs a command that is not on data. False where its reply comes later.
+    /// Runs a command that is not on data. False if its reply comes later.
     #[expect(clippy::too_many_arguments, reason = "what one command of a list is")]
     fn run_queued_session(
         &mut self,
@@ -427,21 +425,21 @@ impl Front {
         let pending = self.run_session(now, header, Some(exec), run, args, out);
         if !pending {
             if out.mark() == start {
-                // `CLIENT REPLY` says nothing; the list needs an element.
+                // `CLIENT REPLY` has no reply; the list needs an element.
                 Reply::new(out, header.resp3).ok();
             }
             return true;
         }
         if matches!(spec.name, "bgsave" | "bgrewriteaof") {
-            // It begins by holding everything: waiting for it would be waiting
-            // for this transaction itself.
+            // A save begins by holding everything: waiting for it would be waiting for this
+            // transaction itself.
             Reply::new(out, header.resp3).simple("Background saving scheduled");
             return true;
         }
         false
     }
 
-    /// DBSIZE: what the owners have, and what the transaction made of it.
+    /// DBSIZE: the owners' counts, adjusted by the transaction's changes.
     fn count_held(
         &mut self,
         now: Now,

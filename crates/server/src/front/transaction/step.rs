@@ -1,5 +1,4 @@
-//! Commands of a transaction that `BEGIN` has begun: where each runs, and on
-//! which keys.
+//! Commands of a transaction begun with `BEGIN`: where each runs, and on which keys.
 
 use super::super::turn::Request;
 use super::super::{Front, Message, find};
@@ -40,7 +39,7 @@ pub(super) struct Step {
 }
 
 impl Front {
-    /// Takes a request of such a transaction to where it runs.
+    /// Routes a request of such a transaction.
     #[cold]
     pub(in crate::front) fn submit_begun(
         &mut self,
@@ -56,8 +55,8 @@ impl Front {
         }
     }
 
-    /// Runs a command of a connection that has begun a transaction; gives it
-    /// back where it is to run as if there were none.
+    /// Runs a command of a connection with an open transaction; returns it if it is to run outside
+    /// of the transaction.
     fn run_begun<'a>(
         &mut self,
         now: Now,
@@ -88,7 +87,7 @@ impl Front {
         }
     }
 
-    /// Where a command of a transaction runs, if it may.
+    /// Where a command of a transaction runs, if it is allowed.
     fn place(
         &mut self,
         now: Now,
@@ -122,7 +121,7 @@ impl Front {
         let is_open = DataCommands::is_open(header.command, args);
         if runs == Runs::UnderStamp {
             begun.wrote = true;
-            // Waiting for data would be waiting for ever, for who waits for this.
+            // Waiting for data might never end: its writer may wait for this transaction.
             let waits = DataCommands::may_wait(header.command);
             let at = begun.stamp.is_some() && by_stamps;
             if at && beside {
@@ -148,9 +147,9 @@ impl Front {
             .min(super::LARGEST_QUEUE)
     }
 
-    /// Whether for some of these keys the write with the highest stamp counts,
-    /// and whether values of some are kept beside one another: these have an
-    /// order of their own, in which no write goes back in time.
+    /// Whether for some of these keys the write with the highest stamp counts, and whether some
+    /// keep several values side by side: these have an order of their own, in which no write goes
+    /// back in time.
     fn orders_of(&self, keys: &[KeyName]) -> (bool, bool) {
         let placement = self.kernel.placement();
         let all = keys.iter().filter_map(|key| placement.lattice(&key.1));
@@ -160,7 +159,7 @@ impl Front {
         })
     }
 
-    /// Runs a command of a transaction, or begins to.
+    /// Runs a command of a transaction, or starts to.
     fn take_step(
         &mut self,
         now: Now,
@@ -218,7 +217,7 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Its keys are held, or free. Does nothing where the client is gone.
+    /// Its keys are held, or free. Does nothing if the client has disconnected.
     fn run_step(
         &mut self,
         now: Now,
@@ -234,7 +233,7 @@ impl Front {
         let start = out.mark();
         let version = self.kernel.keyspaces().version();
         let wrote = match step.runs {
-            // It changed while the keys were awaited.
+            // The keyspaces changed while the keys were awaited.
             _ if begun.keyspaces != version => false,
             Runs::OnCopies => self.run_apart(now, &mut begun.open, &mut step, held, out),
             _ => {
@@ -268,7 +267,7 @@ impl Front {
         self.transactions.keep(step.batch);
     }
 
-    /// Runs a command on copies. True where it has changed them.
+    /// Runs a command on copies. True if it has changed them.
     fn run_apart(
         &mut self,
         now: Now,
@@ -285,7 +284,7 @@ impl Front {
         let spec = self.table.spec(step.header.command);
         let writes = spec.flags.has(Flags::WRITE);
         let done = if writes {
-            // It takes its arguments over, which are needed once more.
+            // It takes over its arguments, which are needed again.
             let mut copy = step.batch.copy_of(0);
             let (header, args, _) = copy.parts(0);
             self.kernel.run_on_copies(open, now, &header, args, out)

@@ -9,14 +9,14 @@ mod schedules;
 const WORKERS: [usize; 3] = [1, 2, 4];
 const ABORTED: &str = "-EXECABORT Transaction discarded because of previous errors.\r\n";
 
-/// Sends inline requests and returns everything that came back.
+/// Sends inline requests and returns all replies.
 fn all(rig: &mut Rig, client: Client, requests: &[&str]) -> String {
     let bytes: String = requests.iter().flat_map(|r| [r, "\r\n"]).collect();
     rig.send(client, bytes.as_bytes());
     rig.take(client)
 }
 
-/// The same without the replies to what was queued.
+/// The same without the replies to queued commands.
 fn exec(rig: &mut Rig, client: Client, commands: &[&str]) -> String {
     let mut requests = vec!["MULTI"];
     requests.extend(commands);
@@ -206,14 +206,14 @@ fn expired_keys() {
     for workers in WORKERS {
         let mut rig = Rig::new(workers);
         let client = rig.connect(0);
-        // It expires after WATCH, whoever notices.
+        // It expires after WATCH, whichever worker notices.
         for _ in 0..2 {
             rig.run("SET k v PX 10");
             rig.check_on(client, "WATCH k", "+OK\r\n");
             rig.now.unix_us += 20_000;
             assert_eq!(exec(&mut rig, client, &["SET x 1"]), "*-1\r\n");
         }
-        // It had expired before WATCH, and nobody had noticed.
+        // It had expired before WATCH, and was not removed yet.
         rig.run("SET k v PX 10");
         rig.now.unix_us += 20_000;
         rig.check_on(client, "WATCH k", "+OK\r\n");

@@ -35,7 +35,7 @@ fn info(rig: &mut Rig, field: &str) -> u64 {
     found.expect("a field").parse().expect("a number")
 }
 
-/// Nothing is held, promised or kept any more.
+/// No hold, promise or copy is left.
 fn assert_nothing_left(rig: &mut Rig) {
     assert_unwatched(rig);
     for front in &rig.fronts {
@@ -160,7 +160,7 @@ fn a_read_of_own_and_other_keys_has_the_others_as_they_are() {
     }
 }
 
-/// By definition: read committed does not know what a write was made of.
+/// By definition: read committed does not track what a write was based on.
 #[test]
 fn an_update_is_lost_where_two_read_before_either_writes() {
     let mut rig = node(2);
@@ -174,7 +174,7 @@ fn an_update_is_lost_where_two_read_before_either_writes() {
         rig.check_on(client, "COMMIT", "*1\r\n+OK\r\n");
     }
     rig.check("GET n", &bulk("1"));
-    // A watch finds it.
+    // A watch notices it.
     rig.check_on(clients[0], "WATCH n", "+OK\r\n");
     begin(&mut rig, clients[0], "");
     rig.check_on(clients[0], "SET n 2", "+OK\r\n");
@@ -194,7 +194,7 @@ fn what_is_written_at_once_has_one_time_at_all_keys() {
             begin(&mut rig, second, "read-uncommitted");
             let keys: Vec<_> = ["l:a", "l:b", "o:a", "o:b", "o:c", "o:d"].to_vec();
             for (at, key) in keys.iter().enumerate() {
-                // Now the one writes first, now the other.
+                // The two clients alternate in writing first.
                 let order = if at % 2 == 0 {
                     [first, second]
                 } else {
@@ -206,7 +206,7 @@ fn what_is_written_at_once_has_one_time_at_all_keys() {
                     rig.advance_ms(30);
                 }
             }
-            // Others see it before the end.
+            // Others see it before the transaction ends.
             let other = rig.connect(0);
             for key in &keys {
                 rig.check_on(other, &format!("GET {key}"), &bulk("2"));

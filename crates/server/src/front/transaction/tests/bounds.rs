@@ -1,4 +1,4 @@
-//! What transactions may take up, and what they leave behind.
+//! Limits of transactions, and that they leave nothing behind.
 
 use super::{ABORTED, all, assert_unwatched, exec};
 use crate::config::Config;

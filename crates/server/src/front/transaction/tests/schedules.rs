@@ -1,5 +1,5 @@
-//! Transactions of many clients at once, with messages between workers
-//! delivered in any order that they may come in.
+//! Transactions of many clients at once, with messages between workers delivered in every possible
+//! order.
 
 use crate::front::testing::{Client, Rig};
 use rufous_base::rng::Rng;
@@ -7,12 +7,12 @@ use rufous_base::rng::Rng;
 const ACCOUNTS: u64 = 5;
 const START: i64 = 100;
 
-/// A client with what it is to send; the next comes when the last is answered.
+/// A client with its requests; the next is sent when the last is answered.
 struct Actor {
     client: Client,
-    /// What was received of the reply under way.
+    /// The received part of the pending reply.
     received: String,
-    /// How many lines that reply has.
+    /// The number of lines of that reply.
     lines: usize,
     kind: Kind,
     left: usize,
@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// Until everybody has done everything.
+    /// Runs until all clients are done.
     fn run(&mut self) {
         for _ in 0..100_000 {
             let who = self.rng.below(self.actors.len() as u64) as usize;
@@ -125,7 +125,7 @@ impl World {
         self.rig.send_only(actor.client, requests.as_bytes());
     }
 
-    /// Looks at the reply, then sends what comes next.
+    /// Checks the reply, then sends the next request.
     fn next(&mut self, who: usize) {
         let Actor {
             kind, stage, left, ..
@@ -192,9 +192,9 @@ impl World {
         }
     }
 
-    /// A counter has looked and now sets what it would be next.
+    /// A counter has read the value and now sets the next one.
     fn count(&mut self, who: usize, reply: &str) {
-        // A reply of text has one line more than one of nothing.
+        // A reply with a value has one line more than a null reply.
         let value: i64 = match reply.contains("$-1") {
             true => 0,
             false if reply.matches("\r\n").count() < 3 => {

@@ -1,5 +1,4 @@
-//! What transactions that `BEGIN` has begun may take up, and what they leave
-//! behind.
+//! Limits of transactions begun with `BEGIN`, and that they leave nothing behind.
 
 use super::super::{WORKERS, all};
 use super::{LEVELS, assert_nothing_left, begin, node};
@@ -77,7 +76,7 @@ fn another_table_of_keyspaces_ends_it() {
     }
 }
 
-/// A client goes away between any two messages of its commands.
+/// A client disconnects between any two messages of its commands.
 #[test]
 fn a_client_that_goes_away_leaves_nothing() {
     for level in LEVELS {

@@ -1,19 +1,19 @@
-//! Transactions of many clients at once, with messages between workers
-//! delivered in any order that they may come in.
+//! Transactions of many clients at once, with messages between workers delivered in every possible
+//! order.
 
 use super::{assert_nothing_left, node};
 use crate::front::testing::{Client, Rig};
 use rufous_base::rng::Rng;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Written together by everybody; strict, and of several workers.
+/// Written together by all writers; strict, and of several workers.
 const KEYS: [&str; 4] = ["x", "y", "z", "w"];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// Writes all keys, and commits or rolls back.
     Writer,
-    /// Likewise between `MULTI` and `EXEC`.
+    /// The same between `MULTI` and `EXEC`.
     Queuer,
     /// Reads all keys at once.
     Reader,
@@ -25,13 +25,13 @@ struct Actor {
     client: Client,
     kind: Kind,
     script: VecDeque<String>,
-    /// The request under way, what came of its reply, and that reply's lines.
+    /// The pending request, the received part of its reply, and that reply's lines.
     sent: Option<String>,
     received: String,
     /// What it writes, and whether it will be committed.
     value: u64,
     commits: bool,
-    /// What it read first.
+    /// The value that it read first.
     first: Option<String>,
     left: usize,
 }
@@ -104,7 +104,7 @@ impl World {
         panic!("somebody is never answered");
     }
 
-    /// Takes a reply that is whole.
+    /// Takes a complete reply.
     fn look(&mut self, who: usize) {
         let actor = &mut self.actors[who];
         actor.received += &self.rig.take(actor.client);
