@@ -1,17 +1,13 @@
-//! Counters that never fall below their bound, though each replica takes from
-//! them without asking: it takes within its rights [Escrow 1986],
-//! [Balegas 2015].
+//! Counters that never fall below their bound, though each replica subtracts without coordination: it subtracts
+//! within its rights [Escrow 1986], [Balegas 2015].
 //!
-//! Whoever puts something in has the right to take as much out, and may give
-//! rights to others; of what each has put in, given to each other and taken,
-//! the greater number is the later. A replica changes what itself has done
-//! alone, so its rights are only ever less than it knows by what it does itself,
-//! and more by what others give. The sum of all rights is what is there above
-//! the bound.
+//! An addition gives its replica the right to subtract as much, and a replica may transfer rights to others. The
+//! state is the totals of what each has added, transferred to each other one, and subtracted; of two totals the
+//! greater is the later. A replica alone changes its own totals, so its rights decrease only by its own operations,
+//! and increase by others' transfers. The sum of all rights is the amount above the bound.
 //!
-//! Whole states are merged, never parts of one: so whoever sees that something
-//! was taken sees what it was taken from. An upper bound is a second counter of
-//! this kind, of what may still be put in.
+//! Only whole states are merged: so a replica that has received a subtraction has also received the addition that it
+//! was subtracted from. An upper bound is a second counter of this kind, of the amount that may still be added.
 
 use crate::{Lattice, Map, VectorClock};
 
@@ -24,13 +20,13 @@ pub struct BoundedCounter {
     given: VectorClock<(u16, u16)>,
 }
 
-/// A replica's rights do not suffice, though others may have some.
+/// A replica's rights do not suffice, though other replicas may have some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short {
     pub rights: u64,
 }
 
-/// A replica has put in more than can be counted.
+/// A replica has added more than can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -40,15 +36,14 @@ fn sum<K: Ord>(clock: &VectorClock<K>, of: impl Fn(&K) -> bool) -> u128 {
 }
 
 impl BoundedCounter {
-    /// What is there above the bound, as far as this state knows.
+    /// The amount above the bound according to this state.
     pub fn left(&self) -> u64 {
         // Never below zero: see the description.
         let left = sum(&self.put, |_| true).saturating_sub(sum(&self.taken, |_| true));
         u64::try_from(left).unwrap_or(u64::MAX)
     }
 
-    /// What a replica may take or give. For another than one's own it may be
-    /// less by now.
+    /// The amount that a replica may subtract or transfer. For a replica other than one's own it may be less by now.
     pub fn rights(&self, replica: u16) -> u64 {
         let is_own = |key: &u16| *key == replica;
         let gains = sum(&self.put, is_own) + sum(&self.given, |key| key.1 == replica);
@@ -68,7 +63,7 @@ impl BoundedCounter {
         raise(&mut self.taken, replica, amount).map_err(|Full| Short { rights })
     }
 
-    /// Gives some of a replica's rights to another.
+    /// Transfers some of a replica's rights to another one.
     pub fn give(&mut self, replica: u16, to: u16, amount: u64) -> Result<(), Short> {
         let rights = self.rights(replica);
         if amount > rights {

@@ -1,21 +1,18 @@
-//! States in causal order: a store of dots, and the context of all dots that
-//! were seen [Almeida 2018].
+//! States in causal order: a store of dots, and the context of all dots that were seen [Almeida 2018].
 //!
-//! A merge keeps a dot that both stores have, and one that only one of them has
-//! if the other side has not seen it; what that has seen and does not have was
-//! removed or replaced there. So nothing is left of what is removed but that it
-//! was seen, which the context says in one number for each replica.
+//! A merge keeps a dot that both stores have, and one that only one of them has if the other side has not seen it; a
+//! dot that the other side has seen and does not have was removed or replaced there. So a removed value leaves
+//! nothing but its dot in the context, which has one number for each replica.
 //!
-//! What changes a state answers a part of one, to be merged into it and into
-//! others. The dots of a store are always in its context.
+//! An operation returns a partial state, to be merged into this state and into others. The dots of a store are always
+//! in its context.
 
 use crate::{Dot, Dots, Lattice};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What has dots, directly or deeper inside.
+/// A store that has dots, directly or in nested stores.
 pub trait DotStore: Clone + Default {
-    /// Keeps and takes the dots as the description of the module says; returns
-    /// whether that changed this store.
+    /// Keeps and takes over dots as the module's description states; returns whether that changed this store.
     fn join(&mut self, seen: &Dots, other: &Self, other_seen: &Dots) -> bool;
 
     fn is_empty(&self) -> bool;
@@ -32,7 +29,7 @@ pub struct Causal<S> {
 }
 
 impl<S: DotStore> Causal<S> {
-    /// A store that has seen its own dots, and others that it has not any more.
+    /// A store that has seen its own dots, and removed ones.
     pub fn new(store: S, seen: impl IntoIterator<Item = Dot>) -> Self {
         let mut dots = dots(&store);
         dots.extend(seen);
@@ -65,7 +62,7 @@ impl<S: DotStore> Lattice for Causal<S> {
     }
 }
 
-/// Dots alone.
+/// A set of dots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DotSet(BTreeSet<Dot>);
 
@@ -96,7 +93,7 @@ impl DotStore for DotSet {
     }
 }
 
-/// Dots, each with the value that its update has written.
+/// A map from dots to the values that their updates have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotFun<V>(BTreeMap<Dot, V>);
 
@@ -126,7 +123,7 @@ impl<V: Ord + Clone> DotStore for DotFun<V> {
         let mut changed = self.0.len() < before;
         for (dot, theirs) in &other.0 {
             match self.0.get_mut(dot) {
-                // Two values of one dot do not happen; the order is total all the same.
+                // Two values of one dot do not occur; the order is total nevertheless.
                 Some(mine) if *mine < *theirs => mine.clone_from(theirs),
                 None if !seen.contains(*dot) => {
                     self.0.insert(*dot, theirs.clone());
@@ -147,7 +144,7 @@ impl<V: Ord + Clone> DotStore for DotFun<V> {
     }
 }
 
-/// Stores by key. A key whose store has no dots is none.
+/// A map of stores. A key whose store has no dots is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotMap<K, S>(BTreeMap<K, S>);
 
@@ -156,7 +153,7 @@ impl<K: Ord, S: DotStore> DotMap<K, S> {
         self.0.get(key)
     }
 
-    /// By key, ascending.
+    /// Keys ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &S)> {
         self.0.iter()
     }
@@ -185,8 +182,8 @@ impl<K: Ord + Clone, S: DotStore> DotStore for DotMap<K, S> {
             !mine.is_empty()
         });
         for (key, theirs) in &other.0 {
-            // A key that was here has been joined, and perhaps just gone: what
-            // it had, and what has gone with it, this side has seen.
+            // A key that is in this store was joined already, and perhaps removed just now: this side has seen what
+            // it had.
             if !self.0.contains_key(key) {
                 let mut mine = S::default();
                 if mine.join(seen, theirs, other_seen) {
@@ -259,7 +256,7 @@ mod tests {
         let b = of(&[dot(2, 1)], &[dot(1, 1)]);
         assert!(a.merge(&b) && !a.merge(&b));
         assert_eq!(dots(a.store()), [dot(1, 2), dot(2, 1)]);
-        // A late message brings nothing back.
+        // A late message restores nothing.
         assert!(!a.merge(&of(&[dot(1, 1)], &[])));
     }
 }

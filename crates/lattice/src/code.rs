@@ -1,7 +1,7 @@
-//! How states are written: big-endian integers where order matters, otherwise
-//! varints of seven bits a byte, low bits first, in their shortest form.
+//! The encoding of states: big-endian integers where order matters, otherwise varints of seven bits a byte, low bits
+//! first, in their shortest form.
 
-/// Bytes that no state is made of.
+/// Bytes that are not the encoding of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -13,10 +13,10 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// A state that can be written. A state has one encoding.
+/// A state with an encoding. A state has exactly one encoding.
 pub trait Coded: Sized {
     fn encode(&self, out: &mut Vec<u8>);
-    /// Reads a state that is the whole of `bytes`.
+    /// Decodes a state from all of `bytes`.
     fn decode(bytes: &[u8]) -> Result<Self, Malformed>;
 
     fn encoded(&self) -> Vec<u8> {
@@ -34,7 +34,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Bytes being read from the front.
+/// Bytes that are read from the front.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         Err(Malformed)
     }
 
-    /// All that is left.
+    /// The remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }

@@ -1,15 +1,13 @@
-//! Counters that many replicas add to at once: each has an entry of its own,
-//! and what they have added adds up.
+//! Counters for concurrent additions at many replicas: each replica has an entry of its own, and the value is their
+//! sum.
 
 use crate::Lattice;
 use crate::code::{Coded, Malformed, Reader, put_varint};
 
-/// Additions and subtractions by replica; of each, the greater is the later
-/// (a PN-counter). An entry of two zeros says that its replica has added
-/// nothing, which is not the same as no entry: the counter exists.
+/// Additions and subtractions by replica; of each, the greater is the later (a PN-counter). An entry of two zeros
+/// differs from no entry: it says that the counter exists.
 ///
-/// A [`crate::Map`] of pairs of maxima, here in one piece of memory, and of no
-/// memory while nothing was added.
+/// A [`crate::Map`] of pairs of maxima, here in one allocation, and without any while nothing was added.
 ///
 /// ```text
 /// entries  replica inc dec  …
@@ -21,7 +19,7 @@ pub struct Counter {
     entries: Vec<(u16, u64, u64)>,
 }
 
-/// A replica has added more than an entry holds.
+/// A replica has added more than an entry can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
@@ -30,13 +28,13 @@ impl Counter {
         self.entries.is_empty()
     }
 
-    /// No less and no more than what was added: it may not fit 64 bits.
+    /// The exact sum, which may not fit 64 bits.
     pub fn sum(&self) -> i128 {
         let of = |&(_, inc, dec): &(u16, u64, u64)| i128::from(inc) - i128::from(dec);
         self.entries.iter().map(of).sum()
     }
 
-    /// Adds to the entry of a replica; nobody but that replica does.
+    /// Adds to the entry of a replica; only that replica may do this.
     pub fn add(&mut self, replica: u16, by: i64) -> Result<(), Overflow> {
         let at = match self.entries.binary_search_by_key(&replica, |entry| entry.0) {
             Ok(at) => at,
@@ -67,7 +65,7 @@ impl Counter {
     }
 }
 
-/// Replicas come in order, each once.
+/// Checks that replicas are ascending, each once.
 pub(crate) fn ascending(last: Option<u16>, replica: u16) -> Result<(), Malformed> {
     match last {
         Some(last) if last >= replica => Err(Malformed),
@@ -75,8 +73,8 @@ pub(crate) fn ascending(last: Option<u16>, replica: u16) -> Result<(), Malformed
     }
 }
 
-/// Puts each entry of `from` where its replica belongs: `join` makes two of
-/// one, and says whether that changed the first.
+/// Merges the entries of `from`: `join` merges two entries of one replica, and returns whether that changed the
+/// first.
 pub(crate) fn merge_entries<E: Copy>(
     into: &mut Vec<E>,
     from: &[E],
@@ -136,9 +134,8 @@ impl Coded for Counter {
     }
 }
 
-/// Totals by replica, each written by its replica alone: the higher version is
-/// the later. Never NaN. A [`crate::Map`] of [`crate::Lexicographic`] pairs, in
-/// one piece of memory likewise.
+/// Totals by replica, each written by its replica alone: the higher version is the later. Never NaN. A [`crate::Map`]
+/// of [`crate::Lexicographic`] pairs, in one allocation as well.
 ///
 /// ```text
 /// entries  replica version  total
@@ -155,23 +152,21 @@ impl FloatCounter {
         self.entries.is_empty()
     }
 
-    /// What a replica has added so far.
+    /// The total that a replica has added.
     pub fn total(&self, replica: u16) -> f64 {
         let at = self.entries.binary_search_by_key(&replica, |entry| entry.0);
         at.map_or(0.0, |at| self.entries[at].2)
     }
 
-    /// What each replica has added, in an order that is the same everywhere:
-    /// sums of these are rounded alike.
+    /// The total of each replica, in the same order everywhere, so that sums are rounded alike.
     pub fn totals(&self) -> impl Iterator<Item = f64> {
         self.entries.iter().map(|entry| entry.2)
     }
 
-    /// Puts another total in the entry of a replica; nobody but that replica
-    /// does. The total must not be NaN.
+    /// Replaces the total in the entry of a replica; only that replica may do this. The total must not be NaN.
     pub fn set(&mut self, replica: u16, total: f64) {
         debug_assert!(!total.is_nan());
-        // The two zeros are one.
+        // Makes a negative zero positive.
         let total = total + 0.0;
         match self.entries.binary_search_by_key(&replica, |entry| entry.0) {
             Ok(at) => {
@@ -197,7 +192,7 @@ impl FloatCounter {
     }
 }
 
-/// A number that is neither NaN nor the negative zero.
+/// A number that is neither NaN nor negative zero.
 pub(crate) fn read_float(from: &mut Reader<'_>) -> Result<f64, Malformed> {
     let number = f64::from_bits(from.u64()?);
     let is_one = !number.is_nan() && (number + 0.0).to_bits() == number.to_bits();
@@ -211,7 +206,7 @@ impl Lattice for FloatCounter {
             &other.entries,
             |entry| entry.0,
             |mine, theirs| {
-                // Two totals of one version do not happen; the order is total all the same.
+                // Two totals of one version do not occur; the order is total nevertheless.
                 let order = mine.1.cmp(&theirs.1).then(mine.2.total_cmp(&theirs.2));
                 if order.is_lt() {
                     *mine = *theirs;
@@ -272,7 +267,7 @@ pub(crate) mod tests {
         laws::check_code(400, 1, floats).unwrap();
     }
 
-    /// Numbers that are ordered as [`f64::total_cmp`] orders these.
+    /// Maps numbers to integers in the order of [`f64::total_cmp`].
     pub(crate) fn ordered(number: f64) -> i64 {
         let bits = number.to_bits() as i64;
         bits ^ (((bits >> 63) as u64) >> 1) as i64

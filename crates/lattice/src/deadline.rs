@@ -1,16 +1,13 @@
-//! When the time of a collection comes, and what has gone with a time that
-//! came.
+//! The deadline of a collection, and the cut of a deadline that has passed.
 //!
-//! Whoever sets a deadline gives it a stamp; of two the one with the higher
-//! stamp stays, whole: the greater of two states is their merge. When the time
-//! has come every replica goes on by itself, and all alike, from the deadline
-//! to one that has *passed*: its stamp is that of the deadline's expiry, which
-//! lies between the deadline and whatever is set next. It has a *cut*: what was
-//! written below it has gone, what was written since stays.
+//! A deadline has the stamp of its write; of two deadlines the one with the higher stamp wins, whole: the greater of
+//! two states is their merge. When the time has come, every replica by itself replaces the deadline, with the same
+//! result, by one that has *passed*: its stamp is that of the deadline's expiry, which lies between the deadline and
+//! any later write. It has a *cut*: elements written below it are removed, those written since stay.
 //!
-//! A deadline that was set where one has passed keeps the cut. One that was set
-//! elsewhere before its replica knew has a higher stamp and a lower cut, and so
-//! brings back what had gone: the extension wins, as with registers.
+//! A deadline that is set after another one has passed keeps the cut. One that was set elsewhere, by a replica that
+//! did not know of the passing, has a higher stamp and a lower cut, and so restores what was removed: the extension
+//! wins, as with registers.
 
 use crate::code::{Coded, Malformed, Reader};
 use crate::stamp::COUNTER_BITS;
@@ -33,31 +30,30 @@ impl Deadline {
         self.at
     }
 
-    /// Of its being set, or having passed.
+    /// The stamp of its write, or of its passing.
     pub fn stamp(self) -> Stamp {
         self.stamp
     }
 
-    /// What has no stamp from here on has gone.
+    /// Everything with a stamp below this has gone.
     pub fn cut(self) -> Stamp {
         self.cut
     }
 
-    /// Nothing that it depends on is newer.
+    /// No stamp in it is newer.
     pub fn newest(self) -> Stamp {
         self.stamp.max(self.cut)
     }
 
-    /// The time of a stamp from which on nobody has to know of it where it
-    /// concerns nothing: whoever writes later writes above its cut.
+    /// The time of a stamp from which on it can be forgotten if it affects nothing: later writes have stamps above
+    /// its cut.
     pub fn until(self) -> u64 {
         let at = if self.at > 0 { time_of(self.at) } else { 0 };
         self.newest().time.max(at)
     }
 
-    /// What was written below has gone for good, once everybody has heard of all
-    /// up to this time of a stamp: nobody can have extended a deadline that had
-    /// come by then.
+    /// Everything written below has gone for good, once all replicas have received everything up to this time of a
+    /// stamp: then no replica can have extended a deadline that had passed by that time.
     pub fn gone(self, horizon: u64) -> Stamp {
         let has_come = self.has_come_by(horizon);
         let Self { cut, .. } = if has_come { self.passed() } else { self };
@@ -68,18 +64,17 @@ impl Deadline {
         }
     }
 
-    /// What is left where all that was written below this cut has gone for good: not
-    /// one that was set below it, as what took its place may have gone with the rest.
-    /// One that has the cut itself stays.
+    /// What remains if everything written below this cut has gone for good: a deadline set below it is dropped, as
+    /// its successor may have gone with the rest. One that has the cut itself stays.
     pub fn since(self, cut: Stamp) -> Option<Self> {
         let has_it = [self.cut, self.passed().cut].contains(&cut);
         (has_it || self.stamp >= cut).then_some(self)
     }
 
-    /// Sets another one, or with 0 none. The stamp is that of a write.
+    /// Sets another deadline; 0 removes it. The stamp is that of a write.
     ///
-    /// A time that the clock of the stamps has passed has come, whatever real
-    /// time is here: so all that knew of it and write later have the cut.
+    /// A time that the clock of the stamps has passed counts as passed, whatever the local time: so all that know of
+    /// it and write later have the cut.
     #[must_use]
     pub fn set(self, stamp: Stamp, at: u64) -> Self {
         let has_come = self.has_come_by(stamp.time);
@@ -87,12 +82,12 @@ impl Deadline {
         Self { stamp, cut, at }
     }
 
-    /// Whether it is one whose time is up to this time of a stamp.
+    /// Whether its time is at or before this time of a stamp.
     pub(crate) fn has_come_by(self, time: u64) -> bool {
         self.at > 0 && time_of(self.at) <= time
     }
 
-    /// What every replica makes of it when its time has come.
+    /// The result at every replica when its time has come.
     #[must_use]
     pub fn passed(self) -> Self {
         if self.at == 0 {
@@ -105,7 +100,7 @@ impl Deadline {
         };
         Self {
             stamp,
-            // A time that had gone by when it was set takes what was there then.
+            // A deadline that had passed when it was set removes everything written before that.
             cut: self.cut.max(time).max(stamp),
             at: 0,
         }
@@ -145,7 +140,7 @@ impl Coded for Deadline {
             at: reader.u64()?,
         };
         reader.end()?;
-        // None is set without a stamp, and what has passed is none.
+        // None is set without a stamp, and a passed one has no time.
         let has_passed = deadline.stamp == deadline.stamp.expired();
         let is_sound = deadline.stamp > Stamp::ZERO && !(has_passed && deadline.at > 0);
         is_sound.then_some(deadline).ok_or(Malformed)

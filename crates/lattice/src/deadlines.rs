@@ -1,19 +1,15 @@
-//! The deadline of a collection, and up to where earlier ones that came have
-//! taken what was there.
+//! The deadline of a collection, and the cuts of earlier ones that have passed.
 //!
-//! A deadline that comes raises the cut, and the cut before it is not needed by
-//! who knows of both. But replicas forget a deadline that came when all have heard
-//! of it, and one that has may set another, without any cut, before it hears of a
-//! second one. It stays, having the higher stamp, and takes the second one's cut
-//! away, as it should, but it does not say what went with the first. So the cuts
-//! before are kept, and come along: [`Deadlines::gone`] is the last of which
-//! all have heard.
+//! A deadline that passes raises the cut, and a replica that knows both does not need the cut before. But replicas
+//! forget a passed deadline when all have received it, and one that has forgotten it may set another, without any
+//! cut, before it receives a second one. The new one wins, having the higher stamp, and voids the second one's cut,
+//! as it should, but it lacks the cut of the first. So earlier cuts are kept and sent along: [`Deadlines::gone`] is
+//! the last one that all replicas have received.
 //!
-//! Of one stamp all replicas have the same, as each deadline has the cuts that its
-//! writer knew, and its coming adds one. So the greater of two states is their
-//! merge, as with [`Deadline`] alone. No more than [`Deadlines::MOST`] are kept,
-//! the last ones. More can come before all have heard of the first only
-//! where a replica is not heard of for long; then nobody forgets anything.
+//! All replicas have the same state of one stamp, as each deadline has the cuts that its writer knew, and its passing
+//! adds one. So the greater of two states is their merge, as with [`Deadline`] alone. At most [`Deadlines::MOST`] are
+//! kept, the last ones. There can be more before all have received the first only if a replica is not heard for long;
+//! then no replica forgets anything.
 //!
 //! ```text
 //! deadline  32 bytes, as it is coded
@@ -27,12 +23,12 @@ use crate::{Deadline, Lattice, Stamp, Total};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadlines {
     last: Deadline,
-    /// Ascending, and below the last one's cut; zeros come first.
+    /// Ascending, and below the last one's cut; unused ones are zeros at the start.
     before: [Stamp; Self::MOST],
 }
 
 impl Deadlines {
-    /// Cuts that are kept beside the last.
+    /// Number of cuts that are kept besides the last.
     pub const MOST: usize = 2;
 
     /// Unix milliseconds; 0 for none.
@@ -40,18 +36,18 @@ impl Deadlines {
         self.last.at()
     }
 
-    /// What has no stamp from here on has gone.
+    /// Everything with a stamp below this has gone.
     pub fn cut(self) -> Stamp {
         self.last.cut()
     }
 
-    /// Cuts that are kept beside the last.
+    /// Number of cuts that are kept besides the last.
     pub fn earlier(self) -> usize {
         let some = self.before.iter().filter(|&&cut| cut > Stamp::ZERO);
         some.count()
     }
 
-    /// Nothing that it depends on is newer.
+    /// No stamp in it is newer.
     pub fn newest(self) -> Stamp {
         self.last.newest()
     }
@@ -61,13 +57,13 @@ impl Deadlines {
         self.last.until()
     }
 
-    /// Likewise, but that a deadline may have come that is not known here to have.
+    /// See [`Deadline::gone`]; a deadline may have passed that is not known here to have.
     pub fn gone(self, horizon: u64) -> Stamp {
         self.come_by(horizon).settled(horizon)
     }
 
-    /// What was written below has gone for good, once everybody has heard of all
-    /// up to this time of a stamp.
+    /// Everything written below has gone for good, once all replicas have received everything up to this time of a
+    /// stamp.
     pub fn settled(self, horizon: u64) -> Stamp {
         let cuts = [self.cut()].into_iter().chain(self.before);
         let known = cuts.filter(|cut| cut.time <= horizon);
@@ -88,7 +84,7 @@ impl Deadlines {
         Self { last, before }
     }
 
-    /// What every replica makes of it when its time has come.
+    /// The result at every replica when its time has come.
     #[must_use]
     pub fn passed(self) -> Self {
         let (last, old) = (self.last.passed(), self.cut());
@@ -189,14 +185,14 @@ mod tests {
             }
         })
         .unwrap();
-        // Whatever is done, the last is what it is alone.
+        // Whatever is done, the last deadline equals a single one.
         let mut draw = Draw::new(3);
         for _ in 0..600 {
             let (all, at, time) = (deadlines(&mut draw), draw.below(9), draw.below(9) << 21);
             assert_eq!(all.passed().last, all.last.passed());
             assert_eq!(all.set(stamp(time), at).last, all.last.set(stamp(time), at));
             assert!(all.gone(time) >= all.last.gone(time));
-            // What says what has gone stays with the rest.
+            // The cut up to which everything has gone stays with the rest.
             assert_eq!(all.since(all.gone(time)), Some(all));
         }
     }
@@ -220,10 +216,10 @@ mod tests {
             (more.gone(time(3)).time, more.gone(time(5)).time),
             (0, time(4))
         );
-        // One that did not know of the others has not what they took.
+        // A deadline that did not know of the others lacks their cuts.
         let mut other = Deadlines::default().set(stamp(time(9)), 20);
         assert!(!other.merge(&more) && other.gone(time(9)) == Stamp::ZERO);
-        // One whose time had come by the stamp's clock.
+        // A deadline that had passed by the stamp's clock.
         let late = all.set(stamp(time(7)), 8).set(stamp(time(9)), 0);
         assert_eq!((late.cut().time, late.earlier()), (time(8), 2));
     }
@@ -236,7 +232,7 @@ mod tests {
             last,
             before: [Stamp::ZERO; Deadlines::MOST],
         };
-        // As before there were earlier cuts.
+        // Encoded as before there were earlier cuts.
         assert_eq!(all.encoded(), last.encoded());
         all.before = [cut(3), cut(5)];
         let bytes = [&last.encoded()[..], &cut(3).to_bytes(), &cut(5).to_bytes()].concat();

@@ -1,10 +1,9 @@
 //! Dots, which name single updates, and causal contexts: which updates were
 //! seen [DVV 2014].
 //!
-//! A context is a set of dots that only grows. Those of a replica mostly come
-//! one after the other, so it keeps for each replica up to which number all
-//! were seen, and besides these the dots that have come before their turn:
-//! then parts of a state can be sent alone, in any order [Almeida 2018].
+//! A context is a set of dots that only grows. A replica's dots mostly arrive in order, so a context keeps for each
+//! replica the number up to which all were seen, and separately the dots that arrived early: so partial states can be
+//! sent, in any order [Almeida 2018].
 
 use crate::{Lattice, Union, VectorClock};
 
@@ -19,8 +18,7 @@ pub struct Dot {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dots {
     up_to: VectorClock,
-    /// None of them is, or comes next after, what `up_to` has: equal sets are
-    /// equal states.
+    /// No dot here is covered by `up_to` or directly follows it: equal sets are equal states.
     apart: Union<Dot>,
 }
 
@@ -29,7 +27,7 @@ impl Dots {
         dot.number <= self.up_to.count(&dot.replica) || self.apart.contains(&dot)
     }
 
-    /// Returns whether it was not there.
+    /// Returns whether the dot was new.
     pub fn insert(&mut self, dot: Dot) -> bool {
         debug_assert!(dot.number > 0);
         let is_new = !self.contains(dot);
@@ -48,9 +46,9 @@ impl Dots {
         Dot { replica, number }
     }
 
-    /// Takes what comes next into `up_to`.
+    /// Moves dots that directly follow `up_to` into it.
     fn settle(&mut self) {
-        // Ascending by number within a replica, so that one pass will do.
+        // Dots ascend by number within a replica, so one pass suffices.
         let up_to = &mut self.up_to;
         self.apart.retain(|dot| {
             let count = up_to.count(&dot.replica);
@@ -75,8 +73,7 @@ impl FromIterator<Dot> for Dots {
 
 impl Lattice for Dots {
     fn merge(&mut self, other: &Self) -> bool {
-        // Nobody has the dot apart that comes next: whoever has more up to
-        // some number has a new one.
+        // A higher `up_to` always adds a dot: the one that directly follows is never in `apart`.
         let mut changed = self.up_to.merge(&other.up_to);
         for dot in other.apart.iter() {
             changed |= !self.contains(*dot) && self.apart.insert(*dot);

@@ -1,7 +1,7 @@
-//! Tries whether a lattice is one, on all triples of generated states.
+//! Checks the lattice laws, on all triples of generated states.
 //!
-//! Every lattice of this crate is tried by its own tests, with its name at the
-//! call: `laws::check::<Counter>(…)`. `cargo xtask tidy` fails where one is not.
+//! Every lattice of this crate is checked by its own tests, with its name at the call: `laws::check::<Counter>(…)`.
+//! `cargo xtask tidy` fails if one is not.
 
 use crate::{Coded, Lattice, Total};
 use std::fmt::Debug;
@@ -28,11 +28,10 @@ impl Draw {
     }
 }
 
-/// Tries the laws on the bottom and `count` states, and on all pairs and
-/// triples of them. The error shows the states that break one.
+/// Checks the laws on the bottom and `count` states, and on all pairs and triples of them. The error shows the states
+/// that violate one.
 ///
-/// States should be few in kind, so that the interesting cases meet: equal
-/// stamps, entries of the same replicas.
+/// States should be of few kinds, so that the interesting cases occur: equal stamps, entries of the same replicas.
 pub fn check<L: Lattice + PartialEq + Debug>(
     count: usize,
     seed: u64,
@@ -74,8 +73,7 @@ pub fn check<L: Lattice + PartialEq + Debug>(
     Ok(())
 }
 
-/// Tries whether of any two states one is above the other, and whether `Ord`
-/// says which.
+/// Checks that any two states are ordered, and that `Ord` is that order.
 pub fn check_total<L: Total + Debug>(
     count: usize,
     seed: u64,
@@ -93,8 +91,8 @@ pub fn check_total<L: Total + Debug>(
     Ok(())
 }
 
-/// Tries whether a lattice that is written for speed is the composition that
-/// its description states: merging and taking `model` may change places.
+/// Checks that an optimized lattice equals the composition that its description states: merging and the map to
+/// `model` commute.
 pub fn check_model<L: Lattice + PartialEq + Debug, M: Lattice + PartialEq + Debug>(
     count: usize,
     seed: u64,
@@ -123,7 +121,7 @@ pub fn check_model<L: Lattice + PartialEq + Debug, M: Lattice + PartialEq + Debu
     Ok(())
 }
 
-/// The join, if `merge` is right about whether it changed anything.
+/// The join, if `merge` reports correctly whether it changed anything.
 fn of<L: Lattice + PartialEq + Debug>(a: &L, b: &L) -> Result<L, String> {
     let mut joined = a.clone();
     let changed = joined.merge(b);
@@ -149,9 +147,8 @@ fn expect<L: PartialEq + Debug>(
     ))
 }
 
-/// Tries encodings: a state comes back, equal states have equal bytes, and
-/// whatever else the bytes are made, there is an error or a state that these
-/// very bytes stand for.
+/// Checks encodings: a state survives a round trip, equal states have equal bytes, and changed bytes give either an
+/// error or a state whose encoding they are.
 pub fn check_code<L: Coded + PartialEq + Debug>(
     count: usize,
     seed: u64,
@@ -178,8 +175,8 @@ pub fn check_code<L: Coded + PartialEq + Debug>(
     Ok(())
 }
 
-/// Tries what reads encodings without decoding them: of any bytes it gives what
-/// `slow` gives of the state that they stand for, and nothing where there is none.
+/// Checks a function that reads encodings without decoding them: for any bytes it returns what `slow` returns for the
+/// decoded state, and nothing if there is none.
 pub fn check_reading<L: Coded, T: PartialEq + Debug>(
     count: usize,
     seed: u64,
@@ -208,7 +205,7 @@ pub fn check_reading<L: Coded, T: PartialEq + Debug>(
     Ok(())
 }
 
-/// The bytes with a change, as damage or a hostile sender would make it.
+/// The bytes with a change, as damage or a hostile sender could cause it.
 pub fn spoil(bytes: &[u8], draw: &mut Draw) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     match draw.below(4) {

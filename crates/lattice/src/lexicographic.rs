@@ -1,16 +1,12 @@
-//! Pairs in which the higher rank replaces everything, and equal ranks merge
-//! what they have [Anna §VI-C].
+//! Pairs in which the higher rank replaces the other value, and values of equal ranks are merged [Anna §VI-C].
 //!
-//! The rank must be [`Total`]: of any two, one is the higher, or they are the
-//! same one. Were there two ranks of which neither is higher, there would be
-//! nothing to do but to merge both values under a rank above both, which takes
-//! what one of them had replaced back in: that is not associative, as
-//! [`crate::vector_clock`] shows. The type system keeps such ranks out.
+//! The rank must be [`Total`]: any two ranks are ordered or equal. With two ranks of which neither is higher, the
+//! only choice would be to merge both values under a rank above both, which restores values that one of them had
+//! replaced: that is not associative, as [`crate::vector_clock`] shows. The type system excludes such ranks.
 
 use crate::{Lattice, Total};
 
-/// See the module's description. The order is that of merging, if the value is
-/// total as well.
+/// See the module's description. The order is that of merging, if the value is total as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lexicographic<A, B> {
     pub rank: A,

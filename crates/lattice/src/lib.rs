@@ -1,14 +1,11 @@
-//! Join-semilattices: states that merge to the same in any order, grouped in
-//! any way, however often [Anna §III].
+//! Join-semilattices: states whose merge is independent of order, grouping and repetition [Anna §III].
 //!
-//! Pure mathematics: no clock, randomness or I/O, no knowledge of keys,
-//! commands or the protocol, and nothing of ours below. Every lattice is one
-//! file, and every one is tried by [`laws`]. Encoded states may come from a
-//! file or a peer: decoding answers a state or [`Malformed`], never panics,
-//! and a state has one encoding only, so that equal bytes are equal states.
+//! Pure mathematics: no clock, randomness or I/O, no knowledge of keys, commands or the protocol, and no dependency
+//! on other crates of the project. Every lattice is one file and is checked by [`laws`]. Encoded states may come from
+//! a file or a peer: decoding returns a state or [`Malformed`], never panics, and a state has only one encoding, so
+//! that equal bytes are equal states.
 //!
-//! `docs/lattices.md` lists all of them: bottom, merge, who uses them, where
-//! they come from.
+//! `docs/lattices.md` lists all of them: bottom, merge, users, sources.
 //!
 //! | module | lattice |
 //! |---|---|
@@ -20,21 +17,21 @@
 //! | [`dots`], [`causal`] | names of updates, contexts that have seen them, what is in causal order |
 //! | [`multi_value`] | registers in causal order |
 //! | [`bounded_counter`] | counters that never fall below a bound |
-//! | [`top_k`] | the highest in a ranking |
-//! | [`counter`] | counters that many replicas add to at once |
+//! | [`top_k`] | the greatest scores of a ranking |
+//! | [`counter`] | counters for concurrent additions at many replicas |
 //! | [`register`] | the last write wins, increments of it add up |
-//! | [`presence`] | whether a member is there; additions beat removals |
-//! | [`score`] | a number that is written and added to |
-//! | [`deadline`] | when a collection's time comes, and what has gone with it |
-//! | [`deadlines`] | likewise, with what has gone with earlier ones |
-//! | [`version`] | what has been seen of each replica's writes |
-//! | [`siblings`] | values of which none has seen the other |
+//! | [`presence`] | membership in a set; additions win over removals |
+//! | [`score`] | a number that is written and incremented |
+//! | [`deadline`] | when a collection expires, and the cut of a passed deadline |
+//! | [`deadlines`] | deadlines with the cuts of earlier ones |
+//! | [`version`] | the seen writes of each replica |
+//! | [`siblings`] | concurrent values of a string |
 //!
 //! | module | not a lattice |
 //! |---|---|
-//! | [`stamp`] | what orders writes, and the clock that gives it |
-//! | [`code`] | how states are written |
-//! | [`laws`] | tries whether a lattice is one |
+//! | [`stamp`] | the order of writes, and the clock that issues stamps |
+//! | [`code`] | the encoding of states |
+//! | [`laws`] | checks whether a type is a lattice |
 #![forbid(unsafe_code)]
 
 pub mod bounded_counter;

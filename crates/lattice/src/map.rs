@@ -1,8 +1,6 @@
-//! Maps of lattices: the keys of both sides, and where a key is on both, the
-//! merge of its values [Anna §VI-B].
+//! Maps of lattices: the merge has the keys of both sides, and merges the values of a common key [Anna §VI-B].
 //!
-//! A key whose value is the bottom is not the same as no key: it says that the
-//! key exists.
+//! A key whose value is the bottom differs from an absent key: it says that the key exists.
 
 use crate::Lattice;
 use std::collections::BTreeMap;
@@ -22,13 +20,12 @@ impl<K: Ord, V: Lattice> Map<K, V> {
         self.0.get(key)
     }
 
-    /// The value of a key, from now on in the map: to be changed by what only
-    /// takes it upwards.
+    /// The value of a key, which is inserted if absent: callers may only change it upwards.
     pub fn at(&mut self, key: K) -> &mut V {
         self.0.entry(key).or_default()
     }
 
-    /// By key, ascending.
+    /// Keys ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> {
         self.0.iter()
     }

@@ -1,7 +1,6 @@
-//! The greatest of what was seen.
+//! The greatest value seen.
 //!
-//! The state is that value itself, which is why its type must have a least one:
-//! the bottom. Where it has none, `Option` adds it.
+//! The state is that value itself, so its type must have a least value: the bottom. If it has none, `Option` adds it.
 
 use crate::{Lattice, Stamp, Total};
 

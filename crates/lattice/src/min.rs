@@ -1,13 +1,11 @@
-//! The least of what was seen.
+//! The least value seen.
 //!
-//! The bottom is to have seen nothing, which is above every value where numbers
-//! are compared and below every state where states are.
+//! The bottom, no value, is above every value in the order of numbers and below every state in the order of states.
 
 use crate::{Lattice, Total};
 use std::cmp::{Ordering, Reverse};
 
-/// See the module's description. Ordered as a lattice is: a lesser value is the
-/// greater state.
+/// See the module's description. Ordered as a lattice: a lesser value is the greater state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Min<T>(Option<T>);
 

@@ -1,8 +1,7 @@
-//! Registers in causal order: a write replaces the values that its writer has
-//! read, and stands beside those that it has not.
+//! Registers in causal order: a write replaces the values that its writer has read, and is concurrent with the
+//! others.
 //!
-//! [`crate::Siblings`] is this of byte strings with stamps for dots, which is
-//! what keys in causal order are made of.
+//! [`crate::Siblings`] is the same for byte strings, with stamps as dots: the values of keys with causal order.
 
 use crate::causal::{Causal, DotFun, dots};
 use crate::{Dot, Dots};
@@ -11,23 +10,23 @@ use crate::{Dot, Dots};
 pub type MultiValue<V> = Causal<DotFun<V>>;
 
 impl<V: Ord + Clone> MultiValue<V> {
-    /// What to merge so as to write in the place of all that is here.
+    /// The delta of a write that replaces all values here.
     pub fn write(&self, replica: u16, value: V) -> Self {
         self.write_after(self.seen(), replica, value)
     }
 
-    /// The same, in the place of what somebody has read who has seen `read`.
+    /// The delta of a write that replaces what a reader with the context `read` has seen.
     pub fn write_after(&self, read: &Dots, replica: u16, value: V) -> Self {
         let dot = self.seen().next(replica);
         Self::new([(dot, value)].into_iter().collect(), self.replaced(read))
     }
 
-    /// What to merge so as to remove all that is here.
+    /// The delta that removes all values here.
     pub fn clear(&self) -> Self {
         Self::new(DotFun::default(), dots(self.store()))
     }
 
-    /// By the dots of their writes.
+    /// In the order of their writes' dots.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> {
         self.store().iter().map(|(_, value)| value)
     }
@@ -45,7 +44,7 @@ mod tests {
     use crate::Lattice;
     use crate::laws::{self, Draw};
 
-    /// A state at one of three replicas that have written to each other.
+    /// A state at one of three replicas that exchange writes.
     fn multi_value(draw: &mut Draw) -> MultiValue<u64> {
         let mut replicas: [MultiValue<u64>; 3] = Default::default();
         for _ in 0..draw.below(8) {
@@ -74,7 +73,7 @@ mod tests {
         let read = b.seen().clone();
         assert!(a.merge(&b) && b.merge(&a) && a == b);
         assert_eq!(a.values().collect::<Vec<_>>(), [&"one", &"two"]);
-        // Who has read only the one replaces only that.
+        // A writer that has read only one value replaces only that.
         let three = b.write_after(&read, 2, "three");
         assert!(b.merge(&three));
         assert_eq!(b.values().collect::<Vec<_>>(), [&"one", &"three"]);

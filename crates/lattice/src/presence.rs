@@ -1,14 +1,10 @@
-//! Whether a member is in a set, where an addition beats a removal that has not
-//! seen it.
+//! Membership in a set, where an addition wins over a removal that has not seen it.
 //!
-//! Of each replica the greatest stamp by which it has added the member, and the
-//! greatest of these that a removal has seen: the member is there while one
-//! replica's addition is above what was removed of it. Both are maxima, and so
-//! is the stamp of the last removal, which tells when nobody can be without it.
-//! An addition that a removal has seen says nothing more than the removal, and
-//! is left out. So it is a [`crate::Map`] of pairs of maxima: what was added or
-//! removed, and what was removed. Here it is written for the common case, which
-//! is one addition.
+//! For each replica, the greatest stamp of its additions of the member, and the greatest of these that a removal has
+//! seen: the member is present while any replica's addition is above what was removed of it. Both are maxima, and so
+//! is the stamp of the last removal, which determines when the state can be forgotten. An addition that a removal has
+//! seen has no more information than the removal, and is omitted. So it is a [`crate::Map`] of pairs of maxima: added
+//! or removed, and removed. This implementation is optimized for the common case of one addition.
 //!
 //! ```text
 //! removals?  last removal   replica  what                         time  step
@@ -38,7 +34,7 @@ struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
     last_removal: Stamp,
-    /// By replica, ascending.
+    /// Ascending by replica.
     entries: Vec<Entry>,
 }
 
@@ -61,7 +57,7 @@ impl Entry {
 }
 
 impl Presence {
-    /// An addition: to be merged into what there is.
+    /// The delta of an addition.
     pub fn added(stamp: Stamp) -> Self {
         debug_assert!((stamp.time, stamp.step) > NONE);
         Self {
@@ -74,7 +70,7 @@ impl Presence {
         }
     }
 
-    /// A removal of every addition that is here, likewise.
+    /// The delta of a removal of every addition that is here.
     pub fn removal(&self, stamp: Stamp) -> Self {
         let live = self.entries.iter().filter(|entry| entry.added > NONE);
         let seen = live.map(|entry| Entry {
@@ -102,14 +98,14 @@ impl Presence {
         self.entries.iter().any(|entry| entry.added > NONE)
     }
 
-    /// Likewise, leaving out additions below this stamp.
+    /// Whether the member is present, not counting additions below this stamp.
     pub fn is_there_since(&self, cut: Stamp) -> bool {
         let live = |entry: &Entry| entry.added > NONE && entry.stamp() >= cut;
         self.entries.iter().any(live)
     }
 
-    /// What is left without what was added below this stamp; nothing, where
-    /// nothing was added with it or since, or removed since.
+    /// What remains without additions below this stamp; nothing, if there was no addition with it or since, and no
+    /// removal since.
     #[must_use]
     pub fn since(&self, cut: Stamp) -> Option<Self> {
         let kept = self.entries.iter().filter_map(|entry| match entry {
@@ -160,7 +156,7 @@ impl Lattice for Presence {
 const ADDED: u8 = 1;
 const REMOVED: u8 = 2;
 
-/// The stamp of an encoded presence that is one addition; of any bytes.
+/// The stamp of an encoded presence, if that is one addition. Accepts any bytes.
 #[inline]
 pub fn addition(bytes: &[u8]) -> Option<Stamp> {
     let &[0, a, b, ADDED, ref mark @ ..] = bytes else {
@@ -281,7 +277,7 @@ mod tests {
             more.merge(&other);
             all.push(more);
         }
-        // Added again, by who has removed it.
+        // Added again, by the replica that removed it.
         let mut again = all[2].clone();
         again.merge(&Presence::added(stamp(10, 2)));
         all.push(again);

@@ -1,4 +1,4 @@
-//! Pairs of which each side merges by itself.
+//! Pairs whose sides are merged separately.
 
 use crate::Lattice;
 
@@ -8,7 +8,7 @@ pub struct Product<A, B>(pub A, pub B);
 
 impl<A: Lattice, B: Lattice> Lattice for Product<A, B> {
     fn merge(&mut self, other: &Self) -> bool {
-        // Both, whatever the first says.
+        // Both are merged, whatever the first returns.
         let first = self.0.merge(&other.0);
         self.1.merge(&other.1) || first
     }

@@ -1,12 +1,11 @@
 //! A register whose last write wins, and whose increments add up.
 //!
-//! A lexicographic pair [Anna §VI-C]: first the stamp of the write, then what was
-//! written and what was added to it since, by replica. A write with a higher
-//! stamp replaces value and additions, those that it has seen and those that
-//! happen at the same time; additions to one write add up.
+//! A lexicographic pair [Anna §VI-C]: the stamp of the write, then the written value and the later increments, by
+//! replica. A write with a higher stamp replaces value and increments, both those that it has seen and concurrent
+//! ones; increments of one write add up.
 //!
-//! Written out, not composed of [`crate::Lexicographic`]: its bytes are the
-//! record of a string, which is overwritten where it lies.
+//! Implemented directly, not with [`crate::Lexicographic`]: its encoding is the record of a string, which is
+//! overwritten in place.
 //!
 //! ```text
 //! form  stamp  then
@@ -20,8 +19,8 @@
 use crate::code::{Coded, Malformed, Reader, put_varint};
 use crate::{Counter, FloatCounter, Lattice, Stamp};
 
-/// See the module's description. A register that was never written has no
-/// value and no deadline, but may have been counted.
+/// See the module's description. A register that was never written has no value and no deadline, but may have been
+/// incremented.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Register {
     stamp: Stamp,
@@ -63,23 +62,22 @@ impl Register {
         self.stamp
     }
 
-    /// What was written, without what was added since.
+    /// The written value, without later increments.
     pub fn value(&self) -> Option<&[u8]> {
         self.value.as_deref()
     }
 
-    /// Unix milliseconds from which on it is as if deleted by
-    /// [`Stamp::expired`]; 0 for none.
+    /// Unix milliseconds from which on it counts as deleted by [`Stamp::expired`]; 0 for none.
     pub fn deadline(&self) -> u64 {
         self.deadline
     }
 
-    /// What each replica makes of it when its time has come.
+    /// The result at each replica when its deadline has passed.
     pub fn expired(&self) -> Self {
         Self::deleted(self.stamp.expired())
     }
 
-    /// Whether there is something to read: a value, or additions to nothing.
+    /// Whether there is a value to read: a written one, or increments on nothing.
     pub fn is_there(&self) -> bool {
         self.value.is_some() || self.is_counted()
     }
@@ -88,16 +86,16 @@ impl Register {
         !(self.counter.is_empty() && self.floats.is_empty())
     }
 
-    /// Whether all there is was added to nothing, or to a removal.
+    /// Whether it consists of increments on nothing, or on a removal.
     pub fn only_counts(&self) -> bool {
         self.value.is_none() && self.is_counted()
     }
 
-    /// Before a merge by who has heard of every write up to the horizon, a
-    /// [`Stamp::time`]. Who has forgotten a removal counts from no stamp, and who
-    /// has not forgotten it from the removal's: of one life both, as whoever has no
-    /// stamp knew of the other's. They get the higher one. A value of such a stamp
-    /// is over where there is none any more. Says whether anything changed.
+    /// Called before a merge by a replica that has received every write up to the horizon, a [`Stamp::time`].
+    /// Increments of a writer that has forgotten a removal have no stamp, and those of a writer that has not have the
+    /// removal's stamp: both belong to one lifetime, as the writer without a stamp knew of the removal. They get the
+    /// higher stamp, or that of its expiry if the other side still has a value with it, which has gone here. Returns
+    /// whether anything changed.
     pub fn meet(&mut self, other: &Self, horizon: u64) -> bool {
         let (mine, theirs) = (self.stamp, other.stamp);
         if !self.only_counts() || !Stamp::are_of_one_life(mine, theirs, horizon) {
@@ -124,7 +122,7 @@ impl Lattice for Register {
             }
             return later;
         }
-        // Two values of one stamp do not happen; the order is total all the same.
+        // Two values of one stamp do not occur; the order is total nevertheless.
         let is_less = (&self.value, self.deadline) < (&other.value, other.deadline);
         if is_less {
             self.value.clone_from(&other.value);
@@ -265,9 +263,9 @@ mod tests {
         };
         assert_eq!(both(a.clone(), &b, 2), (true, 5, stamp(2)));
         assert_eq!(both(b.clone(), &a, 2), (true, 5, stamp(2)));
-        // News take away what had not heard of them.
+        // A newer stamp drops the counts that did not know of it.
         assert_eq!(both(a.clone(), &b, 1), (false, 3, stamp(2)));
-        // A removal, or a value, that comes again is none.
+        // A forgotten removal or value that arrives again has no effect.
         let gone = Register::deleted(stamp(2));
         assert_eq!(both(a.clone(), &gone, 2), (true, 2, stamp(2)));
         let value = Register::written(stamp(2), b"7".to_vec(), 1);

@@ -1,5 +1,5 @@
-//! A score whose last write wins, and whose increments add up: a
-//! [`crate::Register`] of a number, and written out for the same reason.
+//! A score whose last write wins, and whose increments add up: a [`crate::Register`] of a number, implemented
+//! directly for the same reason.
 //!
 //! ```text
 //! form  stamp  then
@@ -17,7 +17,7 @@ use crate::{FloatCounter, Lattice, Stamp};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
     stamp: Stamp,
-    /// Neither NaN nor the negative zero.
+    /// Neither NaN nor negative zero.
     written: Option<f64>,
     pub floats: FloatCounter,
 }
@@ -44,8 +44,7 @@ impl Score {
         self.stamp
     }
 
-    /// What was written and what was added to it since. Infinities of both
-    /// signs make zero: a score is never NaN.
+    /// The written score plus later increments. Infinities of both signs add up to zero: a score is never NaN.
     pub fn score(&self) -> Option<f64> {
         if self.written.is_none() && self.floats.is_empty() {
             return None;
@@ -57,7 +56,7 @@ impl Score {
         Some(if sum.is_nan() { 0.0 } else { sum + 0.0 })
     }
 
-    /// Whether all there is was added to nothing, or to a removal.
+    /// Whether it consists of increments on nothing, or on a removal.
     pub fn only_counts(&self) -> bool {
         self.written.is_none() && !self.floats.is_empty()
     }
@@ -88,7 +87,7 @@ impl Lattice for Score {
             }
             return later;
         }
-        // Two scores of one stamp do not happen; the order is total all the same.
+        // Two scores of one stamp do not occur; the order is total nevertheless.
         let is_less = match (self.written, other.written) {
             (mine, Some(theirs)) => mine.is_none_or(|mine| mine < theirs),
             (_, None) => false,
@@ -105,7 +104,7 @@ const NOTHING: u8 = 1;
 const COUNTED: u8 = 2;
 const BOTH: u8 = 3;
 
-/// Stamp and score of an encoded score that is a plain write; of any bytes.
+/// Stamp and score of an encoded score, if that is a plain write. Accepts any bytes.
 #[inline]
 pub fn write(bytes: &[u8]) -> Option<(Stamp, f64)> {
     let (&[WRITTEN], rest) = bytes.split_first_chunk()? else {
@@ -198,7 +197,7 @@ mod tests {
             write(&[&[WRITTEN][..], &stamp.to_bytes(), &number].concat())
         };
         assert!(of(stamp(1), f64::INFINITY).is_some());
-        // What no score is made of.
+        // Invalid scores.
         assert_eq!(of(Stamp::ZERO, 1.5), None);
         assert_eq!(of(stamp(1), -0.0), None);
         assert_eq!(of(stamp(1), f64::NAN), None);

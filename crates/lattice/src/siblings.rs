@@ -1,28 +1,21 @@
-//! Values of which none has seen the other: a register with causal order.
+//! Concurrent values of a string: a register with causal order.
 //!
-//! The writes that are alive, each by its dot, and a vector of all writes that
-//! were seen: a dotted version vector set. A merge keeps a write that the other
-//! side has alive too, or has not seen; one that it has seen and has no longer
-//! was replaced there. The paper's pair of vector clock and value is not
-//! associative; this is.
+//! The live writes, each with its dot, and a vector of all writes that were seen: a dotted version vector set. A
+//! merge keeps a write that the other side has too, or has not seen; one that it has seen and does not have was
+//! replaced there. The paper's pair of vector clock and value is not associative; this is.
 //!
-//! With each write goes what merges beside it: what was added to it (a
-//! [`Counter`]), and the last deadline that it was given. They go with the
-//! write. What is added where nothing was ever written belongs to a write of
-//! [`Stamp::ZERO`], which the first real one that is seen replaces, whoever
-//! made it.
+//! Each write has state that merges on its own: increments of it (a [`Counter`]), and its last deadline. They are
+//! dropped with the write. Increments where nothing was ever written belong to a write of [`Stamp::ZERO`], which is
+//! replaced by the first real write that is seen, whatever its writer.
 //!
-//! When the deadline of a write has come, every replica by itself leaves of it
-//! that it has *expired*: what was written is dropped, and nothing is shown.
-//! That is above the same write before its time, and so no merge brings it
-//! back; but a later deadline that was given at another replica, which did not
-//! know yet, is above that and does: the extension wins, as with registers. What
-//! has expired is kept until nobody can have extended it any more
-//! ([`Siblings::until`]), or a write takes its place that has seen it.
+//! When the deadline of a write has passed, every replica by itself marks it as *expired*: the value is dropped, and
+//! nothing is shown. That state is above the same write before its deadline, so that no merge restores it. But a
+//! later deadline that was set at another replica, which did not know yet, is above that and does: the extension
+//! wins, as with registers. An expired write is kept until no replica can have extended it any more
+//! ([`Siblings::until`]), or until a write that has seen it replaces it.
 //!
-//! Whole states are merged, never parts of one: what a state has seen is then
-//! all that the vector says. It is a [`crate::MultiValue`] whose dots are stamps
-//! and whose context needs no dots apart, since nothing comes before its turn.
+//! Only whole states are merged: so what a state has seen is exactly its vector. It is a [`crate::MultiValue`] whose
+//! dots are stamps and whose context needs no separate dots, since no write arrives early.
 //!
 //! ```text
 //! seen              live  stamp  form  length  text  …   the latest stamp first
@@ -45,24 +38,22 @@ use crate::deadline::time_of;
 use crate::{Counter, Lattice, Stamp, VersionVector};
 use std::borrow::Cow;
 
-/// A write that is alive.
+/// A live write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sibling {
     pub stamp: Stamp,
     /// As it was written; empty once it has expired.
     pub value: Vec<u8>,
-    /// What was added since.
+    /// Later increments.
     pub counter: Counter,
-    /// The last that it was given, with the stamp of that: Unix milliseconds,
-    /// 0 for none.
+    /// The last deadline, with the stamp at which it was set: Unix milliseconds, 0 for none.
     pub deadline: (Stamp, u64),
-    /// That has come.
+    /// Whether the deadline has passed.
     pub has_expired: bool,
 }
 
-/// What a writer has seen: all up to a vector, and of what came later his own
-/// last write alone. His own write does not say that he has seen what others
-/// have written at the same replica before it.
+/// What a writer has seen: everything up to a vector, and of later writes only its own last one. Its own write does
+/// not imply that it has seen earlier writes of other clients at the same replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub all: VersionVector,
@@ -79,7 +70,7 @@ impl Seen {
         stamp != Stamp::ZERO && (stamp == self.own || self.all.covers(stamp))
     }
 
-    /// Also what another has seen; of two own writes the later.
+    /// Adds what another has seen; of two own writes the later is kept.
     pub fn merge(&mut self, other: &Self) {
         self.all.merge(&other.all);
         self.own = self.own.max(other.own);
@@ -113,17 +104,16 @@ impl Coded for Seen {
 /// See the module's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Siblings {
-    /// Also what has expired. Stamps descending; all of them were seen.
+    /// Includes expired writes. Stamps descend; all of them were seen.
     live: Vec<Sibling>,
     seen: VersionVector,
 }
 
-/// As many values a write leaves beside each other: it replaces the oldest ones
-/// whether it has seen them or not. Merges forget none, for then the order of
-/// merges would matter.
+/// The most values that a write leaves: it replaces the oldest ones whether it has seen them or not. Merges drop
+/// none, since the order of merges would matter then.
 pub const MAX_SIBLINGS: usize = 32;
 
-/// About what an encoded write takes beside its value.
+/// Approximate bytes of an encoded write besides its value.
 const BESIDE: usize = 24;
 
 const DEADLINE: u8 = 1;
@@ -131,7 +121,7 @@ const COUNTED: u8 = 2;
 const EXPIRED: u8 = 4;
 
 impl Sibling {
-    /// As it is read: what was written and what was added to it.
+    /// The text that is read: the value with its increments.
     pub fn text(&self) -> Cow<'_, [u8]> {
         if self.counter.is_empty() || self.has_expired {
             return Cow::Borrowed(&self.value);
@@ -151,11 +141,11 @@ impl Sibling {
         self.value = Vec::new();
     }
 
-    /// Of the same write: the later deadline says what there is.
+    /// Merges two states of the same write: the later deadline determines whether it is expired.
     fn merge(&mut self, other: &Self) -> bool {
         let counted = self.counter.merge(&other.counter);
         let rank = |of: &Self| (of.deadline, of.has_expired);
-        // Two values of one stamp do not happen; the order is total all the same.
+        // Two values of one stamp do not occur; the order is total nevertheless.
         let theirs = (rank(other), &other.value) > (rank(self), &self.value);
         if theirs {
             self.value.clone_from(&other.value);
@@ -166,10 +156,9 @@ impl Sibling {
 }
 
 impl Siblings {
-    /// Writes a value, or a deletion, in the place of all that `context` has
-    /// seen; of all that is here where there is no context. The stamp is newer
-    /// than all that its replica has given. Says whether that changed
-    /// anything: a deletion of nothing does not.
+    /// Writes a value, or a deletion, that replaces everything that `context` has seen, or everything here if there
+    /// is no context. The stamp must be newer than all of its replica. Returns whether that changed anything: a
+    /// deletion of nothing does not.
     pub fn write(&mut self, stamp: Stamp, value: Option<Vec<u8>>, context: Option<&Seen>) -> bool {
         let before = self.live.len();
         let mut changed = value.is_some();
@@ -182,8 +171,8 @@ impl Siblings {
                 };
                 let is_left = |dot: Stamp| dot != Stamp::ZERO && !context.covers(dot);
                 self.live.retain(|sibling| is_left(sibling.stamp));
-                // What was seen elsewhere and has not come yet is replaced all the
-                // same; but one write does not say what was before it there.
+                // Writes that were seen elsewhere and are not received here yet are replaced as well; but an own
+                // write does not imply those before it there.
                 changed |= self.seen.merge(&context.all);
             }
         }
@@ -204,7 +193,7 @@ impl Siblings {
         changed
     }
 
-    /// For one more: of too many what has expired goes first, then the oldest.
+    /// Makes room for one more: beyond the limit, drops expired writes first, then the oldest.
     fn make_room(&mut self) {
         while self.live.len() >= MAX_SIBLINGS {
             let expired = self.live.iter().rposition(|sibling| sibling.has_expired);
@@ -212,8 +201,7 @@ impl Siblings {
         }
     }
 
-    /// Adds to what the write of `stamp` has written, in the entry of a
-    /// replica. What was never written is of [`Stamp::ZERO`].
+    /// Adds to the write of `stamp`, in the entry of a replica. [`Stamp::ZERO`] stands for a missing write.
     pub fn add(&mut self, stamp: Stamp, replica: u16, by: i64) -> Result<(), Overflow> {
         if stamp == Stamp::ZERO && self.seen.is_empty() && self.live.is_empty() {
             self.live.push(Sibling::default());
@@ -224,11 +212,10 @@ impl Siblings {
         }
     }
 
-    /// Gives everything that is shown, or of that what `context` has seen, a
-    /// deadline in Unix milliseconds, or with 0 none; says whether there was any
-    /// of that. What the clock of the stamps says is over expires instead,
-    /// whatever real time is here: by the time that all have heard of stamps
-    /// beyond a deadline, nobody extends it any more.
+    /// Sets a deadline in Unix milliseconds on everything that is shown, or the part of it that `context` has seen; 0
+    /// removes it. Returns whether there was any. A write whose deadline the clock of the stamps has passed expires
+    /// instead, whatever the local time: when all have received stamps beyond a deadline, no replica may extend it
+    /// any more.
     pub fn set_deadline(&mut self, stamp: Stamp, unix_ms: u64, context: Option<&Seen>) -> bool {
         let mut any = false;
         let is_meant =
@@ -246,32 +233,31 @@ impl Siblings {
         any
     }
 
-    /// Gives one write a deadline, its own.
+    /// Sets the deadline of one write.
     pub fn set_deadline_of(&mut self, stamp: Stamp, unix_ms: u64) {
         if let Some(at) = place(&self.live, stamp) {
             self.live[at].deadline = (stamp, unix_ms);
         }
     }
 
-    /// When the next of them goes.
+    /// When the next write expires.
     pub fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.live().map(|sibling| sibling.deadline.1);
         deadlines.filter(|&at| at > 0).min()
     }
 
-    /// Those whose deadline is not later expire.
+    /// Expires the writes whose deadline is at or before this time.
     pub fn expire(&mut self, now_ms: u64) {
         let due = self.live.iter_mut().filter(|s| s.is_due(now_ms));
         due.for_each(Sibling::expire);
     }
 
-    /// What is shown, the latest first.
+    /// The writes that are shown, the latest first.
     pub fn live(&self) -> impl DoubleEndedIterator<Item = &Sibling> {
         self.live.iter().filter(|sibling| !sibling.has_expired)
     }
 
-    /// What the writer of this has seen, who had seen `context` before: all
-    /// of it where nothing else is alive.
+    /// The context of the writer of `stamp`, whose context was `context`: everything here, if no other write is live.
     pub fn seen_by_writer(&self, stamp: Stamp, context: &Seen) -> Seen {
         match self.live.iter().all(|sibling| sibling.stamp == stamp) {
             true => self.seen.clone().into(),
@@ -282,30 +268,30 @@ impl Siblings {
         }
     }
 
-    /// What a reader has seen who has read all that is alive.
+    /// The context of a reader of all live writes.
     pub fn seen(&self) -> &VersionVector {
         &self.seen
     }
 
-    /// Nothing in it is newer.
+    /// No stamp in it is newer.
     pub fn newest(&self) -> Stamp {
         let deadlines = self.live.iter().map(|sibling| sibling.deadline.0);
         deadlines.fold(self.seen.newest(), Stamp::max)
     }
 
-    /// Where nothing is shown: the time of a stamp from which on, as one that
-    /// all have heard of, nobody has to know of this.
+    /// If nothing is shown: the time of a stamp that all replicas must have received before this state can be
+    /// forgotten.
     pub fn until(&self) -> u64 {
         let expired = self.live.iter().map(|sibling| time_of(sibling.deadline.1));
         expired.fold(self.newest().time, u64::max)
     }
 
-    /// Nothing was ever done.
+    /// Whether nothing was ever written.
     pub fn is_bottom(&self) -> bool {
         self.live.is_empty() && self.seen.is_empty()
     }
 
-    /// Whatever was seen, was seen after the write that never was.
+    /// Every seen write has seen the missing write.
     fn covers(&self, stamp: Stamp) -> bool {
         match stamp == Stamp::ZERO {
             true => !self.seen.is_empty(),
@@ -314,7 +300,7 @@ impl Siblings {
     }
 }
 
-/// Where a write is among some whose stamps descend.
+/// The index of a write among others with descending stamps.
 fn place(live: &[Sibling], stamp: Stamp) -> Option<usize> {
     let at = live.binary_search_by(|dot| stamp.cmp(&dot.stamp));
     at.ok()
@@ -382,7 +368,7 @@ impl Coded for Siblings {
         for _ in 0..reader.varint()? {
             let (sibling, text) = read(&mut reader)?;
             let is_in_order = live.last().is_none_or(|last| last.stamp > sibling.stamp);
-            // Elsewhere the text was read as the value.
+            // Other replicas have shown this text as the value.
             let is_read_so = sibling.counter.is_empty() || *text == *sibling.text();
             if !is_in_order || !is_read_so {
                 return Err(Malformed);
@@ -412,7 +398,7 @@ fn take_bytes<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     from.bytes(len)
 }
 
-/// A write, and the text that is said to be what it reads as.
+/// A write, and its text as encoded.
 fn read<'a>(from: &mut Reader<'a>) -> Result<(Sibling, &'a [u8]), Malformed> {
     let stamp = Stamp::read(from)?;
     let form = from.byte()?;

@@ -1,4 +1,4 @@
-//! What orders writes: stamps of hybrid logical clocks.
+//! The order of writes: stamps of hybrid logical clocks.
 //!
 //! ```text
 //! 12 bytes, big endian, ordered as stamps are
@@ -6,14 +6,12 @@
 //! time: µs << 12 | counter  replica   step
 //! ```
 //!
-//! A stamp is given to one write of a key only, and so is a *dot* too: it
-//! names that write. All writes of a transaction have one time and replica and
-//! count steps, so that any two transactions are ordered alike at all keys
-//! [Anna §VI-C].
+//! A stamp is given to only one write of a key, so it is also a *dot*: it identifies that write. All writes of a
+//! transaction have the same time and replica, and differ in their steps, so that any two transactions are ordered
+//! alike at all keys [Anna §VI-C].
 //!
-//! Steps of writes are even. The odd step after one is the stamp of that
-//! write's expiry, which every replica finds by itself: above what expires,
-//! below whatever is written after it.
+//! Steps of writes are even. The odd step after a write is the stamp of its expiry, which every replica derives by
+//! itself: above the write that expires, below any later write.
 
 use crate::code::{Malformed, Reader};
 
@@ -22,9 +20,9 @@ use crate::code::{Malformed, Reader};
 pub struct Stamp {
     /// Microseconds of Unix time, shifted left by 12, and a counter.
     pub time: u64,
-    /// Whose clock it is.
+    /// The replica whose clock issued it.
     pub replica: u16,
-    /// Of the transaction; see the module's description.
+    /// Number within the transaction; see the module's description.
     pub step: u16,
 }
 
@@ -32,12 +30,12 @@ pub struct Stamp {
 pub const COUNTER_BITS: u32 = 12;
 
 impl Stamp {
-    /// Below every stamp that a clock gives.
+    /// Below every stamp that a clock issues.
     pub const ZERO: Stamp = Stamp::new(0, 0);
     /// Encoded bytes.
     pub const SIZE: usize = 12;
 
-    /// The first of a transaction, or of a write alone.
+    /// The first stamp of a transaction, or the stamp of a single write.
     #[inline]
     pub const fn new(time: u64, replica: u16) -> Stamp {
         let step = 0;
@@ -52,8 +50,8 @@ impl Stamp {
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..8].copy_from_slice(&self.time.to_be_bytes());
-        // In one piece, as it is read and copied: what was stored in two has to
-        // reach the cache before it can be loaded as one.
+        // One word, like the loads and copies of it: a value stored in two parts must reach the cache before it can
+        // be loaded as one.
         let low = u32::from(self.replica) << 16 | u32::from(self.step);
         bytes[8..].copy_from_slice(&low.to_be_bytes());
         bytes
@@ -73,9 +71,8 @@ impl Stamp {
         from.array().map(Stamp::from_bytes)
     }
 
-    /// That of the next write of the same transaction. After very many steps it
-    /// takes the next time: whoever steps tells the clock the last stamp by
-    /// [`Clock::observe`].
+    /// The stamp of the next write of the same transaction. After very many steps it takes the next time: the caller
+    /// must pass the last stamp to [`Clock::observe`].
     #[inline]
     #[must_use]
     pub fn next(self) -> Stamp {
@@ -90,8 +87,7 @@ impl Stamp {
         }
     }
 
-    /// The stamp that a value has when its time has come; see the module's
-    /// description.
+    /// The stamp of a value after its expiry; see the module's description.
     #[inline]
     #[must_use]
     pub fn expired(self) -> Stamp {
@@ -101,8 +97,8 @@ impl Stamp {
         }
     }
 
-    /// Whether of two counts one has begun on a removal, and the other where that
-    /// was forgotten: all have heard of what lies up to the horizon.
+    /// Whether of two counts one began on a removal, and the other after that was forgotten: all replicas have
+    /// received everything up to the horizon.
     pub fn are_of_one_life(a: Stamp, b: Stamp, horizon: u64) -> bool {
         a != b && a.min(b) == Stamp::ZERO && a.max(b).time <= horizon
     }
@@ -113,7 +109,7 @@ impl Stamp {
     }
 }
 
-/// Gives stamps, each above all that it has given or been shown.
+/// Issues stamps, each above all that it has issued or observed.
 #[derive(Clone, Debug)]
 pub struct Clock {
     replica: u16,
@@ -129,8 +125,8 @@ impl Clock {
         self.replica
     }
 
-    /// The stamp of a transaction's first write. Follows real time, unless
-    /// that went back or others are ahead of it.
+    /// The stamp of a transaction's first write. Follows real time, unless that went backwards or other clocks are
+    /// ahead of it.
     #[inline]
     pub fn tick(&mut self, now_unix_us: u64) -> Stamp {
         let real = now_unix_us.min(u64::MAX >> COUNTER_BITS) << COUNTER_BITS;
@@ -138,7 +134,7 @@ impl Clock {
         Stamp::new(self.last, self.replica)
     }
 
-    /// The first of `count` stamps, of times that follow one another.
+    /// The first of `count` stamps with consecutive times.
     #[inline]
     pub fn ticks(&mut self, now_unix_us: u64, count: usize) -> Stamp {
         let first = self.tick(now_unix_us);
@@ -146,13 +142,13 @@ impl Clock {
         first
     }
 
-    /// Stamps from now on are above this one.
+    /// Ensures that later stamps are above this one.
     #[inline]
     pub fn observe(&mut self, stamp: Stamp) {
         self.last = self.last.max(stamp.time);
     }
 
-    /// The time of the last stamp given or shown.
+    /// The time of the last stamp issued or observed.
     pub fn last(&self) -> u64 {
         self.last
     }

@@ -1,15 +1,12 @@
-//! The members with the greatest scores, and no more than `k` of them. A member
-//! has the greatest score that it was added with.
+//! The `k` members with the greatest scores. A member has the greatest score that it was added with.
 //!
-//! Who has dropped out stays out: there are `k` above it, and these only rise.
-//! That holds while `k` does not grow, since nobody has kept what a greater
-//! one would bring back: of two states the lesser `k` holds.
+//! A member that was dropped stays dropped: there are `k` above it, whose scores only rise. That holds while `k` does
+//! not grow, since no replica has kept what a greater `k` would need: the merge of two states has the lesser `k`.
 
 use crate::{Lattice, Min};
 use std::collections::BTreeMap;
 
-/// See the module's description. Among equal scores the greater member is the
-/// higher.
+/// See the module's description. Among equal scores the greater member ranks higher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopK<M, S> {
     k: Min<usize>,
@@ -26,7 +23,7 @@ impl<M, S> Default for TopK<M, S> {
 }
 
 impl<M: Ord + Clone, S: Ord + Clone> TopK<M, S> {
-    /// One member, or none if `k` is zero: to be merged into others.
+    /// A delta of one member, or of none if `k` is zero.
     pub fn of(k: usize, member: M, score: S) -> Self {
         let scores = (k > 0).then_some((member, score));
         Self {
@@ -42,7 +39,7 @@ impl<M: Ord + Clone, S: Ord + Clone> TopK<M, S> {
         all
     }
 
-    /// Drops what is not among the highest.
+    /// Drops members that are not among the highest.
     fn cut(&mut self) {
         let Some(k) = self.k.get().copied() else {
             return;
@@ -69,7 +66,7 @@ impl<M: Ord + Clone, S: Ord + Clone> Lattice for TopK<M, S> {
             }
         }
         self.cut();
-        // Who was raised and cut at once did not change anything by itself.
+        // A member that was raised and dropped at once is no change.
         changed || raised.iter().any(|member| self.scores.contains_key(member))
     }
 }

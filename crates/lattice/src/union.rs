@@ -1,5 +1,4 @@
-//! Sets that only grow. What can lose elements again is [`crate::Presence`] of
-//! each.
+//! Sets that only grow. For sets with removals, use a [`crate::Presence`] for each element.
 
 use crate::Lattice;
 use std::collections::BTreeSet;
@@ -15,7 +14,7 @@ impl<T> Default for Union<T> {
 }
 
 impl<T: Ord> Union<T> {
-    /// Returns whether it was not there.
+    /// Returns whether the element was new.
     pub fn insert(&mut self, element: T) -> bool {
         self.0.insert(element)
     }
@@ -24,12 +23,12 @@ impl<T: Ord> Union<T> {
         self.0.contains(element)
     }
 
-    /// Ascending.
+    /// In ascending order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
         self.0.iter()
     }
 
-    /// For what is known otherwise: see [`crate::Dots`].
+    /// Drops elements that are recorded otherwise: see [`crate::Dots`].
     pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
         self.0.retain(keep);
     }

@@ -1,11 +1,8 @@
-//! Vector clocks: of each replica the number of its events that were seen
-//! [Anna §VI-C].
+//! Vector clocks: the number of each replica's events that were seen [Anna §VI-C].
 //!
-//! They tell whether one state has seen another or neither has. What they
-//! cannot do is to be the first of a pair whose second merges where neither
-//! clock is above the other: such a pair, which is the paper's for causal
-//! values, is not associative. Below is the test that shows it; values in
-//! causal order are [`crate::MultiValue`] and [`crate::Siblings`] here.
+//! They tell whether one state has seen another, or neither has. They cannot be the rank of a pair whose values are
+//! merged when neither clock is above the other: such a pair, the paper's one for causal values, is not associative.
+//! The test below shows that; values in causal order are [`crate::MultiValue`] and [`crate::Siblings`] here.
 
 use crate::{Map, Max};
 use std::cmp::Ordering;
@@ -14,19 +11,19 @@ use std::cmp::Ordering;
 pub type VectorClock<K = u16> = Map<K, Max<u64>>;
 
 impl<K: Ord + Clone> VectorClock<K> {
-    /// The events of a replica that were seen.
+    /// The number of seen events of a replica.
     pub fn count(&self, replica: &K) -> u64 {
         self.get(replica).map_or(0, |count| count.0)
     }
 
-    /// Counts an event of a replica; nobody but that replica does.
+    /// Counts an event of a replica; only that replica may do this.
     pub fn tick(&mut self, replica: K) -> u64 {
         let count = &mut self.at(replica).0;
         *count += 1;
         *count
     }
 
-    /// Nothing where neither has seen all of the other: they are concurrent.
+    /// `None` if neither has seen all of the other: they are concurrent.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let has_seen = |a: &Self, b: &Self| b.iter().all(|(k, count)| a.count(k) >= count.0);
         match (has_seen(self, other), has_seen(other, self)) {
@@ -116,7 +113,7 @@ mod tests {
         let left = join(join(write(0), &write(1)), &write(2));
         let right = join(write(0), &join(write(1), &write(2)));
         assert_eq!(left.clock, right.clock);
-        // What the third write has replaced is back.
+        // What the third write has replaced is restored.
         assert_eq!(left.value, [0, 1, 2].into_iter().collect());
         assert_eq!(right.value, [1, 2].into_iter().collect());
     }

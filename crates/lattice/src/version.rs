@@ -1,4 +1,4 @@
-//! What has been seen of each replica's writes: version vectors [Anna §VI-C].
+//! The seen writes of each replica: version vectors [Anna §VI-C].
 //!
 //! ```text
 //! entries  replica time step  …
@@ -9,12 +9,11 @@ use crate::code::{Coded, Malformed, Reader, put_varint};
 use crate::counter::{ascending, merge_entries};
 use crate::{Lattice, Stamp};
 
-/// By replica, the greatest stamp of which it and all below it were seen. It
-/// grows with replicas, never with clients. A [`crate::Map`] of maxima, in one
-/// piece of memory.
+/// For each replica, the stamp up to which all its writes were seen. The size depends on the number of replicas,
+/// never of clients. A [`crate::Map`] of maxima, in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionVector {
-    /// By replica, ascending; of stamps above zero.
+    /// Ascending by replica; all stamps are above zero.
     entries: Vec<(u16, (u64, u16))>,
 }
 
@@ -31,7 +30,7 @@ impl VersionVector {
         at.is_ok_and(|at| self.entries[at].1 >= (stamp.time, stamp.step))
     }
 
-    /// Has the write of this stamp seen, and all of its replica before it.
+    /// Marks the write of this stamp, and all earlier ones of its replica, as seen.
     pub fn raise(&mut self, stamp: Stamp) {
         let mark = (stamp.time, stamp.step);
         if mark == (0, 0) {
@@ -46,8 +45,7 @@ impl VersionVector {
         }
     }
 
-    /// Without the entries that are not below a stamp: nobody has seen these
-    /// who writes with it.
+    /// Without the entries at or above a stamp: the writer of that stamp cannot have seen them.
     pub fn below(&self, stamp: Stamp) -> Self {
         let is_below = |entry: &&(u16, (u64, u16))| entry.1 < (stamp.time, stamp.step);
         Self {
@@ -55,7 +53,7 @@ impl VersionVector {
         }
     }
 
-    /// Without the entries of replicas of which this is false.
+    /// Without the entries of replicas for which `is_kept` returns false.
     pub fn only(&self, is_kept: impl Fn(u16) -> bool) -> Self {
         let is_kept = |entry: &&(u16, (u64, u16))| is_kept(entry.0);
         Self {
@@ -63,13 +61,13 @@ impl VersionVector {
         }
     }
 
-    /// Whether anything was seen of a replica.
+    /// Whether any write of a replica was seen.
     pub fn knows(&self, replica: u16) -> bool {
         let at = self.entries.binary_search_by_key(&replica, |entry| entry.0);
         at.is_ok()
     }
 
-    /// The newest stamp that was seen.
+    /// The newest stamp in it.
     pub fn newest(&self) -> Stamp {
         self.stamps().fold(Stamp::ZERO, Stamp::max)
     }

@@ -1,11 +1,10 @@
-//! What replicas send one another, as bytes.
+//! Messages between replicas, as bytes.
 //!
-//! An epoch is some batches of states and deltas, and then a report: how far
-//! its sender has come, and has heard. Batches of keys that the same workers
-//! have are made once and shared. In one of a keyspace with causal cuts the
-//! sender's vector goes along: what the writes in it may depend on.
+//! An epoch consists of batches of states and deltas, followed by a report: how far its sender has sent and received
+//! changes. Batches of keys with replicas on the same workers are encoded once and shared. A batch of a keyspace with
+//! causal cuts has the sender's vector: what its writes may depend on.
 //!
-//! Nothing that comes in is trusted: bytes that are no batch are an error.
+//! Received data is not trusted: bytes that are not a valid batch are an error.
 
 use rufous_base::limits::DATABASES;
 use rufous_datatype::object::Tag;
@@ -13,8 +12,8 @@ use rufous_store::effect::{NotAnEffect, byte, put_varint, slice, varint};
 use rufous_store::planted::{self, Planted};
 use std::sync::Arc;
 
-/// About so many bytes are in one message; a larger item is alone in its. Who
-/// merges one answers nobody meanwhile, and it should lie in the nearer caches.
+/// The approximate size of one message; a larger item has a message of its own. A worker that merges a message serves
+/// no requests meanwhile, and the message should fit the nearer caches.
 pub const BATCH_BYTES: usize = 64 << 10;
 
 const ITEMS: u8 = 1;
@@ -23,8 +22,8 @@ const REPORT: u8 = 3;
 const TOLD_AGAIN: u8 = 4;
 const BEGIN: u8 = 5;
 
-/// Part of the state of a key, or what was done to it: merging either with the
-/// key of that type is right, in any order, and as often as it comes.
+/// Part of the state of a key, or operations on it: either can be merged with the key's value of that type, in any
+/// order and repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
     pub db: u8,
@@ -36,35 +35,32 @@ pub struct Item<'a> {
 /// The end of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The date of the epoch: all that was changed before it and can be told
-    /// has been sent.
+    /// The date of the epoch: all changes made before it that may be sent have been sent.
     pub sent: u64,
-    /// All changes of the sender up to this time have been sent, and there will
-    /// be no more of them.
+    /// All changes of the sender up to this time have been sent, and it will make no more with such stamps.
     pub upto: u64,
-    /// The least that the sender has heard of the others.
+    /// The time up to which the sender has received the changes of all others.
     pub least: u64,
     /// The sender's horizon.
     pub horizon: u64,
-    /// The sender would like to forget what was removed up to this; 0: nothing.
+    /// The sender wants to forget removals up to this time; 0: nothing.
     pub wanted: u64,
-    /// When the first of the epoch's changes was made, in Unix microseconds;
-    /// 0: there were none.
+    /// When the first of the epoch's changes was made, in Unix microseconds; 0 if there were none.
     pub since_us: u64,
-    /// Of the mapping that the sender acts by; 0 where there is none.
+    /// The epoch of the sender's mapping; 0 without one.
     pub epoch: u64,
 }
 
 /// The first message to another node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Begin {
-    /// How many the sender's node has.
+    /// The number of workers of the sender's node.
     pub workers: u64,
-    /// The sender has forgotten what was removed up to this.
+    /// The sender has forgotten removals up to this time.
     pub forgotten: u64,
 }
 
-/// A message, taken apart.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
     pub from: u16,
@@ -78,21 +74,20 @@ pub struct Batch<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Items(Items<'a>),
-    /// To be applied together with all others of its epoch, and not before
-    /// the receiver has heard up to these times itself.
+    /// To be applied together with all others of its epoch, when the receiver itself has received everything up to
+    /// these times.
     Ordered {
         after: Vec<(u16, u64)>,
         items: Items<'a>,
     },
     Report(Report),
-    /// States as they are, for another node that may have missed changes.
+    /// Whole states, for another node that may have missed changes.
     ToldAgain(Items<'a>),
-    /// What comes behind it begins with all that its sender, a worker of another
-    /// node, has.
+    /// The first message of a worker of another node; the following ones begin with its whole state.
     Begin(Begin),
 }
 
-/// The items of a batch, up to the first that is none.
+/// The items of a batch, up to the first invalid one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Items<'a>(&'a [u8]);
 
@@ -141,7 +136,7 @@ impl<'a> Batch<'a> {
             ITEMS => Body::Items(Items(from)),
             ORDERED => {
                 let count = varint(from)?;
-                // No replica is in it twice.
+                // No replica occurs twice.
                 if count > MOST_REPLICAS {
                     return Err(NotAnEffect);
                 }
@@ -196,7 +191,7 @@ fn ended(from: &[u8]) -> Result<(), NotAnEffect> {
     }
 }
 
-/// Makes messages of items.
+/// Encodes items into messages.
 #[derive(Debug)]
 pub struct Writer {
     head: Vec<u8>,
@@ -262,7 +257,7 @@ impl Writer {
         self.bytes.truncate(self.head.len());
     }
 
-    /// The messages so far, in order.
+    /// Takes the messages that were encoded so far, in order.
     pub fn take(&mut self) -> Vec<Arc<[u8]>> {
         if self.bytes.len() > self.head.len() {
             self.end();

@@ -1,14 +1,14 @@
-//! The changes of one epoch: when they were made, and what is said of them.
+//! The changes of one epoch: when they were made, and their report.
 
 use rufous_base::Now;
 use rufous_store::changeset::Changeset;
 
-/// Nothing was changed for so long: what was is sent before the epoch is over.
+/// After this time without changes, pending ones are sent before the epoch is over.
 const IDLE_US: u64 = 2_000;
-/// Longer epochs do not end early: who asks for them wants few messages.
+/// Longer epochs do not end early: they are configured to save messages.
 const SHORT_US: u64 = 1_000_000;
 
-/// What was said, or may be said, of one's own state.
+/// What was reported, or may be reported, about this worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
     pub(super) upto: u64,
@@ -16,7 +16,7 @@ pub(super) struct Said {
     pub(super) horizon: u64,
 }
 
-/// Changes being sent.
+/// An epoch whose changes are being sent.
 #[derive(Debug)]
 pub(super) struct Epoch {
     pub(super) changes: Changeset,
@@ -24,18 +24,18 @@ pub(super) struct Epoch {
     pub(super) said: Said,
     pub(super) flushes: u64,
     pub(super) since_us: u64,
-    /// When its changes were taken, as a stamp has it.
+    /// When its changes were taken, as the time of a stamp.
     pub(super) date: u64,
     /// For causal cuts: what the changes may depend on.
     pub(super) after: Vec<(u16, u64)>,
 }
 
-/// Times at which the changes since the last epoch were made.
+/// When the changes since the last epoch were made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fresh {
     pub(super) first: Now,
     pub(super) last_us: u64,
-    /// The epoch is over.
+    /// Whether the epoch ends at once.
     pub(super) at_once: bool,
 }
 

@@ -1,41 +1,41 @@
-//! What replication counts.
+//! Counters of replication.
 
-/// What is counted. Times are in microseconds.
+/// The counters. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Own changes of replicated keys, and how many keys of epochs they became.
+    /// Local changes of replicated keys, and the number of keys of epochs that they became.
     pub updates: u64,
     pub sent_keys: u64,
     /// Counted once for each receiver.
     pub sent_messages: u64,
     pub sent_bytes: u64,
     pub merged_items: u64,
-    /// From the first change of an epoch to its being merged here.
+    /// From the first change of an epoch to its merge here.
     pub stale_max_us: u64,
     pub stale_sum_us: u64,
     pub stale_epochs: u64,
-    /// How far the horizon is behind this worker's clock.
+    /// The distance of the horizon from this worker's clock.
     pub horizon_lag_us: u64,
     /// Messages that wait for what they depend on.
     pub held_back: u64,
-    /// What clients have seen of keys with causal order.
+    /// Contexts of clients for keys with causal order.
     pub contexts: u64,
     pub contexts_bytes: u64,
-    /// Writes that stand beside others.
+    /// Writes that became siblings.
     pub concurrent_writes: u64,
-    /// Counts of nothing that the start held back and brought back.
+    /// Counts on nothing that the startup held back and restored.
     pub counts_held: u64,
-    /// Epochs whose messages waited until commands over several workers, amid
-    /// whose writes they were taken, were committed.
+    /// Epochs whose messages waited for the commit of commands over several workers that were in progress when the
+    /// changes were taken.
     pub epochs_waited: u64,
-    /// Keys that changes of the table of keyspaces have converted.
+    /// Keys converted by changes of the table of keyspaces.
     pub converted_keys: u64,
-    /// Whether such a change waits for what replicas still have to exchange.
+    /// Whether such a change waits for exchanges between replicas.
     pub exchanging: u64,
 }
 
 impl Figures {
-    /// Of several workers: sums, and the worst of what is a time.
+    /// Adds another worker's figures: sums, and maxima of times.
     pub fn add(&mut self, other: &Figures) {
         self.updates += other.updates;
         self.sent_keys += other.sent_keys;

@@ -1,35 +1,28 @@
-//! How far each worker has heard of the others, and what that allows to be
-//! forgotten [Anna §VII-A].
+//! What each worker has received from the others, and what that allows it to forget [Anna §VII-A].
 //!
-//! A worker that says *up to t* has sent before that all its changes with a
-//! stamp of t or less, and will make no more of them. It also says the least
-//! it has heard up to itself. The least of what all have said, their own
-//! included, is the **horizon**: everybody has every change up to it, and
-//! knows what each of these did, so that no state that was not merged with
-//! them is under way. What only says that something was removed before the
-//! horizon can be forgotten.
+//! A worker that reports *up to t* has already sent all its changes with a stamp of t or less, and will make no more
+//! of them. It also reports the least time up to which it has received the changes of all others. The minimum of what
+//! all have reported, this worker included, is the **horizon**: every worker has every change up to it, so that no
+//! state made without these changes is in transit. State that only records a removal before the horizon can be
+//! forgotten.
 //!
-//! A horizon that another has found is not taken over: its sender may know of
-//! messages that are still on their way here. A worker goes by its own hearing
-//! only, which comes after these. Where nodes tell what they had forgotten, that is
-//! taken over, as they begin with it; but what others have sent goes by what each of
-//! them has said to know ([`Heard::known_to`]).
+//! The horizon of another worker is not taken over: its sender may have received messages that are still in transit
+//! to this one. A worker computes its horizon only from reports that it has received itself, which follow those
+//! messages. What other nodes had forgotten is taken over, since it is the first message of their streams; but what
+//! they have sent is judged by what each of them has reported to have received ([`Heard::known_to`]).
 //!
-//! Nor is a worker's own horizon enough to forget. Who has forgotten a key may
-//! begin anew with it, from nothing, and must not meet others who take that for
-//! something older than the removal that they still know. So a worker also says
-//! its horizon, and what is forgotten lies before all of these.
+//! A worker's own horizon does not suffice to forget, either. A worker that has forgotten a key may create it again
+//! from nothing, and others that still have the removal must not take that for older state. So a worker also reports
+//! its horizon, and forgets only what lies before the horizons of all.
 //!
-//! Who may still make changes with older stamps, as it has promised a time to
-//! others, says that it is up to no more than that. What changes may depend on is
-//! another matter: how much of what the sender of others has *sent*, whatever
-//! stamps are in it, has come.
+//! A worker that has promised a time to others, and so may still make changes with older stamps, reports no more than
+//! that time. The dependencies of changes are tracked separately: by how much of each sender's *sent* epochs was
+//! received, whatever stamps are in them.
 //!
-//! With other nodes all of their workers are heard as one's own are. What they
-//! say stays true when they are away, and when they start again: their files
-//! have what they have said to know. A node of which nobody knows how many
-//! workers it has has said nothing. One that the mapping has dropped is waited
-//! for until everybody acts by a mapping without it and has told what it had of it.
+//! Workers of other nodes are treated like those of this node. Their reports stay true when they fail and start
+//! again: their files have what they reported to have received. A node whose number of workers is unknown has
+//! reported nothing. A node that the mapping has dropped is waited for until all act by a mapping without it and have
+//! sent what they had received from it.
 
 #[cfg(test)]
 mod tests;
@@ -39,42 +32,42 @@ use super::member;
 use rufous_store::planted::{self, Planted};
 use std::collections::BTreeSet;
 
-/// What one worker knows of all.
+/// One worker's knowledge of all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     own: u16,
-    /// The workers of this node: the first replica, and the one behind the last.
+    /// The replicas of this node's workers: the first one, and the end of the range.
     here: (u16, u16),
-    /// In the order of their replicas; this worker is not among them.
+    /// In the order of their replicas, without this worker.
     others: Vec<Other>,
-    /// Nodes that are waited for, of which nothing is known yet.
+    /// Nodes that are waited for and have not sent anything yet.
     silent: BTreeSet<u16>,
-    /// Nodes that are no longer heard; their numbers are never used again.
+    /// Nodes that were dropped; their numbers are never reused.
     dropped: BTreeSet<u16>,
-    /// Of the mapping that this worker acts by; 0 without one.
+    /// The epoch of this worker's mapping; 0 without one.
     epoch: u64,
-    /// The horizon was there, or others have forgotten up to there.
+    /// The highest horizon so far, including what others have forgotten.
     passed: u64,
-    /// Up to where other nodes had forgotten when they began to speak.
+    /// The time up to which other nodes had forgotten when their streams began.
     forgotten: u64,
 }
 
-/// What is known of another worker.
+/// What is known about another worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Other {
     replica: u16,
-    /// Up to where it has been heard.
+    /// Its changes were received up to this time.
     upto: u64,
-    /// The date of its last epoch that has come.
+    /// The date of its last epoch that was received.
     sent: u64,
-    /// The least that it has heard up to, and its horizon, as it has said.
+    /// Its least received time and its horizon, as reported.
     least: u64,
     horizon: u64,
-    /// What it had forgotten when it began to speak.
+    /// What it had forgotten when its stream began.
     begun: u64,
-    /// Of the mapping by which it has said so.
+    /// The epoch of the mapping by which it reported that.
     epoch: u64,
-    /// Its node was dropped by the mapping of this epoch.
+    /// The epoch of the mapping that dropped its node.
     dropped_at: Option<u64>,
 }
 
@@ -88,8 +81,7 @@ impl Other {
 }
 
 impl Heard {
-    /// `own` is the replica of a worker, the `workers` of its node have those from
-    /// `first` on.
+    /// `own` is the replica of a worker of a node with `workers` workers, whose replicas start at `first`.
     pub fn new(own: u16, first: u16, workers: usize) -> Self {
         let end = first.saturating_add(workers as u16);
         assert!((first..end).contains(&own), "a worker is one of them");
@@ -110,23 +102,23 @@ impl Heard {
         (self.here.0..self.here.1).contains(&replica)
     }
 
-    /// Whether there is nobody else.
+    /// Whether there are no other replicas.
     pub fn is_alone(&self) -> bool {
         self.others.is_empty() && self.silent.is_empty()
     }
 
-    /// Replicas that are known, this one included.
+    /// Number of known replicas, this one included.
     #[expect(clippy::len_without_is_empty, reason = "this worker is always there")]
     pub fn len(&self) -> usize {
         self.others.len() + self.silent.len() + 1
     }
 
-    /// Whether it is heard at all.
+    /// Whether the replica is known.
     pub fn knows(&self, replica: u16) -> bool {
         self.place(replica).is_ok()
     }
 
-    /// Whether it is of a node that the mapping has dropped.
+    /// Whether the replica's node was dropped by the mapping.
     pub fn is_dropped(&self, replica: u16) -> bool {
         !self.is_here(replica) && self.dropped.contains(&member::node_of(replica))
     }
@@ -144,8 +136,7 @@ impl Heard {
         self.others.get_mut(at)
     }
 
-    /// The other nodes by the mapping of this epoch, in which the numbers from
-    /// `next` on have not been given to anybody.
+    /// Sets the other nodes of this epoch's mapping; no node has had a number from `next` on yet.
     pub fn act_by(&mut self, epoch: u64, nodes: &BTreeSet<u16>, next: u16) {
         self.epoch = self.epoch.max(epoch);
         let own = member::node_of(self.own);
@@ -172,8 +163,7 @@ impl Heard {
         self.let_go();
     }
 
-    /// A node has said how many workers it has. One that this worker's mapping does
-    /// not have yet is waited for all the same.
+    /// A node has sent its number of workers. It is waited for even if this worker's mapping does not have it yet.
     pub fn meet(&mut self, node: u16, workers: usize) {
         let Some(first) = member::first_of(node) else {
             return;
@@ -193,8 +183,8 @@ impl Heard {
         }
     }
 
-    /// Nodes that were dropped are waited for no more when everybody acts by a
-    /// mapping without them: what they had said to some, these have told by then.
+    /// Stops waiting for dropped nodes once all act by a mapping without them: by then, workers that had received
+    /// something from them have sent it on.
     fn let_go(&mut self) {
         let stay = self.others.iter().filter(|of| of.dropped_at.is_none());
         let least = stay.map(|of| of.epoch).min().unwrap_or(u64::MAX);
@@ -206,8 +196,8 @@ impl Heard {
             .retain(|of| of.dropped_at.is_none_or(|epoch| epoch > least));
     }
 
-    /// What `from` has said: it has sent everything up to a time, and has heard
-    /// up to another. What was said before stays true.
+    /// Takes a report of `from`: it has sent everything up to a time, and has received everything up to another.
+    /// Earlier reports stay true.
     pub fn hear(&mut self, from: u16, report: &Report) {
         let Some(other) = self.other(from) else {
             return;
@@ -222,30 +212,28 @@ impl Heard {
         }
     }
 
-    /// `from` begins to speak, and has forgotten up to this: it knew of all up to
-    /// there, or so did all who have told it anything.
+    /// `from` begins a stream, and has forgotten up to this time: it had received everything up to there, or its
+    /// sources had.
     pub fn begin(&mut self, from: u16, forgotten: u64) {
         if let Some(other) = self.other(from) {
             other.begun = other.begun.max(forgotten);
         }
     }
 
-    /// Up to where `from` knew of all writes when it made what comes of it next. It
-    /// may be less than the horizon, where that was another's: who joins has been
-    /// told by some what others had removed since.
+    /// The time up to which `from` had received all writes when it made what it sends next. It may be less than the
+    /// horizon if that was another's: a joining node may have been sent later removals by some only.
     pub fn known_to(&self, from: u16) -> u64 {
         let other = self.place(from).ok().and_then(|at| self.others.get(at));
         other.map_or(0, |other| other.least.max(other.begun))
     }
 
-    /// The horizon has been there: it stays there when others come.
+    /// Keeps the horizon from falling when other workers join.
     pub fn pass(&mut self, horizon: u64) {
         self.passed = self.passed.max(horizon);
     }
 
-    /// Others have forgotten up to this time: all had said before that they have
-    /// all up to there, and so has this worker, if it was there, in its log; if
-    /// not, it is told all that is left of it.
+    /// Other workers have forgotten up to this time: all workers had confirmed to have everything up to there, in
+    /// their logs; a worker that was not present then receives all that is left of it.
     pub fn forget(&mut self, upto: u64) {
         self.pass(upto);
         self.forgotten = self.forgotten.max(upto);
@@ -256,7 +244,7 @@ impl Heard {
         self.forgotten
     }
 
-    /// The least that all have said of something.
+    /// The minimum over all other workers of a reported time.
     fn all(&self, said: impl Fn(&Other) -> u64) -> u64 {
         let is_awaited =
             |of: &&Other| !planted::is(Planted::NodeNotAwaited) || self.is_here(of.replica);
@@ -268,24 +256,23 @@ impl Heard {
         }
     }
 
-    /// The least this worker has heard up to, of all others; where it is
-    /// alone, everything.
+    /// The time up to which this worker has received the changes of all others; the maximum if it is alone.
     pub fn least(&self) -> u64 {
         self.all(|of| of.upto)
     }
 
-    /// Likewise of the workers of this node.
+    /// The same for the workers of this node.
     pub fn least_here(&self) -> u64 {
         let here = self.others.iter().filter(|of| self.is_here(of.replica));
         here.map(|of| of.upto).min().unwrap_or(u64::MAX)
     }
 
-    /// Everybody has every change up to this.
+    /// Every worker has every change up to this time.
     pub fn horizon(&self) -> u64 {
         self.all(|of| of.least).min(self.least()).max(self.passed)
     }
 
-    /// What was removed up to this may be forgotten.
+    /// The time up to which removals may be forgotten.
     pub fn settled(&self) -> u64 {
         if planted::is(Planted::ForgottenEarly) {
             return u64::MAX;
@@ -294,14 +281,13 @@ impl Heard {
         said.max(self.forgotten)
     }
 
-    /// The epochs of each that have come, in order.
+    /// For each replica, the date of its last epoch that was received.
     pub fn vector(&self) -> Vec<(u16, u64)> {
         self.others.iter().map(|of| (of.replica, of.sent)).collect()
     }
 
-    /// Whether this worker has everything that `after`, the vector of `from`,
-    /// says its sender had. (Both know all of their own.) What is said of who is
-    /// not heard here, or no more, cannot be waited for.
+    /// Whether this worker has everything that the sender had according to `after`, the vector of `from`. (Both have
+    /// all of their own.) Replicas that are unknown here, or dropped, cannot be waited for.
     pub fn covers(&self, from: u16, after: &[(u16, u64)]) -> bool {
         if planted::is(Planted::CutNotKept) {
             return true;
@@ -315,8 +301,7 @@ impl Heard {
         })
     }
 
-    /// How far each other node is known to be: the least that its workers have
-    /// said up to, 0 where they have said nothing.
+    /// For each other node, the minimum of the times that its workers have reported, 0 if they have reported nothing.
     pub fn nodes(&self) -> Vec<(u16, u64)> {
         let mut all: Vec<(u16, u64)> = self.silent.iter().map(|&node| (node, 0)).collect();
         for other in self.others.iter().filter(|of| !self.is_here(of.replica)) {

@@ -1,23 +1,22 @@
-//! How replicas of lattice keyspaces converge [Anna §V].
+//! Convergence of the replicas of lattice keyspaces [Anna §V].
 //!
-//! Each worker changes its own replicas. What it changed it sends to the
-//! others of each key once an epoch, merged, and they merge it with theirs.
-//! Who merges a batch does not send it on: everybody hears from everybody.
+//! Each worker changes its own replicas. Once per epoch it sends the merged changes of each key to the key's other
+//! replicas, which merge them with their own state. A receiver does not forward a batch: every worker sends its
+//! changes to all others itself.
 //!
-//! Pure: states and bytes in, states and bytes out; the worker connects
-//! it with the shard, the log and the other workers.
+//! Pure: states and bytes in, states and bytes out; the worker connects it with the shard, the log and the other
+//! workers.
 //!
 //! Map, in reading order:
-//! - [`batch`]: what is sent
-//! - [`heard`]: how far workers have heard of one another, and what can be
-//!   forgotten
-//! - `epoch`: its changes on their way; `streams`: to whom
-//! - [`replicas`]: one worker's part in all of it
-//! - [`member`]: who a replica is among those of all nodes
-//! - [`gossip`]: what goes to other nodes, and repairs them
-//! - `figures`: what it counts
-//! - [`session`]: what a client's session keeps for them
-//! - [`transaction`]: what an open transaction keeps
+//! - [`batch`]: messages between replicas
+//! - [`heard`]: what workers have received from one another, and what can be forgotten
+//! - `epoch`: the changes of one epoch; `streams`: their receivers
+//! - [`replicas`]: one worker's part of replication
+//! - [`member`]: numbers of replicas over all nodes
+//! - [`gossip`]: messages to other nodes, and repair of what was missed
+//! - `figures`: counters
+//! - [`session`]: the state of a client's session
+//! - [`transaction`]: the state of an open transaction
 #![forbid(unsafe_code)]
 
 pub mod batch;

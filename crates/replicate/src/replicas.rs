@@ -1,19 +1,18 @@
-//! One worker's part in replication, as a state machine: it sends an epoch's
-//! changes when their time has come, merges what comes, and forgets what
-//! everybody has heard of. Its driver carries messages; those from one worker
-//! to another must arrive in order.
+//! One worker's part of replication, as a state machine: it sends the changes of an epoch when that ends, merges what
+//! it receives, and forgets what all workers have received. Its driver carries messages; those from one worker to
+//! another must arrive in order.
 //!
 //! Invariants:
-//! 1. What a report says its sender has sent lies before it on every wire: the
+//! 1. What a report states as sent precedes it on every connection: the
 //!    changes of an epoch are taken, and its report is dated, in one instant.
-//! 2. A write that another worker will make here under a stamp of its own, as
-//!    it holds the key, was promised a time ([`Replicas::promise`]): until it is
-//!    made no report says more than what was true at that time.
-//! 3. An epoch has all that has changed. What of it a command over several
-//!    workers has written, and may not have committed at all of them yet, is
-//!    asked for; then its driver lets nothing of it leave until that is
-//!    committed ([`Replicas::shows_unsettled`]).
-//! 4. Whatever was merged is below the stamps of later writes here.
+//! 2. A worker that holds a key and will write here under a stamp of its own
+//!    was promised a time ([`Replicas::promise`]): until the write is made, no
+//!    report says more than what was true at that time.
+//! 3. An epoch has all changes. The driver is asked for those that a command
+//!    over several workers has written and may not have committed at all of
+//!    them; it then holds back the epoch's messages until that is committed
+//!    ([`Replicas::shows_unsettled`]).
+//! 4. Later writes here have stamps above everything that was merged.
 
 mod drained;
 mod nodes;
@@ -37,17 +36,17 @@ use rufous_store::shard::Shard;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Keys that are sent, or looked at to be forgotten, in one step.
+/// Keys that are sent, or examined to be forgotten, in one step.
 const KEYS_PER_STEP: usize = 2048;
-/// An epoch ends early when its changes take so much.
+/// An epoch ends early when its changes need this much memory.
 const MOST_CHANGES_BYTES: usize = 16 << 20;
 
-/// Who gets a message.
+/// The receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// A worker of this node.
     Worker(WorkerId),
-    /// All other nodes, at each the workers that have the keys.
+    /// All other nodes; at each of them, the workers that have replicas of the keys.
     Nodes { is_report: bool },
 }
 
@@ -58,39 +57,38 @@ pub type Outbox = Vec<(To, Arc<[u8]>)>;
 #[derive(Debug)]
 pub struct Replicas {
     own: WorkerId,
-    /// In stamps and messages.
+    /// Its number in stamps and messages.
     replica: u16,
     clock: Clock,
     heard: Heard,
-    /// How often databases were flushed, and each of them at which count.
+    /// How often databases were flushed, and the value of that count at each one's last flush.
     flushes: u64,
     flushed_at: [u64; DATABASES],
-    /// Up to where, and the least heard, may be said meanwhile.
+    /// By promise: the time up to which, and the least received time, that reports may state meanwhile.
     promises: BTreeMap<u64, (u64, u64)>,
-    /// Nothing is forgotten, and nothing makes way.
+    /// Nothing is forgotten, and no state makes way.
     keeps_all: bool,
-    /// What was sent last has writes that may not be committed everywhere.
+    /// The last messages contain writes that may not be committed at all workers.
     unsettled: bool,
     epoch: Option<Epoch>,
     spare: Changeset,
     fresh: Option<Fresh>,
     /// Messages that wait, by sender; no queue is empty.
     inbox: BTreeMap<u16, VecDeque<Arc<[u8]>>>,
-    /// Senders that have begun anew and not said yet how far they are: what they
-    /// tell is in no order.
+    /// Senders that have started again and not reported since: their messages have no order relative to others.
     loose: BTreeSet<u16>,
-    /// There is another mapping.
+    /// The mapping has changed.
     has_acted: bool,
-    /// Changes are told whole, not what was done.
+    /// Changes are sent as whole states instead of operations.
     whole: bool,
-    /// Somebody wants to forget what was removed up to this.
+    /// The highest time up to which any worker wants to forget removals.
     wanted: u64,
     said: Said,
-    /// The last epoch ended, or a report was asked for here.
+    /// When the last epoch ended, or a report was requested here.
     asked_us: u64,
-    /// What was removed up to this has been forgotten.
+    /// Removals up to this time have been forgotten.
     forgotten: u64,
-    /// What files had forgotten of which nothing is here any more.
+    /// The time up to which files had forgotten removals whose state is not here any more.
     forgotten_before: u64,
     figures: Figures,
 }
@@ -100,7 +98,7 @@ impl Replicas {
         Self::of(own, (own.0, 0), workers)
     }
 
-    /// Of a worker of this node in a cluster; none where stamps cannot name it.
+    /// For a worker of a node in a cluster; `None` if stamps cannot represent its number.
     pub fn of_node(own: WorkerId, workers: usize, node: u16) -> Option<Self> {
         let replica = member::replica_of(node, own)?;
         let fits = workers <= member::MOST_WORKERS;
@@ -135,25 +133,25 @@ impl Replicas {
         }
     }
 
-    /// For the writes of one transaction.
+    /// A writer for one transaction.
     #[inline]
     pub fn stamp(&mut self, now: Now) -> Stamp {
         self.clock.tick(now.unix_us)
     }
 
-    /// The first of so many stamps, of times that follow one another.
+    /// The first of this many stamps with consecutive times.
     #[inline]
     pub fn stamps(&mut self, now: Now, count: usize) -> Stamp {
         self.clock.ticks(now.unix_us, count)
     }
 
-    /// Stamps from now on are above this.
+    /// Ensures that later stamps are above this one.
     #[inline]
     pub fn observe(&mut self, stamp: Stamp) {
         self.clock.observe(stamp);
     }
 
-    /// A command has run that may have changed replicas here.
+    /// Called after a command that may have changed replicas here.
     #[inline]
     pub fn wrote(&mut self, now: Now, changes: &Changeset) {
         if changes.is_empty() {
@@ -167,8 +165,8 @@ impl Replicas {
         fresh.last_us = now.mono_us;
     }
 
-    /// Writes will be made here with stamps of another worker's, above the time
-    /// that is returned; until [`Replicas::redeem`] nothing is said beyond it.
+    /// Announces that writes will be made here with another worker's stamps, above the returned time; until
+    /// [`Replicas::redeem`] no report goes beyond that time.
     pub fn promise(&mut self, now: Now, name: u64) -> u64 {
         let upto = self.clock.tick(now.unix_us).time;
         let least = self.heard.least();
@@ -180,14 +178,14 @@ impl Replicas {
         self.promises.remove(&name);
     }
 
-    /// A database was flushed here, as it is at every worker.
+    /// A database was flushed here and at every other worker.
     pub fn flushed(&mut self, db: usize, shard: &mut Shard) {
         self.flushes += 1;
         self.flushed_at[db] = self.flushes;
         shard.changeset().forget_db(db as u8);
     }
 
-    /// The least that this worker has heard up to, of all others.
+    /// The time up to which this worker has received the changes of all others.
     pub fn least(&self) -> u64 {
         self.heard.least()
     }
@@ -199,7 +197,7 @@ impl Replicas {
     pub fn figures(&self) -> Figures {
         let clock = self.clock.last();
         let lag = match self.heard.horizon() {
-            // Nobody has said anything yet.
+            // No other worker has reported yet.
             0 => 0,
             horizon => clock.saturating_sub(horizon),
         };
@@ -215,7 +213,7 @@ impl Replicas {
         }
     }
 
-    /// When [`Replicas::poll`] is to be called at the latest.
+    /// The latest time at which [`Replicas::poll`] is to be called.
     pub fn wake_us(&self, period_us: u64) -> Option<u64> {
         let is_behind = self.forgotten < self.settled().min(self.wanted);
         match self.epoch.is_some() || is_behind {
@@ -231,7 +229,7 @@ impl Replicas {
         changes.into_iter().chain(report).min()
     }
 
-    /// Whether others, or this worker, wait for what it has to say.
+    /// Whether a report is wanted by other workers or by this one.
     fn owes_report(&self) -> bool {
         if self.heard.is_alone() {
             return false;
@@ -244,9 +242,8 @@ impl Replicas {
         self.wanted > upto.min(least).min(horizon).min(self.heard.settled())
     }
 
-    /// Takes replication further by a bounded step. `unsettled` are keys to which
-    /// writes may have been made that are not committed everywhere. True where
-    /// there is more to do at once.
+    /// Advances replication by a bounded step. `unsettled` are keys whose latest writes may not be committed at all
+    /// workers. Returns true if there is more to do at once.
     pub fn poll(
         &mut self,
         now: Now,
@@ -275,9 +272,8 @@ impl Replicas {
         more || self.epoch.is_some()
     }
 
-    /// Whether the messages of the last [`Replicas::poll`] have writes of
-    /// commands over several workers that may not be committed at all of them:
-    /// they and whatever comes after them have to wait for that.
+    /// Whether the messages of the last [`Replicas::poll`] contain writes of commands over several workers that may
+    /// not be committed at all of them: these messages and all later ones have to wait for that.
     pub fn shows_unsettled(&self) -> bool {
         self.unsettled
     }
@@ -287,7 +283,7 @@ impl Replicas {
         due || shard.changeset().bytes() > MOST_CHANGES_BYTES
     }
 
-    /// Takes what has changed, and dates the report on it.
+    /// Takes the changes of the epoch, and dates its report.
     fn begin(&mut self, now: Now, shard: &mut Shard) {
         let spare = std::mem::take(&mut self.spare);
         let changes = std::mem::replace(shard.changeset(), spare);
@@ -300,13 +296,12 @@ impl Replicas {
         for &(upto, least) in self.promises.values() {
             said.upto = said.upto.min(upto);
             said.least = said.least.min(least);
-            // What was read for a command knows no more than that, and what was
-            // made of it is still to come.
+            // What was read for a command reflects no more than that, and its writes are still to come.
             said.horizon = said.horizon.min(least);
         }
         if !self.keeps_all {
             shard.set_horizon(said.horizon);
-            // It stays there when others come.
+            // The horizon does not fall when other workers join.
             self.heard.pass(said.horizon);
         }
         self.figures.updates += changes.updates();
@@ -324,7 +319,7 @@ impl Replicas {
         });
     }
 
-    /// Sends some of the epoch's changes; with the last of them the report.
+    /// Sends some of the epoch's changes, and the report with the last of them.
     fn send(
         &mut self,
         now: Now,
@@ -335,12 +330,12 @@ impl Replicas {
         let Some(mut epoch) = self.epoch.take() else {
             return;
         };
-        // What a start tells of its files other nodes are told again anyway.
+        // Other nodes will receive the contents of files by a comparison anyway.
         let others = !self.keeps_all && placement.workers() < self.heard.len();
         let who = (self.own, self.replica, others);
         let mut streams = Streams::new(who, placement, self.clock.last());
         let end = epoch.changes.len();
-        // What is to be taken over together is sent as of one instant.
+        // Changes that have to be applied together are sent as of one instant.
         let whole = placement.any_lattice(|of| of.cut || of.level.is_ordered());
         let step = if whole {
             end
@@ -409,7 +404,7 @@ impl Replicas {
 
     fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
         if self.heard.is_alone() && shard.has_to_forget() {
-            // Others' clocks go on with each report; this worker has none to make.
+            // Reports advance the clocks of others; this worker has no writes to advance its own.
             self.clock.tick(now.unix_us);
         }
         let settled = self.settled();

@@ -1,22 +1,20 @@
-//! What a session keeps so that its operations mean what its level says,
-//! whichever replicas it talks to.
+//! The state that a session keeps so that its operations have the guarantees of its level at whichever replicas it
+//! uses.
 //!
-//! - a *floor*: its next write is stamped above;
-//! - what it *knows*: keys that it has read or written where it is, which are
-//!   there. When it goes elsewhere ([`Session::leave`]) it takes their states
-//!   along, and these are merged into the replicas that it asks then, unless
-//!   these have heard of all replicas up to their newest stamps: then they have
-//!   them.
+//! - a *floor*: its next write is stamped above it;
+//! - what it *knows*: keys that it has read or written at its current node, which has their states. When it moves to
+//!   another node ([`Session::leave`]) it takes their states along. They are merged into the replicas that it uses
+//!   there, unless these have received the changes of all replicas up to the states' newest stamps and so have them
+//!   already.
 //!
-//! So whoever stays pays for names and stamps alone. Where a session cannot
-//! take states along, as the worker where it was is gone, replicas that have
-//! not heard up to the newest stamp of what it has seen cannot serve it.
+//! So a session that does not move only pays for names and stamps. If a session cannot take states along, as its
+//! former worker has failed, only replicas that have received everything up to the newest stamp of what it has seen
+//! can serve it.
 //!
-//! Which of the two it keeps of what, the files of the levels say. What it
-//! knows is bounded: of what did not fit only the newest stamp is kept.
+//! The files of the levels define which of the two a level keeps, and of what. What a session knows is bounded: of
+//! states beyond the bound only the newest stamp is kept.
 //!
-//! Within one node a connection always talks to the same replica of a key, and
-//! what it keeps is not needed.
+//! Within one node a connection always uses the same replica of a key, and needs none of this.
 
 use rufous_datatype::object::Tag;
 use rufous_store::level::{
@@ -27,8 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of states that a session takes along.
 const MOST_BYTES: usize = 1 << 20;
-/// What is noted where a session is, again and again of the same key, and the
-/// bytes of the names.
+/// The most notes of a session at its current node, repeated keys included, and the most bytes of their names.
 const MOST_NOTES: usize = 1 << 14;
 const MOST_NAMES: usize = 1 << 18;
 
@@ -37,7 +34,7 @@ const MOST_NAMES: usize = 1 << 18;
 pub struct Seen<'a> {
     pub db: u8,
     pub key: &'a [u8],
-    /// The highest time of a stamp in it.
+    /// The highest time of its stamps.
     pub newest: u64,
 }
 
@@ -46,7 +43,7 @@ pub struct Seen<'a> {
 pub struct State {
     pub newest: u64,
     pub tag: Tag,
-    /// All of it, as chunks of its type.
+    /// The whole state, as chunks of its type.
     pub chunks: Vec<Vec<u8>>,
 }
 
@@ -56,15 +53,14 @@ impl State {
     }
 }
 
-/// The replica has not heard what the session depends on: ask another, or
-/// this one later.
+/// The replica has not received what the session depends on: use another one, or this one later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Behind {
-    /// It must have heard of all others up to here.
+    /// It must have received the changes of all others up to this time.
     pub needs: u64,
 }
 
-/// Seen where the session is.
+/// A key that was seen at the current node.
 #[derive(Clone, Copy, Debug)]
 struct Note {
     newest: u64,
@@ -72,31 +68,31 @@ struct Note {
     key_len: u32,
 }
 
-/// What a session has seen.
+/// The keys and states that a session has seen.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// In the order of time, and their keys' names one behind the other.
+    /// In the order of time, and the names of their keys one after the other.
     notes: Vec<Note>,
     names: Vec<u8>,
-    /// The newest stamp of notes that were given up.
+    /// The newest stamp of notes that were dropped.
     forgotten: u64,
-    /// From elsewhere, not yet where the session is.
+    /// States from other nodes that are not merged at the current node yet.
     states: BTreeMap<KeyName, State>,
     bytes: usize,
-    /// The newest stamp in states that were given up for lack of room.
+    /// The newest stamp of states that were dropped for lack of room.
     given_up: u64,
-    /// All replicas have what is not above this.
+    /// All replicas have everything up to this time.
     horizon: u64,
 }
 
 impl Known {
-    /// It is at the replica that the session has asked.
+    /// Notes a key that is at the replica that the session uses.
     fn note(&mut self, seen: Seen<'_>) {
         if seen.newest <= self.horizon {
             return;
         }
         let is_full = self.notes.len() >= MOST_NOTES || self.names.len() >= MOST_NAMES;
-        // A name may be of any length.
+        // A name may have any length.
         if is_full || seen.key.len() > MOST_NAMES {
             let newest = self.notes.iter().map(|note| note.newest).max();
             self.forgotten = self.forgotten.max(newest.unwrap_or(0)).max(seen.newest);
@@ -189,9 +185,8 @@ impl Session {
         }
     }
 
-    /// Before an operation on a key at a replica that has heard of all others
-    /// up to `least`: what is to be merged there first, which the session has
-    /// no longer to take there.
+    /// To be called before an operation on a key at a replica that has received the changes of all others up to
+    /// `least`. Returns the state that has to be merged there first, which the session then drops.
     pub fn before(&mut self, db: u8, key: &[u8], least: u64) -> Result<Option<State>, Behind> {
         let needs = self.known.given_up;
         if needs > least {
@@ -208,8 +203,8 @@ impl Session {
         Ok(Some(state).filter(|_| newest > least))
     }
 
-    /// The session goes on elsewhere: `show` tells what there is, where it was,
-    /// of each key that it knows; `None` where nothing is.
+    /// The session moves to another node: `show` returns the state of each key that it knows at the current one;
+    /// `None` if there is none.
     pub fn leave(&mut self, mut show: impl FnMut(u8, &[u8]) -> Option<State>) {
         let known = &mut self.known;
         for name in known.take_notes() {
@@ -221,7 +216,7 @@ impl Session {
         known.forgotten = 0;
     }
 
-    /// Likewise, where nobody is left who could tell.
+    /// The same if no node is left that has these states.
     pub fn leave_behind(&mut self) {
         let known = &mut self.known;
         let newest = known.notes.iter().map(|note| note.newest).max();
@@ -232,7 +227,7 @@ impl Session {
         known.names.clear();
     }
 
-    /// What a write must be stamped above.
+    /// A write must be stamped above this.
     pub fn floor(&self) -> u64 {
         self.floor
     }
@@ -246,7 +241,7 @@ impl Session {
         }
     }
 
-    /// `seen` is what the write made of the key, `written` the write's time.
+    /// `seen` is the key's state after the write, `written` the time of the write.
     pub fn after_write(&mut self, seen: Seen<'_>, written: u64) {
         if self.level.has(&read_your_writes::LEVEL) && read_your_writes::notes_writes() {
             self.known.note(seen);
@@ -256,12 +251,12 @@ impl Session {
         }
     }
 
-    /// Forgets what every replica has: what is not above the horizon.
+    /// Drops what every replica has: everything up to the horizon.
     pub fn prune(&mut self, horizon: u64) {
         self.known.prune(horizon);
     }
 
-    /// States that it takes along, and what it has noted.
+    /// Number of states that it takes along, and of its notes.
     pub fn known(&self) -> usize {
         self.known.states.len() + self.known.notes.len()
     }
@@ -328,7 +323,7 @@ mod tests {
         assert_eq!(session.before(0, b"k", 6), Ok(Some(state(7, b"k"))));
         assert_eq!(session.before(0, b"k", 6), Ok(None), "it is there by now");
         assert_eq!(session.before(0, b"far", 7), Ok(None), "it was there");
-        // What it has taken somewhere it takes along from there.
+        // States that it took to one node it takes on to the next.
         session.leave(|_, key| Some(state(if key == b"k" { 8 } else { 7 }, key)));
         assert_eq!(session.before(0, b"k", 6), Ok(Some(state(8, b"k"))));
         assert_eq!(session.known(), 2);
@@ -369,7 +364,7 @@ mod tests {
         lost.leave_behind();
         assert_eq!(lost.before(0, b"j", 4), Err(Behind { needs: 5 }));
         assert_eq!(lost.before(0, b"j", 5), Ok(None));
-        // So do notes that there are too many of, but not where they were made.
+        // So are notes beyond the bound, but not at the node where they were made.
         let long = vec![b'x'; MOST_NAMES + 1];
         let mut full = session("monotonic-reads");
         for n in 0..=MOST_NOTES as u64 {

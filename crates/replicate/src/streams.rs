@@ -1,5 +1,5 @@
-//! Which changed key is told to whom: messages are made once for all keys that
-//! have replicas on the same workers, and shared by these.
+//! The receivers of changed keys: messages are encoded once for all keys that have replicas on the same workers, and
+//! shared by these.
 
 use super::batch::{Item, Writer};
 use super::replicas::{Figures, Outbox, To};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Bytes of a collection in one item.
 const CHUNK: usize = 64 << 10;
 
-/// What is sent of a key.
+/// Writes the item of a changed key.
 pub(super) fn write(now: Now, shard: &mut Shard, changed: Changed<'_>, writer: &mut Writer) {
     let Changed { db, key, delta } = changed;
     let mut push = |tag, chunk: &[u8]| {
@@ -38,8 +38,8 @@ pub(super) fn write(now: Now, shard: &mut Shard, changed: Changed<'_>, writer: &
     }
 }
 
-/// Messages being made, by who gets them: the first replica, how many there
-/// are, and whether they are ordered, after what others have said or not.
+/// Messages being encoded, by their receivers: the first replica, the number of replicas, and whether the messages
+/// are ordered and depend on what others have sent.
 pub(super) struct Streams<'a> {
     own: WorkerId,
     replica: u16,
@@ -66,7 +66,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// `None` where nobody else has a replica.
+    /// The message writer for a key; `None` if it has no other replica.
     pub(super) fn of(
         &mut self,
         keyspace: &Keyspace,

@@ -1,9 +1,8 @@
 //! An open transaction, whose commands are answered one by one [HAT §5.1.1].
 //!
-//! It has copies of keys, on a shard of its own. What its level says of a
-//! command decides where that runs: on data, as every command; on data, but
-//! under the transaction's stamp; or on the copies, which nobody else sees. It
-//! holds nothing of others' between two commands.
+//! It has copies of keys, on a shard of its own. Its level decides where a command runs: on data like any command; on
+//! data, but under the transaction's stamp; or on the copies, which no other client sees. It holds no locks between
+//! two commands.
 
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
@@ -14,12 +13,11 @@ use std::collections::BTreeSet;
 /// Where a command of a transaction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// On data, as if there were no transaction.
+    /// On data, as outside of a transaction.
     AsEver,
     /// On data, at once, under the stamp of the transaction.
     UnderStamp,
-    /// On the transaction's copies of its keys; what it changes is to be done
-    /// on data when the transaction is committed.
+    /// On the transaction's copies of its keys; its changes are applied to data when the transaction commits.
     OnCopies,
 }
 
@@ -29,10 +27,10 @@ pub struct Transaction {
     level: Level,
     began: Now,
     copied: BTreeSet<KeyName>,
-    /// What these names take.
+    /// Memory of these names.
     names_bytes: usize,
     pub copies: Box<Shard>,
-    /// What the shard takes when nothing is there.
+    /// Memory of the empty shard.
     empty_bytes: usize,
 }
 
@@ -53,7 +51,7 @@ impl Transaction {
         self.level
     }
 
-    /// Whether its writes are done at once: there is nothing to take back.
+    /// Whether its writes are applied at once and cannot be rolled back.
     pub fn writes_at_once(&self) -> bool {
         !self.level.has(&read_committed::LEVEL)
     }
@@ -72,7 +70,7 @@ impl Transaction {
         }
     }
 
-    /// Of these keys those that have to be copied first.
+    /// The keys that have to be copied first.
     pub fn missing(&self, mut keys: Vec<KeyName>) -> Vec<KeyName> {
         keys.sort_unstable();
         keys.dedup();
@@ -80,13 +78,12 @@ impl Transaction {
         keys
     }
 
-    /// Whether nothing was copied.
+    /// Whether no keys were copied.
     pub fn is_empty(&self) -> bool {
         self.copied.is_empty()
     }
 
-    /// The time at which commands run on the copies. An item that is read
-    /// again must not have expired meanwhile.
+    /// The time at which commands run on the copies. An item that is read again must not have expired meanwhile.
     pub fn now(&self, now: Now) -> Now {
         match self.level.has(&item_cut::LEVEL) {
             true => self.began,
@@ -94,7 +91,7 @@ impl Transaction {
         }
     }
 
-    /// Takes a key over, as it is.
+    /// Copies a key in its current state.
     pub fn copy(&mut self, key: KeyName, entry: Option<Entry>, now: Now) {
         if let Some(entry) = entry {
             let name = self.copies.key(&key.1);
@@ -110,8 +107,8 @@ impl Transaction {
         &mut self.copies
     }
 
-    /// A command has run for which `taken` was copied. What was only read is
-    /// let go of, unless the level has it stay.
+    /// Ends a command for which `taken` was copied. Copies that were only read are dropped, unless the level keeps
+    /// them.
     pub fn end_command(&mut self, taken: Vec<KeyName>, wrote: bool, now: Now) {
         let stays = wrote || self.level.has(&item_cut::LEVEL) && item_cut::keeps();
         if !stays {
@@ -130,13 +127,13 @@ impl Transaction {
         let _ = self.copies.take_entry(usize::from(key.0), name, now);
     }
 
-    /// What the copies take.
+    /// Memory of the copies.
     pub fn bytes(&self) -> usize {
         let copies = self.copies.memory().total();
         self.names_bytes + copies.saturating_sub(self.empty_bytes)
     }
 
-    /// Its shard, empty again.
+    /// Its shard, emptied.
     pub fn into_shard(mut self) -> Box<Shard> {
         for key in std::mem::take(&mut self.copied) {
             self.let_go(&key, self.began);

@@ -1,24 +1,22 @@
-//! What a worker has changed on its replicas since it last told the others:
-//! each key once, however often it was written. This is where updates are
-//! merged at the sender [Anna §V]: a key that was written a thousand times in
-//! an epoch is sent once.
+//! The keys that a worker has changed on its replicas since it last sent changes to the others: each key once,
+//! however often it was written. Updates are merged here, at the sender [Anna §V]: a key that was written a thousand
+//! times in an epoch is sent once.
 //!
-//! The shard calls it for every own change of a replicated value, and for
-//! nothing that came from elsewhere: who merges a batch does not send it on.
-//! Small types ([`Changeset::touch`]) are sent as they are when the epoch ends;
-//! of collections only what was done to them ([`Changeset::add`]), merged into
-//! a value of the same type.
+//! The shard records every local change of a replicated value here, and no change that was received: the receiver of
+//! a batch does not forward it. Values of small types ([`Changeset::touch`]) are sent in the state that they have
+//! when the epoch ends; of collections only the operations ([`Changeset::add`]) are sent, merged into a value of the
+//! same type.
 //!
-//! Nothing is allocated for a key that is in it already, and little for another:
-//! names lie one after the other in a buffer that is used again.
+//! A key that is already recorded costs no allocation, and another key a small one: names lie one after the other in
+//! a buffer that is reused.
 
 use crate::shard::{Key, equal};
 use rufous_datatype::algebra::{Corrupt, Tuning};
 use rufous_datatype::object::{Object, Tag};
 use std::ops::Range;
 
-/// Buffers of up to so many bytes are kept for the next epoch, and larger ones
-/// up to so many while a quarter of them is used.
+/// Buffers of up to this many bytes are kept for the next epoch; larger ones, up to the second limit, only while a
+/// quarter of them is used.
 const KEEP_BYTES: usize = 1 << 20;
 const KEEP_USED_BYTES: usize = 8 << 20;
 
@@ -26,11 +24,11 @@ const KEEP_USED_BYTES: usize = 8 << 20;
 #[derive(Debug, Default)]
 pub struct Changeset {
     entries: Vec<Entry>,
-    /// Numbers of entries plus one at the places of their hashes; 0 is free.
-    /// Its length is a power of two, and at most half of it is used.
+    /// A hash table of entry numbers plus one; 0 is free. Its length is a power of two, and at most half of it is
+    /// used.
     places: Vec<u32>,
     names: Vec<u8>,
-    /// What the deltas take on the heap, about.
+    /// Approximate heap bytes of the deltas.
     delta_bytes: usize,
     updates: u64,
 }
@@ -48,18 +46,18 @@ struct Entry {
 pub struct Changed<'a> {
     pub db: u8,
     pub key: Key<'a>,
-    /// What was done to it; `None`: all of it is to be sent.
+    /// The operations on it, merged; `None`: its whole state is to be sent.
     pub delta: Option<&'a Object>,
 }
 
-/// What a delta takes on the heap, about.
+/// Approximate heap bytes of a delta.
 fn bytes_of(delta: &Object) -> usize {
     delta.heap_bytes() + delta.packed().map_or(0, <[u8]>::len)
 }
 
 impl Changeset {
-    /// The key has changed: its whole state is to be sent. Returns the number
-    /// of its entry, a guess for [`Changeset::touch_again`].
+    /// Records that the key has changed and its whole state is to be sent. Returns the number of its entry, a guess
+    /// for [`Changeset::touch_again`].
     #[inline]
     pub fn touch(&mut self, db: u8, key: Key<'_>) -> u32 {
         self.updates += 1;
@@ -70,8 +68,8 @@ impl Changeset {
         at as u32
     }
 
-    /// Likewise, without looking for it, where entry `at` is the key's and all of
-    /// it is to be sent already; elsewhere does nothing and says no.
+    /// Like [`Changeset::touch`], without a lookup, if entry `at` belongs to the key and its whole state is to be
+    /// sent already. Otherwise does nothing and returns false.
     #[inline(always)]
     pub fn touch_again(&mut self, at: u32, db: u8, key: Key<'_>) -> bool {
         let Some(entry) = self.entries.get(at as usize) else {
@@ -85,7 +83,7 @@ impl Changeset {
         is_it
     }
 
-    /// So many writes were merged with later ones before these were made.
+    /// Counts this many writes that were merged with later ones before those were recorded.
     #[inline(always)]
     pub fn joined(&mut self, writes: u64) {
         self.updates += writes;
@@ -98,7 +96,7 @@ impl Changeset {
         }
     }
 
-    /// These encoded operations of type `tag` were committed to the key.
+    /// Records that these encoded operations of type `tag` were committed to the key.
     pub fn add(
         &mut self,
         db: u8,
@@ -109,12 +107,12 @@ impl Changeset {
     ) -> Result<(), Corrupt> {
         self.updates += 1;
         let at = self.entry(db, key, || Some(Box::new(tag.empty())));
-        // Without a delta all of it is sent, these operations included.
+        // Without a delta the whole state is sent, which includes these operations.
         let Some(delta) = &mut self.entries[at].delta else {
             return Ok(());
         };
         if delta.tag() != tag {
-            // It has become another value: that is sent whole.
+            // The value has changed its type: its whole state is sent.
             self.touch(db, key);
             self.updates -= 1;
             return Ok(());
@@ -125,7 +123,7 @@ impl Changeset {
         done
     }
 
-    /// The entry of a key; a new one gets the delta that `delta` makes.
+    /// The entry of a key; a new entry gets the delta that `delta` makes.
     #[inline]
     fn entry(
         &mut self,
@@ -177,7 +175,7 @@ impl Changeset {
         }
     }
 
-    /// Keys that have changed.
+    /// Number of keys that have changed.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -186,18 +184,18 @@ impl Changeset {
         self.entries.is_empty()
     }
 
-    /// How often keys were changed; never fewer than [`Changeset::len`].
+    /// Number of recorded changes; never less than [`Changeset::len`].
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// What it takes, about.
+    /// Approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         let entries = self.entries.capacity() * size_of::<Entry>();
         self.names.capacity() + entries + self.places.capacity() * 4 + self.delta_bytes
     }
 
-    /// In the order of their first change.
+    /// The entry at this index; entries are in the order of their first change.
     pub fn get(&self, at: usize) -> Option<Changed<'_>> {
         let entry = self.entries.get(at)?;
         let name: Range<usize> = entry.name.0..entry.name.1;
@@ -215,7 +213,7 @@ impl Changeset {
         (0..self.entries.len()).filter_map(|at| self.get(at))
     }
 
-    /// Forgets what has changed, and keeps the room for the next epoch.
+    /// Empties the changeset and keeps its buffers for the next epoch.
     pub fn clear(&mut self) {
         let bytes = self.bytes();
         let used = self.names.len() + self.entries.len() * size_of::<Entry>();
@@ -231,7 +229,7 @@ impl Changeset {
         self.updates = 0;
     }
 
-    /// Forgets what has changed in one database.
+    /// Forgets the changes of one database.
     pub fn forget_db(&mut self, db: u8) {
         let old = std::mem::take(self);
         let kept = old.entries.into_iter().filter(|entry| entry.db != db);

@@ -1,9 +1,7 @@
-//! What a command did to one worker's data, as bytes: the contents of logs and
-//! snapshots.
+//! The result of a command on one worker's data, as bytes: the contents of logs and snapshots.
 //!
-//! Effects say what became of a key, never how: replaying them needs no clock,
-//! no randomness and no command, and gives the same data. An effect is a tag
-//! byte, the database, and parts whose lengths are varints (docs/format).
+//! Effects state the result for a key, not the command: replaying them needs no clock, randomness or command, and
+//! gives the same data. An effect is a tag byte, the database, and parts whose lengths are varints (docs/format).
 
 mod bytes;
 
@@ -14,17 +12,17 @@ use rufous_datatype::object::Tag;
 use rufous_lattice::Stamp;
 use std::fmt;
 
-/// One change. Applied in order to what was there before, from an empty shard on.
+/// One change. Effects are applied in order, starting with an empty shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect<'a> {
-    /// The key has this value and expiry (Unix milliseconds), whatever it had.
+    /// The key has this value and expiry (Unix milliseconds), whatever it had before.
     Set {
         db: u8,
         key: &'a [u8],
         value: &'a [u8],
         expire_at: Option<u64>,
     },
-    /// Likewise, with the expiry that the key had, if it was there.
+    /// The key has this value, and keeps the expiry that it had, if any.
     SetKeep {
         db: u8,
         key: &'a [u8],
@@ -34,14 +32,13 @@ pub enum Effect<'a> {
         db: u8,
         key: &'a [u8],
     },
-    /// More bytes at the value's end; makes the key where it is missing.
+    /// Appends bytes to the value; creates a missing key.
     Append {
         db: u8,
         key: &'a [u8],
         tail: &'a [u8],
     },
-    /// Other bytes from `at` on; makes the key, and fills with zeros, where
-    /// the value is shorter.
+    /// Overwrites bytes from `at` on; creates a missing key, and extends a shorter value with zeros first.
     Write {
         db: u8,
         key: &'a [u8],
@@ -53,16 +50,16 @@ pub enum Effect<'a> {
         key: &'a [u8],
         at: Option<u64>,
     },
-    /// Committed operations of a type, encoded by it, on the key's value; on
-    /// an empty one where the key is missing. A value without elements is not kept.
+    /// Committed operations of a type, encoded by it, on the key's value, or on an empty one if the key is missing. A
+    /// value without elements is not kept.
     Update {
         db: u8,
         key: &'a [u8],
         tag: Tag,
         ops: &'a [u8],
     },
-    /// The key has a value of this type with these first elements, and this
-    /// expiry (Unix milliseconds), whatever it had.
+    /// The key has a value of this type with these first elements, and this expiry (Unix milliseconds), whatever it
+    /// had before.
     Put {
         db: u8,
         key: &'a [u8],
@@ -70,23 +67,21 @@ pub enum Effect<'a> {
         chunk: &'a [u8],
         expire_at: Option<u64>,
     },
-    /// More elements of a value that was put; of a replicated one also what
-    /// another node has told.
+    /// More elements of a value that was put; of a replicated value also what was received from another node.
     More {
         db: u8,
         key: &'a [u8],
         tag: Tag,
         chunk: &'a [u8],
     },
-    /// What was at the key, with its expiry, is at the other one, whatever
-    /// that had; the key is gone.
+    /// Moves the value and expiry of a key to the other key, whatever that had; the first key is removed.
     Move {
         db: u8,
         key: &'a [u8],
         to_db: u8,
         to: &'a [u8],
     },
-    /// Likewise, but the key stays as well.
+    /// Copies the value and expiry of a key to the other key.
     Copy {
         db: u8,
         key: &'a [u8],
@@ -100,48 +95,47 @@ pub enum Effect<'a> {
         a: u8,
         b: u8,
     },
-    /// The table of keyspaces is this one, encoded, unless that was older.
+    /// Replaces the table of keyspaces by this encoded one, unless this one is older.
     Keyspaces {
         bytes: &'a [u8],
     },
-    /// Of what was removed up to this time of a stamp, the writer of what
-    /// follows has forgotten what it does not have any more.
+    /// The writer of the following effects may have forgotten removals up to this time of a stamp.
     Horizon {
         time: u64,
     },
-    /// What was written to the replicas of the key below this stamp, when they
-    /// were of this type, has gone for good, and the writer has forgotten that.
+    /// All writes below this stamp to the key's replicas, while they had this type, have gone for good, and the
+    /// writer has forgotten them.
     Gone {
         db: u8,
         key: &'a [u8],
         tag: Tag,
         cut: Stamp,
     },
-    /// Replicas of the key of this type were all removed, up to this stamp, and the
-    /// writer has forgotten that. What was counted has gone where a removal names it.
+    /// All elements of the key's replicas of this type were removed, up to this stamp, and the writer has forgotten
+    /// that. Counts have gone only if a removal names them.
     Ended {
         db: u8,
         key: &'a [u8],
         tag: Tag,
         end: Stamp,
     },
-    /// What is here of a slot's chain, from here on.
+    /// How much of a slot's chain is here, from here on.
     Slot {
         slot: u16,
         mark: Option<SlotMark>,
     },
-    /// From here on replicated keys are those of the node with this number.
+    /// From here on the replicated keys are those of the node with this number.
     Node {
         number: u16,
     },
 }
 
-/// How much a worker has of a slot that goes along a chain.
+/// How much of a slot that moves along a chain a worker has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotMark {
-    /// Some of it: of a copy, or of what is being dropped.
+    /// A part: of an unfinished copy, or of a slot that is being dropped.
     Part,
-    /// All up to this write of the chain.
+    /// All writes of the chain up to this one.
     Whole(u64),
 }
 
@@ -155,8 +149,8 @@ impl fmt::Display for NotAnEffect {
     }
 }
 
-/// Tags never change their meaning; new kinds take new ones. 0x40 and above
-/// are for entries of a log that are no effects.
+/// Tags never change their meaning; new kinds get new tags. 0x40 and above are for entries of a log that are no
+/// effects.
 const SET: u8 = 1;
 const SET_EXPIRING: u8 = 2;
 const SET_KEEP: u8 = 3;
@@ -181,7 +175,7 @@ const NODE: u8 = 21;
 const ENDED: u8 = 22;
 
 impl<'a> Effect<'a> {
-    /// Appends it to `out`.
+    /// Appends the encoded effect to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Effect::Set {
@@ -250,7 +244,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Takes one effect off the front of `from`, and leaves the rest there.
+    /// Decodes one effect from the front of `from`, and leaves the rest there.
     pub fn decode(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let tag = byte(from)?;
         let db = database(from)?;
@@ -322,7 +316,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// What is no change of one key.
+    /// Encodes effects that are not a change of one key.
     fn encode_other(&self, out: &mut Vec<u8>) {
         match *self {
             Effect::Keyspaces { bytes } => {
@@ -429,7 +423,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// The keys concerned, with their databases; none for whole databases.
+    /// The keys that the effect changes, with their databases; none for whole databases.
     pub fn keys(&self) -> impl Iterator<Item = (u8, &'a [u8])> {
         let (first, second) = match *self {
             Effect::Set { db, key, .. }
@@ -469,7 +463,7 @@ fn parts(out: &mut Vec<u8>, tag: u8, db: u8, key: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Of what there was of a type at a key, up to a stamp.
+/// Encodes a note about a key's values of one type, up to a stamp.
 fn stamped(out: &mut Vec<u8>, kind: u8, (db, key): (u8, &[u8]), (tag, stamp): (Tag, Stamp)) {
     out.extend_from_slice(&[kind, db]);
     put_varint(out, key.len() as u64);

@@ -1,18 +1,15 @@
-//! The memory limit: which keys go when the node's data has grown beyond it.
+//! The memory limit: which keys are evicted when the node's data exceeds it.
 //!
-//! Each worker publishes what its data is charged with ([`Ledger`]) and may
-//! use what the others leave of the limit. A command that may grow makes room
-//! before it runs, with work in proportion to what has grown; what a lowered
-//! limit or other workers ask for goes in bounded slices, at ticks. While
-//! another worker is above its share of the limit and can evict, one below its
-//! own share keeps its keys and asks that worker to make room.
+//! Each worker publishes the charge of its data ([`Ledger`]) and may use what the other workers leave of the limit. A
+//! command that may grow the data makes room before it runs, with work in proportion to the growth. What a lowered
+//! limit or other workers ask for is evicted in bounded slices, at ticks. While another worker is above its share of
+//! the limit and can evict, a worker below its own share keeps its keys and asks that worker to make room.
 //!
-//! Published charges are read and written once per step, not per command: the
-//! limit can be exceeded by what all workers add within one step, and by the
-//! one command that crosses it.
+//! Published charges are read and written once per step, not per command: the limit can be exceeded by what all
+//! workers add within one step, and by the one command that crosses it.
 //!
-//! - [`ledger`]: what workers know of one another
-//! - [`choice`]: finding the key that is worth least
+//! - [`ledger`]: the charges that workers publish
+//! - [`choice`]: finding the key with the least value
 
 pub mod choice;
 pub mod ledger;
@@ -28,22 +25,22 @@ use rufous_base::Now;
 use rufous_base::rng::Rng;
 use std::sync::Arc;
 
-/// Keys that one command evicts at most, unless data grew by much.
+/// The most keys that one command evicts, unless the data grew by much.
 const COMMAND_KEYS: usize = 64;
-/// Keys that one slice at a tick evicts.
+/// The most keys that one slice at a tick evicts.
 const SLICE_KEYS: usize = 256;
-/// Growth that has not been paid back by evicting as much may be so large a
-/// part of the limit; beyond it, commands evict however long it takes.
+/// Growth that is not yet balanced by evictions may be this part of the limit; beyond it, commands evict however long
+/// it takes.
 const OWED_SHARE: usize = 8;
 
 /// The settings of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Of the whole node; 0: no limit.
+    /// Bytes of the whole node; 0: no limit.
     pub bytes: usize,
     /// `None`: nothing is evicted.
     pub choice: Option<Choice>,
-    /// Keys that are compared for each one that is evicted.
+    /// Keys that are compared for each eviction.
     pub samples: usize,
 }
 
@@ -57,7 +54,7 @@ impl Default for Settings {
     }
 }
 
-/// What a worker counts of evictions. Never goes down.
+/// A worker's eviction counters. They never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub evicted: u64,
@@ -65,47 +62,46 @@ pub struct Counters {
     pub refused: u64,
 }
 
-/// Whether a command may grow.
+/// Whether a command may grow the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     Enough,
-    /// There is too much, and nothing that this worker may evict.
+    /// The limit is exceeded, and this worker can evict nothing.
     None,
 }
 
-/// One worker's part in keeping to the limit.
+/// One worker's part of enforcing the limit.
 #[derive(Debug)]
 pub struct Evictor {
     ledger: Arc<Ledger>,
     worker: usize,
     settings: Settings,
-    /// Whether there is a limit: all that the common path asks.
+    /// Whether there is a limit: the only check on the common path.
     armed: bool,
-    /// What the others are charged with, as of this step.
+    /// The charge of the other workers, as of this step.
     others: usize,
-    /// What this worker need not go below.
+    /// The charge down to which this worker evicts.
     target: usize,
     /// Another worker can evict.
     others_can: bool,
-    /// Another worker that is above its share can evict, and so this one may
-    /// go up to its target, more than the others leave of the limit.
+    /// Another worker that is above its share can evict. So this one may grow to its target, although that is more
+    /// than the others leave of the limit.
     borrows: bool,
-    /// Another worker asked for room, which is to be made below the share too.
+    /// Another worker asked for room: this one evicts below its share, too.
     asked: bool,
-    /// This worker is to ask the others.
+    /// This worker is about to ask the others.
     asks: bool,
     pool: Pool,
-    /// The charge at the last look, to see what has grown since.
+    /// The charge at the last check, to compute the growth since then.
     seen: usize,
-    /// Bytes that commands have to evict, because so much (and half as much
-    /// again) has grown.
+    /// Bytes that commands still have to evict: one and a half times the growth.
     owed: usize,
     rng: Rng,
     counters: Counters,
 }
 
 impl Evictor {
-    /// A worker of a node with that ledger.
+    /// The evictor of one worker of the node with that ledger.
     pub fn new(ledger: Arc<Ledger>, worker: usize, seed: u64) -> Self {
         Self {
             ledger,
@@ -126,7 +122,7 @@ impl Evictor {
         }
     }
 
-    /// The ledger that it shares with the node's other workers.
+    /// Sets the ledger that is shared with the node's other workers.
     pub fn set_ledger(&mut self, ledger: Arc<Ledger>) {
         self.ledger = ledger;
     }
@@ -152,8 +148,7 @@ impl Evictor {
         self.armed
     }
 
-    /// Reads what the others have published. To be called when a step begins,
-    /// where there is a limit.
+    /// Reads the charges of the other workers. To be called at the start of each step if there is a limit.
     pub fn look(&mut self) {
         if !self.armed {
             return;
@@ -170,13 +165,13 @@ impl Evictor {
         }
     }
 
-    /// Whether the node keeps to the limit with so much here.
+    /// Whether the node is within the limit if this worker is charged with `used`.
     #[inline]
     fn fits(&self, used: usize) -> bool {
         used.saturating_add(self.others) <= self.settings.bytes
     }
 
-    /// Tells the others. To be called when a step ends, before its messages leave.
+    /// Publishes this worker's charge. To be called when a step ends, before its messages leave.
     pub fn publish(&mut self, shard: &Shard) {
         let can = self
             .settings
@@ -185,8 +180,7 @@ impl Evictor {
         self.ledger.publish(self.worker, shard.charged(), can);
     }
 
-    /// Whether the others are to be asked for room ([`Evictor::on_asked`]);
-    /// true once.
+    /// Whether the others are to be asked for room ([`Evictor::on_asked`]); true only once per request.
     pub fn take_asks(&mut self) -> bool {
         std::mem::take(&mut self.asks)
     }
@@ -197,8 +191,7 @@ impl Evictor {
         self.look();
     }
 
-    /// Makes room before a command that may grow. `keep` is asked of every
-    /// key that would go.
+    /// Makes room before a command that may grow the data. `keep` is called for every key that would be evicted.
     pub fn make_room(
         &mut self,
         shard: &mut Shard,
@@ -229,7 +222,7 @@ impl Evictor {
             return Room::Enough;
         }
         self.owed += grown + grown / 2;
-        // Small values are many keys for each byte that a large one needs.
+        // One large value may need the eviction of many small ones.
         let keys = COMMAND_KEYS + grown / 1024;
         let most_owed = (self.settings.bytes / OWED_SHARE).max(1 << 20);
         let floor = used.saturating_sub(self.owed.saturating_sub(most_owed));
@@ -241,7 +234,7 @@ impl Evictor {
         if self.fits(after) {
             self.owed = 0;
         } else if !any {
-            // Whoever borrows, or finds nothing here, needs another to evict.
+            // A worker that borrows or has nothing to evict needs another worker to evict.
             let lent = self.borrows && after <= self.target
                 || self.others_can && self.fits(after.saturating_sub(self.loan()));
             if !lent {
@@ -253,13 +246,12 @@ impl Evictor {
         Room::Enough
     }
 
-    /// How far this worker may go beyond what is left while another makes room.
+    /// How far this worker may exceed what is left while another worker makes room.
     fn loan(&self) -> usize {
         self.settings.bytes / OWED_SHARE / self.ledger.workers()
     }
 
-    /// Evicts a bounded slice where there is too much. True where there is
-    /// more to do.
+    /// Evicts a bounded slice if the limit is exceeded. Returns whether there is more to do.
     pub fn step(
         &mut self,
         shard: &mut Shard,
@@ -281,8 +273,8 @@ impl Evictor {
         more
     }
 
-    /// Evicts until there is room, nothing is left, or `enough` says so of the
-    /// keys evicted and the charge. Returns whether any was, and the charge.
+    /// Evicts until the target is met, nothing is left, or `enough` returns true for the number of keys evicted and
+    /// the charge. Returns whether any key was evicted, and the charge.
     fn evict(
         &mut self,
         shard: &mut Shard,
@@ -301,8 +293,7 @@ impl Evictor {
             if used <= self.target || enough(evicted, used) {
                 return (evicted > 0, used);
             }
-            // What has expired and was not met yet goes before everything else;
-            // it is looked for as often as records are drawn.
+            // Expired records that are not yet removed go first. They are looked for once per round of draws.
             let due = some_due.then(|| shard.draw_soonest()).flatten();
             let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
             some_due &= due.is_some() && in_vain == 0;
@@ -316,7 +307,7 @@ impl Evictor {
                     self.counters.evicted += 1;
                 }
                 Eviction::Expired => evicted += 1,
-                // A key that is kept is kept for moments only, and others are drawn.
+                // `keep` protects a key for a short time only; other keys are drawn meanwhile.
                 Eviction::Changed | Eviction::Kept => {
                     in_vain += 1;
                     if in_vain > 256 + 4 * evicted {

@@ -1,9 +1,8 @@
-//! Keyspaces: what holds for all keys that begin with a prefix.
+//! Keyspaces: the policies of all keys that begin with a prefix.
 //!
-//! A key belongs to the keyspace with the longest prefix of it; to none, and
-//! then it is strict, where there is no such. The table is immutable: a change
-//! makes another one with a higher version, which every worker takes over at
-//! the same instant, while nothing runs anywhere (see `worker::replicating`).
+//! A key belongs to the keyspace with the longest prefix that matches it. A key that matches none is strict. The
+//! table is immutable: a change makes a new table with a higher version, which every worker takes over at the same
+//! instant, while no command runs (see `worker::replicating`).
 
 mod lookup;
 mod resolve;
@@ -17,20 +16,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Keyspaces of a node.
+/// The maximum number of keyspaces of a node.
 pub const MOST_KEYSPACES: usize = 1024;
 const MOST_NAME_BYTES: usize = 64;
 const MOST_PREFIX_BYTES: usize = 256;
-/// Between two epochs.
+/// The default of the time between two epochs.
 pub const DEFAULT_GOSSIP_MS: u32 = 100;
 const MOST_GOSSIP_MS: u32 = 60_000;
 
-/// Who may answer for a key.
+/// How keys are replicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
-    /// Its one owner, so that all commands on it are in one order.
+    /// By their one owner, which orders all commands on them.
     Strict,
-    /// Each of its replicas, at once; they converge by merging.
+    /// By several replicas, each of which executes commands at once; they converge by merging.
     Lattice,
 }
 
@@ -41,19 +40,19 @@ pub struct Keyspace {
     pub prefix: Box<[u8]>,
     pub regime: Regime,
     pub level: Level,
-    /// Workers of a node that have a replica of each key; 0: all.
+    /// Workers of a node that have a replica of each key; 0 means all.
     pub threads: u16,
-    /// Nodes that have a replica.
+    /// Number of nodes that have a replica.
     pub replicas: u16,
     pub resolve: Resolve,
-    /// Never to show a write before those of the keyspace that it may depend on.
+    /// Whether a write is shown only after all writes of the keyspace that it may depend on.
     pub cut: bool,
     /// Milliseconds between two epochs.
     pub gossip_ms: u32,
 }
 
 impl Keyspace {
-    /// A strict one, to be altered.
+    /// A strict keyspace with default settings, to be altered.
     pub fn new(name: &str, prefix: &[u8]) -> Self {
         Self {
             name: name.into(),
@@ -72,7 +71,7 @@ impl Keyspace {
         self.regime == Regime::Lattice
     }
 
-    /// Workers with a replica on a node of so many.
+    /// The number of workers with a replica on a node with this many workers.
     #[inline]
     pub fn spread(&self, workers: usize) -> usize {
         match usize::from(self.threads) {
@@ -82,7 +81,7 @@ impl Keyspace {
         }
     }
 
-    /// Why it cannot be, for whoever asked for it.
+    /// Checks the settings; the error says what is wrong, for the client.
     fn check(&self) -> Result<(), Invalid> {
         let name_byte = |b: u8| b.is_ascii_alphanumeric() || b"-_.:".contains(&b);
         let name = self.name.as_bytes();
@@ -114,7 +113,7 @@ impl Keyspace {
     }
 }
 
-/// Why a table cannot be.
+/// Why a table of keyspaces is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalid {
     Name,
@@ -185,24 +184,24 @@ impl Keyspaces {
         self.iter().find(|keyspace| *keyspace.name == *name)
     }
 
-    /// Whether any key may have replicas.
+    /// Whether the table has a keyspace of regime lattice.
     pub fn has_lattice(&self) -> bool {
         self.has_lattice
     }
 
-    /// The keyspace of a key, if it is in one.
+    /// The keyspace that the key belongs to, if any.
     #[inline]
     pub fn of(&self, key: &[u8]) -> Option<&Keyspace> {
         self.lookup.of(key, &self.all).map(|at| &*self.all[at])
     }
 
-    /// Likewise, where it is one of regime lattice.
+    /// The keyspace that the key belongs to, if that is of regime lattice.
     #[inline]
     pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
         self.of(key).filter(|keyspace| keyspace.is_lattice())
     }
 
-    /// With one more.
+    /// A new table that has this keyspace as well.
     pub fn with(&self, keyspace: Keyspace) -> Result<Self, Invalid> {
         if self.get(&keyspace.name).is_some() {
             return Err(Invalid::NameTaken);
@@ -213,7 +212,7 @@ impl Keyspaces {
         self.changed(keyspace)
     }
 
-    /// With another in the place of the one of this name.
+    /// A new table in which this keyspace replaces the one of the same name.
     pub fn altered(&self, keyspace: Keyspace) -> Result<Self, Invalid> {
         self.without(&keyspace.name)?
             .changed(keyspace)
@@ -272,8 +271,8 @@ impl Keyspaces {
         }
     }
 
-    /// A number for what nodes have to agree on, by which they know each other's
-    /// tables; 0 where no keyspace is of regime lattice.
+    /// A checksum of the settings that nodes have to agree on, by which they compare their tables; 0 if no keyspace
+    /// is of regime lattice.
     pub fn sum(&self) -> u64 {
         let mut bytes = Vec::new();
         for keyspace in self.iter().filter(|_| self.has_lattice) {
@@ -283,7 +282,7 @@ impl Keyspaces {
             let (lattice, cut) = (keyspace.is_lattice(), keyspace.cut);
             bytes.extend([u8::from(lattice), u8::from(cut), keyspace.resolve.byte()]);
         }
-        // FNV-1a: nobody gains by finding another table of the same.
+        // FNV-1a suffices: an attacker gains nothing from a collision.
         let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         match bytes.is_empty() {
             true => 0,
@@ -291,7 +290,7 @@ impl Keyspaces {
         }
     }
 
-    /// What [`Keyspaces::encode`] wrote, and nothing behind it.
+    /// Decodes what [`Keyspaces::encode`] wrote. Trailing bytes are an error.
     pub fn decode(mut from: &[u8]) -> Result<Self, NotAnEffect> {
         let from = &mut from;
         let version = varint(from)?;
@@ -338,7 +337,7 @@ fn take_flag(from: &mut &[u8]) -> Result<bool, NotAnEffect> {
 fn take_level(from: &mut &[u8]) -> Result<Level, NotAnEffect> {
     let text = take_text(from)?;
     let level: Level = text.parse().map_err(|_| NotAnEffect)?;
-    // As it was written, and no other name for it.
+    // Only the canonical name is accepted.
     (level.to_string() == text)
         .then_some(level)
         .ok_or(NotAnEffect)

@@ -1,14 +1,14 @@
-//! Places that a simulated run has come by, and that nothing outside tells of.
-//! Without the feature `planted-faults` nothing is counted.
+//! States that a simulated run has reached and that are not visible from outside. Without the feature
+//! `planted-faults` nothing is counted.
 
-/// Such a place.
+/// The states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A packed collection became one beside its record.
+    /// A packed collection became a large one.
     Grew,
-    /// A snapshot wrote a collection on that it had begun before.
+    /// A snapshot continued a collection that an earlier step had begun.
     SavedOn,
-    /// A chunk was as long as chunks are.
+    /// A chunk reached its full length.
     FullChunk,
 }
 
@@ -29,7 +29,7 @@ mod on {
         COUNTS.with(|counts| counts[mark as usize].update(|count| count + 1));
     }
 
-    /// How often this thread came by since it was asked last.
+    /// How often this thread reached the state since the last call.
     pub fn take(mark: Mark) -> u64 {
         COUNTS.with(|counts| counts[mark as usize].take())
     }

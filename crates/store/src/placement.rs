@@ -1,23 +1,21 @@
-//! Which worker of this node answers for a key.
+//! Which worker of this node owns a key.
 //!
-//! A strict key has one owner, the worker of its slot. A key of a lattice
-//! keyspace has replicas on that worker, its *primary*, and on those after it,
-//! as many as the keyspace says. A worker that has a replica serves the key
-//! itself; any other sends its requests always to the same one, so that a
-//! connection never changes from one replica of a key to another.
+//! A strict key has one owner, the worker of its slot. A key of a lattice keyspace has replicas on that worker, its
+//! *primary*, and on the next ones, as many as the keyspace says. A worker that has a replica executes commands on
+//! the key itself. Any other worker always forwards its requests to the same replica, so that a connection never
+//! switches between replicas of a key.
 
 use crate::keyspace::{Keyspace, Keyspaces};
 use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Until, WorkerId};
 use std::sync::Arc;
 
-/// The spread of keys over the workers of one node, as one of them sees it.
+/// The placement of keys on the workers of one node, from the view of one worker.
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
     own: WorkerId,
-    /// Only where there is a lattice keyspace in it: the one thing that the
-    /// common path asks.
+    /// Set only if the table has a lattice keyspace: the only check on the common path.
     keyspaces: Option<Arc<Keyspaces>>,
     gossip_us: u64,
 }
@@ -33,7 +31,7 @@ impl Placement {
         }
     }
 
-    /// As this worker sees it.
+    /// The same placement from the view of worker `own`.
     pub fn seen_by(self, own: WorkerId) -> Self {
         Self { own, ..self }
     }
@@ -46,13 +44,13 @@ impl Placement {
         self.gossip_us = period.min().unwrap_or(0);
     }
 
-    /// Whether there is a lattice keyspace of which this is true.
+    /// Whether a lattice keyspace satisfies `f`.
     pub fn any_lattice(&self, f: impl Fn(&Keyspace) -> bool) -> bool {
         let mut all = self.keyspaces.iter().flat_map(|table| table.iter());
         all.any(|keyspace| keyspace.is_lattice() && f(keyspace))
     }
 
-    /// Microseconds between two epochs: as often as any keyspace wants it.
+    /// Microseconds between two epochs: the shortest period of all keyspaces.
     pub fn gossip_us(&self) -> u64 {
         self.gossip_us
     }
@@ -61,20 +59,20 @@ impl Placement {
         self.workers
     }
 
-    /// Whether any key may have replicas.
+    /// Whether any lattice keyspace exists.
     #[inline]
     pub fn has_lattice(&self) -> bool {
         self.keyspaces.is_some()
     }
 
-    /// The keyspace of a key, where it is one of regime lattice.
+    /// The keyspace of a key, if it is of regime lattice.
     #[inline]
     pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
         self.keyspaces.as_ref()?.lattice(key)
     }
 
-    /// What replies wait for that tell of these keys and of nothing else: for
-    /// lattice keys it is enough that this worker's log has what it did.
+    /// What a reply that depends on these keys only waits for: for lattice keys it is enough that this worker's log
+    /// has what the worker did.
     pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
         let mut keys = keys.into_iter().peekable();
         let is_any = self.has_lattice() && keys.peek().is_some();
@@ -84,8 +82,7 @@ impl Placement {
         }
     }
 
-    /// Who runs this worker's commands on `key`. A node with one worker
-    /// computes no slot.
+    /// The worker that runs this worker's commands on `key`. A node with one worker computes no slot.
     #[inline]
     pub fn owner(&self, key: &[u8]) -> WorkerId {
         if self.workers == 1 {
@@ -97,7 +94,7 @@ impl Placement {
         }
     }
 
-    /// The owner of a strict key; of others, the first replica.
+    /// The owner of a strict key, or the primary of a lattice key.
     #[inline]
     pub fn primary(&self, key: &[u8]) -> WorkerId {
         worker_of_slot(slot_of(key), self.workers)
@@ -117,7 +114,7 @@ impl Placement {
         WorkerId(((first + replica) % self.workers) as u16)
     }
 
-    /// Everybody who has a replica of `key`, its primary first.
+    /// All workers that have a replica of `key`, its primary first.
     pub fn owners(&self, key: &[u8]) -> impl Iterator<Item = WorkerId> + use<> {
         let spread = self
             .lattice(key)
@@ -136,7 +133,7 @@ impl Placement {
         })
     }
 
-    /// Whether this worker is the one that counts and lists `key`.
+    /// Whether this worker counts and lists `key`: it is the owner or the primary.
     #[inline]
     pub fn is_primary(&self, key: &[u8]) -> bool {
         self.workers == 1 || self.primary(key) == self.own

@@ -1,36 +1,36 @@
-//! Faults on purpose: the simulator plants them one by one to see that its
-//! oracles find them. Without the feature `planted-faults` there are none.
+//! Deliberate faults: the simulator plants them one by one to verify that its oracles find them. Without the feature
+//! `planted-faults` there are none.
 
-/// What is done wrong.
+/// The faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// Frames are taken as they are, whatever their checksum.
+    /// Frames are accepted whatever their checksum.
     SkippedChecksum,
-    /// A record that changes while a snapshot is under way is left out of it.
+    /// A record that changes during a snapshot is missing from it.
     SnapshotMissesWrite,
     /// Commands on several keys do not wait for one another.
     NoIsolation,
-    /// Now and then nobody looks after those who wait for a key.
+    /// Occasionally the waiters of a key are not served.
     LostWakeUp,
-    /// Who waits for a key is served after those behind.
+    /// A later waiter of a key is served before an earlier one.
     LaterFirst,
-    /// A snapshot leaves out a part of a large collection.
+    /// A snapshot omits a part of a large collection.
     SnapshotLosesChunk,
-    /// Now and then an owner is not told what a command over workers changed.
+    /// Occasionally an effect of a command over workers does not reach the owner.
     DroppedEffect,
-    /// The same, of replicated keys alone.
+    /// The same, of replicated keys only.
     DroppedReplicaEffect,
-    /// Now and then an operation on a collection is answered, and not done.
+    /// Occasionally an operation on a collection is answered but not applied.
     ForgottenCommit,
-    /// Now and then a quiet command is answered, and not run.
+    /// Occasionally a quiet command is answered but not executed.
     QuietNotRun,
-    /// The change that makes a packed collection a large one is lost.
+    /// The change that turns a packed collection into a large one is lost.
     GrowthLosesChange,
-    /// Of a value of several chunks the log gets the first one.
+    /// Of a value of several chunks the log has only the first one.
     LogLosesChunk,
     /// Sessions do not keep what they have read.
     ReadsNotKept,
-    /// Sessions do not keep what their writes made of the keys.
+    /// Sessions do not keep the states that their writes made.
     WritesNotKept,
     /// A session's write may have a stamp below its earlier ones.
     NotAboveOwnWrites,
@@ -38,63 +38,63 @@ pub enum Planted {
     NotAboveReads,
     /// Changes are shown before those that they may depend on.
     CutNotKept,
-    /// What replicas are to take over together comes and is shown key by key.
+    /// Changes that replicas must apply together are sent and applied key by key.
     EpochInParts,
-    /// A transaction reads an item anew each time.
+    /// A transaction reads the current value of an item each time.
     ReadsNotCached,
-    /// What was deleted is forgotten at once.
+    /// Deletions are forgotten at once.
     ForgottenEarly,
-    /// What was deleted is forgotten without waiting for other nodes.
+    /// Deletions are forgotten without waiting for other nodes.
     NodeNotAwaited,
-    /// One of the other nodes is not told of changes.
+    /// One of the other nodes is not sent changes.
     NodeNotTold,
-    /// After a break, what the other node has not acknowledged is not sent again.
+    /// After a connection failure, unacknowledged changes are not sent again.
     NotSentAgain,
-    /// What a node missed is not found by digests.
+    /// Changes that a node missed are not found by digests.
     NotCompared,
-    /// A log does not say what other nodes have told.
+    /// A log lacks what was received from other nodes.
     ToldNotLogged,
-    /// A node that ended before it served goes on with what it had been told.
+    /// A node that ended before it served keeps what it had received.
     UnservedKept,
-    /// Now and then other replicas are not told of a change.
+    /// Occasionally a change is not sent to other replicas.
     ChangeNotSent,
-    /// Now and then what another replica has sent is not merged.
+    /// Occasionally what another replica has sent is not merged.
     MergeSkipped,
-    /// After a start, others are told but some of what is here.
+    /// At startup, only some of the local state is sent to other replicas.
     StartNotTold,
-    /// A start merges counts of nothing with what they had outlived.
+    /// At startup, counts that began on nothing are merged with what preceded them.
     CountsNotHeld,
-    /// A start takes away counts that a removal does not name.
+    /// At startup, counts are dropped that a removal does not name.
     EndTakesCounts,
-    /// What is forgotten while a snapshot is under way is left out of it.
+    /// What is forgotten during a snapshot is missing from it.
     SnapshotMissesForgotten,
     /// A write with causal order replaces also what it has not seen.
     UnseenReplaced,
     /// A write with causal order replaces nothing.
     SeenNotReplaced,
-    /// A command is refused for want of memory, and done all the same.
+    /// A command is refused for lack of memory, but executed.
     RefusedAndDone,
-    /// The log is not told of deadlines of replicated collections.
+    /// Deadlines of replicated collections are missing from the log.
     DeadlineNotLogged,
-    /// Now and then a write of a transaction is done before it is committed.
+    /// Occasionally a write of a transaction is applied before the commit.
     DoneAtOnce,
-    /// Each write of a transaction that writes at once has a stamp of its own.
+    /// Each write of a transaction at `read-uncommitted` has a stamp of its own.
     StampsApart,
-    /// Now and then a command of a transaction is not done when that is committed.
+    /// Occasionally a command of a transaction is not applied at its commit.
     CommitLosesCommand,
     /// Replies wait for the log alone, not for the chains.
     GatesOpen,
-    /// Replies that tell of strict keys are taken for such as tell of lattice keys alone.
+    /// Replies that depend on strict keys are treated as if they depended on lattice keys only.
     AllTakenForLattice,
-    /// What other nodes sent goes along the chains as if commands had done it.
+    /// What other nodes sent is forwarded along the chains like local changes.
     CarriedAsOwn,
-    /// What goes on along a chain does not wait for the log.
+    /// Messages along a chain are sent before their frame is logged.
     SaidBeforeLogged,
-    /// The log is not told what is here of which slot.
+    /// The log does not say how much of each slot is here.
     MarksNotWritten,
-    /// Who leaves a chain keeps what it has of the slot.
+    /// A node that leaves a chain keeps the slot's data.
     SlotKept,
-    /// A write that another node may have done is asked for again.
+    /// A write that another node may have executed is sent again.
     DoubtAskedAgain,
 }
 
@@ -108,19 +108,19 @@ mod on {
         static TURN: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Plants a fault in all nodes of this thread, or takes it away.
+    /// Plants a fault in all nodes of this thread, or removes it.
     pub fn plant(fault: Option<Planted>) {
         PLANTED.with(|p| p.set(fault));
         TURN.with(|turn| turn.set(0));
     }
 
-    /// Whether this is done wrong.
+    /// Whether this fault is planted.
     #[inline]
     pub fn is(fault: Planted) -> bool {
         PLANTED.with(|p| p.get() == Some(fault))
     }
 
-    /// One time in eight, for faults that have no lot of their own.
+    /// True one time in eight, for faults without randomness of their own.
     pub fn now_and_then() -> bool {
         TURN.with(|turn| turn.replace(turn.get() + 1) % 8 == 7)
     }
@@ -132,7 +132,7 @@ pub use on::{is, plant};
 #[cfg(feature = "planted-faults")]
 pub use on::now_and_then;
 
-/// Nothing is done wrong.
+/// No fault is planted.
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
 pub fn is(_fault: Planted) -> bool {

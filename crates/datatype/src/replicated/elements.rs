@@ -1,28 +1,27 @@
-//! Replicated collections: elements found by name, each with a lattice that
-//! says whether it is there, and the plain collection that is read.
+//! Replicated collections: elements by name, each with a lattice that determines whether it is present, and the plain
+//! collection that is read.
 //!
 //! | | |
 //! |---|---|
-//! | plain | the plain collection of what is there, which commands read |
-//! | stamps | beside each of its elements: of the one write that it is, mostly |
-//! | aside | by name, encoded: what is not there, and what is more than one write (additions of several replicas, counts, what was removed before) |
-//! | tombs | stamps and names of what is aside and not there, in the order of stamps, once that is many |
-//! | gone | what has gone with a deadline, while it may come back |
-//! | deadline | when it all goes, and what has gone with a deadline: see [`Deadlines`] |
+//! | plain | the plain collection of the present elements, which commands read |
+//! | stamps | the stamp of each of these elements, if it is a single write |
+//! | aside | by name, encoded: absent elements, and those of more than one write (additions, counts, earlier removals) |
+//! | tombs | stamps and names of absent elements aside, in the order of stamps, if there are many |
+//! | gone | elements that have gone with a deadline, while they may be restored |
+//! | deadline | when the collection expires, and the cuts of passed deadlines: see [`Deadlines`] |
 //!
-//! So an element that was written once takes its stamp beyond what it takes in a
-//! plain collection. Where all of it is small it is packed, and lies in a record.
+//! So an element that was written once takes only the bytes of its stamp more than in a plain collection. If the
+//! whole state is small it is packed, in a record.
 //!
-//! What has gone with a deadline is kept, but not shown: where the
-//! deadline was extended elsewhere at the same time, it comes back. It is dropped
-//! when the horizon has passed the deadline, as everybody knew of it then. What is
-//! written since has higher stamps; an increment of what has gone belongs to no
-//! write, but to the cut.
+//! Elements that have gone with a deadline are kept, but not shown: if the deadline was concurrently extended
+//! elsewhere, they are restored. They are dropped when the horizon has passed the deadline, as all replicas have
+//! received it then. Later writes have higher stamps; an increment of an element that has gone belongs to the cut
+//! instead of a write.
 //!
-//! Map: `element` (what their types have to say), `cells` (where they are shown), `parts` (reading these), `state` (changing them together), `tombs`
-//! (forgetting), `packed` (all of it in one piece), [`super::shared_set`],
-//! [`super::shared_hash`], [`super::shared_sorted_set`] (what elements are, and
-//! what commands do to them), this file the algebra.
+//! Map: `element` (the interface of their types), `cells` (the plain collections), `parts` (reading the parts),
+//! `state` (changing them together), `tombs` (forgetting), `packed` (all parts in one buffer), [`super::shared_set`],
+//! [`super::shared_hash`], [`super::shared_sorted_set`] (the element types, and what commands do to them), this file
+//! the algebra.
 
 mod cells;
 #[cfg(test)]
@@ -65,8 +64,7 @@ pub enum Op<'a> {
 }
 
 impl<'a> Op<'a> {
-    /// As it is written: two entries. A deadline has no delta, which an element
-    /// always has.
+    /// The encoding: two entries. A deadline has an empty delta, which an element never has.
     fn parts(self) -> [&'a [u8]; 2] {
         match self {
             Op::Merge { name, delta } => [name, delta],
@@ -74,7 +72,7 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Of what may come from a file.
+    /// Checks and decodes bytes that may come from a file.
     fn of<E: Element>(first: &'a [u8], delta: &'a [u8]) -> Result<Self, Corrupt> {
         if delta.is_empty() {
             Deadlines::decode(first).map_err(|_| Corrupt)?;
@@ -94,13 +92,13 @@ pub enum Kind {
 /// Appends the operation that merges a delta into an element.
 pub(super) fn tell(name: &[u8], delta: &impl Coded, ops: &mut Vec<u8>) {
     pack::push(ops, name);
-    // Growing to what most of them take would be the larger part of the work.
+    // Growing the buffer step by step would cost most of the time.
     let mut bytes = Vec::with_capacity(MOST_WRITES);
     delta.encode(&mut bytes);
     pack::push(ops, &bytes);
 }
 
-/// Most writes take no more bytes when they are encoded.
+/// Encoded, most writes take no more bytes than this.
 const MOST_WRITES: usize = 48;
 
 fn tell_deadline(deadline: Deadlines, ops: &mut Vec<u8>) {
@@ -109,20 +107,19 @@ fn tell_deadline(deadline: Deadlines, ops: &mut Vec<u8>) {
 }
 
 impl<E: Element> Elements<E> {
-    /// The plain collection inside.
+    /// The plain collection that is shown.
     #[inline]
     pub(super) fn plain(state: &State<PlainState<E>>) -> <E::Plain as Algebra>::View<'_> {
         plain_of::<E>(state.view())
     }
 
-    /// Likewise of packed bytes.
+    /// The same of packed bytes.
     #[inline]
     pub(super) fn packed_plain(bytes: &[u8]) -> <E::Plain as Algebra>::View<'_> {
         plain_of::<E>(View::Packed(bytes))
     }
 
-    /// What is known of an element, or what replicas begin with where nothing
-    /// is there since the last deadline.
+    /// The value of an element, or the initial one of replicas if nothing was written since the last deadline.
     pub(super) fn value(state: &State<PlainState<E>>, name: &[u8]) -> E::Value {
         let parts = Parts::<E>::of(state.view());
         let cut = parts.deadline.cut();
@@ -132,7 +129,7 @@ impl<E: Element> Elements<E> {
             .unwrap_or_else(|| E::nothing(cut))
     }
 
-    /// Appends an element's removal, if it is there.
+    /// Appends an element's removal, if the element is present.
     pub(super) fn remove(
         state: &State<PlainState<E>>,
         name: &[u8],
@@ -313,7 +310,7 @@ impl<E: Element> Algebra for Elements<E> {
     }
 }
 
-/// What samples are made of.
+/// Names of the samples' elements.
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"", b"a longer name"];
 
 /// Deadlines among the stamps of samples, some of which have passed.
@@ -324,8 +321,8 @@ static DEADLINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let set = Deadlines::default().set(stamp, 1);
         let none = set.passed().set(stamp.next(), 0);
         all.extend([set, set.passed(), none].map(|deadline| deadline.encoded()));
-        // Times of deadlines are far above the stamps of samples. Cuts between
-        // these, and one that rises again.
+        // Times of deadlines are far above the stamps of samples. These have cuts between those stamps, and one rises
+        // again.
         for cut in [time, 4 - time] {
             let cut = Stamp { time: cut, ..stamp }.to_bytes();
             let passed = stamp.next().next().expired().to_bytes();
@@ -471,7 +468,7 @@ impl<E: Element> DataType for Elements<E> {
 
     fn chunk(view: Self::View<'_>, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
         let parts = Parts::<E>::of(view);
-        // With every part, as whoever has a part of it knows what has gone.
+        // Every part has the deadline: its receiver must know what has gone.
         if parts.deadline != Deadlines::default() {
             tell_deadline(parts.deadline, out);
         }

@@ -1,9 +1,8 @@
-//! Replicated strings: the write with the highest stamp wins, and what is
-//! added to one write adds up. See [`rufous_lattice::Register`].
+//! Replicated strings: the write with the highest stamp wins, and increments of one write add up. See
+//! [`rufous_lattice::Register`].
 //!
-//! Packed, a register is its encoding there, so that a plain write may
-//! overwrite another in its record ([`overwrite_in_place`]); one that was
-//! counted has before its encoding the text that is read:
+//! A packed register is its encoding there, so that a plain write can overwrite another one in its record
+//! ([`overwrite_in_place`]); if it was incremented, the text that is read precedes the encoding:
 //!
 //! ```text
 //! form  stamp  then
@@ -13,11 +12,9 @@
 //! 04    12     length of the text; the text; what follows the stamp of a counted register
 //! ```
 //!
-//! No bytes are a register that was never written. What does not fit a record
-//! is kept by reference.
+//! No bytes are a register that was never written. A register that does not fit a record is kept by reference.
 //!
-//! Map: `state` (shapes), `write` (what commands do to strings), this file the
-//! algebra.
+//! Map: `state` (the two shapes), `write` (what commands do to strings), this file the algebra.
 
 mod state;
 #[cfg(test)]
@@ -83,7 +80,7 @@ impl Algebra for Register {
         }
     }
 
-    /// The later of two writes is all there is to both.
+    /// The later of two writes is the result of both.
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
         match packed_stamp(a).cmp(&packed_stamp(b)) {
@@ -139,7 +136,7 @@ pub(super) fn samples() -> Vec<rufous_lattice::Register> {
     all
 }
 
-/// Encoded ones, and one that fits no record.
+/// Encoded registers, and one that does not fit a record.
 fn sample(rng: &mut Rng) -> &'static [u8] {
     static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let mut all = samples();

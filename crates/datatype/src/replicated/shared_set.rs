@@ -1,4 +1,4 @@
-//! Replicated sets: an addition beats a removal that has not seen it.
+//! Replicated sets: an addition wins over a removal that has not seen it.
 
 use super::elements::{Element, Elements, tell};
 use super::{Refused, Replicate, Writer};
@@ -8,7 +8,7 @@ use crate::set::{self, Op, Set};
 use rufous_lattice::{Coded, Lattice, Presence, Stamp, presence};
 use std::sync::LazyLock;
 
-/// Members are there or not; see [`Presence`].
+/// The elements are the presence of members; see [`Presence`].
 #[derive(Debug)]
 pub struct Member;
 
@@ -62,7 +62,7 @@ impl Element for Member {
         Some((presence::addition(delta)?, &[]))
     }
 
-    /// Each replica has an addition of its own.
+    /// Each replica has an addition of its own, so two replicas' additions do not replace each other.
     fn replaces(old: Stamp, new: Stamp) -> Option<bool> {
         (old.replica == new.replica).then_some(new > old)
     }
@@ -107,8 +107,7 @@ fn translate(
 ) -> Result<set::Reply, Refused> {
     let state = SharedSet::of(object).ok_or(Refused::OTHER_TYPE)?;
     match *op {
-        // Also of a member that is there: a removal that has not seen this addition
-        // is not to take it away.
+        // Even if the member is present: a removal that has not seen this addition must not remove it.
         Op::Add { member } => tell(member, &Presence::added(writer.stamp), ops),
         Op::Remove { member } => SharedSet::remove(state, member, writer, ops),
         Op::Contains { .. } | Op::Size | Op::Members => {}

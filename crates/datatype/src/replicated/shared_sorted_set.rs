@@ -9,7 +9,7 @@ use crate::sorted_set::{Only, Op, Reply, SortedSet};
 use rufous_lattice::{Coded, Score, Stamp, score};
 use std::sync::LazyLock;
 
-/// Members have scores; see [`Score`].
+/// The elements are the scores of members; see [`Score`].
 #[derive(Debug)]
 pub struct Ranked;
 

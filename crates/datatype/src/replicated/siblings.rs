@@ -1,10 +1,8 @@
-//! Replicated strings with causal order: a write replaces what its writer has
-//! seen, and stays beside what it has not; what is added to one adds up. See
-//! [`rufous_lattice::Siblings`].
+//! Replicated strings with causal order: a write replaces what its writer has seen, and becomes a sibling of the
+//! rest; increments of one write add up. See [`rufous_lattice::Siblings`].
 //!
-//! A state is its encoding there, packed or, where it does not fit a record,
-//! kept by reference; no bytes are one that was never written. Operations have
-//! whole states, so that what a state has seen is all that it says.
+//! A state is its encoding there, packed or, if it does not fit a record, kept by reference; no bytes are a state
+//! that was never written. Operations contain whole states, so that what a state has seen is exactly its vector.
 
 #[cfg(test)]
 mod tests;
@@ -35,14 +33,13 @@ pub enum State {
 /// An encoded [`Values`], or nothing.
 pub type View<'a> = &'a [u8];
 
-/// Which of several values is read where one is asked for. All replicas that
-/// hold the same choose the same.
+/// Which of several values a plain read returns. All replicas that have the same values choose the same one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pick {
     /// The one that was written last.
     #[default]
     Newest,
-    /// Numbers by their size, and before texts; texts by their bytes.
+    /// The largest: numbers by value, below texts; texts by their bytes.
     Largest,
     Smallest,
 }
@@ -53,7 +50,7 @@ pub fn texts(view: View<'_>) -> impl Iterator<Item = &[u8]> {
     rufous_lattice::siblings::texts(view)
 }
 
-/// What is read where one value is asked for. Nothing is decoded.
+/// The text that a plain read returns. Nothing is decoded.
 #[inline]
 pub fn shown(view: View<'_>, pick: Pick) -> Option<&[u8]> {
     let mut texts = texts(view);
@@ -68,12 +65,12 @@ pub fn shown(view: View<'_>, pick: Pick) -> Option<&[u8]> {
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let number = |text: &[u8]| -> Option<f64> {
         let number: f64 = str::from_utf8(text).ok()?.parse().ok()?;
-        // The two zeros are one.
+        // Makes a negative zero positive.
         (!number.is_nan()).then_some(number + 0.0)
     };
     match (number(a), number(b)) {
         (Some(x), Some(y)) => {
-            // Integers that one double stands for are still told apart.
+            // Integers with the same double are still ordered.
             let order = x.total_cmp(&y);
             let order = order.then_with(|| integer::parse_i64(a).cmp(&integer::parse_i64(b)));
             order.then_with(|| a.cmp(b))
@@ -84,7 +81,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// When what is read goes, in Unix milliseconds; 0 for never.
+/// When the value that is read expires, in Unix milliseconds; 0 for never.
 pub fn shown_deadline(view: View<'_>, pick: Pick) -> u64 {
     let mut timed = rufous_lattice::siblings::timed(view);
     let picked = match pick {
@@ -95,28 +92,27 @@ pub fn shown_deadline(view: View<'_>, pick: Pick) -> u64 {
     picked.map_or(0, |(_, deadline)| deadline)
 }
 
-/// How many values there are.
+/// Number of values.
 pub fn count(view: View<'_>) -> usize {
     rufous_lattice::siblings::len(view)
 }
 
-/// What is known to have been seen.
+/// The vector of writes that were seen.
 pub fn seen(view: View<'_>) -> VersionVector {
     rufous_lattice::siblings::seen_of(view).unwrap_or_default()
 }
 
-/// All values, and what was seen.
+/// All values, with the vector.
 pub fn values(view: View<'_>) -> Values {
     if view.is_empty() {
         return Values::default();
     }
-    // What is kept was encoded here; no bytes are a state that was never written.
+    // The kept bytes were encoded here; no bytes are a state that was never written.
     Values::decode(view).unwrap_or_default()
 }
 
-/// Writes a value in the place of what `context` has seen, or of all that this
-/// replica shows; with a deadline in Unix milliseconds, or 0. Answers how many values there are then, and what the writer
-/// has seen.
+/// Writes a value that replaces what `context` has seen, or everything that this replica shows; with a deadline in
+/// Unix milliseconds, or 0. Returns the number of values after that, and the writer's context.
 pub fn set(
     view: View<'_>,
     (value, deadline): (&[u8], u64),
@@ -135,8 +131,7 @@ pub fn set(
     (values.live().count(), seen)
 }
 
-/// Deletes what `context` has seen, or all that this replica shows. Says
-/// whether there was any of that.
+/// Deletes what `context` has seen, or everything that this replica shows. Returns whether there was any.
 pub fn delete(view: View<'_>, context: Option<&Seen>, writer: &Writer, ops: &mut Vec<u8>) -> bool {
     let mut values = values(view);
     let before = values.live().count();
@@ -146,9 +141,8 @@ pub fn delete(view: View<'_>, context: Option<&Seen>, writer: &Writer, ops: &mut
     values.live().count() < before
 }
 
-/// Gives what `context` has seen, or all that this replica shows, a deadline in
-/// Unix milliseconds, or with 0 none. No value is replaced by that. Says whether
-/// there was any of that.
+/// Sets a deadline in Unix milliseconds on what `context` has seen, or on everything that this replica shows; 0
+/// removes it. No value is replaced by that. Returns whether there was any.
 pub fn set_deadline(
     view: View<'_>,
     at: u64,
@@ -162,7 +156,7 @@ pub fn set_deadline(
     any
 }
 
-/// What every replica does when the next deadline has come.
+/// The operation of every replica when the next deadline has passed.
 fn expire(view: View<'_>, ops: &mut Vec<u8>) {
     let mut values = values(view);
     if let Some(at) = values.next_deadline() {
@@ -171,8 +165,8 @@ fn expire(view: View<'_>, ops: &mut Vec<u8>) {
     }
 }
 
-/// Adds to the value that is shown, and answers what it is then. Where all are
-/// deleted it is written anew. A text that is no number is left alone.
+/// Adds to the value that is shown, and returns the sum. If all values are deleted a new one is written. A text that
+/// is not a number is not changed.
 pub fn increment(
     view: View<'_>,
     pick: Pick,
@@ -367,7 +361,7 @@ impl DataType for Siblings {
         view.is_empty()
     }
 
-    /// One string is read, whatever is beside it.
+    /// One string is read, whatever its siblings.
     fn len(view: View<'_>) -> usize {
         usize::from(count(view) > 0)
     }
@@ -387,7 +381,7 @@ impl DataType for Siblings {
 
     fn extend(state: &mut State, chunk: &[u8], _: &Tuning) -> Result<(), Corrupt> {
         let theirs = Values::decode(chunk).map_err(|_| Corrupt)?;
-        // Nothing done is a missing key.
+        // A state without any write is a missing key.
         if theirs.is_bottom() {
             return Err(Corrupt);
         }

@@ -1,10 +1,9 @@
-//! Replicated HyperLogLogs: of each register the higher rank stays. A deletion
-//! is a write: what was added to the sketch that it has seen goes with it.
+//! Replicated HyperLogLogs: of each register the higher rank wins. A deletion is a write: it removes all that was
+//! added to the sketch that it has seen.
 //!
-//! A lexicographic pair of the stamp of the last deletion and, added since, the
-//! registers; beside it a [`Deadline`], which a later deletion voids. One that
-//! has passed is a deletion at its cut: an extension that comes after that finds
-//! nothing. What is read is the string that Redis would have.
+//! A lexicographic pair of the stamp of the last deletion and the registers added since; besides a [`Deadline`],
+//! which a later deletion voids. A passed one is a deletion at its cut: an extension that arrives later has no
+//! effect. What is read is the string that Redis would have.
 //!
 //! ```text
 //! a delta or chunk:
@@ -16,8 +15,7 @@
 //! 12     01      32        …
 //! ```
 //!
-//! Bits: 1 if there is a string, 2 if there is a deadline. No bytes are a sketch
-//! that was never there.
+//! Bits: 1 if there is a string, 2 if there is a deadline. No bytes are a sketch that never existed.
 
 mod state;
 #[cfg(test)]
@@ -39,8 +37,7 @@ use state::Delta;
 #[derive(Debug)]
 pub struct Sketch;
 
-/// Adds elements, and answers whether that changed what there is. None at all
-/// make an empty sketch, where there is none.
+/// Adds elements, and returns whether that changed the sketch. Adding none creates a missing sketch, which is empty.
 pub fn add<'a>(
     view: View<'_>,
     elements: impl Iterator<Item = &'a [u8]>,
@@ -49,7 +46,7 @@ pub fn add<'a>(
     raise(view, elements.map(Observation::of), ops)
 }
 
-/// Adds all that another sketch has, likewise.
+/// Adds all observations of another sketch; returns whether that changed the sketch.
 pub fn merge(view: View<'_>, other: &Registers, ops: &mut Vec<u8>) -> bool {
     raise(view, other.observations(), ops)
 }
@@ -148,9 +145,9 @@ impl Algebra for Sketch {
     }
 }
 
-/// Appends what is left without what was added below the stamp, or removed with it.
+/// Appends what is left without everything that was added below the stamp, or removed with it.
 fn since(Op::Merge { delta }: &Op<'_>, cut: Stamp, ops: &mut Vec<u8>) {
-    // What is kept or comes from a file was looked at.
+    // Bytes that are kept or come from a file were checked.
     if let Ok(delta) = Delta::read(delta)
         && let Some(delta) = delta.since(cut)
     {
@@ -206,7 +203,7 @@ impl DataType for Sketch {
         past: Some(Past {
             gone: |view, horizon| view.gone(horizon),
             since,
-            // A removal takes all of a sketch.
+            // A removal removes the whole sketch.
             ended: since,
         }),
         adds_to_nothing: |Op::Merge { delta }| {
@@ -240,7 +237,7 @@ impl DataType for Sketch {
 
     fn extend(state: &mut State, chunk: &[u8], tuning: &Tuning) -> Result<(), Corrupt> {
         let delta = Delta::read(chunk)?;
-        // A state that says nothing is a missing key.
+        // A state without a write or deadline is a missing key.
         let says = (delta.stamp, delta.deadline) != Default::default();
         if !says && !delta.is_there {
             return Err(Corrupt);

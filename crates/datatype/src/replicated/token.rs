@@ -1,5 +1,5 @@
-//! What a client has seen of a key with causal order, as it takes it along
-//! itself: opaque to it, and of no use for another key.
+//! A client's context of a key with causal order, as the client keeps it: opaque to the client, and not valid for
+//! another key.
 //!
 //! ```text
 //! in hexadecimal digits:
@@ -7,19 +7,18 @@
 //! 01       8      a version vector and a stamp; the check is of the rest, the database and the key
 //! ```
 //!
-//! The check finds what is of another key, or was cut or mistyped. It is no
-//! signature: who may write a key may say to have seen what is in it. What is
-//! said to have been seen of writes yet to come is cut off where it is used.
+//! The check detects tokens of other keys, and cut or mistyped ones. It is no signature: a client that may write a
+//! key may also claim to have seen its values. A claim to have seen future writes is cut off when the token is used.
 
 use crate::rdb::checksum::checksum;
 use rufous_lattice::{Coded, Seen};
 
 const VERSION: u8 = 1;
 
-/// Digits of the largest token. It has an entry for each replica.
+/// Digits of the largest token, which has an entry for each replica.
 const MOST_DIGITS: usize = 16 << 10;
 
-/// No token: of another key, damaged, or none at all.
+/// The bytes are no token of this key: they are damaged, of another key, or not a token at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAToken;
 
@@ -43,7 +42,7 @@ pub fn encode(db: u8, key: &[u8], seen: &Seen) -> Vec<u8> {
         .collect()
 }
 
-/// What a token says; an empty one, that nothing was seen.
+/// Decodes a token; an empty one means that nothing was seen.
 pub fn decode(db: u8, key: &[u8], token: &[u8]) -> Result<Seen, NotAToken> {
     if token.is_empty() {
         return Ok(Seen::default());
@@ -108,7 +107,7 @@ mod tests {
             let is_same = other.eq_ignore_ascii_case(&token);
             assert_eq!(decode(0, b"k", &other).is_ok(), is_same);
         }
-        // A right check does not make any bytes a vector.
+        // A valid check does not make the rest a valid vector.
         for seen in [&[0xff; 9][..], &[1], &[]] {
             let mut bytes = vec![VERSION];
             bytes.extend_from_slice(&check(0, b"k", seen));

@@ -1,20 +1,20 @@
-//! What encoded siblings show, without decoding what is not asked for.
+//! Reads encoded siblings without decoding everything.
 
 use super::{COUNTED, DEADLINE, EXPIRED, take_bytes};
 use crate::code::{Malformed, Reader};
 use crate::{Counter, Stamp, VersionVector};
 
-/// What was seen, read from an encoded state without the rest of it.
+/// The vector of an encoded state.
 pub fn seen_of(bytes: &[u8]) -> Result<VersionVector, Malformed> {
     VersionVector::read(&mut Reader(bytes))
 }
 
-/// The texts of an encoded state, the latest first, without copies of them.
+/// The texts of an encoded state, the latest first, without copying them.
 pub fn texts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     timed(bytes).map(|(text, _)| text)
 }
 
-/// Likewise, each with its deadline in Unix milliseconds, or 0.
+/// The texts, each with its deadline in Unix milliseconds, or 0.
 pub fn timed(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     let mut reader = Reader(bytes);
     let count = skip_seen(&mut reader).and_then(|()| reader.varint());
@@ -22,12 +22,12 @@ pub fn timed(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     all.flatten()
 }
 
-/// How many values an encoded state shows.
+/// Number of values that an encoded state shows.
 pub fn len(bytes: &[u8]) -> usize {
     timed(bytes).count()
 }
 
-/// When the next of them goes.
+/// When the next value expires.
 pub fn next_deadline(bytes: &[u8]) -> Option<u64> {
     let deadlines = timed(bytes).map(|(_, deadline)| deadline);
     deadlines.filter(|&at| at > 0).min()
@@ -39,7 +39,7 @@ fn skip_seen(reader: &mut Reader<'_>) -> Result<(), Malformed> {
     reader.bytes(bytes).map(drop)
 }
 
-/// None of what has expired.
+/// A write's text and deadline; `None` if it has expired.
 fn read_text<'a>(reader: &mut Reader<'a>) -> Result<Option<(&'a [u8], u64)>, Malformed> {
     Stamp::read(reader)?;
     let form = reader.byte()?;

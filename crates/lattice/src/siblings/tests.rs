@@ -1,4 +1,4 @@
-//! Tests of values beside each other.
+//! Tests of concurrent values.
 
 use super::*;
 use crate::laws::{self, Draw};
@@ -20,14 +20,14 @@ fn siblings(draw: &mut Draw) -> Siblings {
     siblings
 }
 
-/// Also counted, given deadlines, and expired.
+/// Also incremented, with deadlines, and expired.
 fn all_kinds(draw: &mut Draw) -> Siblings {
     let mut siblings = siblings(draw);
     for time in 1..=draw.below(4) {
         let live = siblings.live().nth(draw.below(3) as usize);
         let at = live.map_or(Stamp::ZERO, |sibling| sibling.stamp);
         match draw.below(4) {
-            // Some of it after the deadline before it was over.
+            // Some of it after the earlier deadline has passed.
             0 => {
                 let late = draw.below(2) * time_of(1);
                 let seen = Seen::from(siblings.seen().clone());
@@ -82,7 +82,7 @@ fn what_is_added_to_one_write_adds_up_and_goes_with_it() {
         texts.collect::<Vec<_>>()
     };
     assert_eq!(text(&a), [b"3"]);
-    // The first write replaces what never was written, whoever makes it.
+    // The first write replaces the missing write, whatever its writer.
     let nothing = Seen::default();
     a.write(stamp(1, 1), Some(b"10".to_vec()), Some(&nothing));
     b.merge(&a);
@@ -131,7 +131,7 @@ fn deadlines_merge_and_what_has_expired_does_not_come_back() {
     assert_eq!((len(&gone.encoded()), gone.next_deadline()), (0, None));
     assert_eq!(gone.until(), time_of(100));
     assert!(!gone.merge(&old), "it has expired");
-    // Who extended it did not know.
+    // The replica that extended it did not know.
     assert!(!a.clone().merge(&gone) && gone.merge(&a));
     assert_eq!(gone, a);
 }
@@ -146,9 +146,9 @@ fn what_is_over_by_the_clock_of_stamps_is_not_extended() {
     a.set_deadline(stamp(time - 1, 1), 0, None);
     late.set_deadline(stamp(time, 1), 0, None);
     assert_eq!((a.live().count(), late.live().count()), (1, 0));
-    // Nobody can extend it from here on.
+    // No replica can extend it from here on.
     assert!(late.until() >= time);
-    // A write that has seen it takes its place.
+    // A write that has seen it replaces it.
     let seen = Seen::from(late.seen().clone());
     late.write(stamp(time + 1, 1), Some(b"new".to_vec()), Some(&seen));
     assert!(!late.merge(&a));
@@ -249,7 +249,7 @@ fn what_a_write_has_seen_elsewhere_does_not_come_back() {
     assert_eq!(values(&near), [b"new"]);
     near.write(stamp(3, 2), None, None);
     assert!(values(&near).is_empty() && near.seen().newest() == stamp(3, 2));
-    // Nobody has seen what is later than he himself.
+    // A client cannot have seen what is later than its own write.
     let mut liar = VersionVector::default();
     liar.raise(stamp(9, 1));
     near.write(stamp(4, 2), None, Some(&liar.into()));
@@ -309,7 +309,7 @@ fn who_has_written_has_not_seen_what_was_written_there_before() {
     here.write(stamp(1, 1), Some(b"theirs".to_vec()), Some(&nothing));
     here.write(stamp(2, 1), Some(b"mine".to_vec()), Some(&nothing));
     let mine = here.seen_by_writer(stamp(2, 1), &nothing);
-    // At a replica that has not heard of either, nothing is taken for seen.
+    // At a replica that has received neither, nothing counts as seen.
     let mut far = Siblings::default();
     far.write(stamp(3, 2), Some(b"far".to_vec()), Some(&mine));
     let mut merged = here.clone();
@@ -317,7 +317,7 @@ fn who_has_written_has_not_seen_what_was_written_there_before() {
     assert_eq!(values(&merged), [&b"far"[..], b"mine", b"theirs"]);
     here.write(stamp(3, 1), Some(b"again".to_vec()), Some(&mine));
     assert_eq!(values(&here), [&b"again"[..], b"theirs"]);
-    // Alone it has seen all there is.
+    // Alone it has seen everything.
     let all = Seen::from(here.seen().clone());
     here.write(stamp(4, 1), Some(b"all".to_vec()), Some(&all));
     let mine = here.seen_by_writer(stamp(4, 1), &all);

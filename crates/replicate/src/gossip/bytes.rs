@@ -1,5 +1,5 @@
-//! What workers of different nodes say to each other, as bytes: a message's kind,
-//! the stream, and what it says of that. Nothing that comes in is trusted.
+//! The encoding of messages between workers of different nodes: kind, stream, and content. Received data is not
+//! trusted.
 
 use super::{Differ, Peer};
 use rufous_base::limits::SLOTS;
@@ -116,7 +116,7 @@ fn flag(from: &mut &[u8]) -> Result<bool, NotAnEffect> {
     }
 }
 
-/// So many words, and nothing behind them.
+/// Exactly this many words, without trailing bytes.
 fn words(from: &[u8], count: usize) -> Result<Vec<u64>, NotAnEffect> {
     let (words, rest) = from.as_chunks();
     if words.len() != count || !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! The end of a stream: what came, in order, and what is said of it.
+//! The receiving end of a stream: received pieces, in order, and their acknowledgements.
 
 use super::Peer;
 use crate::batch::Batch;
@@ -16,16 +16,16 @@ const MOST_BYTES: usize = 600 << 20;
 pub(super) struct Incoming {
     stream: u64,
     next: u64,
-    /// Pieces of a message that is not whole.
+    /// Pieces of an incomplete message.
     part: Vec<u8>,
-    /// To be compared with what is here, and of which stream.
+    /// Checksums to be compared with the local ones, and their stream.
     pub(super) sums: Option<(u64, Arc<[u64]>)>,
-    /// The sender is to be told how far this is.
+    /// The answer that tells the sender how far this end is.
     answer: Option<Peer>,
 }
 
 impl Incoming {
-    /// Messages that are whole, of whom they say that they are.
+    /// Takes a message. Returns the message that it completes, whose stated sender must be `from`.
     pub(super) fn take(
         &mut self,
         from: (u16, u16),
@@ -54,7 +54,7 @@ impl Incoming {
                 }
                 self.sums = Some((stream, sums));
             }
-            // Of a stream that was given up, or what was not in its place.
+            // A piece of a dropped stream, or one out of order.
             _ => {}
         }
         Ok(Vec::new())
@@ -64,7 +64,7 @@ impl Incoming {
         if stream == self.stream {
             return self.answer(false);
         }
-        // Of one that does not begin, what came before is not here any more.
+        // If the stream does not begin here, its earlier part is missing.
         *self = Self {
             stream: if next == 0 { stream } else { 0 },
             ..Self::default()
@@ -95,7 +95,7 @@ impl Incoming {
         Ok((!more).then(|| std::mem::take(&mut self.part).into()))
     }
 
-    /// What the sender is to be told.
+    /// Takes the answer for the sender.
     pub(super) fn take_answer(&mut self) -> Option<Peer> {
         self.answer.take()
     }

@@ -1,25 +1,21 @@
-//! Changes on their way to other nodes, and what repairs what was missed.
+//! Sending changes to other nodes, and repairing what those missed.
 //!
-//! Each worker has a *stream* to each other node: what it tells, in order, each
-//! piece with a number, kept until it is acknowledged. Sessions between nodes lose
-//! nothing while they last; after a break a stream goes on where the other side
-//! is. At the other node one worker takes a stream (the sender's number modulo its
-//! workers), and hands what comes to all workers there.
+//! Each worker has a *stream* to each other node: its messages in order, in numbered pieces that are kept until they
+//! are acknowledged. Sessions between nodes lose nothing while they last; after a disconnection a stream continues
+//! with what the receiver lacks. At the other node one worker receives a stream (the sender's number modulo its
+//! workers), and passes the messages to all workers there.
 //!
-//! What is kept is bounded. Beyond that the stream is given up, and another one
-//! begins; so it is where the other node has started again, or another member
-//! has gone, as it may have said to some what others have not heard. A stream that
-//! begins compares: the sender's sums of all that it knows, for each slot, with
-//! those of the worker that takes it. Slots that differ are told again, whole. Only
-//! then does the sender say how far it is, so that nobody forgets anything
-//! that is still to come.
+//! The kept pieces are bounded. If there would be more, the stream is dropped and another one begins; the same
+//! happens if the other node has started again, or another member was removed, as it may have sent changes to some
+//! nodes only. A new stream begins with a comparison: the sender's checksums of all its state, per slot, with those
+//! of the receiving worker. Slots that differ are sent again, whole. Only then does the sender report how far it is,
+//! so that no state is forgotten that is still to be sent.
 //!
-//! Pure, as everything here: sessions that begin and end, the time, and messages
-//! come in; messages go out.
+//! Pure, as the whole crate: inputs are the begin and end of sessions, the time, and messages; outputs are messages.
 //!
-//! - [`Gossip`]: one worker's part; `outgoing`, `incoming`: the ends of a stream
-//! - `sums`: walks over all keys, for sums and to tell them again
-//! - `bytes`: messages, as other nodes get them
+//! - [`Gossip`]: one worker's part; `outgoing`, `incoming`: the two ends of a stream
+//! - `sums`: walks over all keys, for checksums and for repair
+//! - `bytes`: the encoding of messages between nodes
 
 mod bytes;
 mod incoming;
@@ -42,16 +38,16 @@ use sums::{Differ, Pass};
 
 /// Bytes that one worker keeps for one node.
 const KEPT_BYTES: usize = 16 << 20;
-/// Bytes of them that may be on their way: less than a session's window of their
-/// class, which ends the session when it is full.
+/// The bytes of them that may be in transit: less than a session's window of their class, as a full window ends the
+/// session.
 const FLYING_BYTES: usize = 512 << 10;
 
-/// What a worker may use; for tests it may be less.
+/// Limits of a worker; tests use lower ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub kept_bytes: usize,
     pub flying_bytes: usize,
-    /// Between two comparisons where nothing is known to be missed; 0: never.
+    /// Time between two comparisons if nothing is known to be missed; 0: never.
     pub compare_us: u64,
 }
 
@@ -65,15 +61,13 @@ impl Default for Limits {
     }
 }
 
-/// What workers of different nodes say to each other.
+/// Messages between workers of different nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A stream of the sender's; `next`: what is before it was acknowledged;
-    /// `table`: what its lattice keyspaces are known by. Said again until it is
-    /// answered: the receiver may not be ready.
+    /// Announces a stream of the sender; `next`: everything before it was acknowledged; `table`: the checksum of its
+    /// lattice keyspaces. Repeated until it is answered, as the receiver may not be ready.
     Hello { stream: u64, next: u64, table: u64 },
-    /// All of the receiver's stream before `next` has come. `is_new`: nothing was
-    /// known of it.
+    /// Everything in the receiver's stream before `next` was received. `is_new`: the stream was unknown.
     Taken {
         stream: u64,
         next: u64,
@@ -86,14 +80,14 @@ pub enum Peer {
         more: bool,
         bytes: Arc<[u8]>,
     },
-    /// What the sender of a stream knows: a sum for each slot.
+    /// The checksums of the sender's state, one per slot.
     Sums { stream: u64, sums: Arc<[u64]> },
-    /// Slots of which the receiver's sums are others: a bit for each.
+    /// The slots for which the receiver's checksums differ: one bit per slot.
     Differ { stream: u64, slots: Differ },
 }
 
-/// A message for a worker of another node: for a stream's end `to` is taken modulo
-/// its workers.
+/// A message to a worker of another node: for the receiving end of a stream, `to` is taken modulo the number of
+/// workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub node: u16,
@@ -101,27 +95,27 @@ pub struct Sent {
     pub peer: Peer,
 }
 
-/// What is counted.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Pieces and bytes that left, each time they did.
+    /// Pieces and bytes sent, counted each time.
     pub sent_pieces: u64,
     pub sent_bytes: u64,
-    /// Of these, after a break.
+    /// The part of them that was sent again after a disconnection.
     pub resent_pieces: u64,
-    /// Kept until they are acknowledged.
+    /// Bytes kept until they are acknowledged.
     pub kept_bytes: u64,
-    /// Streams that were given up, as too much would have been kept.
+    /// Streams that were dropped because too much would have been kept.
     pub overflows: u64,
-    /// Sums that were sent, and slots that were told again.
+    /// Checksums that were sent, and slots that were sent again.
     pub comparisons: u64,
     pub repaired_slots: u64,
-    /// Nodes that are not told yet how far this worker is.
+    /// Nodes to which this worker does not report yet how far it is.
     pub behind: u64,
 }
 
 impl Figures {
-    /// Of several workers.
+    /// Adds the figures of another worker.
     pub fn add(&mut self, other: &Figures) {
         self.sent_pieces += other.sent_pieces;
         self.sent_bytes += other.sent_bytes;
@@ -134,12 +128,12 @@ impl Figures {
     }
 }
 
-/// Who waits for sums.
+/// The stream that waits for checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
-    /// A stream to a node.
+    /// The stream to a node.
     To(u16),
-    /// One from a worker of a node.
+    /// The stream from a worker of a node.
     From(u16, u16),
 }
 
@@ -153,9 +147,9 @@ pub struct Gossip {
     outgoing: BTreeMap<u16, Outgoing>,
     incoming: BTreeMap<(u16, u16), Incoming>,
     up: BTreeSet<u16>,
-    /// They may not come back under these numbers.
+    /// Nodes that may not return under these numbers.
     dropped: BTreeSet<u16>,
-    /// Sums of all that is here, being made, and for whom.
+    /// Checksums of all local state being computed, and the streams that wait for them.
     pass: Option<(Pass, Vec<Asker>)>,
     askers: Vec<Asker>,
     sent: Vec<Sent>,
@@ -163,7 +157,7 @@ pub struct Gossip {
 }
 
 impl Gossip {
-    /// Of a worker of the node with this number.
+    /// The gossip of a worker of the node with this number.
     pub fn new(node: u16, worker: WorkerId, limits: Limits) -> Self {
         Self {
             node,
@@ -181,8 +175,7 @@ impl Gossip {
         }
     }
 
-    /// Lattice keyspaces are those that this stands for. What comes of nodes with
-    /// others is not taken.
+    /// Sets the checksum of the lattice keyspaces. Messages from nodes with another one are ignored.
     pub fn set_table(&mut self, table: u64) {
         if self.table != table {
             self.table = table;
@@ -191,7 +184,7 @@ impl Gossip {
         }
     }
 
-    /// The nodes by a later mapping; see [`Replicas::act_by`].
+    /// Sets the nodes of a later mapping; see [`Replicas::act_by`].
     pub fn act_by(&mut self, nodes: &BTreeSet<u16>, next: u16) {
         let known: BTreeSet<u16> = self.outgoing.keys().copied().collect();
         let heard = self.incoming.keys().map(|(node, _)| *node);
@@ -215,7 +208,7 @@ impl Gossip {
         }
     }
 
-    /// A session begins: nothing of an earlier one comes any more.
+    /// A session begins: nothing of an earlier one arrives any more.
     pub fn up(&mut self, node: u16) {
         self.down(node);
         self.up.insert(node);
@@ -235,7 +228,7 @@ impl Gossip {
         self.sent.retain(|sent| sent.node != node);
     }
 
-    /// A message of this worker's for all other nodes.
+    /// Sends a message of this worker to all other nodes.
     pub fn tell(&mut self, bytes: &Arc<[u8]>, is_report: bool) {
         let skipped = !is_report && planted::is(Planted::NodeNotTold);
         for outgoing in self.outgoing.values_mut().skip(usize::from(skipped)) {
@@ -243,8 +236,8 @@ impl Gossip {
         }
     }
 
-    /// Takes what a worker of a node says. What comes out is for all workers of
-    /// this node, in order.
+    /// Takes a message from a worker of another node. The returned messages are for all workers of this node, in
+    /// order.
     pub fn take(
         &mut self,
         (node, worker): (u16, u16),
@@ -288,8 +281,7 @@ impl Gossip {
         }
     }
 
-    /// Goes on with all streams by a bounded step. True where there is more to do
-    /// at once.
+    /// Advances all streams by a bounded step. Returns true if there is more to do at once.
     pub fn poll(
         &mut self,
         now: Now,
@@ -340,7 +332,7 @@ impl Gossip {
         more
     }
 
-    /// Goes on with sums; those who ask while some are made get the next.
+    /// Continues the checksums; streams that ask meanwhile get the next ones.
     fn sum_up(&mut self, now: Now, shard: &mut Shard, placement: &Placement) -> bool {
         if self.pass.is_none() && !self.askers.is_empty() {
             self.pass = Some((Pass::default(), std::mem::take(&mut self.askers)));
@@ -383,12 +375,12 @@ impl Gossip {
         self.sent.push(Sent { node, to, peer });
     }
 
-    /// What is to be sent, in order. Where there is no session it may be lost.
+    /// The messages to be sent, in order. Without a session they may be lost.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.sent)
     }
 
-    /// When streams want to be compared again without a reason.
+    /// When the next periodic comparison of streams is due.
     pub fn wake_us(&self) -> Option<u64> {
         let all = self.outgoing.values();
         all.filter_map(|outgoing| outgoing.wake_us(&self.limits))

@@ -1,5 +1,5 @@
-//! The beginning of a stream: what is kept until it is acknowledged, and how a
-//! node that has missed something is repaired.
+//! The sending end of a stream: what is kept until it is acknowledged, and the repair of a node that has missed
+//! something.
 
 use super::sums::{Differ, Name, Walk};
 use super::{Figures, Limits, Peer};
@@ -13,10 +13,10 @@ use rufous_store::shard::Shard;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A stream that nobody answers for is named again after so long.
+/// A stream that is not answered is announced again after this time.
 const NAMED_US: u64 = 500_000;
 
-/// Bytes of a piece: a message between nodes holds it.
+/// Bytes of a piece; it fits into a message between nodes.
 const PIECE: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -26,14 +26,14 @@ struct Kept {
     is_report: bool,
 }
 
-/// What the other side may lack.
+/// The state of a repair of the other node.
 #[derive(Debug)]
 enum Repair {
-    /// Sums have to be made.
+    /// Checksums have to be computed.
     Asks,
-    /// They were sent.
+    /// Checksums were sent.
     Compares,
-    /// These slots are told again.
+    /// These slots are being sent again.
     Tells(Box<Telling>),
 }
 
@@ -41,7 +41,7 @@ enum Repair {
 struct Telling {
     slots: Differ,
     walk: Walk,
-    /// Keys that the walk has come to.
+    /// Keys that the walk has reached.
     names: Vec<Name>,
 }
 
@@ -49,22 +49,22 @@ struct Telling {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     is_up: bool,
-    /// 0: it is to begin.
+    /// 0: the stream is to begin.
     stream: u64,
-    /// The number of the first that is kept.
+    /// The number of the first kept piece.
     first: u64,
     kept: VecDeque<Kept>,
     kept_bytes: usize,
-    /// In this session: when it was named; the other side has said where it is; what
-    /// is before this number has left, and so many bytes of that are kept.
+    /// In this session: when the stream was announced; whether the other node has answered; the number up to which
+    /// pieces were sent, and their bytes that are still kept.
     named_us: Option<u64>,
     is_met: bool,
     sent: u64,
     flying: usize,
     repair: Option<Repair>,
-    /// It is not said how far this worker is.
+    /// Whether reports are held back, since the other node lacks state.
     is_late: bool,
-    /// What had been forgotten anywhere, as it is said.
+    /// The time up to which anything had been forgotten, as it was sent.
     forgotten: u64,
     compared_us: u64,
 }
@@ -88,7 +88,7 @@ impl Outgoing {
         }
     }
 
-    /// Gives up what is kept: the other side is to be compared.
+    /// Drops the kept pieces: a new stream will begin with a comparison.
     pub(super) fn begin_anew(&mut self) {
         *self = Self::new(self.is_up);
     }
@@ -100,7 +100,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether the other side is behind what is said here.
+    /// Whether reports to the other node are held back.
     pub(super) fn is_late(&self) -> bool {
         self.is_late
     }
@@ -109,8 +109,8 @@ impl Outgoing {
         self.kept_bytes
     }
 
-    /// Whether a stream can begin. While there is no session nothing is kept for
-    /// one: all that was changed before it is compared.
+    /// Whether a stream can begin. Without a session nothing is kept for one: all earlier changes are found by the
+    /// comparison.
     pub(super) fn wants_stream(&self) -> bool {
         self.is_up && self.stream == 0
     }
@@ -122,8 +122,8 @@ impl Outgoing {
         self.compared_us = now.mono_us;
     }
 
-    /// Whether more is forgotten than the other side was told. What is counted on that
-    /// comes behind, and no report has said that this worker knew what was removed.
+    /// Whether more was forgotten than the other node was told. Counts that depend on that follow it, and no report
+    /// has said that this worker had received the removals.
     pub(super) fn has_to_say(&self, forgotten: u64) -> bool {
         self.stream != 0 && self.is_late && self.forgotten < forgotten
     }
@@ -155,8 +155,8 @@ impl Outgoing {
         self.push(bytes, is_report);
     }
 
-    /// Of reports that follow one another the last says all. A node that is away
-    /// would have one for each epoch else.
+    /// Replaces an unsent report by a later one, which contains all its information. Otherwise a node that is away
+    /// would cause a kept report per epoch.
     fn replace_report(&mut self, bytes: &Arc<[u8]>) -> bool {
         let has_left = self.sent >= self.first + self.kept.len() as u64;
         match self.kept.back_mut().filter(|last| last.is_report) {
@@ -195,8 +195,8 @@ impl Outgoing {
         }
         let is_lost = is_new && (self.first > 0 || self.repair.is_none());
         if is_lost || next > self.sent {
-            // The other side has started, and may have lost what it had; or what it
-            // has is of a stream of the same number, of before this side's start.
+            // The other node has started again and may have lost state; or it knows another stream with the same
+            // number, from before this node's start.
             return self.begin_anew();
         }
         while self.first < next
@@ -220,7 +220,7 @@ impl Outgoing {
         }
     }
 
-    /// Says what can be said in this session.
+    /// Sends what can be sent in this session.
     pub(super) fn send(
         &mut self,
         now: Now,
@@ -258,8 +258,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether sums are wanted now: of a stream of which something has come, or,
-    /// without a reason, now and then.
+    /// Whether checksums are needed now: for a stream with acknowledged pieces, or periodically without a reason.
     pub(super) fn asks_for_sums(&mut self, now: Now, limits: &Limits) -> bool {
         let is_due = self.wake_us(limits).is_some_and(|at| at <= now.mono_us);
         if is_due && self.is_met {
@@ -277,7 +276,7 @@ impl Outgoing {
         rests.then_some(self.compared_us + limits.compare_us)
     }
 
-    /// Sums are made; of which stream, where they are still wanted.
+    /// Checksums are ready; returns their stream, if they are still needed.
     pub(super) fn compare(&mut self) -> Option<u64> {
         if !self.is_met || !matches!(self.repair, Some(Repair::Asks)) {
             return None;
@@ -298,8 +297,7 @@ impl Outgoing {
         })));
     }
 
-    /// Tells slots again, as fast as the other side takes them. True where there is
-    /// more to do at once.
+    /// Sends slots again, as fast as the other node receives them. Returns true if there is more to do at once.
     pub(super) fn repair(
         &mut self,
         now: Now,
@@ -351,7 +349,7 @@ impl Outgoing {
     fn is_repaired(&mut self, replicas: &mut Replicas) {
         self.repair = None;
         if std::mem::take(&mut self.is_late) {
-            // From here on it can be said how far this worker is.
+            // From here on reports are sent.
             replicas.start();
         }
     }

@@ -1,5 +1,4 @@
-//! Walks over all that a worker knows of lattice keys: to sum it up by slots, and
-//! to tell slots again.
+//! Walks over all lattice keys of a worker: to compute checksums by slot, and to send slots again.
 
 use rufous_base::Now;
 use rufous_base::limits::{DATABASES, SLOTS};
@@ -9,21 +8,21 @@ use rufous_store::planted::{self, Planted};
 use rufous_store::shard::{Item, Shard};
 use std::sync::Arc;
 
-/// Keys that a step looks at.
+/// Keys that one step examines.
 const KEYS: usize = 512;
 
 /// A key with its database.
 pub(super) type Name = (u8, Box<[u8]>);
 
-/// What a walk looks at of a database, one after the other. A key may be dug up
-/// while the walk is at the records, and buried again: hence twice.
+/// The passes of a walk over a database, in order. While the walk is at the records, a key may leave its grave and
+/// return to it: hence two passes over graves.
 #[derive(Clone, Debug)]
 enum Stage {
     Graves { from: Box<[u8]>, again: bool },
     Records(u32),
 }
 
-/// Where a walk over all databases is.
+/// The position of a walk over all databases.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     db: usize,
@@ -76,7 +75,7 @@ impl Walk {
                 }
             }
             Stage::Records(at) => {
-                // What is due becomes a grave when it is shown.
+                // An expired value becomes a grave when its state is produced.
                 let never = Now::default();
                 let mut take = |item: Item<'_>| {
                     if is_lattice(item.key) {
@@ -106,7 +105,7 @@ impl Walk {
     }
 }
 
-/// Sums being made.
+/// Checksums being computed.
 #[derive(Debug)]
 pub(super) struct Pass {
     walk: Walk,
@@ -123,12 +122,12 @@ impl Default for Pass {
 }
 
 impl Pass {
-    /// True where there is more.
+    /// Returns true if there is more to do.
     pub(super) fn step(&mut self, now: Now, shard: &mut Shard, placement: &Placement) -> bool {
         let mut names = Vec::new();
         let again = self.walk.is_again();
         let more = self.walk.step(shard, placement, &mut names);
-        // Each key counts once; one that moves meanwhile makes its slot differ.
+        // Each key counts once; one that is moved meanwhile only makes its slot differ.
         if !again {
             for (db, name) in names {
                 let key = shard.key(&name);
@@ -146,14 +145,14 @@ impl Pass {
     }
 }
 
-/// A bit for each slot.
+/// One bit per slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differ(Box<[u64]>);
 
 impl Differ {
     const WORDS: usize = SLOTS / 64;
 
-    /// Where sums differ; those that are missing do.
+    /// The slots whose checksums differ; missing ones count as different.
     pub(super) fn of(own: &[u64], theirs: &[u64]) -> Self {
         let mut words = vec![0; Self::WORDS];
         for slot in 0..SLOTS {
@@ -169,7 +168,7 @@ impl Differ {
         self.0.get(word).is_some_and(|word| word >> bit & 1 == 1)
     }
 
-    /// How many slots there are in it.
+    /// Number of slots in it.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -179,7 +178,7 @@ impl Differ {
         &self.0
     }
 
-    /// None where it is not for all slots.
+    /// `None` if the words are not one bit for each slot.
     pub fn from_words(words: Vec<u64>) -> Option<Self> {
         (words.len() == Self::WORDS).then(|| Self(words.into()))
     }

@@ -71,7 +71,7 @@ fn at(ms: u64) -> Now {
 }
 
 impl Node {
-    /// What it has to say by then.
+    /// The messages that it has to send at this time.
     fn say(&mut self, now: Now) -> Vec<Sent> {
         let mut more = true;
         while more {
@@ -139,7 +139,7 @@ fn session(nodes: &mut [Node; 2], is_up: bool) {
     }
 }
 
-/// One speaks, and what it says comes at once.
+/// One sends, and its messages arrive at once.
 fn speak(nodes: &mut [Node], from: usize, ms: u64, lost: impl Fn(&Peer) -> bool) {
     for sent in nodes[from].say(at(ms)) {
         let number = nodes[from].number;
@@ -149,7 +149,7 @@ fn speak(nodes: &mut [Node], from: usize, ms: u64, lost: impl Fn(&Peer) -> bool)
     }
 }
 
-/// All speak in turn; what `lost` is true of does not come.
+/// All send in turn; messages for which `lost` is true do not arrive.
 fn exchange(nodes: &mut [Node], ms: std::ops::Range<u64>, lost: impl Fn(&Peer) -> bool) {
     for ms in ms {
         for from in 0..nodes.len() {
@@ -176,7 +176,7 @@ fn what_was_there_before_and_what_comes_after_is_told() {
     }
 }
 
-/// Its clock need not be behind what it was before: others' may have driven that ahead.
+/// Its clock need not be behind its earlier one: other nodes' may have advanced that.
 #[test]
 fn who_starts_again_may_give_a_stream_the_number_of_one_before() {
     let names = RefCell::new(Vec::new());
@@ -235,7 +235,7 @@ fn what_is_kept_is_bounded_and_what_is_given_up_is_compared() {
     }
     let figures = nodes[0].gossip.figures();
     assert_eq!((figures.overflows, figures.kept_bytes), (1, 0));
-    // Meanwhile nobody is told how far it is.
+    // Meanwhile it reports to no node how far it is.
     assert_eq!(figures.behind, 1);
     session(&mut nodes, true);
     exchange(&mut nodes, 130..400, |_| false);
@@ -262,7 +262,7 @@ fn a_node_that_is_away_is_waited_for_and_one_that_is_dropped_is_not() {
     nodes[0].gossip.act_by(&alone, 2);
     exchange(&mut nodes, 90..120, |_| true);
     assert_eq!(nodes[0].shard.graves_len(), 0);
-    // It says nothing any more.
+    // It sends nothing any more.
     session(&mut nodes, true);
     exchange(&mut nodes, 120..150, |_| false);
     assert_eq!(nodes[0].get(at(150), b"k"), None);
@@ -274,16 +274,15 @@ fn who_hears_a_stream_goes_by_what_its_sender_has_forgotten() {
     let early = 77 << 12;
     nodes[0].shard.set_forgotten(early);
     session(&mut nodes, true);
-    // No report has come.
+    // No report has arrived.
     exchange(&mut nodes, 1..20, |peer| matches!(peer, Peer::Sums { .. }));
     assert_eq!(nodes[1].replicas.least(), 0);
     assert_eq!(nodes[1].replicas.horizon(), early);
-    // It tells that on, also to whom it came from.
+    // It sends that on, also to the node that it came from.
     assert_eq!(nodes[0].replicas.horizon(), early);
 }
 
-/// What it was told first is from before the removal, and it was not among those whom
-/// the removal waited for.
+/// It was first sent state from before the removal, and it was not among the nodes that the removal waited for.
 #[test]
 fn who_joins_does_not_bring_back_what_others_have_removed() {
     let mut nodes = [node(0), node(1), node(2)];
@@ -314,7 +313,7 @@ fn who_joins_does_not_bring_back_what_others_have_removed() {
     assert_eq!(nodes[2].get(at(120), b"k").as_deref(), Some(&b"one"[..]));
     act(&mut nodes[1]);
     meet(&mut nodes, 1, 2);
-    // It tells what it has before it is told of the removal.
+    // It sends its state before it receives the removal.
     for ms in 120..240 {
         for from in [2, 1, 0] {
             speak(&mut nodes, from, ms, |_| false);
@@ -326,8 +325,8 @@ fn who_joins_does_not_bring_back_what_others_have_removed() {
     }
 }
 
-/// Another worker of a node may take what a dropped one had told, when this one has
-/// told all others already what it had of it.
+/// Another worker of a node may receive what a dropped one had sent, after this one has already sent on to all others
+/// what it had received from that node.
 #[test]
 fn what_comes_late_of_a_dropped_node_is_passed_on() {
     let mut nodes = [node(0), node(1), node(2)];
@@ -363,7 +362,7 @@ fn what_comes_late_of_a_dropped_node_is_passed_on() {
     }
 }
 
-/// Who tells it again has not forgotten it yet.
+/// The node that sends it again has not forgotten it yet.
 #[test]
 fn a_removal_that_was_forgotten_here_does_not_come_back() {
     let mut nodes = [node(0), node(1)];
@@ -412,12 +411,12 @@ fn a_large_message_goes_in_pieces() {
     let large = vec![b'x'; 3 << 20];
     nodes[0].set(at(20), b"k", &large);
     exchange(&mut nodes, 20..24, |_| false);
-    // It is more than what is kept, and so it is told again.
+    // It is more than what is kept, and so it is sent again.
     exchange(&mut nodes, 24..90, |_| false);
     assert_eq!(nodes[1].get(at(90), b"k"), Some(large));
 }
 
-/// The other side may not be ready, and nobody would hear of its streams else.
+/// The other node may not be ready, and would not learn of the streams otherwise.
 #[test]
 fn a_stream_that_nobody_answers_for_is_named_again() {
     let mut nodes = [node(0), node(1)];

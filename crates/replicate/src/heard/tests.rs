@@ -1,4 +1,4 @@
-//! What is known of others, and what that allows to be forgotten.
+//! What is known about others, and what that allows to be forgotten.
 
 use super::*;
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ fn who_is_dropped_is_awaited_until_all_know_and_never_heard_again() {
     assert_eq!((heard.least(), heard.settled()), (42, 42));
     heard.meet(2, 1);
     assert!(!heard.knows(128));
-    // One that comes is awaited, and the horizon does not go back.
+    // A joining node is waited for, and the horizon does not go back.
     heard.pass(42);
     heard.act_by(3, &nodes(&[0, 1, 3]), 4);
     assert_eq!((heard.least(), heard.horizon()), (0, 42));
@@ -83,7 +83,7 @@ fn who_comes_before_the_mapping_says_so_is_awaited() {
     assert_eq!(heard.settled(), 0);
     heard.hear(192, &by(2, 44));
     assert_eq!(heard.settled(), 40);
-    // It came and went between two mappings that were heard of here.
+    // It joined and left between two mappings that were received here.
     heard.meet(4, 1);
     heard.act_by(4, &nodes(&[0, 1, 2, 3]), 5);
     assert!(heard.settled() == 0 && heard.knows(256));

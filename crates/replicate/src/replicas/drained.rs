@@ -1,12 +1,12 @@
-//! Whether there is anything left to be sent or merged, where a start or a
-//! change of the table of keyspaces waits for that.
+//! Whether anything is left to be sent or merged, for a startup or a change of the table of keyspaces that waits for
+//! that.
 
 use super::{Fresh, Replicas};
 use rufous_base::Now;
 use rufous_store::changeset::Changeset;
 
 impl Replicas {
-    /// Has what is here sent, or a report that there is nothing.
+    /// Triggers an epoch at once, which sends local state or a report that there is none.
     pub fn start(&mut self) {
         self.fresh = Some(Fresh {
             first: Now::default(),
@@ -15,14 +15,14 @@ impl Replicas {
         });
     }
 
-    /// While a start has not brought back what it holds of files, what is to
-    /// make way for that is neither forgotten nor makes way for anything else.
+    /// Until a startup has restored its held counts, state that these replace must neither be forgotten nor make way
+    /// for anything else.
     pub fn keep_all(&mut self, keeps: bool) {
         self.keeps_all = keeps;
     }
 
-    /// What was removed up to this may be forgotten. Nothing will be written
-    /// under a stamp below that, also where there is nobody to be heard of.
+    /// The time up to which removals may be forgotten. It is limited by stamps of later writes here, which matters if
+    /// there are no other workers.
     pub(super) fn settled(&self) -> u64 {
         if self.keeps_all {
             return 0;
@@ -32,13 +32,12 @@ impl Replicas {
         self.heard.settled().min(own)
     }
 
-    /// Whether every other worker has sent what it had when it started.
+    /// Whether every other worker of this node has sent the state that it started with.
     pub fn has_heard_all(&self) -> bool {
         self.heard.least_here() > 0
     }
 
-    /// Whether nothing that has changed here is left to be sent; it may be on
-    /// its way.
+    /// Whether all local changes have been sent; they may still be in transit.
     pub fn has_sent_all(&self, changes: &Changeset) -> bool {
         self.epoch.is_none() && self.fresh.is_none() && changes.is_empty()
     }

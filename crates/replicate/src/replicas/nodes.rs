@@ -1,5 +1,5 @@
-//! Other nodes: who is one, and what they have to know of this worker before
-//! they hear its changes. `gossip` brings both to them.
+//! The other nodes of the cluster, and what each has to know about this worker before it receives its changes.
+//! `gossip` delivers both.
 
 use super::{Replicas, To};
 use crate::batch::{Begin, Writer};
@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Replicas {
-    /// The other nodes by the mapping of this epoch; numbers from `next` on have
-    /// not been given to any node by then.
+    /// Sets the other nodes of this epoch's mapping; no node has had a number from `next` on yet.
     pub fn act_by(&mut self, epoch: u64, nodes: &BTreeSet<u16>, next: u16) {
         if epoch > self.heard.epoch() {
             self.heard.act_by(epoch, nodes, next);
@@ -19,18 +18,17 @@ impl Replicas {
         }
     }
 
-    /// This worker, in what is said to others.
+    /// The number of this worker's replica in messages.
     pub fn replica(&self) -> u16 {
         self.replica
     }
 
-    /// Whether a replica is of a worker of this node.
+    /// Whether a replica belongs to a worker of this node.
     pub fn is_here(&self, replica: u16) -> bool {
         self.heard.is_here(replica)
     }
 
-    /// These replicas were others before: what they have stays, and their stamps
-    /// go on.
+    /// Takes over the clock of these replicas' earlier numbers: their data stays, and their stamps continue.
     pub fn go_on_from(&mut self, before: &Self) {
         let time = before.clock.last();
         self.observe(Stamp {
@@ -41,44 +39,42 @@ impl Replicas {
         self.figures = before.figures;
     }
 
-    /// What this worker had before it was dropped with all that it knew: what others tell
-    /// it from now on may come of those who know less than it did.
+    /// Prepares a worker that was dropped and has lost its state: other nodes may send it states made without what it
+    /// had received before.
     pub fn know_nothing_of(&mut self, shard: &Shard) {
         self.forgotten_before = shard.forgotten();
     }
 
-    /// Whether every other worker of every node has said what it has, and what they
-    /// had forgotten is forgotten here: before that nobody is to be served. This
-    /// worker has said so by then, with a later date than any before it started: what
-    /// it writes from then on is told behind that, and may depend on what waits for it.
+    /// Whether every other worker of every node has sent its state, and what they had forgotten is forgotten here:
+    /// before that no client may be served. By then this worker has reported that, with a later date than any before
+    /// its start: its writes from then on are sent after that report, and may depend on what waits for it.
     pub fn has_heard_nodes(&self) -> bool {
         let has_said = self.said.least > 0 || self.heard.nodes().is_empty();
         has_said && self.heard.least() > 0 && self.forgotten >= self.heard.forgotten()
     }
 
-    /// Whether it is to be said that all others have been heard.
+    /// Whether to report that the state of all others was received.
     pub(super) fn has_to_say_so(&self) -> bool {
         self.said.least == 0 && self.heard.least() > 0 && !self.heard.nodes().is_empty()
     }
 
-    /// How far each other node is known to be: a time of stamps.
+    /// For each other node, the time of stamps up to which its changes were received.
     pub fn nodes(&self) -> Vec<(u16, u64)> {
         self.heard.nodes()
     }
 
-    /// The time of the last stamp that was given or seen here.
+    /// The time of the last stamp that was issued or observed here.
     pub fn latest(&self) -> u64 {
         self.clock.last()
     }
 
-    /// From now on all of a key that has changed is told, or only what was done.
+    /// Selects whether changes are sent as whole states or as operations.
     pub fn tell_whole(&mut self, whole: bool) {
         self.whole = whole;
     }
 
-    /// The first message to a node. It passes on what others had forgotten, and what
-    /// this worker had before it started: who is told so does not lose it together
-    /// with one node.
+    /// The first message to a node. It includes what other nodes had forgotten, and what this node had before it
+    /// started, so that this is not lost if one node fails.
     pub fn first_message(&mut self, shard: &Shard, workers: usize) -> Arc<[u8]> {
         if shard.forgotten() > self.forgotten_before {
             self.heard.forget(shard.forgotten());
@@ -90,19 +86,18 @@ impl Replicas {
         begin.encode(self.replica, self.clock.last())
     }
 
-    /// Up to where other nodes had forgotten, and this one before it started.
+    /// The time up to which other nodes had forgotten, and this one before it started.
     pub fn taken_over(&self) -> u64 {
         self.heard.forgotten()
     }
 
-    /// For what a node is told again.
+    /// A batch writer for the repair of a node.
     pub fn again(&self) -> Writer {
         Writer::again(self.replica, self.clock.last())
     }
 
-    /// A worker of another node begins. What it has forgotten all who were there
-    /// had said to know; this worker is told all that is left of it before it
-    /// hears of anything that was made after.
+    /// A worker of another node starts a stream. All workers present had confirmed what it has forgotten; if this
+    /// worker was not, it receives all that is left of that before any later changes.
     pub(super) fn on_begin(&mut self, shard: &mut Shard, from: u16, begin: &Begin) {
         self.heard.begin(from, begin.forgotten);
         self.heard.forget(begin.forgotten);
@@ -115,7 +110,7 @@ impl Replicas {
 }
 
 impl To {
-    /// Whether it is for other nodes.
+    /// Whether the receivers are other nodes.
     pub fn is_nodes(self) -> bool {
         matches!(self, To::Nodes { .. })
     }

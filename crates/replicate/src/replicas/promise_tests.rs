@@ -1,4 +1,4 @@
-//! What a worker makes of what it read here a while ago.
+//! Writes of a worker that read the key here earlier.
 
 use super::{Outbox, Replicas};
 use rufous_base::{Now, WorkerId};
@@ -53,7 +53,7 @@ fn at(second: u64) -> Now {
     }
 }
 
-/// All of both is sent and arrives, again and again.
+/// All messages of both are sent and delivered, repeatedly.
 fn exchange(nodes: &mut [Node; 2], seconds: std::ops::Range<u64>) {
     for second in seconds {
         for from in [0, 1] {
@@ -93,8 +93,8 @@ fn shown(node: &mut Node) -> Option<Vec<u8>> {
     text.map(|text| text.bytes().to_vec())
 }
 
-/// Another worker has read that there is nothing, and counts; until that comes
-/// here, a removal has come that it knew nothing of.
+/// Another worker has read that there is nothing, and increments; before that arrives here, a removal arrives that it
+/// did not know.
 #[test]
 fn a_count_that_comes_home_is_not_taken_for_one_that_knew_of_a_removal() {
     let mut nodes = [node(0), node(1)];

@@ -1,5 +1,5 @@
-//! What comes from other workers, of this node and of others: merged as it comes,
-//! or when what it depends on is here.
+//! Messages from other workers, of this node and of others: merged at once, or when what they depend on has been
+//! received.
 
 use super::Replicas;
 use crate::batch::{Batch, Body, Item, Items, Report};
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 impl Replicas {
-    /// Takes a message of another worker.
+    /// Receives a message of another worker.
     pub fn receive(
         &mut self,
         now: Now,
@@ -35,7 +35,7 @@ impl Replicas {
             || self.loose.contains(&batch.from)
             || self.heard.is_dropped(batch.from);
         if is_loose && self.inbox.contains_key(&batch.from) {
-            // What it was to be taken together with will not come any more.
+            // The rest of what it had to be applied together with will not be received any more.
             self.apply_all(now, (&mut *shard, placement), batch.from)?;
         }
         let waits = matches!(batch.body, Body::Ordered { .. }) && !is_loose;
@@ -46,14 +46,14 @@ impl Replicas {
             return self.release(now, (shard, placement));
         }
         self.apply(now, (&mut *shard, placement), &batch)?;
-        // Others may have waited for what was heard.
+        // Other messages may have waited for this report.
         if matches!(batch.body, Body::Report(_)) && !self.inbox.is_empty() {
             return self.release(now, (shard, placement));
         }
         Ok(())
     }
 
-    /// Takes all that waits of a sender.
+    /// Applies all waiting messages of a sender.
     fn apply_all(
         &mut self,
         now: Now,
@@ -66,8 +66,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// Takes what waits of nodes that were dropped, or for them: they will not say
-    /// what is missing.
+    /// Applies the messages that wait for nodes that were dropped, or come from them: what they lack will not be sent
+    /// any more.
     pub(super) fn release_dropped(
         &mut self,
         now: Now,
@@ -81,7 +81,7 @@ impl Replicas {
         self.release(now, (shard, placement))
     }
 
-    /// Takes what has waited for what is here by now.
+    /// Applies the messages whose dependencies have been received.
     pub fn release(
         &mut self,
         now: Now,
@@ -101,7 +101,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// The first sender of whom something can be taken, and how many messages.
+    /// The first sender with applicable messages, and their number.
     fn some_ready(&self) -> Result<Option<(u16, usize)>, NotAnEffect> {
         for (&from, queue) in &self.inbox {
             match self.ready(from, queue)? {
@@ -112,8 +112,8 @@ impl Replicas {
         Ok(None)
     }
 
-    /// How many of a sender's messages can be taken now: those that need not
-    /// be taken together with what has not come, up to a report.
+    /// The number of a sender's messages that can be applied now: messages that must be applied together only if all
+    /// of them up to a report have been received.
     fn ready(&self, from: u16, queue: &VecDeque<Arc<[u8]>>) -> Result<usize, NotAnEffect> {
         let is_here = self.heard.is_here(from);
         let mut together = false;
@@ -167,8 +167,8 @@ impl Replicas {
         batch: &Batch<'_>,
         items: Items<'_>,
     ) -> Result<(), NotAnEffect> {
-        // Who heard it before has told all others when that node was dropped. This
-        // worker may have done so already, without it.
+        // A worker that received it earlier sent it to all others when the node was dropped. This worker may have
+        // done so already, without this message.
         let is_late = self.heard.is_dropped(batch.from);
         shard.merge_from(self.heard.known_to(batch.from));
         let done = self.merge_all(now, (&mut *shard, placement), (batch, items), is_late);
@@ -202,7 +202,7 @@ impl Replicas {
             some.clear();
             for item in items.by_ref().take(Shard::WARMED) {
                 let item = item?;
-                // Another node tells all workers of this one alike.
+                // Another node sends the same messages to all workers of this one.
                 if !is_here && !placement.has_replica(item.key) {
                     continue;
                 }
@@ -210,7 +210,7 @@ impl Replicas {
             }
             shard.warm(some.iter().map(|&(db, key, _)| (db, key.hash)));
             for &(db, key, Item { tag, chunk, .. }) in &some {
-                // What was sent before a flush went with it.
+                // A flush has removed what was sent before it.
                 if batch.flushes < flushed_at[db] {
                     continue;
                 }

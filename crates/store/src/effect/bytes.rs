@@ -1,4 +1,4 @@
-//! Numbers and bytes as effects and entries have them.
+//! Numbers and bytes in the encoding of effects and log entries.
 
 use super::NotAnEffect;
 

@@ -1,34 +1,33 @@
-//! Finding the key that is worth least, by drawing some: the best of them is
-//! nearly always among the worst of all, and those that were not taken wait in
-//! a pool for the next time, so that few draws suffice.
+//! Finds a key of little value by sampling: the best of the sample is nearly always among the worst of all keys.
+//! Candidates that were not evicted stay in a pool for the next round, so that small samples suffice.
 
 use crate::shard::{Drawn, Policy, Shard};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 
-/// Candidates that wait for the next eviction.
+/// Candidates kept for the next eviction.
 const POOL: usize = 16;
 
-/// For so many evictions keys are drawn at once, as what is looked at together
-/// costs little more than one.
+/// Keys are drawn for this many evictions together, as examining several records at once costs little more than
+/// examining one.
 const ROUND: usize = 4;
 
-/// By what keys are chosen.
+/// The criterion by which keys are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Those that were not used for longest go.
+    /// The least recently used keys go first.
     Recency,
-    /// Those that are used least go.
+    /// The least frequently used keys go first.
     Frequency,
     Random,
-    /// Those that expire soonest go.
+    /// The keys that expire soonest go first.
     Expiry,
 }
 
-/// Which keys may go, and which of them first.
+/// Which keys may be evicted, and which of them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Only those that expire.
+    /// Only keys with an expiry.
     pub volatile: bool,
     pub by: By,
 }
@@ -36,15 +35,15 @@ pub struct Choice {
 /// The candidates.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    /// With their scores at the last round; the best comes last.
+    /// With their scores at the last round; the best candidate is last.
     candidates: Vec<(u32, Drawn)>,
-    /// Reused: what a round draws.
+    /// Reused: the records drawn in a round.
     drawn: Vec<Drawn>,
-    /// Evictions that the last round is for, still.
+    /// Evictions left in the current round.
     left: usize,
 }
 
-/// How willingly a key is let go. What has expired goes before everything.
+/// How suitable a key is for eviction. Expired keys have the highest score.
 fn score(by: By, policy: Policy, drawn: &Drawn, now: Now) -> u32 {
     if drawn.expire_at.is_some_and(|at| at <= now.unix_ms()) {
         return u32::MAX;
@@ -60,8 +59,7 @@ impl Pool {
         self.candidates.clear();
     }
 
-    /// The next record to go, as it was when it was drawn. `None` where there
-    /// is none to draw.
+    /// The next record to evict, as it was when it was drawn. `None` if there is none to draw.
     pub(super) fn best(
         &mut self,
         choice: Choice,
@@ -86,18 +84,18 @@ impl Pool {
         self.candidates.pop().map(|c| c.1)
     }
 
-    /// Whether the next call of [`Pool::best`] looks at records anew.
+    /// Whether the next call of [`Pool::best`] draws new records.
     pub(super) fn is_stale(&self) -> bool {
         self.left == 0
     }
 
-    /// Begins a round.
+    /// Starts a round.
     fn draw(&mut self, choice: Choice, shard: &Shard, samples: usize, now: Now, rng: &mut Rng) {
         self.left = ROUND;
         self.drawn.clear();
         shard.draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
         let policy = shard.policy();
-        // A frequency decays while it waits, and idle times go on.
+        // While a candidate waits, its frequency decays and its idle time grows.
         for (known, drawn) in &mut self.candidates {
             *known = score(choice.by, policy, drawn, now);
         }
@@ -105,12 +103,12 @@ impl Pool {
         let worst = self.candidates.iter().map(|c| c.0).min().unwrap_or(0);
         for drawn in &self.drawn {
             let score = score(choice.by, policy, drawn, now);
-            // Nearly all of what is drawn is worth more than what waits.
+            // Nearly all records drawn are worth more than the candidates.
             if known < POOL || score > worst {
                 self.candidates.push((score, *drawn));
             }
         }
-        // Among equals no hash shall always be the first to go.
+        // Among equal scores, no hash may always be the first to go.
         let salt = rng.next_u64() as u32;
         let of = |c: &(u32, Drawn)| (c.0, c.1.db, c.1.hash ^ salt, c.1.access);
         self.candidates.sort_unstable_by_key(of);

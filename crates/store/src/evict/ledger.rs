@@ -1,16 +1,16 @@
-//! What the workers of a node know of one another's memory.
+//! The memory charges that the workers of a node publish to one another.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// One place per worker, each written by its worker alone, without locks or
-/// read-modify-write. A reader sees a moment of each, not of all at once.
+/// One place per worker, written by that worker alone, without locks or read-modify-write. A reader sees each place
+/// at some moment, and not all of them at the same one.
 #[derive(Debug)]
 pub struct Ledger {
     places: Box<[Place]>,
 }
 
-/// A cache line of its own, so that a worker that publishes does not take
-/// away those that others write.
+/// Aligned so that each place has cache lines of its own: a worker that publishes does not invalidate those that
+/// others write.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Place {
@@ -18,13 +18,13 @@ struct Place {
     can_evict: AtomicBool,
 }
 
-/// All workers but one.
+/// The sum of all workers but one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
     pub(super) charge: usize,
-    /// One of them can evict.
+    /// At least one of them can evict.
     pub(super) can_evict: bool,
-    /// One of them is above its share and can evict.
+    /// At least one of them is above its share and can evict.
     pub(super) above_share_can: bool,
 }
 
@@ -39,7 +39,7 @@ impl Ledger {
         self.places.len()
     }
 
-    /// What all workers are charged with together.
+    /// The charge of all workers together.
     pub fn total(&self) -> usize {
         self.places
             .iter()
@@ -49,7 +49,7 @@ impl Ledger {
 
     pub(super) fn publish(&self, worker: usize, charge: usize, can_evict: bool) {
         let place = &self.places[worker];
-        // A line that does not change stays in the caches of its readers.
+        // An unchanged line stays in the caches of its readers.
         if place.charge.load(Ordering::Relaxed) != charge {
             place.charge.store(charge, Ordering::Relaxed);
         }

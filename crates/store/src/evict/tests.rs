@@ -43,8 +43,7 @@ impl Node {
         }
     }
 
-    /// One write in a step of its own, as a worker does it. False where it
-    /// was refused.
+    /// One write in a step of its own, as a worker does it. Returns false if it was refused.
     fn set(&mut self, worker: usize, key: &str, len: usize, expiry: ExpirySetting) -> bool {
         let (shard, evictor) = &mut self.workers[worker];
         evictor.look();
@@ -69,7 +68,7 @@ impl Node {
         true
     }
 
-    /// Ticks of all workers; returns how many slices there were.
+    /// Ticks of all workers; returns the number of slices.
     fn ticks(&mut self) -> usize {
         let mut slices = 0;
         loop {
@@ -133,7 +132,7 @@ fn the_limit_holds_for_every_number_of_workers() {
             }
             node.ticks();
             assert!(node.ledger.total() <= LIMIT);
-            // It is used, too: no more than the largest value was given up.
+            // The limit is used: no more than the largest value was given up.
             assert!(node.ledger.total() > LIMIT - 100_000, "{workers} {by:?}");
             assert!(node.evicted() > 1000);
             for (shard, _) in &node.workers {
@@ -155,7 +154,7 @@ fn only_the_small_worker_grows_and_the_large_one_pays() {
         assert!(node.set(1, &format!("b{i}"), 64, KEEP));
         assert!(node.ledger.total() <= LIMIT + 10_000);
     }
-    // Less than half of the limit, and so nothing of it had to go.
+    // Less than half of the limit, so none of it had to be evicted.
     assert_eq!(node.workers[1].0.len(0), 4_000);
     for i in 4_000..40_000 {
         assert!(node.set(1, &format!("b{i}"), 64, KEEP));
@@ -198,7 +197,7 @@ fn volatile_choices_take_what_expires_and_nothing_else() {
         }
         assert!(node.evicted() > 5_000, "{by:?}");
         assert!((0..2_000).all(|i| node.has(0, &format!("stays{i}"))));
-        // Without any that expire, there is no room; with some there is.
+        // Without keys that expire there is no room; with some there is.
         let mut refused = 0;
         for i in 0..20_000 {
             refused += u32::from(!node.set(0, &format!("more{i}"), 100, KEEP));

@@ -1,28 +1,26 @@
-//! Finding the longest prefix of a key: on the way of every command of a node
-//! that has keyspaces.
+//! Finds the longest prefix of a key. Every command of a node with keyspaces does this lookup.
 //!
-//! Prefixes lie in the order of their bytes. All that begin a key are not
-//! after it, and whatever lies between such a prefix and the key begins with
-//! that prefix, too. So the last one that is not after the key either begins
-//! it, or those that do are among the prefixes of that one: each knows the
-//! longest other one that begins it.
+//! Prefixes are sorted by their bytes. Every prefix of a key sorts at or before the key, and everything that sorts
+//! between such a prefix and the key begins with that prefix as well. So the last prefix that does not sort after the
+//! key either is a prefix of the key, or begins with all prefixes of the key: each entry knows the longest other
+//! prefix that it begins with.
 
 use std::sync::Arc;
 
 use super::Keyspace;
 
-/// Bytes that are compared at once.
+/// Bytes that are compared in one step.
 const HEAD: usize = 8;
 
-/// A prefix, in the order of bytes.
+/// A prefix; entries are sorted by its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
-    /// Its first bytes as a number, so that numbers order as bytes do.
+    /// Its first bytes as a number that sorts like the bytes.
     head: u64,
     len: u16,
-    /// Its keyspace.
+    /// The index of its keyspace.
     at: u16,
-    /// The place of the longest other prefix that it begins with.
+    /// The index of the longest other prefix that it begins with.
     shorter: Option<u16>,
 }
 
@@ -46,12 +44,12 @@ fn in_common(a: &[u8], b: &[u8]) -> usize {
 }
 
 impl Lookup {
-    /// Of a table's keyspaces, whose prefixes all differ.
+    /// Built from a table's keyspaces, whose prefixes all differ.
     pub(super) fn new(all: &[Arc<Keyspace>]) -> Self {
         let mut order: Vec<u16> = (0..all.len() as u16).collect();
         let prefix = |at: u16| &*all[usize::from(at)].prefix;
         order.sort_by_key(|&at| prefix(at));
-        // Places of prefixes that each begin the next one of them.
+        // Indices of prefixes, each of which is a prefix of the next one.
         let mut open = Vec::<u16>::new();
         let mut places = Vec::with_capacity(order.len());
         for (place, &at) in order.iter().enumerate() {
@@ -80,7 +78,7 @@ impl Lookup {
             &*all[usize::from(place.at)].prefix
         });
         let is_before = |place: &Place| match place.head == number {
-            // Short ones are told apart only by all of their bytes.
+            // Short prefixes need a comparison of all their bytes.
             true => prefix(place) <= key,
             false => place.head < number,
         };
@@ -100,7 +98,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
-        // Few different bytes, so that many are prefixes of others.
+        // Few distinct bytes, so that many of the names are prefixes of others.
         let byte = prop::sample::select(&[0u8, 1, b'a', b'b', 0xFF][..]);
         prop::collection::vec(byte, 0..most)
     }
@@ -133,7 +131,7 @@ mod tests {
             for key in keys.iter().chain(&prefixes) {
                 prop_assert_eq!(table.of(key), linear(&table, key));
             }
-            // Also when some have gone.
+            // Also after some were removed.
             for name in ["k0", "k3", "k7"] {
                 table = table.without(name).unwrap_or(table);
             }

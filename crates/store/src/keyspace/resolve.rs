@@ -1,17 +1,17 @@
-//! Of several concurrent values, the one that answers for all.
+//! Which of several concurrent values a plain read returns.
 
 use crate::effect::NotAnEffect;
 use rufous_datatype::replicated::siblings::Pick;
 
-/// What a plain read shows where a key has several concurrent values.
+/// What a plain read returns if a key has several concurrent values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolve {
     /// The one that was written last.
     Newest,
-    /// Numbers by their size, before texts by their bytes.
+    /// The largest: numbers by value, and below them texts by their bytes.
     Largest,
     Smallest,
-    /// An error that says how to read them all.
+    /// An error that says how to read all of them.
     Refuse,
 }
 
@@ -24,7 +24,7 @@ impl Resolve {
         }
     }
 
-    /// Whether there is a plain read where there are several values.
+    /// Whether a plain read returns one of several values rather than an error.
     pub fn picks(self) -> bool {
         self != Resolve::Refuse
     }

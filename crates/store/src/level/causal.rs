@@ -1,10 +1,9 @@
-//! Causal, per key: a write takes the place of what its session has read of
-//! the key, and stands beside what is concurrent with it. Values are dotted
-//! version vectors (`Siblings`) instead of registers; a session keeps what it
-//! has read, for replicas that lack it, and stamps its writes above that.
+//! Causal, per key: a write replaces the values of the key that its session has read, and becomes a sibling of the
+//! concurrent ones. Values are dotted version vectors (`Siblings`) instead of registers. A session keeps what it has
+//! read, for replicas that lack it, and stamps its writes above that.
 //!
-//! With `CUT` a keyspace also never shows a write before those that it may
-//! depend on: batches wait for what their sender had heard.
+//! With `CUT` a keyspace also never shows a write before those that it may depend on: a batch waits until the
+//! receiver has everything that its sender had received.
 
 use super::{Spec, monotonic_reads, monotonic_writes, read_your_writes, writes_follow_reads};
 

@@ -1,4 +1,4 @@
-//! Eventual: whoever has all writes shows the same. A session keeps nothing.
+//! Eventual: replicas that have received the same writes show the same values. A session keeps nothing.
 
 use super::Spec;
 

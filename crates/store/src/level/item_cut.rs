@@ -1,6 +1,5 @@
-//! Item cut isolation: a transaction that reads an item again sees what it saw
-//! the first time. It copies what it reads, and the copies stay until it ends;
-//! writes are those of read committed.
+//! Item cut isolation: a transaction that reads an item again sees the value of its first read. It copies what it
+//! reads and keeps the copies until it ends; its writes are those of read committed.
 
 use super::{Spec, read_committed};
 use crate::planted::{self, Planted};
@@ -11,7 +10,7 @@ pub const LEVEL: Spec = Spec {
     joins: false,
 };
 
-/// Whether copies of what was only read stay.
+/// Whether the copies of items that were only read are kept.
 pub fn keeps() -> bool {
     !planted::is(Planted::ReadsNotCached)
 }

@@ -1,6 +1,5 @@
-//! Consistency levels that need no coordination. Each is a composition of
-//! lattices and of what a session keeps, in a file of its own; the kernel knows
-//! none of them, and asks a [`Level`] only what it consists of.
+//! Consistency levels that need no coordination. Each is a composition of lattices and of state that a session keeps,
+//! in a file of its own. The kernel names no level: it asks a [`Level`] only for its parts.
 
 pub mod causal;
 pub mod eventual;
@@ -16,17 +15,17 @@ pub mod writes_follow_reads;
 use std::fmt;
 use std::str::FromStr;
 
-/// A level as its file states it.
+/// A level as its file declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
     pub name: &'static str,
-    /// What it consists of; of those that are made of others, theirs.
+    /// Its parts, as bits; a composed level has the bits of its components.
     pub parts: u16,
-    /// Whether it may be combined with others.
+    /// Whether it may be combined with other levels.
     pub joins: bool,
 }
 
-/// Every level; what is made of others comes before them.
+/// Every level; composed levels come after their components.
 pub const ALL: &[Spec] = &[
     eventual::LEVEL,
     causal::LEVEL,
@@ -47,30 +46,29 @@ pub struct Level(u16);
 impl Level {
     pub const EVENTUAL: Level = Level(eventual::LEVEL.parts);
 
-    /// Whether it has all that `spec` has.
+    /// Whether it has all parts of `spec`.
     #[inline]
     pub fn has(self, spec: &Spec) -> bool {
         self.0 & spec.parts == spec.parts
     }
 
-    /// Whether others must see a replica's writes in the order in which they
-    /// were made, whatever keys they are on.
+    /// Whether other replicas must apply a replica's writes in the order in which they were made, across all keys.
     pub fn is_ordered(self) -> bool {
         self.has(&monotonic_writes::LEVEL) || self.has(&writes_follow_reads::LEVEL)
     }
 
-    /// Whether it is one of transactions.
+    /// Whether it is a level of transactions.
     pub fn is_of_transactions(self) -> bool {
         self.has(&read_uncommitted::LEVEL)
     }
 
-    /// Whether concurrent values are kept beside one another.
+    /// Whether concurrent values are kept as siblings.
     pub fn keeps_siblings(self) -> bool {
         self.has(&causal::LEVEL)
     }
 }
 
-/// No level, or levels that do not go together.
+/// An unknown level, or levels that cannot be combined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotALevel {
     Unknown(Box<str>),

@@ -1,6 +1,5 @@
-//! Monotonic reads: what a session reads of a key never is older than what it
-//! has read of it. The session notes what it reads, and takes it along where it
-//! goes.
+//! Monotonic reads: a session never reads an older state of a key than it has read before. The session keeps what it
+//! reads and presents it at every replica that it uses.
 
 use super::Spec;
 use crate::planted::{self, Planted};
@@ -11,7 +10,7 @@ pub const LEVEL: Spec = Spec {
     joins: true,
 };
 
-/// Whether a session notes what it reads.
+/// Whether a session keeps what it reads.
 pub fn notes_reads() -> bool {
     !planted::is(Planted::ReadsNotKept)
 }

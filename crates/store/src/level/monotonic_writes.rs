@@ -1,6 +1,5 @@
-//! Monotonic writes: a session's writes take effect in the order in which it
-//! made them, everywhere: each has a stamp above the last, and replicas take
-//! over the writes of an epoch together.
+//! Monotonic writes: a session's writes take effect in the order in which it made them, at every replica. Each has a
+//! stamp above the last one, and replicas apply the writes of an epoch together.
 
 use super::Spec;
 use crate::planted::{self, Planted};
@@ -11,7 +10,7 @@ pub const LEVEL: Spec = Spec {
     joins: true,
 };
 
-/// What the session's next write must be stamped above.
+/// The lower bound of the stamp of the session's next write.
 pub fn after_write(floor: u64, written: u64) -> u64 {
     match planted::is(Planted::NotAboveOwnWrites) {
         true => floor,

@@ -1,5 +1,5 @@
-//! PRAM: everybody sees each session's operations in its order. It is monotonic
-//! reads, monotonic writes and read your writes together [HAT §5.1.3].
+//! PRAM: each session's operations are seen in its order by all. It is the combination of monotonic reads, monotonic
+//! writes and read your writes [HAT §5.1.3].
 
 use super::{Spec, monotonic_reads, monotonic_writes, read_your_writes};
 

@@ -1,7 +1,6 @@
-//! Read committed: nobody sees a write of a transaction that is not
-//! committed, nor one that the transaction replaced later. Its writes are done
-//! on copies, where it reads them, too, and when it is committed on data: all
-//! of them in one step, and under one stamp.
+//! Read committed: no client sees a write of a transaction that has not committed, nor a write that the same
+//! transaction replaced later. A transaction writes to copies and reads its own writes there. Its commit applies all
+//! of them to the data in one step, under one stamp.
 
 use super::{Spec, read_uncommitted};
 use crate::planted::{self, Planted};
@@ -12,8 +11,8 @@ pub const LEVEL: Spec = Spec {
     joins: false,
 };
 
-/// Whether a command is for the transaction's eyes only; `is_own`: it names
-/// what the transaction has a copy of.
+/// Whether a command runs on the transaction's copies only; `is_own`: it names a key that the transaction has a copy
+/// of.
 pub fn waits(writes: bool, is_own: bool) -> bool {
     let at_once = planted::is(Planted::DoneAtOnce) && planted::now_and_then();
     (writes || is_own) && !at_once

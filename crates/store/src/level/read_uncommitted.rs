@@ -1,6 +1,5 @@
-//! Read uncommitted: all writes of a transaction have the same time and
-//! replica in their stamps, so that every key orders two transactions alike
-//! [Anna §VI-C]. They are done at once, and can't be taken back.
+//! Read uncommitted: the stamps of all writes of a transaction have the same time and replica, so that every key
+//! orders two transactions alike [Anna §VI-C]. Writes are applied at once and cannot be rolled back.
 
 use super::Spec;
 

@@ -1,5 +1,5 @@
-//! Read your writes: a session sees what it has written, whichever replica it
-//! asks. It notes what it has written, and takes it along where it goes.
+//! Read your writes: a session sees its own writes at every replica. It keeps what it has written and presents it at
+//! every replica that it uses.
 
 use super::Spec;
 use crate::planted::{self, Planted};
@@ -10,7 +10,7 @@ pub const LEVEL: Spec = Spec {
     joins: true,
 };
 
-/// Whether a session notes what it writes.
+/// Whether a session keeps what it writes.
 pub fn notes_writes() -> bool {
     !planted::is(Planted::WritesNotKept)
 }

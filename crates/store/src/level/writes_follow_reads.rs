@@ -1,5 +1,5 @@
-//! Writes follow reads: a session's writes take effect after what it has read
-//! before them, everywhere: each has a stamp above all of that.
+//! Writes follow reads: a session's writes take effect after everything that it had read before, at every replica:
+//! each has a stamp above all of that.
 
 use super::Spec;
 use crate::planted::{self, Planted};
@@ -10,7 +10,7 @@ pub const LEVEL: Spec = Spec {
     joins: true,
 };
 
-/// What the session's next write must be stamped above.
+/// The lower bound of the stamp of the session's next write.
 pub fn after_read(floor: u64, newest: u64) -> u64 {
     match planted::is(Planted::NotAboveReads) {
         true => floor,

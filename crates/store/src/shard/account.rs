@@ -1,4 +1,4 @@
-//! What a database takes, and whether all its parts agree.
+//! The memory account of a database, and the check of its invariants.
 
 use super::classes;
 use super::db::{Db, big_bytes, packed};
@@ -22,7 +22,7 @@ impl Db {
         }
     }
 
-    /// What the memory limit counts; see `Shard::charged`.
+    /// The charge for the memory limit; see `Shard::charged`.
     #[inline]
     pub(super) fn charged(&self) -> usize {
         if self.len() == 0 {
@@ -36,8 +36,8 @@ impl Db {
         self.outside + self.bigs.bytes() + self.long_keys.bytes() + self.objects.bytes()
     }
 
-    /// What one record takes: its slot, its word of the index, its place in
-    /// the order of expiry, and what it keeps outside.
+    /// Memory of one record: its slot, its word of the index, its entry in the order of expiry, and what it keeps
+    /// outside.
     pub(super) fn memory_of(&self, handle: u32) -> usize {
         let slot = self.arena.get(handle);
         let head = Head::of(slot);

@@ -1,11 +1,9 @@
 //! Memory for records: slots of fixed sizes in pages, named by 32-bit handles.
 //!
-//! Slots have the sizes of `classes.rs`. A class's pages grow with what the class holds, from 4 KiB to
-//! 256 KiB, so that about a thirty-second of it at most lies unused in the
-//! newest page; pages are allocated as zeroes, which costs no memory until a
-//! slot is used. Slots are taken from the fullest page that has one, so that
-//! the emptiest pages become empty, and pages that stay partly used are
-//! emptied by `compact.rs`.
+//! Slots have the sizes of `classes.rs`. A class's pages grow with the class, from 4 KiB to 256 KiB, so that at most
+//! about a thirty-second of its memory lies unused in the newest page; pages are allocated as zeroes, which costs no
+//! memory until a slot is used. Slots are taken from the fullest page that has a free one, so that the emptiest pages
+//! become empty; pages that stay partly used are emptied by `compact.rs`.
 //!
 //! Invariants:
 //! 1. A free slot's first byte is 0, a record's is not.
@@ -15,18 +13,17 @@
 
 use super::classes::{CLASSES, class_of, class_size};
 
-/// Bits of a handle that say which slot of its page.
+/// Bits of a handle for the slot's number in its page.
 pub(super) const SLOT_BITS: u32 = 14;
 const MAX_SLOTS: usize = 1 << SLOT_BITS;
 const MAX_PAGES: usize = 1 << (32 - SLOT_BITS);
 
 pub(super) const SMALLEST_PAGE: usize = 4 << 10;
 const LARGEST_PAGE: usize = 256 << 10;
-/// Where the handles are a quarter used up, pages become larger, so that they
-/// last for the memory of any machine.
+/// Once a quarter of the handles is used, pages become larger, so that handles suffice for the memory of any machine.
 const LAST_PAGE: usize = 4 << 20;
 
-/// Bytes of a cache line, and how many of a slot are loaded ahead.
+/// Bytes of a cache line, and number of lines of a slot that are prefetched.
 const LINE: usize = 64;
 const WARM_LINES: usize = 4;
 
@@ -35,7 +32,7 @@ const LISTS: usize = 8;
 const IN_NO_LIST: u8 = u8::MAX;
 pub(super) const NONE: u32 = u32::MAX;
 
-/// One cache line, the fields of every access first.
+/// One cache line, with the fields of every access first.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Page {
@@ -43,7 +40,7 @@ pub(super) struct Page {
     pub(super) slot_size: u32,
     pub(super) slots: u32,
     pub(super) used: u32,
-    /// First of the free slots that were used before; each names the next.
+    /// First of the freed slots; each names the next.
     free: u32,
     /// Slots from here on were never used.
     pub(super) fresh: u32,
@@ -71,17 +68,17 @@ pub(super) struct Emptying {
 
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    /// A plain vector: every access goes through it, and copying it when it
-    /// doubles is a page's header for 256 KiB of records.
+    /// A plain vector: every access goes through it, and doubling it copies only one page header for each 256 KiB of
+    /// records.
     pub(super) pages: Vec<Page>,
     free_pages: Vec<u32>,
-    /// Empty until the first record comes.
+    /// Empty until the first record is added.
     pub(super) classes: Vec<Class>,
     records: usize,
     used_bytes: usize,
     pub(super) page_bytes: usize,
     pub(super) emptying: Option<Emptying>,
-    /// Where the search for a class worth compacting goes on.
+    /// The class at which the search for one worth compacting continues.
     pub(super) next_class: usize,
 }
 
@@ -105,7 +102,7 @@ impl Arena {
         self.used_bytes
     }
 
-    /// Bytes allocated; the newest page of a class may be untouched yet.
+    /// Bytes allocated; those of a class's newest page may be untouched.
     pub(super) fn bytes(&self) -> usize {
         self.page_bytes
             + self.pages.capacity() * size_of::<Page>()
@@ -127,7 +124,7 @@ impl Arena {
         &mut page.bytes[slot_of(handle) * size..][..size]
     }
 
-    /// Likewise of any handle, also of one that names nothing.
+    /// The bytes of a slot. Any handle is valid, even one that names no slot.
     #[inline(always)]
     pub(super) fn slot(&self, handle: u32) -> Option<&[u8]> {
         let page = self.pages.get(page_of(handle))?;
@@ -144,14 +141,14 @@ impl Arena {
         page.bytes.get_mut(start..start + size)
     }
 
-    /// Loads the first cache lines of a slot: packed collections are read and
-    /// moved whole. Any handle will do, also one that names nothing.
+    /// Prefetches the first cache lines of a slot: packed collections are read and moved whole. Any handle is valid,
+    /// even one that names no slot.
     #[inline]
     pub(super) fn warm(&self, handle: u32) -> u64 {
         self.warm_lines(handle, WARM_LINES)
     }
 
-    /// Likewise, so many lines.
+    /// Prefetches this many lines of a slot.
     #[inline]
     pub(super) fn warm_lines(&self, handle: u32, lines: usize) -> u64 {
         let Some(slot) = self.slot(handle) else {
@@ -161,8 +158,7 @@ impl Arena {
         lines.map(|&byte| u64::from(byte)).sum()
     }
 
-    /// A slot for a record of `size` bytes. The caller must write a record
-    /// to it (invariant 1).
+    /// Allocates a slot for a record of `size` bytes. The caller must write a record to it (invariant 1).
     #[inline]
     pub(super) fn alloc(&mut self, size: usize) -> u32 {
         let number = class_of(size);
@@ -220,8 +216,8 @@ impl Arena {
             return;
         }
         if page.used == 0 {
-            // One page of free slots is kept, unless it is large and the last:
-            // adding and removing one key must not allocate each time.
+            // One page of free slots is kept, unless it is large and the last one: adding and removing one key must
+            // not allocate each time.
             let others_have = class.slots - page.slots as usize > class.used;
             if others_have || page.bytes.len() > SMALLEST_PAGE && class.used == 0 {
                 self.drop_page(at);

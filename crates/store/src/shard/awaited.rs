@@ -1,8 +1,7 @@
-//! Keys that somebody waits for, and which of them were touched: what lies
-//! behind commands that wait for data.
+//! Keys with waiters, and which of them were touched: the basis of commands that wait for data.
 //!
-//! Whatever changes such a key puts it on a list, once until it is taken from
-//! there. Whether it holds what is waited for by then, the taker has to see.
+//! Every change of such a key puts it on a list, once until it is taken from there. The caller that takes it has to
+//! check whether it holds the awaited data.
 
 use super::Shard;
 use super::types::Key;
@@ -15,7 +14,7 @@ type Place = (u8, u32);
 struct AwaitedKey {
     key: Box<[u8]>,
     waiters: usize,
-    /// It is on the list.
+    /// Whether it is on the list.
     listed: bool,
 }
 
@@ -83,8 +82,7 @@ impl Awaited {
 }
 
 impl Shard {
-    /// From now on, whatever changes the key has it come out of
-    /// [`Shard::next_touched`].
+    /// From now on, every change of the key makes [`Shard::next_touched`] return it.
     pub fn await_key(&mut self, db: u8, key: Key<'_>) {
         self.env.awaited.add((db, key.hash), key.bytes);
         self.env.update_observed();
@@ -96,18 +94,18 @@ impl Shard {
         self.env.update_observed();
     }
 
-    /// Has an awaited key looked at as if it had been changed.
+    /// Puts an awaited key on the list as if it had been changed.
     pub fn touch_awaited(&mut self, db: u8, key: Key<'_>) {
         self.env.awaited.touch((db, key.hash), key.bytes);
     }
 
-    /// Whether awaited keys were changed.
+    /// Whether any awaited keys were changed.
     #[inline]
     pub fn has_touched(&self) -> bool {
         !self.env.awaited.touched.is_empty()
     }
 
-    /// The awaited key that was changed first, and has not been taken since.
+    /// Takes the awaited key that was changed first.
     pub fn next_touched(&mut self) -> Option<(u8, Box<[u8]>)> {
         let (db, bytes) = self.env.awaited.touched.pop_front()?;
         let place = (db, self.key(&bytes).hash);
@@ -118,7 +116,7 @@ impl Shard {
         Some((db, bytes))
     }
 
-    /// How many keys are awaited.
+    /// Number of awaited keys.
     pub fn awaited_keys(&self) -> usize {
         self.env.awaited.keys.values().map(Vec::len).sum()
     }

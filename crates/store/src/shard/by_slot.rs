@@ -1,10 +1,8 @@
-//! Counting the keys of each slot, where the node is one of several: what it has
-//! copies of is not counted as its own.
+//! Counts the keys of each slot on a node of a cluster: keys of which it only has copies are not counted as its own.
 //!
-//! A database counts whenever a key comes or goes, as it does for keys that another
-//! worker counts (`elsewhere`). Strict keys are counted apart from those of lattice
-//! keyspaces, which every node has: the one that answers for a slot's strict keys counts
-//! and lists the others, too, so that each is listed once.
+//! A database updates the counts whenever a key is added or removed, as it does for keys that another worker counts
+//! (`elsewhere`). Strict keys are counted apart from those of lattice keyspaces, which every node has: the node that
+//! answers for a slot's strict keys counts and lists the lattice keys as well, so that each is listed once.
 
 use super::db::Db;
 use super::elsewhere::Elsewhere;
@@ -15,15 +13,15 @@ use rufous_base::Now;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 
-/// Of a slot.
+/// The counts of one slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) keys: u32,
-    /// Those of them that expire.
+    /// Number of them that expire.
     pub(super) expiring: u32,
 }
 
-/// Of all slots. Empty as long as there are no keys.
+/// The counts of all slots. Empty while there are no keys.
 #[derive(Debug, Default)]
 struct Slots(Box<[Counts]>);
 
@@ -40,7 +38,7 @@ impl Slots {
         (0..SLOTS).all(|slot| of(self, slot) == of(other, slot))
     }
 
-    /// The sum of what there is of some slots.
+    /// The sum of the counts of the slots that satisfy `has`.
     fn sum(&self, has: impl Fn(u16) -> bool) -> (usize, usize) {
         let all = self.0.iter().enumerate();
         let some = all.filter(|(slot, counts)| counts.keys > 0 && has(*slot as u16));
@@ -54,16 +52,16 @@ impl Slots {
 #[derive(Debug, Default)]
 struct Both {
     strict: Slots,
-    /// Those that this worker counts.
+    /// Lattice keys that this worker counts.
     lattice: Slots,
 }
 
-/// `None`: nobody asks.
+/// `None` if no counts are needed.
 #[derive(Debug, Default)]
 pub(super) struct BySlot(Option<Both>);
 
 impl BySlot {
-    /// For a database that takes the place of this one.
+    /// The counts of an empty database that replaces this one.
     pub(super) fn of_nothing(&self) -> Self {
         Self(self.0.as_ref().map(|_| Both::default()))
     }
@@ -85,7 +83,7 @@ impl Db {
         self.by_slot.0.as_mut()?.of(key, &self.elsewhere)
     }
 
-    /// A record has come.
+    /// A record was added.
     #[inline]
     pub(super) fn count_in_slot(&mut self, key: &[u8]) {
         if let Some(counts) = self.counts_of(key) {
@@ -98,7 +96,7 @@ impl Db {
         self.key_of(Head::of(slot), slot).into()
     }
 
-    /// A record goes, which does not expire any more.
+    /// A record is about to be removed; its expiry was already cleared.
     #[inline]
     pub(super) fn leave_slot(&mut self, handle: u32) {
         if self.by_slot.0.is_some() {
@@ -109,7 +107,7 @@ impl Db {
         }
     }
 
-    /// A record expires from now on, or does not any more.
+    /// A record has got or lost its expiry.
     #[inline]
     pub(super) fn note_expiring_in_slot(&mut self, handle: u32, old: bool, new: bool) {
         if old != new && self.by_slot.0.is_some() {
@@ -123,7 +121,7 @@ impl Db {
         }
     }
 
-    /// What there is of each slot, by a walk.
+    /// The counts of each slot as found by a walk.
     fn counted_by_slot(&self) -> Both {
         let mut all = Both::default();
         for (_, handle) in self.index.entries() {
@@ -135,14 +133,14 @@ impl Db {
         all
     }
 
-    /// Counts anew: which keys are strict has changed.
+    /// Recounts, since the set of strict keys has changed.
     pub(super) fn recount_slots(&mut self) {
         if self.by_slot.0.is_some() {
             self.by_slot.0 = Some(self.counted_by_slot());
         }
     }
 
-    /// Whether the counts are what a walk finds.
+    /// Whether the counts are those that a walk finds.
     pub(super) fn is_counted_by_slot(&self) -> bool {
         self.by_slot.0.as_ref().is_none_or(|counts| {
             let all = self.counted_by_slot();
@@ -150,8 +148,7 @@ impl Db {
         })
     }
 
-    /// Whether a record is another's to list: of another worker, or of the node that
-    /// answers for its slot.
+    /// Whether a record is listed elsewhere: by another worker, or by the node that answers for its slot.
     pub(super) fn is_unlisted(&self, handle: u32, env: &Env) -> bool {
         self.is_guest(handle, env) || self.lists_not(self.item(handle).key, env)
     }
@@ -162,7 +159,7 @@ impl Db {
 }
 
 impl Shard {
-    /// Counts keys of slots from now on.
+    /// Starts counting the keys of slots.
     pub(super) fn count_slots(&mut self) {
         for db in &mut self.dbs {
             db.by_slot.0 = Some(Both::default());
@@ -170,7 +167,7 @@ impl Shard {
         }
     }
 
-    /// How many keys of a slot there are, if it is this node's to answer for.
+    /// Number of strict keys of a slot, or 0 if another node answers for it.
     pub fn own_slot_len(&self, db: usize, slot: u16) -> usize {
         let counts = self.dbs[db].by_slot.0.as_ref();
         let counts = counts.and_then(|counts| counts.strict.0.get(usize::from(slot)));
@@ -180,19 +177,19 @@ impl Shard {
         }
     }
 
-    /// Strict keys of slots that other nodes answer for, and those of them that expire.
+    /// Number of strict keys of slots that other nodes answer for, and of those that expire.
     pub(super) fn guests_in(&self, db: usize) -> (usize, usize) {
         let counts = self.dbs[db].by_slot.0.as_ref();
         counts.map_or((0, 0), |of| of.strict.sum(|slot| self.env.is_guest(slot)))
     }
 
-    /// Likewise lattice keys that this worker would count if it were not for those nodes.
+    /// The same of lattice keys that this worker would count if other nodes did not answer for their slots.
     pub(super) fn listed_by_others(&self, db: usize) -> (usize, usize) {
         let counts = self.dbs[db].by_slot.0.as_ref();
         counts.map_or((0, 0), |of| of.lattice.sum(|slot| self.env.is_guest(slot)))
     }
 
-    /// As [`Shard::scan`], of the keys that this worker lists.
+    /// Like [`Shard::scan`], of the keys that this worker lists.
     pub fn scan_listed(
         &mut self,
         db: usize,
@@ -205,7 +202,7 @@ impl Shard {
         self.dbs[db].scan(range, now_ms, Db::is_unlisted, &mut self.env, f)
     }
 
-    /// Whether a key is there, and listed by this worker.
+    /// Whether a key exists and is listed by this worker.
     pub fn lists(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         self.contains(db, key, now) && !self.dbs[db].lists_not(key.bytes, &self.env)
     }

@@ -1,9 +1,7 @@
-//! Strings with causal order: a write replaces what its writer has seen, and
-//! stands beside what it has not.
+//! Strings with causal order: a write replaces what its writer has seen, and becomes a sibling of the rest.
 //!
-//! A plain write has seen what the client's commands have read or written of
-//! the key before (see `contexts`); one with a context of its own, what that
-//! says.
+//! A plain write has seen what the client's commands have read or written of the key before (see `contexts`); a write
+//! with an explicit context has seen what that contains.
 
 use super::lattice::Keyed;
 use super::types::{Any, Key};
@@ -17,19 +15,19 @@ use rufous_datatype::replicated::Writer;
 use rufous_datatype::replicated::siblings::{self, Pick, Siblings};
 use rufous_lattice::{Seen, Siblings as Values, Stamp};
 
-/// Of stamps of writes that are done on copies and nowhere else.
+/// The replica in stamps of writes that are applied to copies only.
 pub const ON_COPIES: u16 = u16::MAX;
 
-/// What a write has done.
+/// The result of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Something is not shown any more.
+    /// A value that was shown is shown no longer.
     pub removed: bool,
-    /// What its writer has seen now: what it said, and its write.
+    /// The writer's context after the write: its context before, and the write.
     pub seen: Seen,
 }
 
-/// When what is shown of a value goes, of which something goes at `next`.
+/// The expiry of the value that is shown, given that one of the values expires at `next`.
 pub(super) fn shown_expiry(value: Any<'_>, pick: Pick, next: u64) -> Option<u64> {
     let view = match value {
         Any::Packed(Tag::Siblings, bytes) => bytes,
@@ -48,10 +46,9 @@ impl Env {
 }
 
 impl Shard {
-    /// Writes a string with causal order, with a deadline in Unix milliseconds or
-    /// 0, or deletes it, where the running command may, in the place of what
-    /// `context` has seen. What that says of replicas
-    /// that there are not is ignored, and so is what is not older than the write.
+    /// Writes a string with causal order, with a deadline in Unix milliseconds or 0, or deletes it, if the running
+    /// command may do so. Replaces what `context` has seen. Parts of the context about unknown replicas, or not older
+    /// than the write, are ignored.
     pub fn set_sibling(
         &mut self,
         db: usize,
@@ -115,7 +112,7 @@ impl Shard {
         let (removed, after, mut seen) = done??;
         let is_real = |stamp: Stamp| stamp != Stamp::ZERO && stamp.replica != ON_COPIES;
         if !is_real(stamp) && context.is_some_and(|context| is_real(context.own)) {
-            // A write that may never be made takes no other's place.
+            // A write on copies may never be made on data, so it replaces no real write.
             seen.own = Stamp::ZERO;
         }
         self.env.counters.concurrent_writes += u64::from(after > 1);
@@ -123,8 +120,7 @@ impl Shard {
         Some(Written { removed, seen })
     }
 
-    /// The stamp of the command's next write: above all that is known of the
-    /// key, which may be stamped by other clocks.
+    /// The stamp of the command's next write: above the key's newest stamp, which may come from another clock.
     fn rise_above(
         &mut self,
         db: usize,
@@ -142,9 +138,8 @@ impl Shard {
         Some(writer.stamp)
     }
 
-    /// Deletes what the client has seen; if he has seen nothing of the key, what
-    /// there is, as if he had just read it. Returns whether there was any of
-    /// that.
+    /// Deletes what the client has seen. If the client has seen nothing of the key, deletes the current values, as if
+    /// the client had just read them. Returns whether anything was deleted.
     pub(super) fn delete_siblings(
         &mut self,
         db: usize,
@@ -160,9 +155,8 @@ impl Shard {
         done.is_some_and(|written| written.removed)
     }
 
-    /// Gives what the client has seen a deadline, likewise, which is nobody's
-    /// write; or lets all that is shown live for ever, with 0. Returns whether
-    /// there was any of that.
+    /// Sets a deadline on the values that the client has seen, chosen as in a deletion, without making a write; 0
+    /// removes the deadline of all shown values. Returns whether there were such values.
     pub(super) fn time_siblings(
         &mut self,
         (db, key): (usize, Key<'_>),
@@ -185,7 +179,7 @@ impl Shard {
         done.flatten().unwrap_or(false)
     }
 
-    /// Adds to the value that is shown.
+    /// Adds to the shown value.
     pub(super) fn increment_sibling(
         &mut self,
         db: usize,
@@ -216,8 +210,7 @@ impl Shard {
         done.flatten().unwrap_or(Ok(0))
     }
 
-    /// What is known of a string with causal order, also of one that shows
-    /// nothing.
+    /// The state of a string with causal order, even of one that shows nothing.
     fn view_siblings<R>(
         &mut self,
         db: usize,
@@ -238,8 +231,7 @@ impl Shard {
         }
     }
 
-    /// All concurrent values, and what is known to have been seen, for the
-    /// client whose command runs, who has seen it now.
+    /// All concurrent values and their context, for the running command's client, which has seen them from now on.
     pub fn see_siblings(&mut self, db: usize, key: Key<'_>, now: Now) -> Values {
         let values = self.view_siblings(db, key, now, siblings::values);
         let values = values.unwrap_or_default();

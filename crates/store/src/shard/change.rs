@@ -1,9 +1,7 @@
-//! Every change of a shard's data, and who is told of it: the journal, a
-//! snapshot under way, and watchers.
+//! Every change of a shard's data, and its observers: the journal, a snapshot under way, and watchers.
 //!
-//! An effect lies in the journal after those of the expiries it met: what
-//! replays the journal knows no time. Who only changes access stamps tells
-//! nobody.
+//! An effect follows the effects of the expiries that the command met, since the replay of a journal has no clock.
+//! Changes of access stamps alone are not reported.
 
 use super::Shard;
 use super::db::{Db, Found};
@@ -19,13 +17,13 @@ use std::ops::Range;
 pub(super) const PUT_CHUNK: usize = 64 << 10;
 
 impl Env {
-    /// Tells everybody who wants to know what becomes of a key.
+    /// Reports a change of a key to all observers.
     pub(super) fn tell(&mut self, key: Key<'_>, db: u8, effect: &Effect<'_>) {
         self.write(effect);
         self.touch(key, db);
     }
 
-    /// Tells everybody but the journal.
+    /// Reports a change of a key to all observers but the journal.
     pub(super) fn touch(&mut self, key: Key<'_>, db: u8) {
         if !self.watches.is_empty() {
             self.watches.touch((db, key.hash), key.bytes);
@@ -41,7 +39,7 @@ impl Env {
         }
     }
 
-    /// To be called whenever somebody begins or ceases to want to know.
+    /// To be called whenever an observer is added or removed.
     pub(super) fn update_observed(&mut self) {
         self.has_listeners = self.journaling
             || self.snapshot.capturing
@@ -52,7 +50,7 @@ impl Env {
 }
 
 impl Db {
-    /// Before a record goes.
+    /// Reports the removal of a record, before it.
     pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
         self.capture(handle, &mut env.snapshot);
         let (db, bytes) = (self.number, self.item(handle).key);
@@ -62,14 +60,13 @@ impl Db {
 }
 
 impl Shard {
-    /// Whether changes are written to the journal; not so at first.
+    /// Whether changes are written to the journal; initially they are not.
     pub fn set_journaling(&mut self, on: bool) {
         self.env.journaling = on;
         self.env.update_observed();
     }
 
-    /// Likewise for a scratch shard: the journal says that collections are put,
-    /// but not what they have.
+    /// Turns on journaling of a scratch shard: the journal records that collections are put, but not their elements.
     pub fn set_brief_journaling(&mut self, on: bool) {
         self.env.brief = on;
         self.set_journaling(on);
@@ -81,9 +78,8 @@ impl Shard {
         &mut self.env.journal
     }
 
-    /// Whether the journal holds more than expiries, and what was forgotten.
-    /// Expiries are known by the time alone, to whoever replays what was before
-    /// them, too.
+    /// Whether the journal holds more than expiries and what was forgotten. Replaying the earlier effects makes
+    /// expiries known by the time alone.
     #[inline]
     pub fn journal_tells(&self) -> bool {
         self.env.journal.len() > self.env.journaled_asides
@@ -94,7 +90,7 @@ impl Shard {
         self.env.journaled_asides = 0;
     }
 
-    /// Sets the value; returns whether the key was there before.
+    /// Sets the value; returns whether the key existed before.
     #[inline]
     pub fn set(
         &mut self,
@@ -119,8 +115,8 @@ impl Shard {
 
     #[inline(never)]
     fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
-        // An expiry that has passed must not be kept. (Where none is kept, the
-        // removal of an expired record needs no effect of its own.)
+        // An expiry that has passed must not be kept. (If none is kept, the removal of an expired record needs no
+        // effect of its own.)
         if expiry == ExpirySetting::Keep || self.env.snapshot.capturing {
             self.prepare(db, key, now);
         }
@@ -144,16 +140,14 @@ impl Shard {
         self.env.tell(key, db, &effect);
     }
 
-    /// Before the key is changed: if it has expired, it goes now, and if not,
-    /// a snapshot under way gets it as it is.
+    /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
     fn prepare(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         self.dbs[db].capture(found.handle, &mut self.env.snapshot);
         Some(found)
     }
 
-    /// Lets `change` alter the value's bytes after making it at least
-    /// `min_len` long: zeroes follow what was there, and a missing key is
+    /// Lets `change` alter the value's bytes after extending it with zeros to at least `min_len`; a missing key is
     /// created. `changed` are the ranges that may differ afterwards.
     pub fn edit<R>(
         &mut self,
@@ -216,7 +210,7 @@ impl Shard {
         self.dbs[db].append(key, tail, now, &mut self.env)
     }
 
-    /// Returns whether the key was there.
+    /// Returns whether the key existed.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         if self.env.observed {
             if self.is_undecided() {
@@ -237,7 +231,7 @@ impl Shard {
         true
     }
 
-    /// Removes the key and returns everything about it.
+    /// Removes the key and returns its entry.
     pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let found = self.find_to_remove(db, key, now)?;
         let db = &mut self.dbs[db];
@@ -255,8 +249,8 @@ impl Shard {
         Some(found)
     }
 
-    /// Gives the key this value, expiry and access stamp, whatever it had before.
-    /// A replicated value is merged with what is known of the key.
+    /// Gives the key this value, expiry and access stamp, whatever it had before. A replicated value is merged with
+    /// the key's replicated state.
     pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
         if entry.value.is_replicated() {
             return self.merge_entry(db, key, &entry, now);
@@ -316,8 +310,8 @@ impl Shard {
         }
     }
 
-    /// Moves what is at a key, with its expiry, to another one, whatever is
-    /// there. Returns whether there was anything.
+    /// Moves the value and expiry of a key to another key, replacing what that had. Returns whether the first key
+    /// existed.
     pub fn rename(
         &mut self,
         (db, key): (usize, Key<'_>),
@@ -346,7 +340,7 @@ impl Shard {
         true
     }
 
-    /// Likewise, leaving the key as it is.
+    /// Copies the value and expiry of a key to another key.
     pub fn copy(
         &mut self,
         (db, key): (usize, Key<'_>),
@@ -376,7 +370,7 @@ impl Shard {
         true
     }
 
-    /// Moves an entry, and tells nobody.
+    /// Moves an entry without reporting it.
     pub(super) fn transfer(
         &mut self,
         (db, key): (usize, Key<'_>),
@@ -392,8 +386,7 @@ impl Shard {
         self.dbs[to_db].put(to, entry, now, &mut self.env);
     }
 
-    /// Returns whether the key is there. A time that has passed is taken as
-    /// it is: the key is gone for whoever asks next.
+    /// Returns whether the key exists. A time that has passed is accepted: the key is absent for the next access.
     pub fn set_expire_at(
         &mut self,
         db: usize,
@@ -423,7 +416,7 @@ impl Shard {
         true
     }
 
-    /// Returns whether the key is there.
+    /// Returns whether the key exists.
     pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
         let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
             return false;
@@ -433,7 +426,7 @@ impl Shard {
         true
     }
 
-    /// Empties a database. Logs may have more of replicas than it has.
+    /// Empties a database. Logs may have more of its replicated keys than the database itself.
     pub fn flush(&mut self, db: usize) {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;

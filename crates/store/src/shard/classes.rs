@@ -1,10 +1,10 @@
-//! Sizes of slots: steps of 8 bytes to 256, of 16 to 512, of 32 to 1 KiB, and
-//! of 64 up to the largest record, so that no more than a sixteenth is wasted.
+//! Size classes: steps of 8 bytes to 256, of 16 to 512, of 32 to 1 KiB, and of 64 up to the largest record, so that
+//! no more than a sixteenth is wasted.
 
 use super::record::MAX_RECORD;
 
-/// Records of more bytes than this are packed collections or values that
-/// differ in length, which nearly fill their slots only where steps are small.
+/// Longer records are packed collections or values of varying length, which nearly fill their slots only if steps are
+/// small.
 const LONG: usize = 1024;
 const STEP: usize = 64;
 const LONG_CLASSES: usize = (MAX_RECORD - LONG) / STEP;
@@ -20,7 +20,7 @@ pub(super) fn class_of(size: usize) -> usize {
     if size > LONG {
         return 64 + (size - LONG).div_ceil(STEP) - 1;
     }
-    // 16 steps for each doubling: the four bits below the highest one.
+    // 16 steps for each power of two: the four bits below the highest one.
     let last = size - 1;
     let doubling = last.ilog2() as usize;
     32 + (doubling - 8) * 16 + ((last >> (doubling - 4)) & 15)
@@ -38,20 +38,20 @@ pub(super) fn class_size(class: usize) -> usize {
     (16 + step + 1) << (doubling - 4)
 }
 
-/// Bytes that a record of `size` bytes takes.
+/// Slot size for a record of `size` bytes.
 #[inline]
 pub(super) fn slot_size(size: usize) -> usize {
     class_size(class_of(size))
 }
 
-/// The size to ask for where a record of `size` bytes will grow or shrink.
+/// The size to request if a record of `size` bytes is expected to grow or shrink.
 #[inline]
 pub(super) fn roomy(size: usize) -> usize {
     (size + size / 6).min(MAX_RECORD)
 }
 
-/// Whether a record of `size` bytes may stay in a slot of `slot` bytes; what
-/// grows and shrinks may leave a quarter of it unused.
+/// Whether a record of `size` bytes may stay in a slot of `slot` bytes; a record that grows and shrinks may leave a
+/// quarter of it unused.
 #[inline]
 pub(super) fn suits(slot: usize, size: usize, keeps_room: bool) -> bool {
     size <= slot

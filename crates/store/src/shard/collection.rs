@@ -1,5 +1,4 @@
-//! Changes of values that are no strings: by operations of their type, which
-//! are what the journal is told.
+//! Changes of values other than strings: by operations of their type, which the journal records.
 
 use super::db::{Db, Found, Outside, number, packed};
 use super::record::{self, Head, OBJECT, PACKED};
@@ -17,22 +16,21 @@ use rufous_datatype::replicated::{self, Refused, Writer};
 pub struct Editor<'a, T: Registered> {
     value: Place<'a, T>,
     tuning: &'a Tuning,
-    /// Encoded operations; `None` where nobody is to be told.
+    /// Encoded operations; `None` if changes have no observer.
     ops: Option<&'a mut Vec<u8>>,
     changes: u64,
 }
 
-/// Where the value is while it is being changed.
+/// The location of the value while it is being changed.
 enum Place<'a, T: Registered> {
-    /// The first `len` bytes of what its record has room for. The record does
-    /// not say yet that they are so many.
+    /// The first `len` bytes of the room in its record. The record's head does not have this length yet.
     Record {
         room: &'a mut [u8],
         len: usize,
-        /// Where the bytes are copied to, where changes cannot be made here.
+        /// The buffer for a copy of the bytes, if they cannot be changed in place.
         buffer: &'a mut Vec<u8>,
     },
-    /// A copy of what was in the record.
+    /// A copy of the record's value.
     Copy(T::State),
     State(&'a mut T::State),
     /// A value of the type that replicates `T`.
@@ -44,7 +42,7 @@ enum Place<'a, T: Registered> {
 }
 
 impl<'a, T: Registered> Place<'a, T> {
-    /// The value as a state: out of its record, if it is there yet.
+    /// The value as a state, copied out of its record if it is still there.
     #[inline]
     fn state(&mut self) -> &mut T::State {
         if let Place::Record { room, len, buffer } = self {
@@ -108,8 +106,7 @@ impl<T: Registered> Editor<'_, T> {
         applied.reply
     }
 
-    /// Does an operation that is known to change the value, and whose reply
-    /// nobody needs.
+    /// Applies an operation that is known to change the value, and whose reply is not wanted.
     #[inline]
     pub fn commit(&mut self, op: &T::Op<'_>) {
         if let Place::Replica { .. } = self.value {
@@ -134,7 +131,7 @@ impl<T: Registered> Editor<'_, T> {
         }
     }
 
-    /// The value as the operations so far have left it.
+    /// The value after the operations so far.
     #[inline]
     pub fn view(&self) -> T::View<'_> {
         match &self.value {
@@ -147,8 +144,8 @@ impl<T: Registered> Editor<'_, T> {
         }
     }
 
-    /// What is refused answers as if it were done, and changes nothing: the
-    /// command's reply is the refusal.
+    /// A refused operation returns a reply as if it had been applied, but changes nothing: the command's reply will
+    /// be the refusal.
     #[inline(never)]
     fn apply_to_replica(&mut self, op: &T::Op<'_>) -> T::Reply {
         if let (
@@ -174,16 +171,15 @@ impl<T: Registered> Editor<'_, T> {
         T::execute(self.view(), op)
     }
 
-    /// Whether anything has changed.
+    /// Whether an operation has changed anything.
     pub fn is_changed(&self) -> bool {
         self.changes > 0
     }
 }
 
 impl Shard {
-    /// Lets `change` apply operations to the value of a key; where the key is
-    /// not there, to an empty one. A value that has no elements afterwards is
-    /// not kept.
+    /// Lets `change` apply operations to the value of a key, or to an empty value if the key is missing. A value
+    /// without elements afterwards is not kept.
     #[inline]
     pub fn update<T: Registered, R>(
         &mut self,
@@ -310,7 +306,7 @@ impl Shard {
 }
 
 impl Db {
-    /// A value's type, if it is no string, and whether it is packed.
+    /// A value's type, unless it is a string, and whether it is packed.
     #[inline]
     pub(super) fn shape_of(&self, handle: u32) -> (Option<Tag>, bool) {
         let slot = self.arena.get(handle);
@@ -325,7 +321,7 @@ impl Db {
         }
     }
 
-    /// A key that is not there yet.
+    /// A missing key.
     fn build<T: Registered, R>(
         &mut self,
         key: Key<'_>,
@@ -344,8 +340,7 @@ impl Db {
         (changes, result)
     }
 
-    /// A packed value: changed in its record where its type can do that and
-    /// there is room, and otherwise on a copy.
+    /// A packed value: changed in its record if its type supports that and there is room, and otherwise in a copy.
     #[inline]
     fn repack<T: Registered, R>(
         &mut self,
@@ -391,13 +386,13 @@ impl Db {
                     env.packed = buffer;
                 }
             }
-            // invariant: nobody makes this of the others
+            // invariant: no caller makes this of the other variants
             Place::State(_) | Place::Replica { .. } => unreachable!("neither is in a record"),
         }
         (changes, result)
     }
 
-    /// A packed value was changed in its record and has `len` bytes there.
+    /// Completes a change of a packed value in its record, where it now has `len` bytes.
     #[inline]
     fn settle_packed<T: Registered>(
         &mut self,
@@ -423,7 +418,7 @@ impl Db {
         env.packed = buffer;
     }
 
-    /// An object: changed where it is.
+    /// An object: changed in place.
     fn revise<T: Registered, R>(
         &mut self,
         found: Found,
@@ -457,8 +452,7 @@ impl Db {
         (number, self.objects.get_mut(number))
     }
 
-    /// Keeps account of an object that was changed where it is, and removes it
-    /// where nothing is left of it.
+    /// Updates the account of an object that was changed in place, and removes it if it is empty.
     fn settle(
         &mut self,
         (found, number): (Found, u32),
@@ -475,7 +469,7 @@ impl Db {
         }
     }
 
-    /// The record of a packed value gets what became of it.
+    /// Stores the changed value of a packed record.
     fn put_back(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
         if object.is_empty() {
             return self.remove(found, key.hash, env);

@@ -1,14 +1,13 @@
-//! Emptying pages that are little used: their records move to free slots of
-//! other pages of the same class, a few at a time.
+//! Empties pages that are little used: their records move to free slots of other pages of the same class, a few at a
+//! time.
 
 use super::arena::{Arena, Emptying, NONE, SLOT_BITS, SMALLEST_PAGE};
 use super::record::MAX_RECORD;
 
 impl Arena {
-    /// Moves records out of pages that are little used, until `budget` slots
-    /// have been looked at or there is nothing worth moving. `moved` is told
-    /// the old and the new handle of a record that is at both, before the old
-    /// slot is freed. Returns whether the budget ended it.
+    /// Moves records out of pages that are little used, until `budget` slots were examined or nothing is worth
+    /// moving. `moved` is called with the old and the new handle of a record, which is at both, before the old slot
+    /// is freed. Returns whether the budget ended it.
     pub(super) fn compact(
         &mut self,
         budget: &mut usize,
@@ -50,8 +49,7 @@ impl Arena {
         true
     }
 
-    /// Finds a page whose records fit into its class's other pages, in a class
-    /// that is less than nine tenths used.
+    /// Chooses a page whose records fit into its class's other pages, in a class that is less than nine tenths used.
     fn choose_page(&mut self) -> bool {
         for _ in 0..self.classes.len() {
             let number = self.next_class;
@@ -66,13 +64,13 @@ impl Arena {
             let page = &self.pages[at as usize];
             let elsewhere = class.slots - page.slots as usize;
             let fits = elsewhere >= class.used;
-            // The last page of a class may be far too large for what is left.
+            // The last page of a class may be far too large for the records that are left.
             let too_large =
                 page.bytes.len() > SMALLEST_PAGE && class.used * 8 < page.slots as usize;
             if !fits && !too_large {
                 continue;
             }
-            // More of this class may be left to do.
+            // There may be more pages to empty in this class.
             self.next_class = number;
             if page.used == 0 {
                 self.drop_page(at);

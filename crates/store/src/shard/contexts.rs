@@ -1,12 +1,10 @@
-//! What clients have seen of keys with causal order: their *contexts*. A
-//! client's plain write replaces what its context covers and stands beside the
-//! rest [Anna §VI-C].
+//! What clients have seen of keys with causal order: their *contexts*. A client's plain write replaces what its
+//! context covers and becomes a sibling of the rest [Anna §VI-C].
 //!
-//! A connection always talks to the same replica of a key, so its contexts are
-//! kept at the worker that has this replica, which lends them to the shard on
-//! which it runs a command. They are bounded: who has not used one for longest
-//! loses it. A write without its context stands beside what it would have
-//! replaced, and nothing is lost.
+//! A connection always uses the same replica of a key, so its contexts are kept at the worker that has this replica,
+//! which lends them to the shard on which it runs a command. They are bounded: the least recently used context is
+//! dropped. A write without its context becomes a sibling of the values that it would have replaced, so no write is
+//! lost.
 
 use super::Shard;
 use super::types::{Any, Key};
@@ -23,14 +21,14 @@ type Name = (u64, u8, u32);
 
 #[derive(Debug)]
 struct Context {
-    /// Of two keys of one hash the one that was used last is known.
+    /// Of two keys with equal hashes, only the most recently used one is kept.
     key: Box<[u8]>,
     seen: Seen,
     used: u64,
 }
 
 impl Context {
-    /// Of the entry and its nodes, by an estimate of their fill.
+    /// Memory of the entry and its nodes, by an estimate of their fill.
     fn bytes(&self) -> usize {
         let nodes = (size_of::<Self>() + 2 * size_of::<Name>() + 8) * 3 / 2;
         nodes + self.key.len() + self.seen.all.stamps().count() * size_of::<Stamp>()
@@ -41,7 +39,7 @@ impl Context {
 #[derive(Debug, Default)]
 pub struct Contexts {
     all: BTreeMap<Name, Context>,
-    /// In the order of their last use.
+    /// By the order of their last use.
     order: BTreeMap<u64, Name>,
     uses: u64,
     bytes: usize,
@@ -76,7 +74,7 @@ impl Contexts {
         Some(&context.seen)
     }
 
-    /// A client has seen this, too.
+    /// Adds to what a client has seen.
     pub fn note(&mut self, client: u64, db: u8, key: Key<'_>, seen: &Seen) {
         if seen.is_empty() {
             return;
@@ -114,17 +112,17 @@ impl Contexts {
     }
 }
 
-/// Of the client whose command runs.
+/// The client of the running command.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: u64,
     pub(super) contexts: Contexts,
-    /// How many values there were where one was asked for and none is picked.
+    /// Number of concurrent values, if the command asked for one and the keyspace picks none.
     concurrent: Option<usize>,
 }
 
 impl Shard {
-    /// The command that runs next is this client's, who has seen this.
+    /// The next command is this client's, which has these contexts.
     pub fn begin_session(&mut self, client: u64, contexts: Contexts) {
         self.env.session = Some(Box::new(Session {
             client,
@@ -133,8 +131,8 @@ impl Shard {
         }));
     }
 
-    /// That command has run. Also returns how many values a key had of which
-    /// it wanted one, where the keyspace picks none.
+    /// Ends the command. Also returns the number of values of a key that it tried to read as one, if the keyspace
+    /// picks none.
     pub fn end_session(&mut self) -> (Contexts, Option<usize>) {
         let session = self.env.session.take();
         session.map_or_else(Default::default, |session| {
@@ -149,31 +147,29 @@ impl Shard {
         keyed.is_some_and(|keyed| keyed.strings == Tag::Siblings)
     }
 
-    /// Whether the running command asked for one of several values where none
-    /// is picked: then it changes nothing.
+    /// Whether the running command asked for one of several values and the keyspace picks none: then it changes
+    /// nothing.
     pub(super) fn is_undecided(&self) -> bool {
         let session = self.env.session.as_ref();
         session.is_some_and(|session| session.concurrent.is_some())
     }
 
-    /// What the client whose command runs has seen of a key; none where
-    /// nobody's contexts are here.
+    /// What the running command's client has seen of a key; `None` if the shard has no contexts.
     pub(super) fn context_of(&mut self, db: usize, key: Key<'_>) -> Option<Seen> {
         let session = self.env.session.as_mut()?;
         let seen = session.contexts.get(session.client, db as u8, key);
         Some(seen.cloned().unwrap_or_default())
     }
 
-    /// The client whose command runs has seen this of a key.
+    /// Notes what the running command's client has seen of a key.
     pub(super) fn note_seen(&mut self, db: usize, key: Key<'_>, seen: &Seen) {
         if let Some(session) = &mut self.env.session {
             session.contexts.note(session.client, db as u8, key, seen);
         }
     }
 
-    /// A string is about to be read for a client: what is beside it counts as
-    /// seen, for the keyspace says which one answers. Where it says that none
-    /// does, nothing was seen.
+    /// Before a read of a string for a client: its siblings count as seen, as the keyspace picks the one that is
+    /// returned. If the keyspace picks none, nothing was seen.
     #[cold]
     pub(super) fn note_read(&mut self, db: usize, key: Key<'_>, now: Now) {
         let found = self.dbs[db].live(key, now, &mut self.env);
@@ -221,7 +217,7 @@ mod tests {
         assert_eq!(all.get(1, 0, key(b"a", 7)), Some(&seen(5)));
         assert_eq!(all.get(2, 0, key(b"a", 7)), None);
         assert_eq!(all.get(1, 1, key(b"a", 7)), None);
-        // Another key of the same hash takes its place, and not what was seen.
+        // Another key with the same hash replaces the entry, without inheriting its context.
         assert_eq!(all.get(1, 0, key(b"b", 7)), None);
         all.note(1, 0, key(b"b", 7), &seen(1));
         assert_eq!(all.get(1, 0, key(b"b", 7)), Some(&seen(1)));
@@ -244,7 +240,7 @@ mod tests {
         assert_eq!(all.order.len(), all.len());
         let bytes: usize = all.all.values().map(Context::bytes).sum();
         assert_eq!(bytes, all.bytes());
-        // What alone is too much is not kept.
+        // A context beyond the bound by itself is not kept.
         let huge = vec![0; CONTEXT_BYTES + 1];
         all.note(9, 0, key(&huge, 2), &seen(1));
         assert!(all.is_empty() && all.bytes() == 0);

@@ -1,6 +1,5 @@
-//! Values of keys whose keyspace changes: plain ones become replicated ones,
-//! and replicated ones become plain. The journal is told all of it, so that
-//! doing it again gives the same.
+//! Conversion of values when the keyspace of their keys changes: plain ones become replicated and replicated ones
+//! plain. All of it is written to the journal, so that a replay gives the same.
 
 use super::Shard;
 use super::causal::shown_expiry;
@@ -17,12 +16,12 @@ use rufous_datatype::replicated::siblings::{self, Pick, Siblings};
 use rufous_datatype::set::{self, Set};
 use rufous_datatype::sorted_set::{self, SortedSet};
 
-/// Why a value cannot be replicated as its keyspace says.
+/// Why a value cannot be replicated as its keyspace demands.
 const NO_FORM: &str = "values of its type do not merge";
 const CONCURRENT: &str = "it has concurrent values, of which RESOLVE refuse picks none; \
     join them with CAUSAL.GET and CAUSAL.SET";
 
-/// The registers of a string that is a HyperLogLog.
+/// The registers of a string, if that is a HyperLogLog.
 fn registers(text: &[u8]) -> Option<Registers> {
     hll::Sketch::parse(text).ok()?.registers().ok()
 }
@@ -35,14 +34,13 @@ pub fn strings(keyspace: &Keyspace) -> Tag {
     }
 }
 
-/// Whether a key that goes from one lattice keyspace, or none, to another is
-/// replicated otherwise there.
+/// Whether a key that moves from one lattice keyspace, or none, to another changes its form of replication.
 pub fn reshapes((from, to): (Option<&Keyspace>, Option<&Keyspace>), workers: usize) -> bool {
     let shape = |keyspace: &Keyspace| (keyspace.spread(workers), strings(keyspace));
     from.map(shape) != to.map(shape)
 }
 
-/// Why a value cannot go from one lattice keyspace, or none, to another.
+/// Why a value cannot move from one lattice keyspace, or none, to another.
 pub fn refuses(
     item: &Item<'_>,
     (from, to): (Option<&Keyspace>, Option<&Keyspace>),
@@ -58,7 +56,7 @@ pub fn refuses(
     }
 }
 
-/// How many values of a string with causal order there are.
+/// Number of concurrent values of a string with causal order.
 fn count(value: Any<'_>) -> usize {
     match value {
         Any::Packed(Tag::Siblings, bytes) => siblings::count(bytes),
@@ -67,7 +65,7 @@ fn count(value: Any<'_>) -> usize {
     }
 }
 
-/// Bytes of a value, about.
+/// Approximate size of a value in bytes.
 pub fn size_of_value(value: Any<'_>) -> usize {
     match value {
         Any::String(text) => text.bytes().len(),
@@ -77,7 +75,7 @@ pub fn size_of_value(value: Any<'_>) -> usize {
 }
 
 impl Shard {
-    /// Makes the plain value of a key one of the running command's replicas.
+    /// Turns the plain value of a key into a replicated one, written by the running command.
     pub fn make_replicated(&mut self, db: usize, key: Key<'_>, now: Now) {
         let (Some(keyed), Some(entry)) = (self.replicated(key), self.clone_entry(db, key, now))
         else {
@@ -102,8 +100,7 @@ impl Shard {
         self.write_string(db, key, keyed, &value, expiry, now);
     }
 
-    /// Whether a replicated value is of another type in the keyspace that its
-    /// key comes to: a string with or without causal order.
+    /// Whether a replicated value has another type in its key's new keyspace: a string with or without causal order.
     pub fn rewrites(
         &mut self,
         db: usize,
@@ -116,9 +113,8 @@ impl Shard {
         is_string && strings(from) != strings(to)
     }
 
-    /// Writes what a replica shows as a value that knows of nothing before it,
-    /// plain or replicated as the table says by now. Every other replica is
-    /// gone by then, or will be: nobody may merge anything into it any more.
+    /// Replaces a replica by a new value, without the earlier state, of what it shows: plain or replicated according
+    /// to the current table. All other replicas are dropped already or will be: none may be merged into it any more.
     pub fn write_anew(&mut self, db: usize, key: Key<'_>, pick: Pick, now: Now) {
         let entry = self.clone_entry(db, key, now);
         self.drop_replicated(db, key, now);
@@ -135,10 +131,10 @@ impl Shard {
         self.set(db, key, text, expiry, now);
     }
 
-    /// Takes away all that is known of a key, also where it shows nothing.
+    /// Drops all state of a key, even if it shows nothing.
     pub fn drop_replicated(&mut self, db: usize, key: Key<'_>, now: Now) {
         self.env.counters.changes += 1;
-        // What has expired is a grave from here on.
+        // An expired value is a grave from here on.
         let _ = self.dbs[db].live(key, now, &mut self.env);
         let effect = Effect::Delete {
             db: db as u8,
@@ -148,8 +144,8 @@ impl Shard {
         self.dbs[db].drop_replica(key, &mut self.env);
     }
 
-    /// A log has come to a change of the table: what it has of replicas that
-    /// were converted then was dropped, and what is there still follows.
+    /// Applies a change of the table in a log: drops the replicas that were converted by it, whose new values follow
+    /// in the log.
     pub(super) fn drop_reshaped(&mut self, old: &Keyspaces, new: &Keyspaces, workers: usize) {
         if !old.has_lattice() {
             return;
@@ -219,8 +215,8 @@ impl Shard {
         self.give_deadline((db, key), entry, now);
     }
 
-    /// Has the whole state of a key sent to its other replicas, and the journal
-    /// told of it: who made a part of it may forget that it was its own.
+    /// Sends the whole state of a key to its other replicas and writes it to the journal: the writer of a part of it
+    /// may no longer know that it was its own.
     pub fn spread(&mut self, db: usize, key: Key<'_>, now: Now) {
         if let Some(entry) = self.clone_entry(db, key, now) {
             self.tell_entry(db as u8, key, &entry);

@@ -1,12 +1,11 @@
-//! One numbered database: index, records, what is too large for a record,
-//! and the order of expiry. Reading, removing, expiring and walking; writing
-//! is in `write.rs`, the account of memory in `account.rs`.
+//! One numbered database: index, records, keys and values too large for a record, and the order of expiry. Reading,
+//! removing, expiring and walking; writing is in `write.rs`, the account of memory in `account.rs`.
 //!
 //! Invariants:
 //! 1. The index and the arena hold the same records.
 //! 2. Each number in a record is in use in its slab, by that record alone.
-//! 3. Records have the database's parity, but for those that a walk of a
-//!    snapshot has yet to come to.
+//! 3. Records have the database's parity, except those that a walk of a snapshot has not yet
+//!    reached.
 //! 4. A key that has a record has no grave.
 //! 5. `expiry` has exactly the (time, hash) pairs of the records that expire.
 
@@ -26,32 +25,32 @@ use rufous_datatype::object::{Object, Tag};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Of keys that others answer for, before a random one is given up.
+/// Draws of keys that others answer for, before a random key is given up.
 const MAX_DRAWS: u32 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Db {
-    /// By which it is selected.
+    /// The number by which it is selected.
     pub(super) number: u8,
-    /// That of its records, but for those which a snapshot still has to write.
+    /// The parity of its records, except those that a snapshot still has to write.
     pub(super) parity: u8,
     /// Its number at the last cut.
     pub(super) cut: u8,
-    /// Of all up to this time of a stamp everybody had heard by then.
+    /// All nodes had received everything up to this time of a stamp at the last cut.
     pub(super) cut_horizon: u64,
-    /// The hash from which on there may be records of the other parity.
+    /// The hash from which on records may have the other parity.
     pub(super) walk: Option<u32>,
     pub(super) index: Index,
     pub(super) arena: Arena,
     pub(super) bigs: Slab<Arc<Vec<u8>>>,
     pub(super) objects: Slab<Object>,
-    /// Those of the objects that have work left.
+    /// Numbers of the objects with deferred work.
     pub(super) unswept: BTreeSet<u32>,
     pub(super) long_keys: Slab<Box<[u8]>>,
     pub(super) expiry: Expiry,
-    /// Of replicated values that show nothing.
+    /// Graves of replicated values that show nothing.
     pub(super) graves: Graves,
-    /// Records that expire, and the sum of their times.
+    /// Number of records that expire, and the sum of their times.
     pub(super) expiring: usize,
     pub(super) expiry_sum: u128,
     pub(super) elsewhere: Elsewhere,
@@ -77,37 +76,37 @@ impl Probe {
     }
 }
 
-/// What a record that went had outside of it.
+/// The value of a removed record, if it lay outside of the record.
 #[derive(Debug)]
 pub(super) enum Outside {
     Big(Arc<Vec<u8>>),
     Object(Object),
 }
 
-/// The number in a key or value part.
+/// The slab number stored in a key or value part.
 pub(super) fn number(part: &[u8]) -> u32 {
-    // invariant: whoever writes a part writes four bytes
+    // invariant: every writer of a part writes four bytes
     let bytes = part.first_chunk().expect("such parts have four bytes");
     u32::from_le_bytes(*bytes)
 }
 
-/// The parts of a packed value's part.
+/// The type and bytes of a packed value part.
 pub(super) fn packed(part: &[u8]) -> (Tag, &[u8]) {
-    // invariant: whoever writes such a part begins it with a tag
+    // invariant: every writer of such a part begins it with a tag
     let (&tag, packed) = part.split_first().expect("such parts begin with a tag");
     // invariant: tags come from `Tag`
     let tag = Tag::from_byte(tag).expect("a tag stands for a type");
     (tag, packed)
 }
 
-/// Kind and number of what a record has outside, its key aside.
+/// Kind and slab number of what a record keeps outside, its key aside.
 pub(super) fn outside(head: Head, slot: &[u8]) -> Option<(u8, u32)> {
     let kind = head.kind();
     let is_outside = kind == BIG || kind == OBJECT;
     is_outside.then(|| (kind, number(head.value_part(slot))))
 }
 
-/// What a big value takes: its buffer, and the counted header before it.
+/// Memory of a big value: its buffer, and the reference count before it.
 pub(super) fn big_bytes(value: &Arc<Vec<u8>>) -> usize {
     value.capacity() + size_of::<Vec<u8>>() + 16
 }
@@ -125,7 +124,7 @@ impl Db {
         self.index.len()
     }
 
-    /// Whether there is nothing at all.
+    /// Whether the database is empty, graves included.
     pub(super) fn is_void(&self) -> bool {
         self.index.len() == 0 && self.graves.len() == 0
     }
@@ -175,8 +174,8 @@ impl Db {
         same.then_some(head)
     }
 
-    /// The value, with everything that a read does. The way that nearly
-    /// every read takes is straight, so that the head is worked out once.
+    /// The value, with all side effects of a read. The path that nearly every read takes is one straight piece of
+    /// code, so that the head is decoded once.
     #[inline]
     pub(super) fn get(
         &mut self,
@@ -233,7 +232,7 @@ impl Db {
         Some(self.value_of(head, slot).shown_by(|| env.pick(key)))
     }
 
-    /// What has outlived its time.
+    /// The value of an expired key: what remains of it, if anything.
     #[cold]
     fn left_of(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Any<'_>> {
         let found = self.live(key, now, env)?;
@@ -300,14 +299,14 @@ impl Db {
         }
     }
 
-    /// Removes a record. What is large is thrown onto the garbage list.
+    /// Removes a record. A large value goes to the garbage list.
     pub(super) fn remove(&mut self, found: Found, hash: u32, env: &mut Env) {
         if let Some(outside) = self.unlink(found, hash) {
             env.throw(outside);
         }
     }
 
-    /// Takes a record out; returns what it had outside, its key aside.
+    /// Unlinks a record; returns what it had outside, its key aside.
     pub(super) fn unlink(&mut self, found: Found, hash: u32) -> Option<Outside> {
         let slot = self.arena.get(found.handle);
         let head = Head::of(slot);
@@ -336,7 +335,7 @@ impl Db {
         Outside::Big(value)
     }
 
-    /// Keeps the order of expiry; the record itself is the caller's.
+    /// Updates the order of expiry; the caller updates the record.
     pub(super) fn change_expiry(
         &mut self,
         hash: u32,
@@ -364,7 +363,7 @@ impl Db {
         self.note_expiring(handle, old.is_some(), new.is_some());
     }
 
-    /// See `Shard::scan`; without what `leaves_out` says.
+    /// See `Shard::scan`; omits keys for which `leaves_out` returns true.
     pub(super) fn scan(
         &mut self,
         (cursor, count): (u32, usize),
@@ -399,7 +398,7 @@ impl Db {
         loop {
             let (hash, handle) = self.index.random(rng)?;
             if self.is_guest(handle, env) {
-                // There may be no others.
+                // There may be no other keys.
                 guests += 1;
                 if guests == MAX_DRAWS {
                     return None;
@@ -409,8 +408,7 @@ impl Db {
             if !self.is_due(handle, now_ms) {
                 return Some(self.item(handle));
             }
-            // What is due comes first in the order of expiry: with it gone,
-            // few draws are in vain.
+            // Due records come first in the order of expiry: once they are removed, few draws fail.
             self.expire_entry(hash, handle, env);
             self.expire(now_ms, &mut 16, env);
         }

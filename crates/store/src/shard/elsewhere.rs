@@ -1,6 +1,6 @@
-//! Counting a replicated key once: at the worker that lists it, its primary.
-//! A database counts, next to all its records, those that another worker
-//! counts, whenever one comes or goes, so that nobody has to walk over them.
+//! Counts a replicated key once: at the worker that lists it, its primary. Next to the number of all its records, a
+//! database keeps the number of those that another worker counts, updated whenever one is added or removed, so that
+//! counting needs no walk.
 
 use super::Shard;
 use super::db::Db;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 /// Records of a database that another worker counts.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere {
-    /// Which these are; `None`: there are none.
+    /// Determines which keys these are; `None`: there are none.
     keying: Option<Arc<dyn Keying>>,
     pub(super) keys: usize,
-    /// Those of them that expire.
+    /// Number of them that expire.
     pub(super) expiring: usize,
 }
 
 impl Elsewhere {
-    /// For a database that takes the place of this one.
+    /// The counts of an empty database that replaces this one.
     pub(super) fn of_nothing(&self) -> Self {
         Self {
             keying: self.keying.clone(),
@@ -39,7 +39,7 @@ impl Elsewhere {
         keying.is_some_and(|keying| keying.is_elsewhere(key))
     }
 
-    /// A record has come.
+    /// A record was added.
     #[inline]
     pub(super) fn add(&mut self, key: &[u8]) {
         if self.has(key) {
@@ -54,7 +54,7 @@ impl Db {
         self.elsewhere.has(self.key_of(Head::of(slot), slot))
     }
 
-    /// A record goes, which does not expire any more.
+    /// A record is about to be removed; its expiry was already cleared.
     #[inline]
     pub(super) fn leave(&mut self, handle: u32) {
         self.leave_slot(handle);
@@ -63,7 +63,7 @@ impl Db {
         }
     }
 
-    /// A record expires from now on, or does not any more.
+    /// A record has got or lost its expiry.
     #[inline]
     pub(super) fn note_expiring(&mut self, handle: u32, old: bool, new: bool) {
         self.note_expiring_in_slot(handle, old, new);
@@ -76,7 +76,7 @@ impl Db {
         }
     }
 
-    /// How many they are, by a walk.
+    /// The counts as found by a walk.
     pub(super) fn count_elsewhere(&self) -> (usize, usize) {
         if self.elsewhere.keying.is_none() {
             return (0, 0);
@@ -91,8 +91,7 @@ impl Db {
 }
 
 impl Shard {
-    /// Says which keys another worker counts from now on, and walks over all
-    /// keys once, unless these are none.
+    /// Sets which keys another worker counts, and recounts.
     pub fn set_counted(&mut self, keying: Option<&Arc<dyn Keying>>) {
         for db in &mut self.dbs {
             db.elsewhere.keying = keying.cloned();
@@ -101,18 +100,17 @@ impl Shard {
         }
     }
 
-    /// As [`Shard::len`], but of the keys that this worker lists: those that another
-    /// worker or another node lists are not among them.
+    /// Like [`Shard::len`], but of the keys that this worker lists, and not those that another worker or node lists.
     pub fn listed_len(&self, db: usize) -> usize {
         self.own_len(db) - self.dbs[db].elsewhere.keys - self.listed_by_others(db).0
     }
 
-    /// Likewise with lattice keys that others list.
+    /// Like [`Shard::listed_len`], but including lattice keys that others list.
     pub fn own_len(&self, db: usize) -> usize {
         self.dbs[db].len() - self.guests_in(db).0
     }
 
-    /// Likewise of those that expire.
+    /// Number of keys that this worker lists and that expire.
     pub fn listed_expiring_len(&self, db: usize) -> usize {
         let theirs = self.guests_in(db).1 + self.listed_by_others(db).1;
         self.dbs[db].expiring() - self.dbs[db].elsewhere.expiring - theirs

@@ -1,5 +1,4 @@
-//! Records that have outlived their time: gone for whoever meets them, and
-//! removed, here or in the order of their times.
+//! Expired records: absent for every access, and removed at an access or in the order of their times.
 
 use super::Env;
 use super::db::{Db, Found};
@@ -7,15 +6,15 @@ use super::types::Key;
 use rufous_base::Now;
 
 impl Db {
-    /// Finds a record that has not expired; one that has is removed, but for
-    /// elements that were added to it since its time.
+    /// Finds a record that has not expired. An expired one is removed, except for elements that were added after its
+    /// expiry.
     pub(super) fn live(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
         self.live_at(key, now.unix_ms(), env)
     }
 
     pub(super) fn live_at(&mut self, key: Key<'_>, now_ms: u64, env: &mut Env) -> Option<Found> {
         let mut found = self.find(key)?;
-        // Of several concurrent values each has its time.
+        // Each of several concurrent values has its own expiry.
         while self.is_due(found.handle, now_ms) {
             if self.is_guest(found.handle, env) {
                 return None;
@@ -39,7 +38,7 @@ impl Db {
         self.expire_untold(found, hash, env);
     }
 
-    /// Where what follows says it all.
+    /// Removes an expired record without an effect, if the effect that follows implies it.
     #[cold]
     pub(super) fn expire_untold(&mut self, found: Found, hash: u32, env: &mut Env) {
         env.counters.expired += 1;
@@ -57,7 +56,7 @@ impl Db {
                 return false;
             }
             if *budget == 0 {
-                // Of keys that others say have expired there may be many.
+                // There may be many expired keys whose removal other nodes decide.
                 return removed || env.guests.is_none();
             }
             *budget -= 1;

@@ -1,18 +1,17 @@
-//! The exact order in which keys expire: a sorted list cut into chunks, found
-//! by their first element. An element takes twelve bytes, and a list that
-//! is filled in order, as with equal lifetimes, leaves no gaps.
+//! The exact order in which keys expire: a sorted list in chunks, found by their first element. An element takes
+//! twelve bytes, and a list that is filled in order, as with equal lifetimes, leaves no gaps.
 //!
-//! An element is a time and a hash, and stands for every record with that
-//! hash that expires then: it names no handle, so that records can move.
+//! An element is a time and a hash, and stands for every record with that hash that expires then: it has no handle,
+//! so that records can move.
 
 use rufous_base::rng::Rng;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Elements of a chunk before it is cut in two.
+/// Elements of a chunk before it is split.
 const CHUNK: usize = 128;
 
-/// Ordered by time, then hash; three words of four bytes save the padding.
+/// Ordered by time, then hash; three words of four bytes avoid padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     high: u32,
@@ -36,17 +35,16 @@ impl Due {
 
 #[derive(Debug)]
 struct Chunk {
-    /// Where the map has it: a lower bound of its elements, which is above
-    /// the elements of the chunk before.
+    /// Its key in the map: a lower bound of its elements, and above the elements of the chunk before it.
     bound: Due,
     items: Vec<Due>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    /// The place of each chunk in `chunks`, by its bound.
+    /// The index of each chunk in `chunks`, by its bound.
     order: BTreeMap<Due, u32>,
-    /// In any order and without gaps, so that one can be drawn. None is empty.
+    /// Unordered and without gaps, so that one can be drawn at random. None is empty.
     chunks: Vec<Chunk>,
     len: usize,
     capacity: usize,
@@ -57,7 +55,7 @@ impl Expiry {
         self.len
     }
 
-    /// Bytes allocated; the map's nodes by an estimate of their fill.
+    /// Bytes allocated, with an estimate of the fill of the map's nodes.
     pub(super) fn bytes(&self) -> usize {
         let entry = size_of::<Due>() + size_of::<u32>();
         self.capacity * size_of::<Due>()
@@ -72,13 +70,13 @@ impl Expiry {
         due.map(|due| (due.unix_ms(), due.hash))
     }
 
-    /// The next one behind this.
+    /// The element after this one.
     pub(super) fn after(&self, unix_ms: u64, hash: u32) -> Option<(u64, u32)> {
         let due = Due::new(unix_ms, hash);
         self.first_that(due, |other| other > due)
     }
 
-    /// This one, or the next behind it.
+    /// This element, or the next one after it.
     pub(super) fn from(&self, unix_ms: u64, hash: u32) -> Option<(u64, u32)> {
         let due = Due::new(unix_ms, hash);
         self.first_that(due, |other| other >= due)
@@ -96,13 +94,12 @@ impl Expiry {
             })
     }
 
-    /// An element, each with the same probability.
+    /// A random element; all have the same probability.
     pub(super) fn random(&self, rng: &mut Rng) -> Option<(u64, u32)> {
         if self.chunks.is_empty() {
             return None;
         }
-        // Chunks are at least a quarter full but for few of them, so that a
-        // place that is free is seldom hit often.
+        // Nearly all chunks are at least a quarter full, so that an unused place is seldom hit several times.
         let draw = |rng: &mut Rng| {
             let chunk = &self.chunks[rng.below(self.chunks.len() as u64) as usize];
             (chunk, rng.below(CHUNK as u64) as usize)
@@ -115,7 +112,7 @@ impl Expiry {
         Some((due.unix_ms(), due.hash))
     }
 
-    /// The place of the chunk where the element is, or would be.
+    /// The index of the chunk that has the element, or would have it.
     fn place_of(&self, due: Due) -> Option<usize> {
         let (_, &at) = self.order.range(..=due).next_back()?;
         Some(at as usize)
@@ -139,7 +136,7 @@ impl Expiry {
         };
         self.len += 1;
         self.capacity -= items.capacity();
-        // In order of time, a full chunk stays full; else it is cut in the middle.
+        // If elements arrive in order, a full chunk stays full; otherwise it is split in the middle.
         let mut tail = Vec::new();
         if items.len() < CHUNK {
             items.insert(at, due);
@@ -158,7 +155,7 @@ impl Expiry {
         }
     }
 
-    /// Before everything there is.
+    /// Inserts before all other elements.
     fn insert_first(&mut self, due: Due) {
         self.len += 1;
         if let Some(first) = self.order.first_entry() {
@@ -216,7 +213,7 @@ impl Expiry {
         true
     }
 
-    /// Takes the next chunk's elements into this one where both are small.
+    /// Merges the next chunk into this one if both are small.
     fn join_next(&mut self, place: usize) {
         let bound = self.chunks[place].bound;
         let after = (Bound::Excluded(bound), Bound::Unbounded);
@@ -228,7 +225,7 @@ impl Expiry {
             return;
         }
         let mut tail = self.drop_chunk(next);
-        // The last chunk has moved to where the next one was.
+        // The last chunk was moved to the index of the removed one.
         let place = if place == self.chunks.len() {
             next
         } else {
@@ -270,7 +267,7 @@ mod tests {
         let (mut list, mut model) = (Expiry::default(), BTreeSet::new());
         for round in 0..200_000u64 {
             let item = (rng.below(3000) + round / 100, rng.below(4) as u32);
-            // Phases of growth and of shrink.
+            // Alternating phases of growth and shrink.
             if rng.below(10) < if (round / 20_000) % 2 == 0 { 7 } else { 3 } {
                 list.insert(item.0, item.1);
                 model.insert(item);
@@ -301,7 +298,7 @@ mod tests {
     fn elements_are_drawn_evenly() {
         let mut rng = Rng::new(4);
         let mut list = Expiry::default();
-        // Chunks of all fills: some in order, some at random, some thinned out.
+        // Chunks of different fills: filled in order, filled at random, and thinned out.
         for i in 0..1000 {
             list.insert(i, 0);
             list.insert(10_000 + rng.below(1 << 30), 0);

@@ -1,34 +1,27 @@
-//! What has gone with a deadline of a key, or with its type, and is forgotten.
+//! Writes to a key that have gone with a deadline or with the key's type, and are forgotten.
 //!
-//! That a deadline has come is in no log: every replica finds it by itself, and
-//! so does a start. But of two deadlines the one that was set last holds, and
-//! where an earlier one is forgotten, with all that went with it, the next one
-//! knows nothing of it: it has no cut, and a start would find everything again
-//! that had gone. So whoever forgets a deadline that has come notes in its log
-//! up to which stamp what was written to the key has gone. It has gone for
-//! good: everybody had heard of all up to there, so that no extension can bring
-//! it back, and whatever was written to the key since has higher stamps.
+//! The expiry of a key at its deadline is not logged: every replica determines it by itself, and so does a startup.
+//! But of two deadlines the one that was set last applies. If an earlier one was forgotten, with everything that
+//! expired with it, the later one has no cut for it, and a startup would restore everything that had expired. So a
+//! worker that forgets a passed deadline notes in its log the stamp up to which writes to the key have gone. They
+//! have gone for good: all nodes had received everything up to there, so that no extension of the deadline can
+//! restore it, and all later writes to the key have higher stamps.
 //!
-//! A start keeps these notes apart (see `noted`), and when all that the files
-//! have is merged, drops what lies below them. Counts, which may have no stamp,
-//! have the horizon of their file instead: who counted in what has gone since
-//! cannot have had a horizon as late.
+//! A startup keeps these notes apart (see `noted`), and drops what lies below them after it has merged the contents
+//! of all files. Counts, which may have no stamp, are compared by the horizon of their file instead: the writer of a
+//! count that has gone since cannot have had so late a horizon.
 //!
-//! A grave that is no string's is noted likewise. The key may have a string
-//! then, which it would hide, as the type with the higher tag stays. But a removal
-//! takes only what it names: what is counted on a field of which it does not know, or on
-//! an earlier removal of it, while another replica forgets the grave, stays. So of
-//! hashes and sorted sets it is noted that they have *ended*: a start puts
-//! together what all files have of such a key, type by type, has the counts meet the
-//! removals, and drops these then.
+//! A forgotten grave of a type other than string is noted likewise. Later the key may have a string, which the grave
+//! would hide, as the type with the higher tag wins. But a removal removes only what it names: a count on a field
+//! that the removal does not know, or on an earlier removal of it, stays if it is made while another replica forgets
+//! the grave. So of hashes and sorted sets it is noted that they have *ended*: a startup merges the contents of all
+//! files for such a key, type by type, applies the removals to the counts, and then drops the removals.
 //!
-//! A snapshot does not say what was forgotten before. Another replica may not
-//! have forgotten it by its own cut; but by then it has heard of all, and so its
-//! snapshot leaves out what has gone, and graves that may hide another type. What
-//! a start finds in one file to have gone, it notes in the logs of all that do not
-//! say so: their files may have something of another type, behind which later writes
-//! would not count. What a file has of a key behind such a note is kept apart,
-//! of whatever type, and so are its counts on nothing.
+//! A snapshot has no notes of what was forgotten before it. Another replica may not have forgotten it at its own cut;
+//! but by then it has received everything, and so its snapshot omits what has gone, and graves that may hide another
+//! type. What one file notes as gone, a startup notes in the logs of all workers whose files lack the note: their
+//! files may have a value of another type, which would hide later writes. What a file has of a key behind such a note
+//! is kept apart, whatever its type, and so are its counts on nothing.
 
 use super::held::{At, Count, Held};
 use super::noted::{Note, Noted};
@@ -44,12 +37,12 @@ use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Env {
-    /// What was written below the cut is forgotten here from now on.
+    /// Notes that writes below the cut are forgotten here from now on.
     pub(super) fn tell_gone(&mut self, (db, key): (u8, Key<'_>), tag: Tag, cut: Stamp) {
         self.tell_note((db, key), Note::Gone(tag, cut));
     }
 
-    /// A grave is forgotten. Counts that began on a removal have its stamp, and stay.
+    /// Notes that a grave is forgotten. Counts that began on a removal have its stamp, and stay.
     pub(super) fn tell_end(&mut self, (db, key): (u8, Key<'_>), ends: [Note; 2]) {
         for note in ends {
             self.tell_note((db, key), note);
@@ -68,13 +61,13 @@ impl Env {
             Note::Ended(tag, end) => Effect::Ended { db, key, tag, end },
         }
         .encode(&mut self.journal);
-        // Nobody waits for it: what counts on it comes behind.
+        // No reply waits for it: what depends on it follows in the log.
         self.journaled_asides += self.journal.len() - before;
     }
 }
 
-/// What is to be said of a grave that is forgotten. Where strings lie there is nothing to
-/// say: a later string says more, and other types take their place.
+/// The notes of a grave that is forgotten. A grave of a string needs none: a later string contains more, and values
+/// of other types replace it.
 pub(super) fn ends_of(object: &Object, horizon: u64) -> [Note; 2] {
     let (tag, gone) = (object.tag(), object.gone(horizon));
     let end = match tag {
@@ -87,15 +80,13 @@ pub(super) fn ends_of(object: &Object, horizon: u64) -> [Note; 2] {
     }
 }
 
-/// Whether a grave may hide what the key has as another type, and all have heard of
-/// what it holds.
+/// Whether a grave may hide a value of another type, and all replicas have received everything in it.
 pub(super) fn is_over(object: &Object, horizon: u64) -> bool {
     object.tag() != Tag::Register && object.until() <= horizon
 }
 
 impl Held {
-    /// The time of the last stamp in it: later ones are to be above it, as of all
-    /// that was replayed.
+    /// The time of the last stamp in it: later stamps must be above it, as above everything that was replayed.
     pub fn latest(&self) -> u64 {
         let noted = self.noted().values().map(Noted::latest);
         noted.fold(self.horizon(), u64::max)
@@ -112,7 +103,7 @@ impl Any<'_> {
         }
     }
 
-    /// Whether a replicated string is what was added to nothing, or to a removal.
+    /// Whether a replicated string consists of counts only, on nothing or on a removal.
     pub(super) fn only_counts(self) -> bool {
         match self {
             Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes).only_counts(),
@@ -124,15 +115,15 @@ impl Any<'_> {
     }
 }
 
-/// What is left of a replica of any type without what is below the cut, if anything
-/// is. A deadline of then, or a removal, is nothing.
+/// What remains of a replica of any type without everything below the cut, if anything does. A deadline at the cut, or
+/// a removal, is nothing.
 pub(super) fn since(any: Any<'_>, cut: Stamp, tuning: &Tuning) -> Option<Object> {
     let object = left(any, tuning, |tag, ops| tag.since(ops, cut))?;
     let newest = object.newest();
     (newest > cut || newest == cut && !object.is_hidden()).then_some(object)
 }
 
-/// Likewise without removals up to the end, which have taken what they name.
+/// The object without removals up to the end, which have removed the counts that they name.
 fn without_end(object: Object, end: Stamp, tuning: &Tuning) -> Option<Object> {
     if end == Stamp::ZERO {
         return Some(object);
@@ -171,13 +162,13 @@ pub(super) fn leave_out(tag: Tag, gone: Stamp, chunk: &mut Vec<u8>) {
     }
 }
 
-/// What files say together of a key, and of which database that is.
+/// The notes of all files, by database and key.
 type NotedAt<'a> = BTreeMap<(u8, &'a [u8]), Noted>;
 
-/// Counts of such keys that were held, in the order of their horizons.
+/// Held counts of such keys, in the order of their horizons.
 type CountsAt<'a> = BTreeMap<(u8, &'a [u8]), Vec<(Tag, &'a Count)>>;
 
-/// What has gone as any of the files says, of keys that are here.
+/// The notes of all files, for keys that satisfy `is_here`.
 pub(super) fn noted_in<'a>(
     files: &'a [impl AsRef<Held>],
     is_here: &impl Fn(&[u8]) -> bool,
@@ -191,8 +182,8 @@ pub(super) fn noted_in<'a>(
     all
 }
 
-/// Has the journal say what the file of this worker may not: it may have that still, and
-/// what is written from now on comes behind it there.
+/// Writes to the journal the notes that the file of this worker may lack: the file may still have what they cover,
+/// and later writes follow them in the log.
 pub(super) fn tell_all(shard: &mut Shard, files: &[impl AsRef<Held>], all: &NotedAt<'_>) {
     for (&(db, bytes), noted) in all {
         let (at, key): (At, _) = ((db, bytes.into()), shard.key(bytes));
@@ -205,8 +196,8 @@ pub(super) fn tell_all(shard: &mut Shard, files: &[impl AsRef<Held>], all: &Note
     }
 }
 
-/// Puts together what there is of each of these keys: what was merged, what files have
-/// behind notes, and what they held, without what has gone. Nobody is told.
+/// Merges the state of each of these keys: what was merged before, what files have behind notes, and held counts,
+/// without what has gone. Changes are not reported.
 pub(super) fn settle(
     shard: &mut Shard,
     files: &[impl AsRef<Held>],
@@ -228,14 +219,14 @@ pub(super) fn settle(
         let counts = counts.get(&(db, bytes)).map_or(&[][..], Vec::as_slice);
         let name = (usize::from(db), bytes);
         let Ok(mine) = shard.replica(name) else {
-            // It is a plain one since.
+            // The key has become a plain one.
             continue;
         };
         let tags = of_files.iter().flat_map(|others| others.keys().copied());
         let tags = tags.chain(counts.iter().map(|(tag, _)| *tag));
         let tags: BTreeSet<_> = tags.chain(mine.as_ref().map(Object::tag)).collect();
         let mut last = None;
-        // Of what is left the type with the highest tag stays.
+        // Of the remaining values the one of the type with the highest tag wins.
         for tag in tags {
             let cut = noted.cut(tag);
             let others = of_files.iter().filter_map(|others| others.get(&tag));
@@ -244,7 +235,7 @@ pub(super) fn settle(
                 bench.add_other(name, object, cut, now);
             }
             for (_, count) in counts.iter().filter(|(of, _)| *of == tag) {
-                // Or it was made in what has gone.
+                // Otherwise the count was made on a value that has gone.
                 if count.horizon >= cut.time {
                     let key = bench.key(bytes);
                     bench.bring_back((name.0, key), tag, count, now);
@@ -265,12 +256,12 @@ pub(super) fn settle(
     shard.set_forgotten(bench.env.forgotten);
 }
 
-/// The key has a value that is no replica.
+/// The key has a plain value.
 struct Plain;
 
 impl Shard {
-    /// Merges what a start has kept apart of a value, without what has gone since
-    /// below the cut, as another file says.
+    /// Merges what a startup has kept apart of a value, without what has gone below the cut according to another
+    /// file.
     pub(super) fn add_other(
         &mut self,
         (db, name): (usize, &[u8]),
@@ -291,7 +282,7 @@ impl Shard {
         }
     }
 
-    /// What is known of a key here, if that is a replica.
+    /// The state of a key here, if it is replicated.
     fn replica(&self, (db, bytes): (usize, &[u8])) -> Result<Option<Object>, Plain> {
         let (at, key) = (&self.dbs[db], self.key(bytes));
         let Some(found) = at.find(key) else {
@@ -306,7 +297,7 @@ impl Shard {
         }
     }
 
-    /// Takes it out.
+    /// Takes that state out.
     fn take_replica(&mut self, (db, bytes): (usize, &[u8])) -> Option<Object> {
         let object = self.replica((db, bytes)).ok().flatten();
         let key = self.key(bytes);
@@ -314,8 +305,8 @@ impl Shard {
         object
     }
 
-    /// Drops what a replica of any type has that has gone: a key may have had
-    /// others before that of which the note is. Nobody is told.
+    /// Drops what has gone of a replica of any type: before the value that the note is about, the key may have had
+    /// others. Changes are not reported.
     pub(super) fn drop_noted(&mut self, (db, key): (usize, Key<'_>), note: Note, now: Now) {
         let Ok(Some(object)) = self.replica((db, key.bytes)) else {
             return;

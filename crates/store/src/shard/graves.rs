@@ -1,10 +1,9 @@
-//! Replicated values that show nothing: deleted, expired, or without members.
-//! What others may still send about such a key has to meet what is known of
-//! it, or the key would come back.
+//! Replicated values that show nothing: deleted, expired, or without members. What other replicas still send about
+//! such a key has to be merged with its known state, or the key would be restored.
 //!
-//! A key is a record or has a grave, never both. A grave goes when everybody
-//! has heard of all that is in it: when the horizon, a time before which no
-//! update is under way anywhere, has passed its newest stamp [Anna §VII-A].
+//! A key either is a record or has a grave, never both. A grave is removed when all replicas have received everything
+//! in it: when the horizon, a time before which no update is in transit anywhere, has passed its newest stamp
+//! [Anna §VII-A].
 
 use super::record;
 use super::types::Key;
@@ -14,20 +13,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Some keys of a walk over graves, and where to go on.
+/// Some keys of a walk over graves, and the next position.
 pub type GraveKeys = (Vec<Arc<[u8]>>, Option<Box<[u8]>>);
 
 /// A time, and a key with its hash.
 type Due = (u64, u32, Arc<[u8]>);
 
-/// Of the map and the queue, per grave; their nodes by an estimate of their fill.
+/// Memory per grave in the map and the queue, with an estimate of the fill of their nodes.
 const OVERHEAD: usize =
     (size_of::<Arc<[u8]>>() + size_of::<Grave>()) * 3 / 2 + size_of::<Due>() * 3 / 2 + 16;
 
-/// Likewise of a key that is only in the queue.
+/// Memory per key that is only in the queue.
 const FADING: usize = size_of::<Arc<[u8]>>() * 3 / 2 + size_of::<Due>() * 3 / 2 + 16;
 
-/// What lies in a grave, kept as small as it can be.
+/// The state in a grave, as small as possible.
 #[derive(Debug)]
 enum Body {
     Packed(Tag, Box<[u8]>),
@@ -67,9 +66,9 @@ impl Body {
 #[derive(Debug)]
 struct Grave {
     body: Body,
-    /// Of the key.
+    /// The key's hash.
     hash: u32,
-    /// See `snapshot.rs`; as that of records.
+    /// The parity of the grave, like that of a record; see `snapshot.rs`.
     parity: u8,
 }
 
@@ -77,13 +76,13 @@ struct Grave {
 #[derive(Debug, Default)]
 pub(super) struct Graves {
     by_key: BTreeMap<Arc<[u8]>, Grave>,
-    /// Every grave at least once, and every key that is fading, with a time up
-    /// to which it surely stays; about in the order of these times.
+    /// Every grave at least once, and every key in `fading`, each with a time up to which it certainly stays; roughly
+    /// in the order of these times.
     queue: VecDeque<Due>,
-    /// Keys without a grave that are in the queue.
+    /// Keys in the queue that have no grave.
     fading: BTreeMap<Arc<[u8]>, u32>,
     bytes: usize,
-    /// The key from which on there may be graves of the other parity.
+    /// The key from which on graves may have the other parity.
     pub(super) walk: Option<Box<[u8]>>,
 }
 
@@ -92,7 +91,7 @@ impl Graves {
         self.by_key.len()
     }
 
-    /// Whether nothing waits to be forgotten.
+    /// Whether nothing is left to be forgotten.
     pub(super) fn is_settled(&self) -> bool {
         self.queue.is_empty()
     }
@@ -101,7 +100,7 @@ impl Graves {
         self.bytes
     }
 
-    /// What is known of a key that shows nothing.
+    /// The state of a key that shows nothing.
     pub(super) fn get(&self, key: &[u8]) -> Option<Object> {
         Some(self.by_key.get(key)?.body.to_object())
     }
@@ -113,7 +112,7 @@ impl Graves {
         })
     }
 
-    /// Likewise its type, and its newest stamp.
+    /// Its type and its newest stamp.
     pub(super) fn known(&self, key: &[u8]) -> Option<(Tag, Stamp)> {
         Some(match &self.by_key.get(key)?.body {
             Body::Packed(tag, bytes) => (*tag, tag.unpack(bytes.to_vec()).newest()),
@@ -131,7 +130,7 @@ impl Graves {
         }
     }
 
-    /// Takes the key's object out, to be changed or to be a record again.
+    /// Takes the key's object out, to be changed or to become a record again.
     pub(super) fn take(&mut self, key: &[u8]) -> Option<Object> {
         let (key, grave) = self.by_key.remove_entry(key)?;
         self.bytes -= OVERHEAD + key.len() + grave.body.bytes();
@@ -143,7 +142,7 @@ impl Graves {
         self.put_until(key, object, parity, newest);
     }
 
-    /// Likewise, to be looked at when the horizon has passed this time.
+    /// Buries the object, to be examined when the horizon has passed this time.
     pub(super) fn put_until(&mut self, key: Key<'_>, object: Object, parity: u8, time: u64) {
         let (body, hash) = (Body::new(object), key.hash);
         drop(self.take(key.bytes));
@@ -151,7 +150,7 @@ impl Graves {
         self.bytes += OVERHEAD + key.len() + body.bytes();
         self.queue.push_back((time, hash, Arc::clone(&key)));
         self.by_key.insert(key, Grave { body, hash, parity });
-        // A key that is deleted and made again leaves stale places behind.
+        // A key that is deleted and created repeatedly leaves stale entries in the queue.
         if self.queue.len() > 64 + 2 * (self.by_key.len() + self.fading.len()) {
             self.rebuild_queue();
         }
@@ -169,7 +168,7 @@ impl Graves {
                 )
             })
             .collect();
-        // Those that fade may be looked at sooner than they have to be.
+        // Keys in `fading` may be examined earlier than necessary.
         all.extend(
             self.fading
                 .iter()
@@ -179,8 +178,8 @@ impl Graves {
         self.queue = all.into();
     }
 
-    /// Has a key that is no grave looked at when the horizon has passed this
-    /// time: some of what it holds may be forgotten then.
+    /// Enqueues a key without a grave for when the horizon has passed this time: some of its state may be forgotten
+    /// then.
     pub(super) fn enroll(&mut self, key: Key<'_>, time: u64) {
         if self.fading.contains_key(key.bytes) {
             return;
@@ -191,7 +190,7 @@ impl Graves {
         self.queue.push_back((time, hash, key));
     }
 
-    /// Whether a key may have something that everybody has heard of.
+    /// Whether a key may have state that all replicas have received.
     pub(super) fn is_due(&self, horizon: u64) -> bool {
         self.queue
             .front()
@@ -207,7 +206,7 @@ impl Graves {
         Some((hash, key))
     }
 
-    /// A few keys from `from` on, and where to go on.
+    /// A few keys from `from` on, and the next position.
     pub(super) fn keys_from(&self, from: &[u8], count: usize) -> GraveKeys {
         let range = (Bound::Included(from), Bound::Unbounded);
         let mut range = self.by_key.range::<[u8], _>(range);
@@ -220,7 +219,7 @@ impl Graves {
         (keys, next)
     }
 
-    /// Asserts the account.
+    /// Asserts that the memory account is right.
     pub(super) fn check(&self) {
         let bytes = |(key, grave): (&Arc<[u8]>, &Grave)| OVERHEAD + key.len() + grave.body.bytes();
         let graves = self.by_key.iter().map(bytes).sum::<usize>();

@@ -1,9 +1,7 @@
-//! Slots that another node answers for: their keys are here so that this one
-//! can, when the other has gone.
+//! Slots that another node answers for: their keys are here so that this node can answer when that one has failed.
 //!
-//! That one says when they expire, and which go for want of memory; what it
-//! says comes as effects. Here a key of theirs whose time has come is gone for
-//! who reads it, and stays where it is. Keys of lattice keyspaces are nobody's guests.
+//! That node decides when they expire, and which are evicted; its decisions arrive as effects. Here an expired key of
+//! such a slot is absent for reads, but is not removed. Keys of lattice keyspaces are never guests.
 
 use super::db::Db;
 use super::{Env, Shard};
@@ -13,7 +11,7 @@ use rufous_base::slot::slot_of;
 
 const FLUSHED_TOGETHER: usize = 1024;
 
-/// A bit a slot.
+/// One bit per slot.
 #[derive(Debug)]
 pub(super) struct Guests([u64; SLOTS / 64]);
 
@@ -25,7 +23,7 @@ impl Guests {
 }
 
 impl Db {
-    /// Whether another node says what becomes of a record.
+    /// Whether another node decides on a record's removal.
     #[inline]
     pub(super) fn is_guest(&self, handle: u32, env: &Env) -> bool {
         match &env.guests {
@@ -49,13 +47,13 @@ impl Env {
 }
 
 impl Shard {
-    /// Has all slots be others', until it is said of them that they are not.
+    /// Marks all slots as other nodes' until [`Shard::set_guest`] says otherwise.
     pub fn invite_all(&mut self) {
         self.env.guests = Some(Box::new(Guests([u64::MAX; SLOTS / 64])));
         self.count_slots();
     }
 
-    /// Says of a slot whether another node answers for it.
+    /// Sets whether another node answers for a slot.
     pub fn set_guest(&mut self, slot: u16, is_guest: bool) {
         let Some(guests) = &mut self.env.guests else {
             return;
@@ -69,8 +67,8 @@ impl Shard {
         }
     }
 
-    /// Takes away the keys of a database that this node answers for, one by one:
-    /// what is done to a slot goes along its chain. Lattice keys stay.
+    /// Removes the keys of a database that this node answers for, one by one, since effects on a slot go along its
+    /// chain. Lattice keys stay.
     pub fn flush_own(&mut self, db: usize, now: Now) {
         let mut cursor = Some(0);
         while let Some(at) = cursor {

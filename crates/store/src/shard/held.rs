@@ -1,25 +1,21 @@
-//! Counts that a start holds back until it knows all files.
+//! Counts that the startup holds back until it has read all files.
 //!
-//! What is added where nothing was ever written has no stamp of its own. Where
-//! something had been removed and everybody had forgotten that, the removal may
-//! still be in a file, also in that of another worker, and would hide what was
-//! added since. So a worker notes in its log, and at the start of its snapshot,
-//! up to which time of stamps it has forgotten (see [`Shard::tell_horizon`]).
-//! Of what is added to nothing after such a note its writer knew: whatever
-//! stamps there were up to that time, they were forgotten before.
+//! An addition to an element without any earlier write has no stamp of its own. If the element had been removed, and
+//! all nodes had forgotten that, the removal may still be in a file, even in that of another worker, and would hide
+//! what was added later. So a worker notes in its log, and at the start of its snapshot, up to which time of stamps
+//! it has forgotten (see [`Shard::tell_horizon`]). When an addition to nothing follows such a note, all stamps up to
+//! that time had been forgotten before it.
 //!
-//! A start does not merge such counts with the rest, but holds them back. When
-//! the workers have told one another what their files have, whoever has a
-//! replica of the key brings them back ([`Shard::bring_back`]): what is not
-//! newer than a count's note makes way for it, what is newer has taken it away.
+//! The startup does not merge such counts with the rest, but holds them back. When the workers have exchanged the
+//! contents of their files, each worker with a replica of the key restores them ([`Shard::bring_back`]): state that
+//! is not newer than a count's note is dropped in favour of the count; newer state has removed the count.
 //!
-//! Apart from that it keeps what files say of what is gone for good (see
-//! `gone`), and what such keys had later as values of other types.
+//! It also keeps apart the notes in files of what has gone for good (see `gone`), and what such keys had later as
+//! values of other types.
 //!
-//! Of one file the last of what was added to an element counts, as it says all;
-//! and the last of what other nodes have told of it, which the file has, too.
-//! Of several files all that no stamp has taken away is of one life of the
-//! element, and merges. So it is bounded by what the files' keys have.
+//! Of one file, the last addition to an element is kept, as it contains the earlier ones, and the last that was
+//! received from other nodes, which is in the file as well. Counts of several files that no stamp has removed belong
+//! to one lifetime of the element, and merge. So the memory is bounded by the keys of the files.
 
 use super::Shard;
 use super::gone::{noted_in, settle, tell_all};
@@ -41,25 +37,25 @@ pub(super) type At = (u8, Box<[u8]>);
 /// Database, key, type, element.
 type Name = (u8, Box<[u8]>, Tag, Box<[u8]>);
 
-/// What was added, as operations of its type, and what its writer had forgotten.
+/// An addition, as operations of its type, and the horizon up to which its writer had forgotten.
 #[derive(Clone, Debug)]
 pub(super) struct Count {
     pub(super) horizon: u64,
-    /// Another node had added it.
+    /// It was received from another node.
     told: bool,
     ops: Vec<u8>,
 }
 
-/// See the module's description; of one partition.
+/// See the module's description; one partition's.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// How many workers the node had that wrote these files.
+    /// Number of workers of the node that wrote these files.
     pub(super) workers: usize,
     horizon: u64,
     counts: BTreeMap<Name, Vec<Count>>,
-    /// Keys of which something has gone.
+    /// Keys with notes, see `gone`.
     noted: BTreeMap<At, Noted>,
-    /// What all that takes on the heap, about.
+    /// Approximate heap bytes of all that.
     bytes: usize,
 }
 
@@ -73,17 +69,17 @@ fn bytes_of_counts(counts: &[Count]) -> usize {
 }
 
 impl Held {
-    /// Up to which time its worker had forgotten.
+    /// The time up to which its worker had forgotten.
     pub fn horizon(&self) -> u64 {
         self.horizon
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Counted anew, where much has changed.
+    /// Recomputes the bytes after a change of many keys.
     fn recount(&mut self) {
         let counts = self.counts.iter();
         let counts = counts.map(|(name, counts)| bytes_of_name(name) + bytes_of_counts(counts));
@@ -120,9 +116,9 @@ impl Held {
         &self.noted
     }
 
-    /// Keeps what was done to a key after something of it had gone, of any type.
-    /// What the file had of it before may be of a type that would stay, and so may a
-    /// grave in any file. Says whether it did.
+    /// Keeps apart what was done to a key behind a note, as a value of any type. Earlier values of the key in the
+    /// file may be of a type that would win a merge, and so may a grave in any file. Returns whether it was kept
+    /// apart.
     pub(super) fn take_other(
         &mut self,
         (db, key): (u8, &[u8]),
@@ -142,12 +138,12 @@ impl Held {
         Ok(true)
     }
 
-    /// Whether the others have nothing to learn from it.
+    /// Whether it has neither a horizon nor notes for the other workers.
     pub fn says_nothing(&self) -> bool {
         self.horizon == 0 && self.noted.is_empty()
     }
 
-    /// Takes of these operations those that add to nothing; the others are left.
+    /// Takes those of the operations that add to nothing, and returns the others.
     pub(super) fn take(
         &mut self,
         (db, key): (u8, &[u8]),
@@ -177,7 +173,7 @@ impl Held {
         let counts = self.counts.entry(name).or_default();
         let before = bytes_of_counts(counts);
         if says_all(tag) {
-            // What others have added says nothing of what was added here.
+            // Additions received from other nodes do not contain the local ones.
             counts.retain(|count| count.told != told);
         }
         match counts.last_mut() {
@@ -189,7 +185,7 @@ impl Held {
         self.bytes = (self.bytes + bytes_of_counts(counts)).saturating_sub(before);
     }
 
-    /// The key is another, or none.
+    /// Forgets what is held of a key that was replaced or removed.
     #[cold]
     pub(super) fn forget_key(&mut self, db: u8, key: &[u8]) {
         let of = |name: &Name| name.0 == db && *name.1 == *key;
@@ -235,9 +231,9 @@ impl Held {
     }
 }
 
-/// Drops what has gone as files say, adds what they kept apart, and brings back what they held, of keys
-/// that are here; returns how many counts.
-/// All that these files have of those keys has been merged before.
+/// Drops what has gone according to the notes of all files, adds what they kept apart, and restores the held counts,
+/// for keys that satisfy `is_here`; returns the number of counts. All other state of those keys in these files must
+/// have been merged before.
 pub fn bring_back(
     shard: &mut Shard,
     files: &[impl AsRef<Held>],
@@ -251,7 +247,7 @@ pub fn bring_back(
         .filter(|((_, key, ..), _)| is_here(key))
         .flat_map(|(name, counts)| counts.iter().map(move |count| (count.horizon, name, count)))
         .collect();
-    // What an earlier one is taken away by is not gone before it is looked at.
+    // By horizon: the state that removes an earlier count must not be dropped before that count is seen.
     some.sort_by_key(|&(horizon, name, _)| (horizon, name));
     let mut apart = BTreeMap::<_, Vec<_>>::new();
     for &(_, (db, key, tag, _), count) in &some {
@@ -268,7 +264,7 @@ pub fn bring_back(
 }
 
 impl Shard {
-    /// What is applied from now on is of files of a node with so many workers.
+    /// The effects applied from now on are from files of a node with this many workers.
     pub fn hold_counts(&mut self, workers: usize) {
         self.held = Some(Box::new(Held {
             workers,
@@ -276,32 +272,31 @@ impl Shard {
         }));
     }
 
-    /// One for the data of files that are another's.
+    /// A shard for the data of files that are another worker's.
     pub fn of_files(seed: u64, workers: usize) -> Box<Self> {
         let mut shard = Box::new(Self::new(seed));
         shard.hold_counts(workers);
         shard
     }
 
-    /// What a start holds here, in bytes.
+    /// Bytes of what the startup holds back here.
     pub fn held_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.bytes())
     }
 
-    /// Ends that.
+    /// Stops holding back, and returns what was held.
     pub fn take_held(&mut self) -> Option<Box<Held>> {
         self.held.take()
     }
 
-    /// All that was here with a stamp up to this time was known here, and is
-    /// forgotten where nothing is known any more.
+    /// Everything here with a stamp up to this time was known here, and is forgotten if nothing is known of it any
+    /// more.
     pub fn set_forgotten(&mut self, horizon: u64) {
         self.env.forgotten = self.env.forgotten.max(horizon);
     }
 
-    /// Has the journal say up to where this shard has forgotten, if that has
-    /// changed. To be called before what runs next, and not within a command:
-    /// one that is not whole in all logs does not count.
+    /// Writes to the journal up to which time this shard has forgotten, if that has changed. To be called before the
+    /// next command and not within one: effects of a command that is incomplete in the logs are ignored.
     #[inline]
     pub fn tell_horizon(&mut self) {
         let env = &mut self.env;
@@ -310,12 +305,12 @@ impl Shard {
             let time = env.forgotten;
             let before = env.journal.len();
             Effect::Horizon { time }.encode(&mut env.journal);
-            // Nobody waits for it: what counts on it comes behind.
+            // No reply waits for it: what depends on it follows in the log.
             env.journaled_asides += env.journal.len() - before;
         }
     }
 
-    /// For the start of a snapshot.
+    /// Appends the horizon, for the start of a snapshot.
     pub fn horizon_effect(&self, out: &mut Vec<u8>) {
         if self.env.forgotten > 0 {
             let time = self.env.forgotten;
@@ -323,7 +318,7 @@ impl Shard {
         }
     }
 
-    /// What is held of a key is not its any more.
+    /// Forgets what is held of a key that was replaced or removed.
     #[inline]
     pub(super) fn forget_held(&mut self, db: u8, key: &[u8]) {
         if let Some(held) = self.held.as_mut().filter(|held| !held.is_empty()) {
@@ -331,7 +326,7 @@ impl Shard {
         }
     }
 
-    /// Whether something is held, or would be.
+    /// Whether counts are being held back.
     pub(super) fn holds(&self) -> bool {
         let horizon = self.held.as_ref().map_or(0, |held| held.horizon);
         horizon > 0 && !planted::is(Planted::CountsNotHeld)
@@ -344,7 +339,7 @@ impl Shard {
         count: &Count,
         now: Now,
     ) {
-        // Deadlines up to there had come.
+        // Deadlines up to that time had passed.
         let time = Stamp {
             time: count.horizon,
             ..Stamp::ZERO
@@ -358,19 +353,19 @@ impl Shard {
             Some(found) => {
                 let value = at.value(found.handle);
                 let Some(tag) = value.tag().filter(|tag| tag.is_replicated()) else {
-                    // It is a plain one since.
+                    // The key has become a plain one.
                     return;
                 };
                 if tag == Tag::Register && value.only_counts() {
-                    // Whoever counted them had not forgotten the removal below them
-                    // yet: they add up with these, or these are older.
+                    // The removal below these counts was not yet forgotten by their writer: both add up, or these are
+                    // older.
                     return self.add_back((db, key), tag, count, now);
                 }
                 Some((tag, value.newest()))
             }
             None => at.graves.known(key.bytes),
         };
-        // Collections make way element by element.
+        // Collections drop older state element by element.
         let is_whole = |of: Tag| of != tag || matches!(tag, Tag::Register | Tag::Siblings);
         if let Some((of, newest)) = known
             && is_whole(of)

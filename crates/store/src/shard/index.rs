@@ -1,21 +1,18 @@
 //! From hash to record: extendible hashing over 32-bit hashes.
 //!
-//! The directory has an entry for every value of the top `depth` bits of a
-//! hash and names the segment that holds such hashes. A segment grows in
-//! steps of a quarter of a power of two, so that memory follows the number
-//! of keys smoothly; at [`SPLIT`] buckets it is split in two instead. Each
-//! step moves the entries of one segment, from their stored hashes alone:
-//! no operation moves more than [`MOST_MOVED`] of them, and none touches a
-//! record. Only the directory is copied whole when it doubles, four bytes for
-//! about thirteen hundred keys.
+//! The directory has an entry for every value of the top `depth` bits of a hash and names the segment that holds such
+//! hashes. A segment grows in steps of a quarter of a power of two, so that memory follows the number of keys
+//! smoothly; at [`SPLIT`] buckets it is split in two instead. Each step moves the entries of one segment by their
+//! stored hashes: no operation moves more than [`MOST_MOVED`] of them, and none reads a record. Only the directory is
+//! copied whole when it doubles, four bytes for about thirteen hundred keys.
 //!
-//! Buckets are in the order of hashes, so that a cursor which is a hash means
-//! the same after any growth or shrink (see [`Index::collect`]).
+//! Buckets are in the order of hashes, so that a cursor, which is a hash, stays valid after any growth or shrink (see
+//! [`Index::collect`]).
 
 use super::segment::{PLACES, Place, Segment};
 use super::table::Table;
 
-/// Buckets of a segment that is split rather than grown.
+/// Buckets of a segment at which it is split rather than grown.
 pub(super) const SPLIT: usize = 256;
 
 /// Bits of the hash the directory may use; the rest orders the buckets of a
@@ -23,17 +20,16 @@ pub(super) const SPLIT: usize = 256;
 /// segments hold more than the 2^32 records a database can have.
 const MAX_DEPTH: u32 = 24;
 
-/// Buddies are merged when they have at most this many entries together:
-/// well below what a split starts from, so that the two do not alternate.
+/// Buddies are merged when they have at most this many entries together: well below the number after a split, so that
+/// splits and merges do not alternate.
 const MERGE: usize = SPLIT * PLACES / 2;
 
 /// No operation moves more entries than this (while `MAX_DEPTH` is not reached).
 #[cfg(test)]
 pub(super) const MOST_MOVED: u64 = 2 * (SPLIT * PLACES) as u64;
 
-/// Where an entry lies: its segment, and its place there. One word, because
-/// it is handed through the hottest path. Any insertion or removal makes it
-/// invalid.
+/// The position of an entry: its segment, and the place in it. One word, because it is passed along the hottest path.
+/// Any insertion or removal invalidates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position(u64);
 
@@ -54,11 +50,11 @@ impl Position {
     }
 }
 
-/// What a first look finds.
+/// The result of a first look at the home bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pub(super) position: Position,
-    /// 0 where nothing matches in the home bucket.
+    /// 0 if nothing matches in the home bucket.
     pub(super) handle: u32,
     /// Entries of this home may be in later buckets.
     pub(super) further: bool,
@@ -72,7 +68,7 @@ pub(super) struct Index {
     /// 32 - depth.
     shift: u32,
     pub(super) segments: Table<Segment>,
-    /// Segments without buckets, to be used again.
+    /// Segments without buckets, to be reused.
     free: Vec<u32>,
     /// How many segments have each depth.
     of_depth: [u32; MAX_DEPTH as usize + 1],
@@ -126,15 +122,15 @@ impl Index {
         self.directory[(u64::from(hash) >> self.shift) as usize]
     }
 
-    /// The handle that most probably belongs to the hash. For warming caches:
-    /// it may be wrong, and is 0 where the home bucket has none.
+    /// The handle that most probably belongs to the hash, for warming caches: it may be wrong, and is 0 if the home
+    /// bucket has no match.
     #[inline]
     pub(super) fn candidate(&self, hash: u32) -> u32 {
         self.segments[self.segment_of(hash) as usize].candidate(hash)
     }
 
-    /// The first entry with this hash in its home bucket. Where it is not
-    /// the one looked for, [`Index::find`] has to look at them all.
+    /// The first entry with this hash in its home bucket. If it is not the right one, [`Index::find`] has to examine
+    /// all of them.
     #[inline(always)]
     pub(super) fn probe(&self, hash: u32) -> Probe {
         let segment = self.segment_of(hash);
@@ -162,7 +158,7 @@ impl Index {
         self.segments[at.segment()].set_handle(at.place(), handle);
     }
 
-    /// Adds an entry. The caller has made sure that the key is not there.
+    /// Adds an entry. The caller has checked that the key is absent.
     #[inline]
     pub(super) fn insert(&mut self, hash: u32, handle: u32) {
         debug_assert_ne!(handle, 0, "0 means a free place");
@@ -180,7 +176,7 @@ impl Index {
         let segment = &mut self.segments[at.segment()];
         segment.remove(at.place());
         self.len -= 1;
-        // Below 55 %; growth leaves at least 60 % of a segment of some size.
+        // Below 55 %; growth leaves a segment that is not small at least 60 % full.
         if segment.len() * 20 < segment.buckets() * PLACES * 11 {
             self.tighten(at.segment(), hash);
         }
@@ -196,7 +192,7 @@ impl Index {
                 return;
             }
             self.split(number, hash);
-            // All entries may have gone to the half that still is full.
+            // All entries may have moved to the half that is still full.
             let half = &self.segments[self.segment_of(hash) as usize];
             if half.len() < len || half.len() < most(half.buckets()) {
                 return;
@@ -204,7 +200,7 @@ impl Index {
         }
     }
 
-    /// Gives a segment `buckets` buckets.
+    /// Rebuilds a segment with `buckets` buckets.
     fn rebuild(&mut self, number: usize, buckets: usize) {
         let old = &self.segments[number];
         let mut new = Segment::new(old.depth(), buckets);
@@ -253,15 +249,14 @@ impl Index {
         self.of_depth[depth as usize + 1] += 2;
     }
 
-    /// Makes all directory entries of a prefix name a segment.
+    /// Points all directory entries of a prefix to a segment.
     fn direct(&mut self, prefix: u32, depth: u32, segment: u32) {
         let first = (u64::from(prefix) >> self.shift) as usize;
         let count = 1 << (self.depth - depth);
         self.directory[first..first + count].fill(segment);
     }
 
-    /// Makes a segment of low load smaller, and merges it with its buddy
-    /// while both have few entries.
+    /// Shrinks a segment of low load, and merges it with its buddy while both have few entries.
     #[cold]
     fn tighten(&mut self, number: usize, hash: u32) {
         let segment = &self.segments[number];
@@ -356,14 +351,13 @@ fn most(buckets: usize) -> usize {
     buckets * PLACES * 27 / 32
 }
 
-/// Sizes go in quarters of a power of two, as the classes of common
-/// allocators do.
+/// Sizes grow in quarters of a power of two, like the classes of common allocators.
 fn larger(buckets: usize) -> usize {
     let step = (1 << buckets.ilog2()) / 4;
     buckets + step.max(1)
 }
 
-/// Buckets for that many entries with some room to grow: at most 70 % full.
+/// Buckets for this many entries with some room to grow: at most 70 % full.
 fn fit(len: usize) -> usize {
     let needed = (len * 10).div_ceil(PLACES * 7).max(1);
     let step = ((1 << needed.ilog2()) / 4).max(1);

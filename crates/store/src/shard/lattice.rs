@@ -1,14 +1,12 @@
-//! Writes to replicated keys: commands call what they call for other keys, and
-//! here it becomes operations of replicated types, with stamps.
+//! Writes to replicated keys: commands call the same functions as for other keys, which here become operations of
+//! replicated types, with stamps.
 //!
-//! A worker says with [`Shard::begin_lattice`] that the command which runs next
-//! may write to such keys, and who writes; [`Shard::end_lattice`] says what
-//! came of it. Own writes are told to the journal, as operations, and to the
-//! changeset, for other replicas; what other replicas have sent is neither
-//! (see `merging`).
+//! A worker calls [`Shard::begin_lattice`] to state that the next command may write to such keys, and its writer;
+//! [`Shard::end_lattice`] returns the result. Local writes go to the journal, as operations, and to the changeset,
+//! for other replicas; what other replicas have sent goes to neither (see `merging`).
 //!
-//! What cannot be done without asking other replicas changes nothing and is
-//! kept as the refusal of the command, whatever the command makes of it.
+//! An operation that would need other replicas changes nothing and is kept as the refusal of the command, whatever
+//! reply the command produces.
 
 use super::collection::Editor;
 use super::replica::Other;
@@ -31,19 +29,19 @@ use std::sync::Arc;
 pub trait Keying: Debug + Send + Sync {
     fn of(&self, key: &[u8]) -> Option<Keyed>;
 
-    /// Whether another worker is the one that counts and lists the key.
+    /// Whether another worker counts and lists the key.
     fn is_elsewhere(&self, key: &[u8]) -> bool {
         let _ = key;
         false
     }
 
-    /// What a plain read shows where strings with causal order are several.
+    /// What a plain read shows of a string with causal order that has several values.
     fn resolve(&self, key: &[u8]) -> Resolve {
         let _ = key;
         Resolve::Newest
     }
 
-    /// Whether a replica of this number may have written.
+    /// Whether a replica with this number may have written.
     fn is_replica(&self, replica: u16) -> bool {
         let _ = replica;
         true
@@ -55,27 +53,27 @@ pub trait Keying: Debug + Send + Sync {
 pub struct Keyed {
     /// The type of its strings.
     pub strings: Tag,
-    /// Whether there are replicas elsewhere, which have to hear of changes.
+    /// Whether there are replicas elsewhere, to which changes have to be sent.
     pub is_shared: bool,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The stamp after those of its writes, to be shown to the clock.
+    /// The stamp after those of its writes, to be passed to the clock.
     pub next: Stamp,
-    /// The reply is to be an error that says this.
+    /// The refusal that the reply has to report.
     pub refused: Option<Refused>,
-    /// The key of which that is said.
+    /// The key that the refusal is about.
     pub at: Box<[u8]>,
 }
 
-/// Of the command that runs.
+/// State of the running command.
 #[derive(Debug)]
 pub(super) struct Writing {
     pub(super) writer: Writer,
     refused: Option<Refused>,
-    /// The key of which that is said.
+    /// The key that the refusal is about.
     at: Box<[u8]>,
 }
 
@@ -109,7 +107,7 @@ const NO_STORE: Refused = Refused {
 };
 
 impl Env {
-    /// An own change of a replica.
+    /// Reports a local change of a replica.
     pub(super) fn tell_update(&mut self, db: u8, key: Key<'_>, keyed: Keyed, tag: Tag, ops: &[u8]) {
         self.counters.changes += 1;
         let effect = Effect::Update {
@@ -124,7 +122,7 @@ impl Env {
         }
     }
 
-    /// Writes that were merged with later ones before these are told.
+    /// Counts writes that were merged with later ones before these are reported.
     #[inline(always)]
     pub(super) fn joined(&mut self, writes: u64, is_shared: bool) {
         self.counters.changes += writes;
@@ -143,14 +141,13 @@ impl Env {
     }
 }
 
-/// Of small types replicas send whole states; of collections, what was done.
+/// Of small types replicas send whole states; of collections, operations.
 pub(super) fn is_small(tag: Tag) -> bool {
     !matches!(tag, Tag::SharedSet | Tag::SharedHash | Tag::SharedSortedSet)
 }
 
 impl Shard {
-    /// Which keys are replicated from now on. A value that is in the store is
-    /// not changed by that.
+    /// Sets which keys are replicated. Values in the store are not changed by that.
     pub fn set_keying(&mut self, keying: Option<Arc<dyn Keying>>) {
         self.env.keying = keying;
     }
@@ -166,7 +163,7 @@ impl Shard {
         self.env.observed = true;
     }
 
-    /// That command has run.
+    /// The command has ended.
     #[inline]
     pub fn end_lattice(&mut self) -> Option<Ended> {
         let writing = self.env.writing.take()?;
@@ -178,12 +175,12 @@ impl Shard {
         })
     }
 
-    /// What was changed here since this was last cleared, for other replicas.
+    /// Local changes since this was last cleared, for other replicas.
     pub fn changeset(&mut self) -> &mut Changeset {
         &mut self.env.changes
     }
 
-    /// How the key is replicated, if the running command may write to it so.
+    /// How the key is replicated, if the running command may write to it as a replica.
     #[inline]
     pub(super) fn replicated(&self, key: Key<'_>) -> Option<Keyed> {
         self.env.writing.as_ref()?;
@@ -197,7 +194,7 @@ impl Shard {
         }
     }
 
-    /// What depends on the bytes that other replicas have.
+    /// Refuses an operation that depends on the whole value at other replicas.
     #[cold]
     pub(super) fn refuse_edit<R>(
         &mut self,
@@ -219,8 +216,8 @@ impl Shard {
         0
     }
 
-    /// Writes to the running command's replica of a key: `encode` is given its
-    /// value and appends operations, which are committed and told.
+    /// Writes to the running command's replica of a key: `encode` gets its value and appends operations, which are
+    /// committed and reported.
     pub(super) fn write_replica<R>(
         &mut self,
         db: usize,
@@ -261,7 +258,7 @@ impl Shard {
         self.refuse(key, why);
     }
 
-    /// Whether the key has a value from before it had replicas.
+    /// Whether the key has a plain value, from before it had replicas.
     pub(super) fn is_plain(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         let found = self.dbs[db].live(key, now, &mut self.env);
         found.is_some_and(|found| !self.dbs[db].is_replicated(found.handle))
@@ -273,8 +270,8 @@ impl Shard {
         }
     }
 
-    /// Deletes what the replica shows; what is added elsewhere at the same
-    /// time stays. Returns whether there was anything.
+    /// Deletes what the replica shows; concurrent additions at other replicas stay. Returns whether anything was
+    /// deleted.
     pub(super) fn remove_replica(
         &mut self,
         db: usize,
@@ -298,15 +295,15 @@ impl Shard {
             .is_some()
     }
 
-    /// The type of what the key shows.
+    /// The type of the value that the key shows.
     pub(super) fn tag_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Tag> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         let tag = self.dbs[db].shape_of(found.handle).0;
-        // A string from before it had replicas is written again as one that has.
+        // A plain string from before the key had replicas is rewritten as a replicated one.
         Some(tag.unwrap_or(Tag::Register))
     }
 
-    /// Gives a replicated key what a command has made elsewhere.
+    /// Gives a replicated key the value that a command has computed elsewhere.
     pub(super) fn insert_replica(
         &mut self,
         db: usize,
@@ -332,8 +329,8 @@ impl Shard {
         }
     }
 
-    /// [`Shard::insert_entry`], where a collection that comes to a replicated
-    /// key takes the place of what this replica shows, element by element.
+    /// Like [`Shard::insert_entry`], but a collection at a replicated key replaces what this replica shows, element
+    /// by element.
     pub fn restore_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
         match (self.replicated(key), &entry.value) {
             (Some(keyed), OwnedValue::Object(object)) => {
@@ -385,7 +382,7 @@ impl Shard {
         let (Some(link), Some(state)) = (T::REPLICATE, T::of(object)) else {
             return self.refuse(key, Refused::NO_MERGE);
         };
-        // What is refused changes nothing.
+        // A refused operation must change nothing.
         let known = match self.dbs[db].live(key, now, &mut self.env) {
             Some(found) => self.dbs[db].shape_of(found.handle).0,
             None => self.dbs[db].graves.tag_of(key.bytes).or(Some(link.tag)),
@@ -400,8 +397,7 @@ impl Shard {
         debug_assert!(done.is_ok(), "the type was looked at");
     }
 
-    /// [`Shard::update`] of a replicated key: operations are translated to
-    /// those of the type that replicates `T`.
+    /// [`Shard::update`] of a replicated key: operations are translated to those of the type that replicates `T`.
     pub(super) fn update_replica<T: Registered, R>(
         &mut self,
         db: usize,
@@ -438,7 +434,7 @@ impl Shard {
         ops.clear();
         self.env.ops = ops;
         done.map_err(|other| {
-            // Of what is there and of another type the command says so itself.
+            // If the key shows a value of another type, the command itself reports that.
             if other == Other::Plain || self.dbs[db].find(key).is_none() {
                 self.refuse_other(key, other);
             }

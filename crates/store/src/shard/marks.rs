@@ -1,6 +1,5 @@
-//! How much of each slot's chain is here: said in the journal, so that a start
-//! knows what its files are worth to the chains that they are of; and which node's
-//! replicated keys are.
+//! How much of each slot's chain is here, recorded in the journal, so that a startup knows what its files contain of
+//! each chain; and the node whose replicated keys these are.
 
 use super::Shard;
 use crate::effect::Effect;
@@ -8,12 +7,12 @@ use crate::effect::SlotMark;
 use crate::planted::{self, Planted};
 use std::collections::BTreeMap;
 
-/// In place of a number: replicated keys are those of no node yet.
+/// In place of a node's number: the replicated keys do not belong to a node yet.
 pub const NO_NODE: u16 = u16::MAX;
 
 impl Shard {
-    /// Says so in the journal, where it is news. Whoever changes keys of the
-    /// slot says it in the same frame: then both are found, or neither.
+    /// Records the mark in the journal if it has changed. A caller that changes keys of the slot does so in the same
+    /// frame: then both are in the log, or neither.
     pub fn mark_slot(&mut self, slot: u16, mark: Option<SlotMark>) {
         if self.marks.get(&slot).copied() != mark {
             self.set_mark(slot, mark);
@@ -36,12 +35,12 @@ impl Shard {
         &self.marks
     }
 
-    /// Those of other shards' files.
+    /// Adds the marks of other shards' files.
     pub fn add_marks(&mut self, marks: impl IntoIterator<Item = (u16, SlotMark)>) {
         self.marks.extend(marks);
     }
 
-    /// Replicated keys are those of the node with this number from here on.
+    /// Records that from here on the replicated keys are those of the node with this number.
     pub fn set_node(&mut self, number: u16) {
         if self.node != Some(number) {
             self.node = Some(number);
@@ -49,12 +48,12 @@ impl Shard {
         }
     }
 
-    /// The last that was said of it, here or in files.
+    /// The last recorded number, set here or replayed from files.
     pub fn node(&self) -> Option<u16> {
         self.node
     }
 
-    /// For the start of a snapshot.
+    /// Appends the marks and the number, for the start of a snapshot.
     pub fn mark_effects(&self, out: &mut Vec<u8>) {
         if let Some(number) = self.node {
             Effect::Node { number }.encode(out);

@@ -1,9 +1,8 @@
-//! Replicas from the side of replication: merging what came from elsewhere,
-//! showing what there is here, and forgetting what everybody knows.
+//! Replication of the shard's data: merging received states, producing states to send, and forgetting what all
+//! replicas have received.
 //!
-//! Nothing that comes is trusted: bytes that are no state of their type are an
-//! error. A key has values of one type; where two replicas disagree, the type
-//! with the higher tag stays, whole, at all of them.
+//! Received data is not trusted: bytes that are not a state of their type are an error. A key has values of one type;
+//! if two replicas disagree, the value of the type with the higher tag wins, whole, at all of them.
 
 use super::gone::ends_of;
 use super::graves::GraveKeys;
@@ -20,16 +19,16 @@ use rufous_datatype::replicated::{Known, chunk_gone, chunk_since};
 use rufous_lattice::Stamp;
 use std::borrow::Cow;
 
-/// Bytes of a state that are shown together.
+/// Bytes of a state in one part.
 const CHUNK: usize = 64 << 10;
 
-/// What a replica knows of a key.
+/// Summary of a replica's state of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Replica {
     pub tag: Tag,
-    /// Nothing in it is newer.
+    /// The newest stamp in it.
     pub newest: Stamp,
-    /// There is something to read.
+    /// Whether there is something to read.
     pub is_shown: bool,
 }
 
@@ -43,9 +42,8 @@ impl Env {
 }
 
 impl Shard {
-    /// Merges a part of another replica's state with this one's, and tells
-    /// whoever watches or waits, but not the journal: its writer logs it.
-    /// Returns whether that may have changed anything.
+    /// Merges a part of another replica's state with this one's, and reports that to watchers and waiters, but not to
+    /// the journal: the writer's own log has it. Returns whether that may have changed anything.
     pub fn merge(
         &mut self,
         db: usize,
@@ -99,8 +97,8 @@ impl Shard {
         })
     }
 
-    /// Who has sent this has not forgotten yet what has gone with a deadline that
-    /// everybody knew of. Where that is forgotten, nothing would hide it.
+    /// Removes what expired with a deadline that all replicas had received, and that the sender has not yet
+    /// forgotten. If it is forgotten here, nothing here would hide it.
     fn without_gone<'a>(&self, tag: Tag, chunk: &'a [u8]) -> Result<Cow<'a, [u8]>, NotAnEffect> {
         match chunk_gone(tag, chunk, self.env.horizon) {
             Stamp::ZERO => Ok(Cow::Borrowed(chunk)),
@@ -122,7 +120,7 @@ impl Shard {
             return Err(NotAnEffect);
         }
         let joined = |object: &mut Object, env: &mut Env| {
-            // What is small is compared, what is large is taken for changed.
+            // Small values are compared, large ones are assumed to have changed.
             let before = object.packed().map(<[u8]>::to_vec);
             let mut gone = Stamp::ZERO;
             let known = env.known();
@@ -134,7 +132,7 @@ impl Shard {
                 let mut sent = tag.empty();
                 change(&mut sent, &env.tuning).map_err(|_| NotAnEffect)?;
                 let last = object.make_way(&sent, known, &env.tuning);
-                // No more than that: others go by it as by what is settled.
+                // No later time, since other code relies on everything up to it being settled.
                 env.forgotten = env.forgotten.max(last);
             }
             change(object, &env.tuning).map_err(|_| NotAnEffect)?;
@@ -150,7 +148,7 @@ impl Shard {
             Err(Other::Replicated(other)) if other > tag => return Ok(false),
             Err(_) => {}
         }
-        // Not before it is clear that it is a value.
+        // Only after the bytes are known to be a valid value.
         let mut object = tag.empty();
         change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
         at.drop_replica(key, &mut self.env);
@@ -158,8 +156,8 @@ impl Shard {
         Ok(true)
     }
 
-    /// Whoever sends less than what the key's grave holds, after everybody has
-    /// said to know that, has forgotten it.
+    /// Drops the key's grave if the sender has forgotten it: its horizon covers the grave, but it sent less than the
+    /// grave holds.
     fn make_way(
         &mut self,
         db: usize,
@@ -177,9 +175,9 @@ impl Shard {
         }
         let mut object = tag.empty();
         change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
-        // Of a collection it may be but a part: there, elements make way one by one.
+        // A chunk of a collection may be a part of it: there, elements make way one by one.
         let is_whole = matches!(tag, Tag::Register | Tag::Siblings);
-        // Or sends another type, which it could not have written before.
+        // Or it sends another type, which it could not have written otherwise.
         if is_whole && object.newest() < grave.newest() || grave.tag() != tag {
             let env = &mut self.env;
             env.forgotten = env.forgotten.max(grave.until());
@@ -189,26 +187,24 @@ impl Shard {
         Ok(())
     }
 
-    /// Every state that is still to come here was made by a replica that knew
-    /// of everything up to this time of a stamp.
+    /// Every state that is still to be received here was made by a replica that had received everything up to this
+    /// time of a stamp.
     pub fn set_horizon(&mut self, horizon: u64) {
         self.env.horizon = self.env.horizon.max(horizon);
     }
 
-    /// What is merged from here on was made by who knew of everything up to this. A
-    /// horizon that was taken over of one sender says nothing of what another has
-    /// told before it knew as much.
+    /// The senders of the states merged from now on had received everything up to this time. A horizon taken over
+    /// from one sender does not hold for what another one sent before it had received as much.
     pub fn merge_from(&mut self, knows: u64) {
         self.env.sender_knows = knows;
     }
 
-    /// What is merged next knows all that this worker does.
+    /// The sender of the next state merged has received everything that this worker has.
     pub fn merge_own(&mut self) {
         self.env.sender_knows = u64::MAX;
     }
 
-    /// Shows all that is known of a key here, in parts of about 64 KiB that
-    /// others may merge in any order.
+    /// Produces the whole state of a key, in parts of about 64 KiB that can be merged in any order.
     pub fn show_replica(
         &mut self,
         db: usize,
@@ -216,7 +212,7 @@ impl Shard {
         now: Now,
         f: &mut dyn FnMut(Tag, &[u8]),
     ) -> Option<Replica> {
-        // What has expired is a grave from now on.
+        // An expired value is a grave from now on.
         let found = self.dbs[db].live(key, now, &mut self.env);
         let at = &self.dbs[db];
         let grave;
@@ -250,27 +246,24 @@ impl Shard {
         Some(replica)
     }
 
-    /// Some keys that show nothing but are known, from `from` on (which begins
-    /// empty), and where to go on.
+    /// Some keys that have graves, from `from` on (initially empty), and the next position.
     pub fn graves(&self, db: usize, from: &[u8], count: usize) -> GraveKeys {
         self.dbs[db].graves.keys_from(from, count)
     }
 
-    /// Keys that show nothing but are known, of all databases.
+    /// Number of graves in all databases.
     pub fn graves_len(&self) -> usize {
         self.dbs.iter().map(|db| db.graves.len()).sum()
     }
 
-    /// Whether there is anything that is only kept until everybody has heard
-    /// of it.
+    /// Whether there is state that is kept only until all replicas have received it.
     pub fn has_to_forget(&self) -> bool {
         self.dbs.iter().any(|db| !db.graves.is_settled())
     }
 
-    /// Forgets what was deleted up to `horizon`, the time of a stamp, which all
-    /// replicas have set as their horizon: they take it well when who has
-    /// forgotten begins anew. Looks at no more than `budget` keys; returns
-    /// whether there may be more.
+    /// Forgets deletions up to `horizon`, the time of a stamp, which all replicas must have set as their horizon:
+    /// then they merge correctly what a replica writes to a key that it has forgotten. Examines at most `budget`
+    /// keys; returns whether there may be more.
     pub fn forget_step(&mut self, horizon: u64, budget: usize) -> bool {
         if self.dbs.iter().any(|db| db.graves.is_due(horizon)) {
             self.set_forgotten(horizon);
@@ -283,8 +276,8 @@ impl Shard {
         more
     }
 
-    /// A key's entry, for a command that runs elsewhere: also of what shows
-    /// nothing, which it has to know of.
+    /// A key's entry, for a command that runs on another shard; also the state of a value that shows nothing, which
+    /// the command needs.
     pub fn gather_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let entry = self.clone_entry(db, key, now);
         entry.or_else(|| {
@@ -297,8 +290,7 @@ impl Shard {
         })
     }
 
-    /// Takes all of a key away, and tells nobody: of a shard on which commands
-    /// are tried.
+    /// Removes all state of a key without reporting it: for a shard on which commands are tried.
     pub fn take_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let taken = self.take(db, key, now);
         taken.or_else(|| {
@@ -308,8 +300,7 @@ impl Shard {
         })
     }
 
-    /// Merges a whole value that was written elsewhere for this worker, and
-    /// tells everybody.
+    /// Merges a whole value that was written elsewhere for this worker, and reports it to all observers.
     pub(super) fn merge_entry(&mut self, db: usize, key: Key<'_>, entry: &Entry, now: Now) {
         let any = entry.value.any();
         let Some(tag) = any.tag() else { return };
@@ -330,7 +321,7 @@ impl Shard {
         }
     }
 
-    /// An own change was done to a copy of the value first.
+    /// Records a local change that was applied to a copy of the value first.
     pub(super) fn note_carried(&mut self, effect: &Effect<'_>) {
         if let Effect::Update { db, key, tag, ops } = *effect
             && tag.is_replicated()

@@ -1,40 +1,36 @@
 //! The data of one worker: sixteen databases of keys and values.
 //!
-//! A lookup costs two cache misses, a line of the index and the record, and
-//! [`Shard::warm_index`] and [`Shard::warm_record`] let a batch of commands
-//! wait for its misses together. Nothing holds the worker long: growth,
-//! shrink, expiry and compaction go in small steps, and what is large when it
-//! is dropped (big values, flushed databases) is handed out by
-//! [`Shard::take_garbage`]. It reads no clock, and its randomness is seeded.
+//! A lookup costs two cache misses, a line of the index and the record, and [`Shard::warm_index`] and
+//! [`Shard::warm_record`] let a batch of commands wait for its misses together. No operation blocks the worker for
+//! long: growth, shrink, expiry and compaction go in small steps, and large objects that are dropped (big values,
+//! flushed databases) are handed out by [`Shard::take_garbage`]. The shard reads no clock, and its randomness is
+//! seeded.
 //!
-//! A key whose time has come is gone for every caller, whether or not its
-//! memory has been freed; whoever meets it removes it.
+//! An expired key is absent for every caller, whether or not its memory has been freed; a command that accesses it
+//! removes it.
 //!
 //! Map, in reading order:
-//! - [`types`]: what goes in and comes out
+//! - [`types`]: arguments and results
 //! - [`policy`]: access stamps, by time or by frequency
-//! - `db`, `write` (`placed`), `account`: one database; reading and walking, writing, and
-//!   what it takes
-//! - `change`: every change, and who is told of it; `collection`: changes of
-//!   values that are no strings
-//! - [`watch`](WatchId): who wants to know whether a key was touched
-//! - `awaited`: keys that somebody waits for
-//! - `snapshot`: all data as of an instant, while commands go on
-//! - `slots`: the keys of single slots, copied while commands go on, and dropped;
-//!   `guests`: slots that another node answers for; `by_slot`: how many keys each has; `marks`: how much of each is here
-//! - `sweep`: work that changes of large collections have left
-//! - `replay`: doing again what a journal says; `held`: what it does not do at once
-//! - `lattice`: writes to keys whose replicas all take writes, `strings` of them,
-//!   `overwrite` the shortest way, `turn` those of a turn together; `merging`: what other replicas send; `replica`, `graves`: how this worker's replica lies
-//! - `record`: how a record lies in its slot
-//! - `classes`, `arena`, `compact`: sizes of slots, pages of them, and how
-//!   pages are emptied
+//! - `db`, `write` (`placed`), `account`: one database; reading and walking, writing, and its memory account
+//! - `change`: every change, and its observers; `collection`: changes of values other than strings
+//! - [`watch`](WatchId): watchers of keys (`WATCH`)
+//! - `awaited`: keys with waiters
+//! - `snapshot`: all data as of an instant, while commands run
+//! - `slots`: copies the keys of single slots while commands run, and drops them; `guests`: slots that another node
+//!   answers for; `by_slot`: the number of keys of each slot; `marks`: how much of each slot is here
+//! - `sweep`: deferred work of operations on large collections
+//! - `replay`: replays a journal; `held`: counts that a replay holds back
+//! - `lattice`: writes to replicated keys, `strings` of them, `overwrite` the fast path, `turn` those of a turn
+//!   together; `merging`: states from other replicas; `replica`, `graves`: the storage of this worker's replica
+//! - `record`: the layout of a record in its slot
+//! - `classes`, `arena`, `compact`: size classes, pages of slots, and emptying pages
 //! - `segment`, `index`: from hash to record
-//! - `recent`: what was written lately is not looked up; loading ahead
+//! - `recent`: recently written records, found without a lookup; prefetching
 //! - `walk`: the index in the order of hashes, and at random
 //! - `expiry`: the order in which keys expire; `expiring`: removing them
 //! - `sample`: drawing records to be evicted
-//! - `slab`: what is too large for a record
+//! - `slab`: keys and values too large for a record
 //! - `table`: arrays that grow without moving
 
 mod account;
@@ -127,27 +123,24 @@ use std::hash::Hasher;
 use std::sync::Arc;
 use watch::Watches;
 
-/// Values from this size on are dropped by another thread; handing over a
-/// smaller one costs as much as dropping it.
+/// Values from this size on are dropped by another thread; handing over a smaller one costs as much as dropping it.
 const GARBAGE_BYTES: usize = 64 << 10;
 
-/// What the databases share.
+/// State that the databases share.
 #[derive(Debug)]
 struct Env {
     policy: Policy,
     /// Whether reading a key changes its access stamp.
     touch: bool,
-    /// Whether anybody is to be told of changes: the one thing that the
-    /// common path asks.
+    /// Whether changes have any observer: the only check on the common path.
     observed: bool,
-    /// Likewise, if it is not only that the running command writes to replicas.
+    /// Whether changes have an observer besides the running command's own writes to replicas.
     has_listeners: bool,
     journaling: bool,
-    /// Whether the journal leaves out what collections have that are put whole.
+    /// Whether the journal omits the elements of collections that are put whole.
     brief: bool,
     journal: Vec<u8>,
-    /// Bytes of it that nobody has to wait for: they say only that keys have
-    /// expired, or what was forgotten.
+    /// Bytes of the journal that no reply waits for: they only record expiries or what was forgotten.
     journaled_asides: usize,
     watches: Watches,
     awaited: Awaited,
@@ -156,36 +149,36 @@ struct Env {
     rng: Rng,
     garbage: Vec<Garbage>,
     big_values: Vec<Arc<Vec<u8>>>,
-    /// How collections are shaped.
+    /// The encoding limits of collections.
     tuning: Tuning,
-    /// Reused: bytes of a record being written anew.
+    /// Reused: bytes of a record being rewritten.
     scratch: Vec<u8>,
-    /// Reused: hash and handle of what a walk visits.
+    /// Reused: hash and handle of the entries that a walk visits.
     entries: Vec<(u32, u32)>,
-    /// Reused: a packed value being changed, and the operations that did.
+    /// Reused: a packed value being changed, and the operations that changed it.
     packed: Vec<u8>,
     ops: Vec<u8>,
     /// Which keys are replicated, if any are.
     keying: Option<Arc<dyn Keying>>,
-    /// Of the command that runs, if it may write to such keys.
+    /// State of the running command, if it may write to replicated keys.
     writing: Option<Writing>,
-    /// Of its client, where keys have causal order.
+    /// State of its client, if keys have causal order.
     session: Option<Box<Session>>,
-    /// What was changed here, for other replicas.
+    /// Local changes, for other replicas.
     changes: Changeset,
     /// See `Shard::set_horizon`.
     horizon: u64,
     /// See `Shard::merge_from`.
     sender_knows: u64,
-    /// See `Shard::set_forgotten`; and what of it the journal was told.
+    /// See `Shard::set_forgotten`; and the value that the journal has.
     forgotten: u64,
     forgotten_told: u64,
-    /// Slots of which another node says what expires, if there are any.
+    /// Slots whose keys expire by another node's decision, if any.
     guests: Option<Box<Guests>>,
 }
 
 impl Env {
-    /// Drops a value, here or elsewhere.
+    /// Drops a value, here or on another thread.
     fn throw(&mut self, outside: Outside) {
         match outside {
             Outside::Big(value) if value.capacity() >= GARBAGE_BYTES => self.big_values.push(value),
@@ -219,16 +212,16 @@ pub struct Shard {
     recent: Recent,
     slots: Slots,
     marks: BTreeMap<u16, SlotMark>,
-    /// Whose replicated keys these are, where that was ever said.
+    /// The node whose replicated keys these are, if that was ever recorded.
     node: Option<u16>,
-    /// Where expiry and maintenance go on, so that every database has its turn.
+    /// The database at which expiry and maintenance continue, so that each has its turn.
     next_expire: usize,
     next_maintain: usize,
     /// The time while a journal is replayed: nothing is due at 0.
     replay_now: Now,
-    /// Of a journal that is replayed.
+    /// The table of keyspaces of a journal that is replayed.
     keyspaces: Arc<Keyspaces>,
-    /// While files are loaded.
+    /// Set while files are loaded.
     held: Option<Box<Held>>,
 }
 
@@ -239,8 +232,7 @@ fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
 }
 
 impl Shard {
-    /// Clients must not be able to guess the seed: they could choose keys of
-    /// equal hash.
+    /// Clients must not be able to guess the seed: they could choose keys with equal hashes.
     pub fn new(seed: u64) -> Self {
         Self {
             seed: SharedSeed::from_u64(seed),
@@ -299,7 +291,7 @@ impl Shard {
         }
     }
 
-    /// How collections are shaped from now on.
+    /// Sets the encoding limits of collections.
     pub fn set_tuning(&mut self, tuning: Tuning) {
         let seed = self.env.tuning.seed;
         self.env.tuning = Tuning { seed, ..tuning };
@@ -309,21 +301,21 @@ impl Shard {
         &self.env.tuning
     }
 
-    /// Whether the key is there, without leaving a trace.
+    /// Whether the key exists, without changing its access stamp or the counters.
     #[inline]
     pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         let found = self.dbs[db].live(key, now, &mut self.env);
         found.is_some()
     }
 
-    /// Everything about the key; a big value is shared, not copied.
+    /// The key's entry; a big value is shared, not copied.
     pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         Some(self.dbs[db].entry(found.handle))
     }
 
-    /// When the key expires (Unix milliseconds), if it is there and if it does:
-    /// of several concurrent values the one that is shown.
+    /// When the key expires (Unix milliseconds), if it exists and has an expiry: of several concurrent values, that
+    /// of the value that is shown.
     pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         let next = self.dbs[db].expiry_of(found.handle);
@@ -341,8 +333,8 @@ impl Shard {
         self.env.policy
     }
 
-    /// Stamps that are there keep their bits: after a change between time and
-    /// frequency they mean little until the keys are used again.
+    /// Existing stamps keep their bits: after a change between time and frequency they mean little until the keys are
+    /// accessed again.
     pub fn set_policy(&mut self, policy: Policy) {
         self.env.policy = policy;
     }
@@ -352,11 +344,9 @@ impl Shard {
         self.env.touch = touch;
     }
 
-    /// Visits `count` keys in the order of their hashes from `cursor` on: fewer
-    /// at the end, or where the table is sparse; more where hashes are equal.
-    /// Returns where to go on, `None` at the end, and never 0, where every walk
-    /// begins. A key that is there all the time from the first call to the
-    /// last is visited exactly once.
+    /// Visits `count` keys in the order of their hashes from `cursor` on: fewer at the end or where the table is
+    /// sparse, more where hashes are equal. Returns the next cursor, `None` at the end, and never 0, which starts a
+    /// walk. A key that exists from the first call to the last is visited exactly once.
     pub fn scan(
         &mut self,
         db: usize,
@@ -369,7 +359,7 @@ impl Shard {
         self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
     }
 
-    /// A key with everything about it, each with the same probability.
+    /// A random key with its entry; all keys have the same probability.
     pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
         self.dbs[db].random(now.unix_ms(), rng, &mut self.env)
     }
@@ -378,7 +368,7 @@ impl Shard {
         self.random(db, now, rng).map(|item| item.key.to_vec())
     }
 
-    /// Keys, including those that have expired but were not met since.
+    /// Number of keys, including expired ones that are not yet removed.
     pub fn len(&self, db: usize) -> usize {
         self.dbs[db].len()
     }
@@ -387,7 +377,7 @@ impl Shard {
         self.len(db) == 0
     }
 
-    /// Keys that have an expiry.
+    /// Number of keys that have an expiry.
     pub fn expiring_len(&self, db: usize) -> usize {
         self.dbs[db].expiring()
     }
@@ -397,8 +387,7 @@ impl Shard {
         self.dbs[db].avg_ttl(now.unix_ms())
     }
 
-    /// Removes at most `budget` keys whose time has come. Returns whether
-    /// there may be more.
+    /// Removes at most `budget` expired keys. Returns whether there may be more.
     pub fn expire_step(&mut self, now: Now, budget: usize) -> bool {
         let mut left = budget;
         for _ in 0..self.dbs.len() {
@@ -417,8 +406,8 @@ impl Shard {
         firsts.map(|(unix_ms, _)| unix_ms).min()
     }
 
-    /// Gives back memory that records of the past have left unused, looking at
-    /// no more than `budget` records. Returns whether there may be more to do.
+    /// Frees memory that removed records have left unused, examining at most `budget` records. Returns whether there
+    /// may be more to do.
     pub fn maintain_step(&mut self, budget: usize) -> bool {
         let mut left = budget;
         for _ in 0..self.dbs.len() {
@@ -444,9 +433,8 @@ impl Shard {
         all
     }
 
-    /// What the memory limit counts: what goes away when keys are removed,
-    /// and so neither the unused room of the pages that records lie in nor
-    /// what a database without keys has left.
+    /// The charge for the memory limit: memory that would be freed if keys were removed. So it excludes the unused
+    /// room of the arena's pages and what a database without keys still has allocated.
     #[inline]
     pub fn charged(&self) -> usize {
         self.dbs.iter().map(Db::charged).sum()
@@ -462,13 +450,13 @@ impl Shard {
         self.env.counters
     }
 
-    /// Index entries moved by growth and shrink since the databases of now
-    /// were empty: what bounds the work of a single insertion or removal.
+    /// Index entries moved by growth and shrink since the current databases were empty: a bound on the work of a
+    /// single insertion or removal.
     pub fn index_moves(&self) -> u64 {
         self.dbs.iter().map(|db| db.index.moved()).sum()
     }
 
-    /// What was removed and is large: to be dropped where nobody waits.
+    /// Large objects that were removed, to be dropped by a thread of low priority.
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
         let mut all = std::mem::take(&mut self.env.garbage);
         if !self.env.big_values.is_empty() {
@@ -481,12 +469,12 @@ impl Shard {
         all
     }
 
-    /// Has something large dropped with what is.
+    /// Adds a large object to those that [`Shard::take_garbage`] hands out.
     pub fn drop_later(&mut self, garbage: Garbage) {
         self.env.garbage.push(garbage);
     }
 
-    /// Asserts every invariant, by looking at everything: for tests.
+    /// Asserts every invariant, by examining all data: for tests.
     pub fn check(&self) {
         for db in &self.dbs {
             db.check(|key| hash_of(&self.seed, key));

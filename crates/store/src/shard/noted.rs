@@ -1,12 +1,10 @@
-//! What a file says of a key of which something has gone, and what it has of
-//! that key behind such a note: see `gone`.
+//! The notes of a file about a key of which something has gone, and the key's state behind such a note: see `gone`.
 //!
-//! A note of what has *gone*, with a deadline or with a type of which nothing can be
-//! counted, takes all that was written below its stamp. One that all was removed,
-//! and has *ended*, takes what was written up to its stamp; of what was counted it says
-//! nothing, as a removal takes only the counts that it names. So what is behind it
-//! keeps its removals until the counts have met them. For other types than its own
-//! it is as the former: who writes another type to a key has no count of before.
+//! A note of what has *gone*, with a deadline or with a type without counts, covers all writes below its stamp. A
+//! note that all was removed, and has *ended*, covers the writes up to its stamp, but not the counts, as a removal
+//! removes only the counts that it names. So the state behind it keeps its removals until they were applied to the
+//! counts. For other types than its own it has the same effect as the former note: the writer of a value of another
+//! type has no earlier counts.
 
 use super::gone::since;
 use super::types::Any;
@@ -16,13 +14,13 @@ use rufous_datatype::object::{Object, Tag};
 use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
 
-/// See the module's description; of one key.
+/// See the module's description; one key's.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
-    /// And of which type that was said.
+    /// With the type that the note is about.
     gone: Option<(Tag, Stamp)>,
     ended: BTreeMap<Tag, Stamp>,
-    /// What is behind these notes.
+    /// The state behind these notes, by type.
     others: BTreeMap<Tag, Object>,
 }
 
@@ -33,7 +31,7 @@ pub(super) enum Note {
     Ended(Tag, Stamp),
 }
 
-/// What an entry of a map takes beside what it points to, about.
+/// Approximate size of a map's entry, without what it points to.
 pub(super) const ENTRY_BYTES: usize = 96;
 
 fn bytes_of(object: &Object) -> usize {
@@ -42,7 +40,7 @@ fn bytes_of(object: &Object) -> usize {
 }
 
 impl Noted {
-    /// Below which stamp all has gone that a value of this type had.
+    /// The stamp below which everything in values of this type has gone.
     pub(super) fn cut(&self, tag: Tag) -> Stamp {
         let others = self.ended.iter().filter(|(of, _)| **of != tag);
         let gone = self.gone.map(|(_, cut)| cut);
@@ -50,7 +48,7 @@ impl Noted {
         cuts.max().unwrap_or_default()
     }
 
-    /// Up to which stamp such a value was removed.
+    /// The stamp up to which a value of this type was removed.
     pub(super) fn end(&self, tag: Tag) -> Stamp {
         self.ended.get(&tag).copied().unwrap_or_default()
     }
@@ -61,7 +59,7 @@ impl Noted {
         gone.into_iter().chain(ended)
     }
 
-    /// Whether there is nothing new in a note.
+    /// Whether a note is already covered.
     pub(super) fn says(&self, note: Note) -> bool {
         match note {
             Note::Gone(_, cut) => self.gone.is_some_and(|(_, of)| of >= cut),
@@ -79,14 +77,14 @@ impl Noted {
         }
     }
 
-    /// Likewise, and drops of what is behind other notes what has gone as this one says.
+    /// Takes a note, and drops from the state behind other notes what has gone according to this one.
     pub(super) fn note(&mut self, note: Note, tuning: &Tuning) {
         let cuts = self.others.keys().map(|&tag| (tag, self.cut(tag)));
         let before: Vec<_> = cuts.collect();
         self.hear(note);
         for (tag, before) in before {
             let cut = self.cut(tag);
-            // A log may have many notes of one type, which take nothing of it.
+            // A log may have many notes of one type, which drop nothing of that type's value.
             if cut > before
                 && let Some(object) = self.others.remove(&tag)
             {
@@ -96,7 +94,7 @@ impl Noted {
         }
     }
 
-    /// What was done to the key behind a note, to a value of any type.
+    /// Takes what was done to the key behind a note, on a value of any type.
     pub(super) fn take(
         &mut self,
         tag: Tag,
@@ -120,7 +118,7 @@ impl Noted {
         all.max().map_or(0, |stamp| stamp.time)
     }
 
-    /// What it takes, about, beside its key.
+    /// Approximate memory, without its key.
     pub(super) fn bytes(&self) -> usize {
         let others = self.others.values().map(bytes_of).sum::<usize>();
         ENTRY_BYTES + size_of::<Self>() + self.ended.len() * ENTRY_BYTES + others

@@ -1,7 +1,6 @@
-//! The shortest way of a write to a replicated string: over a plain write of the
-//! same length, in its record. A hot key is written so millions of times a
-//! second, so nothing here is called that need not be, and what happens seldom
-//! is kept out of the way.
+//! The fast path of a write to a replicated string: it overwrites a plain write of the same length in its record. A
+//! hot key is written so millions of times a second, so nothing is called here that can be avoided, and rare cases
+//! are kept out of line.
 
 use super::db::Db;
 use super::lattice::Keyed;
@@ -16,7 +15,7 @@ use rufous_datatype::replicated::register;
 use rufous_lattice::Stamp;
 use std::ops::Range;
 
-/// A plain write over a plain write in the value part of a packed record.
+/// Overwrites a plain write by a plain write in the value part of a packed record.
 #[inline(always)]
 fn overwrite(slot: &mut [u8], part: Range<usize>, stamp: Stamp, value: &[u8]) -> bool {
     let Some((&mut tag, packed)) = slot.get_mut(part).and_then(<[u8]>::split_first_mut) else {
@@ -26,8 +25,7 @@ fn overwrite(slot: &mut [u8], part: Range<usize>, stamp: Stamp, value: &[u8]) ->
 }
 
 impl Db {
-    /// Where in its slot the value part of the key's record lies, if the record is
-    /// where it was noted.
+    /// The position of the value part in the slot of the key's record, if the record is still at the noted handle.
     #[inline(always)]
     fn noted(&self, place: Place, key: Key<'_>) -> Option<Range<usize>> {
         if !place.may_be(key) {
@@ -36,8 +34,8 @@ impl Db {
         place.value_in(self.arena.slot(place.handle)?, key.bytes)
     }
 
-    /// The key's record, if it may have been noted or overwritten so, and where
-    /// in its slot the value part is.
+    /// The handle of the key's record, if it may be noted or overwritten in place, and the position of the value part
+    /// in its slot.
     #[inline(always)]
     fn plain_record(&self, key: Key<'_>, env: &Env) -> Option<(u32, Range<usize>)> {
         if env.snapshot.capturing {
@@ -63,8 +61,8 @@ impl Db {
 }
 
 impl Shard {
-    /// Writes a string at one replica, with a stamp that is above all that its
-    /// worker has given: what SET does, without the ways around it.
+    /// Writes a string at one replica, with a stamp above all that its worker has given: the effect of SET, with a
+    /// fast path.
     #[inline]
     pub fn put_register(
         &mut self,
@@ -85,9 +83,8 @@ impl Shard {
         }
     }
 
-    /// Merges what another replica wrote, an encoded register, where it is a
-    /// plain write and so is what is here, of the same length. Says whether
-    /// that changed anything; `None`: it is to be merged as anything is.
+    /// Merges an encoded register from another replica if it and the local value are plain writes of the same length.
+    /// Returns whether that changed anything; `None`: it has to be merged by the general path.
     #[inline]
     pub(super) fn merge_plain(
         &mut self,
@@ -104,7 +101,7 @@ impl Shard {
         }
         let here = register::packed_stamp(packed);
         let changed = overwrite(slot, part, stamp, value);
-        // Equal stamps are of one write, or something is to be looked at.
+        // Equal stamps are of the same write, or need the general path.
         if !changed && here <= stamp {
             return None;
         }
@@ -128,8 +125,8 @@ impl Shard {
         self.end_lattice();
     }
 
-    /// A plain write over a plain write of the same length, where the key was
-    /// written last and nobody observes it but other replicas.
+    /// A plain write over a plain write of the same length, if the key was written recently and changes have no
+    /// observers other than replicas.
     #[inline(always)]
     fn overwrite_again(
         &mut self,

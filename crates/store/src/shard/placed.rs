@@ -1,16 +1,16 @@
-//! A value on its way into a record: what it is, and where it will lie.
+//! A value to be written to a record, and where it will be stored.
 
 use super::record::{self, INLINE, MAX_RECORD, PACKED};
 use super::types::NewValue;
 use rufous_datatype::object::Object;
 
-/// A value on its way in, of any type.
+/// A value to be written, of any type.
 pub(super) enum New<'a> {
     String(NewValue<'a>),
     Object(Object),
 }
 
-/// A value whose place is known.
+/// A value whose location is decided.
 pub(super) enum Placed<'a> {
     Inline(NewValue<'a>),
     Packed(u8, Vec<u8>),

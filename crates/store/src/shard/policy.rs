@@ -1,17 +1,15 @@
-//! Access stamps: 24 bits in each record that say how worth keeping it is.
+//! Access stamps: 24 bits in each record that tell how useful it is to keep.
 //!
-//! Without LFU: sixteenths of a second of the monotonic clock. Whole seconds are
-//! too coarse for caches that are turned over within a few of them: every key
-//! would look alike (docs/benchmarks/eviction.md). The price is that idle times
-//! can be told up to twelve days only, and begin anew from there. With LFU, as Redis has it: 16 bits of minutes, when the
-//! counter was last changed, above an 8-bit counter that grows with the
-//! logarithm of the accesses and shrinks with time.
+//! Without LFU: sixteenths of a second of the monotonic clock. Whole seconds are too coarse for caches whose contents
+//! change within a few of them: all keys would look alike (docs/benchmarks/eviction.md). The price is that idle times
+//! wrap around after twelve days. With LFU, as in Redis: 16 bits of minutes, the time of the counter's last change,
+//! above an 8-bit counter that grows with the logarithm of the accesses and decays with time.
 
 use super::record::STAMP;
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 
-/// A new key starts with so many, so that it is not the first to go.
+/// The counter of a new key, so that it is not evicted first.
 const LFU_START: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub struct Policy {
     pub lfu: bool,
     /// The higher, the more accesses a counter needs to grow (`lfu-log-factor`).
     pub log_factor: u32,
-    /// Minutes after which a counter goes down by one; 0 for never (`lfu-decay-time`).
+    /// Minutes after which a counter is decremented; 0 for never (`lfu-decay-time`).
     pub decay_minutes: u32,
 }
 
@@ -33,10 +31,9 @@ impl Default for Policy {
     }
 }
 
-/// Steps of the clock in a second.
+/// Steps of the clock per second.
 const STEPS: u32 = 16;
-/// The longest idle time that a stamp is made for: some days before it would
-/// begin anew.
+/// The longest idle time that a stamp is made for: some days before stamps wrap around.
 const MOST_IDLE: u32 = STAMP / 4 * 3;
 
 fn steps(now: Now) -> u32 {
@@ -70,7 +67,7 @@ impl Policy {
         minutes(now) << 8 | (counter + u32::from(grows))
     }
 
-    /// Time since the last access, in the clock's own steps; meaningless with LFU.
+    /// Time since the last access, in steps of the clock; meaningless with LFU.
     #[inline]
     pub fn idle(&self, stamp: u32, now: Now) -> u32 {
         steps(now).wrapping_sub(stamp) & STAMP
@@ -81,8 +78,7 @@ impl Policy {
         self.idle(stamp, now) / STEPS
     }
 
-    /// The stamp of a record last accessed `idle_s` seconds ago, or as long ago
-    /// as can be told.
+    /// The stamp of a record last accessed `idle_s` seconds ago, or as long ago as a stamp can represent.
     pub fn idle_stamp(&self, idle_s: u32, now: Now) -> u32 {
         let idle = idle_s.saturating_mul(STEPS).min(MOST_IDLE);
         steps(now).wrapping_sub(idle) & STAMP

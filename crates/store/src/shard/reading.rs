@@ -18,13 +18,13 @@ impl Shard {
         value
     }
 
-    /// The value, without leaving a trace in the access stamp.
+    /// The value, without changing the access stamp.
     #[inline]
     pub fn look(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
         self.dbs[db].get(key, false, now, &mut self.env)
     }
 
-    /// The string at the key, as an access to it.
+    /// The string at the key; counts as an access.
     #[inline]
     pub fn get(
         &mut self,
@@ -38,7 +38,7 @@ impl Shard {
         self.read(db, key, now).map(Any::string).transpose()
     }
 
-    /// The string at the key, without leaving a trace in the access stamp.
+    /// The string at the key, without changing the access stamp.
     #[inline]
     pub fn peek(
         &mut self,
@@ -52,7 +52,7 @@ impl Shard {
         self.look(db, key, now).map(Any::string).transpose()
     }
 
-    /// The collection at the key, as an access to it.
+    /// The collection at the key; counts as an access.
     #[inline]
     pub fn collection<T: Registered>(
         &mut self,

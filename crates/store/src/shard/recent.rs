@@ -1,12 +1,9 @@
-//! Where lie the records that were written lately: a hot key's is overwritten
-//! without looking it up.
+//! The places of recently written records: a hot key is overwritten without a lookup.
 //!
-//! A place is a guess, by the key's hash. What it names is asked each time
-//! whether it still is so: the record's head, and the key in it; the
-//! changeset's entry, which has the key, too. A record of that key in that
-//! database's arena is the key's record (invariant 1 of `db`), and a free slot
-//! is none (invariant 1 of `arena`). So nobody has to tell of records that
-//! change, move or go, and a wrong guess does no harm.
+//! A place is a guess by the key's hash. Each use verifies what it names: the record's head and the key in it, and
+//! the changeset's entry, which has the key as well. A record of that key in that database's arena is the key's
+//! record (invariant 1 of `db`), and a free slot is no record (invariant 1 of `arena`). So changes, moves and
+//! removals of records need not be reported here, and a wrong guess is harmless.
 
 use super::Shard;
 use super::record::{Compact, equal};
@@ -14,17 +11,17 @@ use super::types::{Key, Warm};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// So many keys are hot at a time, at most.
+/// The most keys that are remembered at a time.
 const PLACES: usize = 256;
 
-/// So many cache lines of a record are loaded where all of it is needed.
+/// Cache lines of a record that are prefetched if all of it is needed.
 const WHOLE_LINES: usize = 20;
 
-/// What was found of a key when it was last written.
+/// The place of a key when it was last written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
     hash: u32,
-    /// Of its record; 0 where nothing is known.
+    /// The handle of its record; 0 if unknown.
     pub(super) handle: u32,
     /// The number of its entry in the changeset.
     pub(super) entry: u32,
@@ -47,13 +44,13 @@ impl Recent {
         place.hash == hash && place.handle != 0
     }
 
-    /// Where to look for a key; what is there may be another's.
+    /// The place for a key's hash; it may hold another key's.
     #[inline(always)]
     pub(super) fn place(&self, hash: u32) -> Place {
         self.0[hash as usize % PLACES]
     }
 
-    /// Remembers the record of a key, if it is one that can be.
+    /// Remembers the record of a key, if it is one that can be overwritten.
     #[inline(always)]
     pub(super) fn note(&mut self, hash: u32, handle: u32, slot: &[u8]) {
         if let Some(record) = Compact::of(slot) {
@@ -73,14 +70,13 @@ impl Recent {
 }
 
 impl Place {
-    /// Asked first: another key's record would be a cache miss for nothing.
+    /// Checked first: reading another key's record would be a cache miss in vain.
     #[inline(always)]
     pub(super) fn may_be(&self, key: Key<'_>) -> bool {
         self.hash == key.hash && self.handle != 0
     }
 
-    /// Where the value lies, if the slot has the key's record, and that is as
-    /// it was.
+    /// The position of the value, if the slot has the key's record with an unchanged head.
     #[inline(always)]
     pub(super) fn value_in(&self, slot: &[u8], key: &[u8]) -> Option<Range<usize>> {
         let (name, value) = self.record.parts(slot)?;
@@ -88,15 +84,14 @@ impl Place {
     }
 }
 
-/// Loading ahead what a batch of commands needs.
+/// Prefetching for a batch of commands.
 impl Shard {
     /// Keys whose cache misses [`Shard::warm`] takes together.
     pub const WARMED: usize = 16;
 
-    /// Loads the key's line of the index. For a batch of keys, first all of
-    /// these, then [`Shard::warm_record`] for each result: within each pass
-    /// the processor waits for all the misses together. What was written
-    /// lately needs neither.
+    /// Prefetches the key's line of the index. For a batch of keys, call this for all of them first, then
+    /// [`Shard::warm_record`] for each result: within each pass the processor waits for all the misses together.
+    /// Recently written keys need neither.
     #[inline]
     pub fn warm_index(&self, db: usize, hash: u32) -> Warm {
         if self.recent.knows(hash) {
@@ -105,7 +100,7 @@ impl Shard {
         Warm(self.dbs[db].index.candidate(hash))
     }
 
-    /// Loads what most probably is the record's slot. The value means nothing.
+    /// Prefetches what most probably is the record's slot. The result has no meaning.
     #[inline]
     pub fn warm_record(&self, db: usize, warm: Warm) -> u64 {
         if warm.0 == 0 {
@@ -114,8 +109,7 @@ impl Shard {
         black_box(self.dbs[db].arena.warm(warm.0))
     }
 
-    /// Both, for some keys with their databases, whose records are read or
-    /// written whole.
+    /// Does both for some keys with their databases, whose records are read or written whole.
     pub fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
         let mut found = [(0, Warm(0)); Self::WARMED];
         let mut any = 0;

@@ -1,4 +1,4 @@
-//! How a record lies in its slot.
+//! The layout of a record in its slot.
 //!
 //! ```text
 //! byte 0      flags: kind (bits 0-3, never 0 in a record), has expiry, key
@@ -29,24 +29,22 @@ const KIND: u8 = 0x0F;
 const HAS_EXPIRY: u8 = 0x10;
 /// The key part is a number in the slab of long keys.
 pub(super) const LONG_KEY: u8 = 0x20;
-/// Compared with the database's, it says whether a snapshot has the record.
+/// Differs from the database's parity until a snapshot has written the record.
 pub(super) const PARITY: u8 = 0x40;
 
-/// Keys longer than this are kept outside of the record, so that even with
-/// the shortest value a record fits its largest slot.
+/// Longer keys are kept outside of the record, so that a record with the shortest value still fits the largest slot.
 pub(super) const MAX_INLINE_KEY: usize = 512;
-/// The largest record, and the arena's largest slot. Values that would make
-/// a record larger are kept outside of it.
+/// The largest record, and the arena's largest slot. Values that would make a record larger are kept outside of it.
 pub(super) const MAX_RECORD: usize = 4096;
 
 /// Bits of an access stamp.
 pub(super) const STAMP: u32 = 0xFF_FFFF;
 
-/// Where the parts of a record are.
+/// The positions of a record's parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     flags: u8,
-    /// Where the value's length is, for growth in place.
+    /// The position of the value's length, for growth in place.
     value_varint: u32,
     key_at: u32,
     key_len: u32,
@@ -57,11 +55,11 @@ impl Head {
     /// Reads the head of the record in `slot`.
     #[inline(always)]
     pub(super) fn of(slot: &[u8]) -> Self {
-        // Every slot has eight bytes; in nearly every record they hold all.
+        // Every slot has eight bytes; they hold the whole head of nearly every record.
         if let Some(&first) = slot.first_chunk() {
             let word = u64::from_le_bytes(first);
             if is_compact(word) {
-                // One byte of length, or two where the first says so.
+                // One byte of length, or two if the first byte says so.
                 let low = (word >> 40) as u32 & 0x7F;
                 let is_long = (word >> 47) as u32 & 1;
                 let high = ((word >> 48) as u32 & 0x7F) << 7;
@@ -137,7 +135,7 @@ impl Head {
             .map(|&bytes| u64::from_le_bytes(bytes))
     }
 
-    /// Whether the record's time has come.
+    /// Whether the record has expired.
     #[inline]
     pub(super) fn is_due(self, slot: &[u8], now_ms: u64) -> bool {
         self.expiry(slot).is_some_and(|at| at <= now_ms)
@@ -159,34 +157,33 @@ impl Head {
             .min((self.key_at + self.key_len) as usize + longest)
     }
 
-    /// Whether the head keeps its size with a value of so many bytes.
+    /// Whether the head keeps its size with a value of this length.
     #[inline]
     pub(super) fn stays_with(self, value_len: usize) -> bool {
         varint_len(value_len) == varint_len(self.value_len as usize)
     }
 
-    /// Says how long a value is that was changed where it lies. The head
-    /// stays with that.
+    /// Stores the length of a value that was changed in place. The head keeps its size.
     #[inline]
     pub(super) fn put_value_len(self, slot: &mut [u8], len: usize) {
         debug_assert!(self.stays_with(len));
         put_varint(slot, self.value_varint as usize, len);
     }
 
-    /// Bytes of the record with a value of so many bytes.
+    /// Size of the record with a value of this length.
     #[inline]
     pub(super) fn size_with(self, value_len: usize) -> usize {
         size(self.key_len as usize, value_len, self.has_expiry())
     }
 
-    /// Where the value part begins.
+    /// The position of the value part.
     #[inline]
     pub(super) fn value_at(self) -> usize {
         (self.key_at + self.key_len) as usize
     }
 
-    /// Changes the value's length where nothing has to move for it: the head
-    /// keeps its size and the slot is large enough. New bytes are zero.
+    /// Changes the value's length if nothing has to move: the head keeps its size and the slot is large enough. New
+    /// bytes are zero.
     pub(super) fn resize_in_place(self, slot: &mut [u8], len: usize) -> Option<Self> {
         let start = (self.key_at + self.key_len) as usize;
         let old = self.value_len as usize;
@@ -204,12 +201,11 @@ impl Head {
     }
 }
 
-/// What the head of a record with a packed value says, where its key lies beside
-/// it, it does not expire, and its lengths have few bytes: to be compared with
-/// a head in one go.
+/// The head of a record with a packed value whose key is in the record, which does not expire, and whose lengths take
+/// few bytes: compared with another head in one step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Compact {
-    /// The first eight bytes, but for the access stamp.
+    /// The first eight bytes, without the access stamp.
     start: u64,
     key_at: u16,
     value_at: u16,
@@ -235,8 +231,7 @@ impl Compact {
         })
     }
 
-    /// Where key and value part lie in a slot whose record begins so; of any
-    /// slot.
+    /// The positions of key and value part, if the record in the slot has this head. Accepts any slot's bytes.
     #[inline(always)]
     pub(super) fn parts(&self, slot: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
         let start = u64::from_le_bytes(*slot.first_chunk()?);
@@ -245,14 +240,13 @@ impl Compact {
     }
 }
 
-/// Whether the lengths of a record that begins so are of one byte and one or
-/// two.
+/// Whether the key's length takes one byte and the value's length one or two.
 #[inline(always)]
 fn is_compact(start: u64) -> bool {
     start & 0x0080_0080_0000_0000 == 0 || start & 0x8080_0000_0000 == 0
 }
 
-/// Everything that makes up a record.
+/// All parts of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
     /// Kind and parity, and [`LONG_KEY`] where it applies.
@@ -260,7 +254,7 @@ pub(super) struct Parts<'a> {
     pub(super) stamp: u32,
     pub(super) expiry: Option<u64>,
     pub(super) key: &'a [u8],
-    /// Comes before the value, in its part.
+    /// Written before the value, in its part.
     pub(super) tag: Option<u8>,
     pub(super) value: &'a [u8],
 }
@@ -296,7 +290,7 @@ impl Parts<'_> {
     }
 }
 
-/// Bytes of a record with parts of these lengths.
+/// Size of a record with parts of these lengths.
 #[inline]
 pub(super) fn size(key: usize, value: usize, expires: bool) -> usize {
     4 + varint_len(key) + varint_len(value) + if expires { 8 } else { 0 } + key + value
@@ -307,8 +301,7 @@ pub(super) fn stamp(slot: &[u8]) -> u32 {
     first_word(slot) >> 8
 }
 
-/// Writes the stamp where it differs: a record that is only read stays clean
-/// in the cache.
+/// Writes the stamp only if it differs: a record that is only read stays clean in the cache.
 #[inline]
 pub(super) fn put_stamp(slot: &mut [u8], value: u32) {
     let word = first_word(slot);
@@ -333,7 +326,7 @@ pub(super) fn put_parity(slot: &mut [u8], parity: u8) {
     slot[0] = slot[0] & !PARITY | parity;
 }
 
-/// Whether the slot holds a record at all.
+/// Whether the slot holds a record.
 pub(super) fn is_record(slot: &[u8]) -> bool {
     slot[0] != 0
 }
@@ -361,7 +354,7 @@ fn get_varint(slot: &[u8], at: usize) -> (u32, usize) {
     (first & 0x7F | (second & 0x7F) << 7 | third << 14, at + 3)
 }
 
-/// Returns the place after it.
+/// Returns the position after it.
 #[inline]
 fn put_varint(slot: &mut [u8], at: usize, n: usize) -> usize {
     let len = varint_len(n);
@@ -374,7 +367,7 @@ fn put_varint(slot: &mut [u8], at: usize, n: usize) -> usize {
     at + len
 }
 
-/// Equality of short strings without a call: the ends overlap in the middle.
+/// Equality of short strings without a call: the two words overlap in the middle.
 #[inline(always)]
 pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {

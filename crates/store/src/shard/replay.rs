@@ -1,5 +1,4 @@
-//! Doing again what a journal says, into an empty shard: no clock is asked,
-//! nothing expires, and nobody is told.
+//! Replays a journal into an empty shard: without a clock, without expiry, and without reporting changes.
 
 use super::Shard;
 use super::noted::Note;
@@ -14,21 +13,19 @@ use rufous_datatype::replicated::{operations_of, says_all};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// No effect has an expiry of 0 after this, and so none is due at 0, the time
-/// of replay. Both times are long past.
+/// After this no effect has an expiry of 0, so none is due at 0, the time of the replay. Both times are long past.
 fn not_zero(at: u64) -> u64 {
     at.max(1)
 }
 
 impl Shard {
-    /// The time that access stamps of replayed keys show. (Until it is set,
-    /// the start of the monotonic clock.)
+    /// Sets the time of the access stamps of replayed keys. (Until it is set, they have the start of the monotonic
+    /// clock.)
     pub fn set_replay_time(&mut self, now: Now) {
         self.replay_now.mono_us = now.mono_us;
     }
 
-    /// Does what the effect says, and no more. Refuses what no command can
-    /// have done: a value beyond the largest.
+    /// Applies one effect. Refuses what no command can have done: a value beyond the size limit.
     #[inline]
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
         debug_assert!(!self.is_snapshotting(), "nobody is told");
@@ -37,14 +34,14 @@ impl Shard {
         Ok(())
     }
 
-    /// Does what effects say that another worker found on a copy of a key's
-    /// value, and tells everybody of it. Nothing expires, as nothing did there.
+    /// Applies effects that another worker computed on a copy of a key's value, and reports them to all observers.
+    /// Nothing expires, as nothing did there.
     pub fn carry_out(&mut self, effects: &[u8], now: Now) {
         let done = self.carry(effects, now);
         debug_assert!(done.is_ok(), "it was possible on a copy");
     }
 
-    /// Likewise of another node: what cannot be is not done, nor what follows.
+    /// The same for effects from another node: stops at an invalid one, with an error.
     pub(super) fn carry(&mut self, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
         let mut rest = effects;
         self.set_replay_time(now);
@@ -108,7 +105,7 @@ impl Shard {
             Effect::Set { .. } | Effect::SetKeep { .. } => {}
             Effect::Delete { db, key } => {
                 self.forget_held(db, key);
-                // All that is known of it: where a grave stays, no effect says this.
+                // Drops all its state: no such effect is written if a grave stays.
                 let key = self.key(key);
                 self.dbs[usize::from(db)].drop_replica(key, &mut self.env);
             }
@@ -170,7 +167,7 @@ impl Shard {
         Ok(())
     }
 
-    /// What has gone of a key.
+    /// Takes a note of what has gone of a key.
     fn note(&mut self, (db, bytes): (u8, &[u8]), note: Note) {
         if let Some(held) = &mut self.held {
             return held.note_of((db, bytes), note, &self.env.tuning);
@@ -179,7 +176,7 @@ impl Shard {
         self.drop_noted((usize::from(db), key), note, self.replay_now);
     }
 
-    /// Effects on values of any type.
+    /// Applies effects on values of any type.
     fn perform_on_any(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
         let now = self.replay_now;
         match *effect {
@@ -220,7 +217,7 @@ impl Shard {
             } => {
                 let key = self.key(key);
                 if tag.is_replicated() {
-                    // Of what is never in parts other nodes have told it.
+                    // A type that is never sent in parts has this effect only from other nodes.
                     let told = says_all(tag);
                     return self.join_chunk((db, key), (tag, told), chunk, now);
                 }
@@ -253,8 +250,8 @@ impl Shard {
         let (at, holds) = (usize::from(db), self.holds());
         let mut left = Cow::Borrowed(ops);
         if let Some(held) = &mut self.held {
-            // Counts first: also of a key that was of another type before a removal
-            // may be in any file that was forgotten before they were made.
+            // Counts first: even for a key that had another type before a removal, any file may have a removal that
+            // was forgotten before the counts were made.
             if holds {
                 left = Cow::Owned(held.take((db, key.bytes), (tag, told), ops)?);
             }
@@ -281,7 +278,7 @@ impl Shard {
         self.merge_chunk(at, key, tag, chunk, now).map(|_| ())
     }
 
-    /// Keeps the table of keyspaces for whoever loads.
+    /// Keeps the table of keyspaces for the caller that loads.
     fn keep_keyspaces(&mut self, bytes: &[u8]) -> Result<(), NotAnEffect> {
         let table = Keyspaces::decode(bytes)?;
         if table.version() > self.keyspaces.version() {
@@ -299,7 +296,7 @@ impl Shard {
         &self.keyspaces
     }
 
-    /// Refuses what only strings can have had done to them.
+    /// Refuses an effect that only strings can have if the key has a value of another type.
     fn string_or_nothing(&self, db: u8, key: Key<'_>) -> Result<(), NotAnEffect> {
         let db = &self.dbs[usize::from(db)];
         let value = db.find(key).map(|found| db.value(found.handle));
@@ -307,8 +304,7 @@ impl Shard {
         is_string.then_some(()).ok_or(NotAnEffect)
     }
 
-    /// Nobody is waiting while data is loaded, and a long log must not pile up
-    /// what it overwrites.
+    /// No client waits while data is loaded, and overwritten values of a long log must not accumulate.
     #[inline]
     fn drop_garbage(&mut self) {
         if !self.env.big_values.is_empty() || !self.env.garbage.is_empty() {

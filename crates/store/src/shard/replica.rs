@@ -1,5 +1,5 @@
-//! How this worker's replica of a key lies in a database, and how it changes:
-//! what shows something is a record, what shows nothing has a grave.
+//! Storage of this worker's replica of a key in a database, and its changes: a value that shows something is a
+//! record, one that shows nothing has a grave.
 
 use super::Env;
 use super::db::{Db, Found, Outside, packed};
@@ -13,18 +13,18 @@ use rufous_datatype::object::{Object, Tag};
 use rufous_datatype::replicated::Forgotten;
 use rufous_lattice::stamp::COUNTER_BITS;
 
-/// What is known of a key is of another type.
+/// The key has state of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
-    /// No replicated one.
+    /// A plain one.
     Plain,
     Replicated(Tag),
 }
 
-/// Tombstones of one key that are dropped at a time.
+/// Tombstones of one key that are dropped in one step.
 const TOMBSTONES: usize = 64;
 
-/// In the time of stamps.
+/// One second, in the time of stamps.
 const SECOND: u64 = 1_000_000 << COUNTER_BITS;
 
 /// When the value expires, if it does.
@@ -32,12 +32,12 @@ fn deadline_of(object: &Object) -> Option<u64> {
     Some(object.deadline()).filter(|&at| at > 0)
 }
 
-/// Whether there is something in what is shown that is to be forgotten one day.
+/// Whether a shown value has state that can be forgotten later.
 fn fades(object: &Object) -> bool {
     !is_small(object.tag()) && object.may_make_way(u64::MAX)
 }
 
-/// Takes out what has become small enough for a record.
+/// Takes the object out if it has become small enough for a record.
 fn take_packed(object: &mut Object) -> Option<Object> {
     let is_small = object.packed().is_some_and(fits_packed) && !object.is_hidden();
     is_small.then(|| {
@@ -46,7 +46,7 @@ fn take_packed(object: &mut Object) -> Option<Object> {
     })
 }
 
-/// What every replica makes of a value whose time has come.
+/// Applies the expiry of a value, with the same result at every replica.
 fn expire(object: &mut Object, env: &mut Env) {
     let mut ops = Vec::new();
     object.encode_expiry(&mut ops);
@@ -55,8 +55,8 @@ fn expire(object: &mut Object, env: &mut Env) {
 }
 
 impl Db {
-    /// Lets `change` alter the replicated value of a key, an empty one where
-    /// nothing is known of it. A snapshot under way gets it as it was.
+    /// Lets `change` alter the replicated value of a key, or an empty one if the key has no state. A snapshot under
+    /// way gets the earlier state.
     pub(super) fn alter_replica<R>(
         &mut self,
         key: Key<'_>,
@@ -83,7 +83,7 @@ impl Db {
         Ok(self.revise_replica(found, key, env, change))
     }
 
-    /// Likewise of a record.
+    /// Alters the value of a record.
     fn revise_replica<R>(
         &mut self,
         found: Found,
@@ -118,7 +118,7 @@ impl Db {
         result
     }
 
-    /// What the key's grave holds, taken out of it; where it has none, nothing.
+    /// Takes the object out of the key's grave; an empty one if it has none.
     fn exhume(&mut self, key: Key<'_>, tag: Tag, env: &mut Env) -> Result<Object, Other> {
         match self.graves.tag_of(key.bytes) {
             None => Ok(tag.empty()),
@@ -130,7 +130,7 @@ impl Db {
         }
     }
 
-    /// Takes all that is known of a key away; a snapshot under way gets it.
+    /// Drops all state of a key; a snapshot under way gets it.
     pub(super) fn drop_replica(&mut self, key: Key<'_>, env: &mut Env) {
         if let Some(found) = self.find(key) {
             self.capture(found.handle, &mut env.snapshot);
@@ -149,7 +149,7 @@ impl Db {
         tag.unpack(buffer)
     }
 
-    /// Puts a replicated value where it belongs; the key has no record.
+    /// Stores a replicated value as a record or in a grave; the key has no record.
     pub(super) fn put_replica(&mut self, key: Key<'_>, object: Object, now: Now, env: &mut Env) {
         if object.is_hidden() {
             return self.put_grave(key, object);
@@ -164,7 +164,7 @@ impl Db {
         }
     }
 
-    /// Likewise of what became of a record's.
+    /// Stores the changed value of a record as a record or in a grave.
     fn settle_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
         if object.is_hidden() {
             self.remove(found, key.hash, env);
@@ -176,7 +176,7 @@ impl Db {
         self.lay_replica(found, key, object, env);
     }
 
-    /// Puts what shows something into its record.
+    /// Stores a shown value in its record.
     fn lay_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
         let deadline = deadline_of(&object);
         let was_packed = self.shape_of(found.handle).1;
@@ -200,15 +200,15 @@ impl Db {
         }
     }
 
-    /// Makes a grave of an object that is no longer packed and shows nothing.
+    /// Buries an object that is no longer packed and shows nothing.
     fn bury(&mut self, found: Found, key: Key<'_>) {
         if let Some(Outside::Object(object)) = self.unlink(found, key.hash) {
             self.put_grave(key, object);
         }
     }
 
-    /// A replicated value's time has come. Every replica finds that by itself,
-    /// and so no log is told. Elements that were added since stay.
+    /// A replicated value has expired. Every replica determines that by itself, so it is not logged. Elements that
+    /// were added since stay.
     pub(super) fn expire_replica(&mut self, found: Found, hash: u32, env: &mut Env) {
         env.counters.expired += 1;
         env.counters.changes += 1;
@@ -221,8 +221,7 @@ impl Db {
         self.revise_replica(found, key, env, expire);
     }
 
-    /// Forgets what everybody has heard of, looking at no more than `budget`
-    /// keys. Returns whether there may be more.
+    /// Forgets what all replicas have received, examining at most `budget` keys. Returns whether there may be more.
     pub(super) fn forget(&mut self, horizon: u64, budget: &mut usize, env: &mut Env) -> bool {
         while self.graves.is_due(horizon) {
             if *budget == 0 {
@@ -262,13 +261,13 @@ impl Db {
         if object.forget(horizon, TOMBSTONES) == Forgotten::Empty {
             env.tell_end((self.number, key), ends);
         } else {
-            // One with a deadline may stay for long: others must not wait for it.
+            // A grave with a deadline may stay for long: others behind it must not wait for it.
             let next = until.min(horizon.saturating_add(SECOND));
             self.graves.put_until(key, object, parity, next);
         }
     }
 
-    /// What shows something may have lost elements, too.
+    /// Forgets tombstones of a value that shows something.
     fn forget_tombstones(&mut self, key: Key<'_>, horizon: u64, env: &mut Env) {
         let Some(found) = self.find(key) else { return };
         if !self.is_replicated(found.handle) {

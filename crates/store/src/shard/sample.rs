@@ -1,7 +1,7 @@
 //! Drawing records that might be evicted, and evicting them.
 //!
-//! What is drawn names no handle, since records move: a record is found again
-//! by its hash and its access stamp, and one that was used meanwhile is not.
+//! A drawn record has no handle, since records move: it is found again by its hash and its access stamp, and not
+//! found if it was accessed meanwhile.
 
 use super::Shard;
 use super::db::{Db, Found};
@@ -23,21 +23,21 @@ pub struct Drawn {
     pub expire_at: Option<u64>,
 }
 
-/// What became of a record that was to be evicted.
+/// The result of evicting a drawn record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
     Evicted,
-    /// Its time had come anyway: it counts as expired.
+    /// It had expired and counts as that.
     Expired,
-    /// It is not there any more, or was used since.
+    /// It was removed or accessed since.
     Changed,
-    /// The caller keeps it.
+    /// The caller protects it.
     Kept,
 }
 
 impl Shard {
-    /// Draws `count` records or a few more, each with the same probability
-    /// whichever database it is in; `volatile`: of those that expire.
+    /// Draws at least `count` records and a few more at most, each with the same probability in whichever database it
+    /// is; `volatile`: only of those that expire.
     pub fn draw(&self, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
         let size = |db: &Db| match volatile {
             true => db.expiry.len() as u64,
@@ -66,11 +66,11 @@ impl Shard {
         }
     }
 
-    /// Warms the caches for evicting these records soon.
+    /// Warms the caches for the eviction of these records.
     pub fn warm_drawn(&self, drawn: impl Iterator<Item = Drawn> + Clone) {
         let db = |d: &Drawn| &self.dbs[usize::from(d.db)];
         let handle = |d: &Drawn| db(d).index.candidate(d.hash);
-        // Apart from the records, so that the misses of the cache overlap.
+        // In a separate pass, so that the cache misses overlap.
         black_box(drawn.clone().fold(0, |all, d| all ^ handle(&d)));
         black_box(drawn.fold(0, |all, d| all ^ db(&d).arena.warm(handle(&d))));
     }
@@ -92,7 +92,7 @@ impl Shard {
         self.dbs.iter().any(any)
     }
 
-    /// Removes a record that was drawn, unless `keep` says otherwise of its key.
+    /// Evicts a drawn record, unless `keep` returns true for its key.
     pub fn evict(&mut self, drawn: Drawn, now: Now, keep: impl FnOnce(&[u8]) -> bool) -> Eviction {
         let db = &mut self.dbs[usize::from(drawn.db)];
         let is_it = |handle| {
@@ -110,7 +110,7 @@ impl Shard {
             db.expire_one(found, drawn.hash, &mut self.env);
             return Eviction::Expired;
         }
-        // It would have to leave a grave, here and at every other replica.
+        // Its removal would have to leave a grave, here and at every other replica.
         if db.is_replicated(handle) {
             return Eviction::Kept;
         }
@@ -144,7 +144,7 @@ impl Db {
             1 => self.index.random_some(1, rng, &mut entries),
             _ => self.index.random_buckets(count, rng, &mut entries),
         }
-        // Apart from the rest, so that the misses of the cache overlap.
+        // In a separate pass, so that the cache misses overlap.
         let stamps = entries.iter().map(|e| record::stamp(self.arena.get(e.1)));
         black_box(stamps.fold(0, |all, stamp| all ^ stamp));
         let drawn = entries

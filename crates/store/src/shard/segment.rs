@@ -2,17 +2,16 @@
 //! the order of hashes, without tombstones.
 //!
 //! Invariants:
-//! 1. An entry lies in its home bucket, or in a later one (around the end)
-//!    where every bucket from its home on was full; so a search ends at the
+//! 1. An entry lies in its home bucket, or in a later one (wrapping around the end)
+//!    if every bucket from its home to there was full; so a search ends at the
 //!    first bucket with a free place.
-//! 2. A bucket's entries are its first ones: it is full where the last place is.
+//! 2. A bucket's entries are its first ones: it is full if the last place is used.
 //! 3. There is always a bucket with a free place (the load is bounded).
 
 /// Places of a bucket.
 pub(super) const PLACES: usize = 8;
 
-/// One cache line: eight hashes, compared in one go, and their handles.
-/// Handle 0 is a free place.
+/// One cache line: eight hashes, compared in one step, and their handles. Handle 0 marks a free place.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
@@ -26,9 +25,8 @@ const EMPTY: Bucket = Bucket {
 };
 
 impl Bucket {
-    /// Bit `place + 1` is set where the hash is the one looked for; in a form
-    /// that compilers turn into two vector comparisons (bit 0 would spoil it).
-    /// A free place may match hash 0; its handle tells.
+    /// Bit `place + 1` is set if the hash matches, in a form that compilers turn into two vector comparisons (using
+    /// bit 0 would prevent that). A free place may match hash 0; its handle distinguishes it.
     #[inline(always)]
     fn matches(&self, hash: u32) -> u32 {
         let mut bits = [0u32; PLACES];
@@ -71,20 +69,19 @@ impl Bucket {
     }
 }
 
-/// Any place where nothing matches.
+/// Any place if nothing matches.
 #[inline(always)]
 fn first_place(matches: u32) -> usize {
     (matches.trailing_zeros() as usize).wrapping_sub(1) % PLACES
 }
 
-/// Buckets of a chunk, and chunks of a segment. Segments allocate buckets in
-/// chunks of one size (but for the last), so that what a segment gives back
-/// when it grows fits the next one that grows: with a size of its own for
-/// each step, an allocator holds on to pages that are nearly free.
+/// Buckets of a chunk, and chunks of a segment. Segments allocate buckets in chunks of one size (except the last), so
+/// that the chunks that a segment frees when it grows fit the next one that grows: with another size for each step,
+/// an allocator would retain pages that are nearly free.
 const CHUNK_BITS: u32 = 5;
 const CHUNKS: usize = 8;
 
-/// Where an entry lies in its segment: bucket and place in one word.
+/// The position of an entry in its segment: bucket and place in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(pub(super) u32);
 
@@ -179,8 +176,8 @@ impl Segment {
         ((below * u64::from(self.count)) >> 32) as usize
     }
 
-    /// The smallest hash whose home is `bucket`; beyond 32 bits where no
-    /// later hash exists. `prefix` is the segment's first hash.
+    /// The smallest hash whose home is `bucket`; more than 32 bits if no such hash exists. `prefix` is the segment's
+    /// first hash.
     pub(super) fn first_hash(&self, prefix: u32, bucket: usize) -> u64 {
         let scaled = ((bucket as u64) << 32).div_ceil(u64::from(self.count));
         u64::from(prefix) + scaled.div_ceil(1 << self.depth)
@@ -195,16 +192,16 @@ impl Segment {
         }
     }
 
-    /// The handle of the first matching place of the home bucket, without a
-    /// branch on what was loaded; 0 or a wrong one where there is none.
+    /// The handle of the first matching place of the home bucket, without a branch on the loaded data; 0 or a wrong
+    /// handle if there is no match.
     #[inline]
     pub(super) fn candidate(&self, hash: u32) -> u32 {
         let bucket = self.bucket(self.home(hash));
         bucket.handles[first_place(bucket.matches(hash))]
     }
 
-    /// The first match in the home bucket, where nearly every entry is, and
-    /// whether others may follow: handle 0 and `false` mean that there is none.
+    /// The first match in the home bucket, where nearly every entry is, and whether later buckets may have others:
+    /// handle 0 and `false` mean that there is none.
     #[inline(always)]
     pub(super) fn probe(&self, hash: u32) -> (Place, u32, bool) {
         let at = self.home(hash);
@@ -287,8 +284,7 @@ impl Segment {
         }
     }
 
-    /// The nearest later entry whose home is at or before `bucket`, which has
-    /// just got a free place at its end.
+    /// The nearest later entry whose home is at or before `bucket`, whose last place has just become free.
     fn follower(&self, bucket: usize) -> Option<Place> {
         let n = self.buckets();
         let mut at = bucket;
@@ -313,10 +309,8 @@ impl Segment {
         self.iter().flat_map(Bucket::entries)
     }
 
-    /// Appends to `out` the entries whose hash is at least `from`, bucket by
-    /// bucket of homes, until there are `count` of them in `out`. Returns the
-    /// first home bucket that was left out; the number of buckets looked at is
-    /// taken from `looks`.
+    /// Appends to `out` the entries whose hash is at least `from`, by home bucket, until `out` has `count` of them.
+    /// Returns the first home bucket that was not visited, and subtracts the number of examined buckets from `looks`.
     pub(super) fn collect(
         &self,
         from: u32,
@@ -329,7 +323,7 @@ impl Segment {
         loop {
             *looks = looks.saturating_sub(1);
             let bucket = self.bucket(at);
-            // Entries with a later home were pushed around the end.
+            // Entries with a later home wrapped around the end.
             let own = bucket.entries().filter(|e| self.home(e.0) <= at);
             out.extend(own.filter(|e| e.0 >= from));
             at += 1;
@@ -352,7 +346,7 @@ impl Segment {
         n
     }
 
-    /// The entries in a bucket, whichever their homes.
+    /// The entries in a bucket, whatever their home.
     pub(super) fn entries_in(&self, bucket: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.bucket(bucket).entries()
     }

@@ -1,8 +1,8 @@
-//! Things too large for a record, numbered.
+//! Keys and values too large for a record, by number.
 
 use super::table::Table;
 
-/// A numbered store of `T` whose numbers are used again.
+/// A numbered store of `T` that reuses numbers.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     items: Table<Option<T>>,
@@ -73,7 +73,7 @@ impl<T> Slab<T> {
         all.filter_map(|(number, item)| Some((number, item.as_ref()?)))
     }
 
-    /// Bytes of the slab itself, without what its items own.
+    /// Bytes of the slab itself, without memory that its items own.
     pub(super) fn bytes(&self) -> usize {
         self.items.bytes() + self.free.capacity() * 4
     }

@@ -1,26 +1,21 @@
-//! The keys of single slots: copied in parts while commands go on, dropped, and
-//! listed.
+//! The keys of single slots: copied in parts while commands run, dropped, and listed.
 //!
-//! The index knows no slots. So one walk goes round over all keys, in the order
-//! of databases and hashes, while any slot has to be copied or dropped, and
-//! serves all of those together: a slot takes part from where the walk is when
-//! it begins, until the walk is there again. It looks at no more records in a
-//! call than it is allowed.
+//! The index has no order by slot. So while any slot has to be copied or dropped, a single walk goes round over all
+//! keys, in the order of databases and hashes, and serves all such slots together: a slot takes part from the
+//! position of the walk at its start until the walk reaches that position again. A call examines no more records than
+//! it is allowed.
 //!
-//! What comes of a copy are effects. Applied in order to nothing, they give
-//! what the slot has when [`Shard::copy_slot`] says that there is no more:
-//! 1. A key that the walk comes to is put whole.
-//! 2. Whoever changes the slot meanwhile says so ([`Shard::note_in_slot`])
-//!    before the next part is asked for. An effect on a key that was put
-//!    follows it; one on a key that the walk has yet to come to is left out.
-//! 3. What is large is put bit by bit, as it was when the walk came to it.
-//!    Effects on it wait until it is whole.
-//! 4. What was moved or copied to a key from one that was not put is put whole
-//!    where the walk will not come there any more; so is what became of a key
-//!    by an effect that is too large for a part.
+//! The result of a copy is effects. Applied in order to an empty slot, they give the contents that the slot has when
+//! [`Shard::copy_slot`] returns that there is no more:
+//! 1. A key that the walk reaches is put whole.
+//! 2. Every change of the slot meanwhile must be reported ([`Shard::note_in_slot`]) before the next part is taken.
+//!    An effect on a key that was put follows it; one on a key that the walk has not reached is omitted.
+//! 3. A large value is put in chunks, as it was when the walk reached it. Effects on it wait until it is complete.
+//! 4. A key that received the value of a key that was not put is put whole, if the walk does not reach it any
+//!    more; so is a key changed by an effect that is too large for a part.
 //!
-//! Keys of lattice keyspaces have other ways to other nodes, and are left out.
-//! Databases are not flushed or swapped meanwhile.
+//! Keys of lattice keyspaces reach other nodes by gossip, and are omitted. Databases must not be flushed or swapped
+//! meanwhile.
 
 mod copy;
 
@@ -36,50 +31,50 @@ use rufous_base::slot::slot_of;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-/// A part ends with the effect that makes it so long.
+/// A part ends with the effect that makes it this long.
 const PART: usize = PUT_CHUNK;
 
-/// A longer effect is not in a part.
+/// A longer effect is not put into a part.
 const LARGE: usize = 4 * PART;
 
-/// While so many bytes wait to be asked for, the walk rests.
+/// While this many bytes wait to be taken, the walk pauses.
 const BACKLOG: usize = 16 << 20;
 
-/// Records that are looked at together.
+/// Records that are examined together.
 const BATCH: usize = 64;
 
-/// One time round.
+/// The length of one round of the walk.
 const ROUND: u64 = (DATABASES as u64) << 32;
 
-/// The slots that the walk is for, and how far it is: rounds, database, hash.
+/// The slots that the walk serves, and its position: rounds, database, hash.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     walked: u64,
     jobs: BTreeMap<u16, Job>,
-    /// Bytes in all parts that wait.
+    /// Bytes in all parts that wait to be taken.
     backlog: usize,
 }
 
-/// What is done with a slot, since the walk was there.
+/// The work on a slot, and the position of the walk at its start.
 #[derive(Debug)]
 struct Job {
     began: u64,
-    /// None where the slot is dropped.
+    /// `None` if the slot is dropped.
     copy: Option<Copy>,
 }
 
-/// Where the other side has a key.
+/// How much of a key the receiver of a copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// The walk will come to it.
+    /// Nothing; the walk will reach the key.
     Not,
-    /// It has a part of it, or what it was before.
+    /// A part, or an earlier state.
     Partly,
     Wholly,
 }
 
 impl Job {
-    /// Whether the walk has come to this place since the job began.
+    /// Whether the walk has passed this place since the job began.
     fn is_past(&self, place: u64, walked: u64) -> bool {
         let away = (place + ROUND - self.began % ROUND) % ROUND;
         self.began + away < walked
@@ -94,8 +89,7 @@ fn place(db: usize, hash: u32) -> u64 {
     (db as u64) << 32 | u64::from(hash)
 }
 
-/// The slot of all keys of an effect, if they are of one: it may be done to a
-/// slot alone.
+/// The slot of all keys of an effect, if they are of one slot, so that the effect can be applied to the slot alone.
 pub fn slot_of_effect(effect: &Effect<'_>) -> Option<u16> {
     let mut slots = effect.keys().map(|(_, key)| slot_of(key));
     let first = slots.next()?;
@@ -112,18 +106,17 @@ impl Env {
 }
 
 impl Shard {
-    /// Copies a slot from now on, for [`Shard::copy_slot`]; anew, if it is
-    /// copied already.
+    /// Starts a copy of a slot, for [`Shard::copy_slot`]; restarts it if the slot is being copied already.
     pub fn begin_slot_copy(&mut self, slot: u16) {
         self.begin_job(slot, Some(Copy::default()));
     }
 
-    /// Whether slots are copied or dropped just now.
+    /// Whether any slot is being copied or dropped.
     pub fn walks_slots(&self) -> bool {
         !self.slots.jobs.is_empty()
     }
 
-    /// Nobody asks for what is left of a copy.
+    /// Ends a copy; what is left of it is discarded.
     pub fn end_slot_copy(&mut self, slot: u16) {
         let copies = |job: &Job| job.copy.is_some();
         if self.slots.jobs.get(&slot).is_some_and(copies) {
@@ -149,14 +142,13 @@ impl Shard {
         }
     }
 
-    /// Bytes of copies that wait to be asked for.
+    /// Bytes of copies that wait to be taken.
     pub fn slot_copies_bytes(&self) -> usize {
         self.slots.backlog
     }
 
-    /// The next part of a copy: effects, a few times 64 KiB of them at most.
-    /// Empty where as many records were looked at as `looks` says, which goes
-    /// down; none at the end.
+    /// The next part of a copy: effects, at most a few times 64 KiB of them. It is empty if `looks`, which is reduced
+    /// by the number of examined records, is used up. `None` at the end of the copy.
     pub fn copy_slot(&mut self, slot: u16, looks: &mut usize) -> Option<Vec<u8>> {
         loop {
             let walked = self.slots.walked;
@@ -200,8 +192,8 @@ impl Shard {
         }
     }
 
-    /// Drops keys of a slot, as many as are found among so many records; `looks`
-    /// goes down. True when none is left. What is added meanwhile may go as well.
+    /// Drops keys of a slot, as many as are found among `looks` records, which is reduced. Returns true when none is
+    /// left. Keys added meanwhile may be dropped as well.
     pub fn clear_slot(&mut self, slot: u16, looks: &mut usize) -> bool {
         let drops = |job: &Job| job.copy.is_none();
         if !self.slots.jobs.get(&slot).is_some_and(drops) {
@@ -220,7 +212,7 @@ impl Shard {
         }
     }
 
-    /// Looks at the next few records.
+    /// Examines the next few records.
     fn walk_slots(&mut self, looks: &mut usize) {
         let at = self.slots.walked % ROUND;
         let (number, from) = ((at >> 32) as usize, at as u32);
@@ -271,7 +263,7 @@ impl Shard {
         db.remove(Found { position, handle }, hash, &mut self.env);
     }
 
-    /// Says what was done to a slot that is copied, after it was done.
+    /// Reports an effect on a slot that is being copied, after it was applied.
     pub fn note_in_slot(&mut self, slot: u16, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() && self.slots.jobs.contains_key(&slot) {
@@ -315,7 +307,7 @@ impl Shard {
             copy.again.remove(&(second.0, Box::from(second.1)));
             return self.forget_rest(slot, second, false);
         }
-        // A key that the walk has yet to come to is not there before.
+        // For the receiver, a key that the walk has not reached did not exist before.
         if matches!(effect, Effect::Move { .. }) && known != Known::Not {
             self.forget_rest(slot, first, true);
         }
@@ -324,7 +316,7 @@ impl Shard {
         }
     }
 
-    /// A large value is not said any further; `again`: it is all over.
+    /// Stops sending the chunks of a large value; `again`: the whole key is to be put again.
     fn forget_rest(&mut self, slot: u16, name: (u8, &[u8]), again: bool) {
         let job = self.slots.jobs.get_mut(&slot);
         let Some(copy) = job.and_then(|job| job.copy.as_mut()) else {
@@ -339,7 +331,7 @@ impl Shard {
         }
     }
 
-    /// What who takes the parts of a copy has of a key.
+    /// How much of a key the receiver of the copy has.
     fn knows(&self, slot: u16, (db, bytes): (u8, &[u8])) -> Known {
         let Some(job) = self.slots.jobs.get(&slot) else {
             return Known::Not;
@@ -357,9 +349,8 @@ impl Shard {
         }
     }
 
-    /// Does to a slot what another node has done to its own, and tells everybody
-    /// of it. Refuses what is about anything else, before it is done; what was
-    /// before that has been done.
+    /// Applies another node's effects to a slot and reports them to all observers. An effect on anything else is
+    /// refused before it is applied; those before it have been applied.
     pub fn do_in_slot(&mut self, slot: u16, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
         let mut rest = effects;
         while !rest.is_empty() {
@@ -380,7 +371,7 @@ impl Shard {
         Ok(())
     }
 
-    /// As [`Shard::scan`], of one slot's keys: it looks at `count` keys.
+    /// Like [`Shard::scan`], for one slot's keys: it examines `count` keys.
     pub fn scan_slot(
         &mut self,
         (db, slot): (usize, u16),

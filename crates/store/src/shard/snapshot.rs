@@ -1,17 +1,14 @@
-//! All data as of an instant, the cut, written out in small steps while
-//! commands go on.
+//! All data as of an instant, the cut, written in small steps while commands run.
 //!
-//! Every record has a bit, its parity, which the cut reverses for the whole
-//! shard: a record with the parity of before is still to be written. A walk
-//! writes such records and sets the bit; whoever is about to change or remove
-//! one has it written first, so that it goes out as it was. New records get
-//! the new parity, and are left alone. So nothing is kept for a key but the
-//! bit, and each record of the cut is written exactly once.
+//! Every record has a parity bit, whose meaning the cut reverses for the whole shard: a record with the old parity is
+//! still to be written. A walk writes such records and sets the bit. Before a record is changed or removed it is
+//! written first, in its state at the cut. New records get the new parity and are skipped. So a key needs no state
+//! but the bit, and each record of the cut is written exactly once.
 //!
-//! A database that is flushed before the walk is through with it is set aside,
-//! and walked there; its number is the one it had at the cut.
+//! If a database is flushed before the walk has finished it, it is set aside and walked there, under the number that
+//! it had at the cut.
 //!
-//! Where a snapshot is given up, the walk goes on without writing, until all
+//! If a snapshot is aborted, the walk continues without writing, until all records have the same parity again.
 //! records have the same parity again.
 
 use super::Shard;
@@ -28,15 +25,15 @@ use rufous_datatype::object::Object;
 use rufous_lattice::Stamp;
 use std::hint::black_box;
 
-/// What looking at a record costs of a step's budget, apart from its bytes:
-/// waiting for the memory takes about as long as copying so many.
+/// The cost of examining a record in a step's budget, apart from its bytes: waiting for the memory takes about as
+/// long as copying this many bytes.
 const LOOK: usize = 64;
-/// Likewise the index, for each batch of records.
+/// The cost of the index for each batch of records.
 const COLLECT: usize = 512;
 const BATCH: usize = 64;
-/// Bytes of a collection that are written with its key; the rest comes later.
+/// Bytes of a collection that are written with its key; further chunks follow later.
 const FIRST_CHUNK: usize = 16 << 10;
-/// However little is left of a budget.
+/// The least size of a chunk, however little is left of the budget.
 const LEAST_CHUNK: usize = 1 << 10;
 
 #[derive(Debug, Default)]
@@ -45,26 +42,26 @@ pub(super) struct Snapshot {
     pub(super) capturing: bool,
     /// Records written because they were about to change.
     pending: Vec<u8>,
-    /// Databases that were flushed.
+    /// Databases that were flushed during the snapshot.
     frozen: Vec<Db>,
-    /// Of large collections, what is still to be written.
+    /// Large collections that are not completely written.
     rest: Vec<Rest>,
     written: u64,
     expected: u64,
 }
 
-/// A large collection as it was at the cut, and where to go on with it.
+/// A large collection as it was at the cut, and the position of its next chunk.
 #[derive(Debug)]
 struct Rest {
     db: u8,
     key: Box<[u8]>,
     object: Object,
     at: u64,
-    /// What was written below has gone.
+    /// Writes below this stamp have gone.
     gone: Stamp,
 }
 
-/// Chunks end with the element that makes them so long.
+/// Chunks end with the element that makes them this long.
 pub(super) fn note_length(chunk: &[u8]) {
     if chunk.len() >= PUT_CHUNK {
         marks::hit(Mark::FullChunk);
@@ -72,7 +69,7 @@ pub(super) fn note_length(chunk: &[u8]) {
 }
 
 impl Rest {
-    /// Returns whether it is done.
+    /// Writes the next chunk. Returns whether it was the last.
     fn write_on(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
         let mut chunk = Vec::new();
         let next = self.object.chunk(self.at, budget, &mut chunk);
@@ -93,7 +90,7 @@ impl Rest {
     }
 }
 
-/// Writes the first of a value of a type; what is large comes later.
+/// Writes the first chunk of a value of a type; later ones follow if it is large.
 fn put(
     (db, key): (u8, &[u8]),
     (value, gone): (Any<'_>, Stamp),
@@ -124,18 +121,18 @@ fn put(
     }
 }
 
-/// How far a snapshot is, in keys.
+/// The progress of a snapshot, in keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotProgress {
     pub written: u64,
     pub expected: u64,
 }
 
-/// Where a step's records go, and what is left of its budget.
+/// The output of a step, and the rest of its budget.
 struct Sink<'a> {
-    /// `None` where nobody wants them.
+    /// `None` if the snapshot was aborted.
     out: Option<&'a mut Vec<u8>>,
-    /// Of collections, what is still to be written.
+    /// Large collections that are not completely written.
     rest: Vec<Rest>,
     entries: Vec<(u32, u32)>,
     left: usize,
@@ -151,7 +148,7 @@ impl Sink<'_> {
 }
 
 impl Db {
-    /// Before a record changes or goes: if it belongs to the cut, it is written.
+    /// Before a record is changed or removed: writes it if it belongs to the cut.
     #[inline]
     pub(super) fn capture(&mut self, handle: u32, snapshot: &mut Snapshot) {
         if snapshot.capturing && record::parity(self.arena.get(handle)) != self.parity {
@@ -180,7 +177,7 @@ impl Db {
         record::put_parity(self.arena.get_mut(handle), self.parity);
     }
 
-    /// Likewise before a grave changes or goes.
+    /// Before a grave is changed or removed: writes it if it belongs to the cut.
     pub(super) fn capture_grave(&mut self, key: &[u8], snapshot: &mut Snapshot) {
         if !snapshot.capturing {
             return;
@@ -193,11 +190,11 @@ impl Db {
         }
     }
 
-    /// Says whether it is in the snapshot, whose end says how many keys it has.
+    /// Returns whether the grave is in the snapshot, whose end states its number of keys.
     fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) -> bool {
         let grave = self.graves.get(key);
-        // Another worker may have forgotten one that all had heard of, and have
-        // the key as another type, which says nothing of that in its files.
+        // A grave that all nodes had received may be forgotten by another worker, which may have the key as another
+        // type, and whose files say nothing of the grave.
         let grave = grave.filter(|object| !is_over(object, self.cut_horizon));
         if let Some(object) = &grave {
             let value = (Any::of_object(object), object.gone(self.cut_horizon));
@@ -207,7 +204,7 @@ impl Db {
         grave.is_some()
     }
 
-    /// Whether a walk has still to come here.
+    /// Whether a walk of this database is not finished.
     pub(super) fn is_walked(&self) -> bool {
         self.walk.is_some() || self.graves.walk.is_some()
     }
@@ -226,7 +223,7 @@ impl Db {
             if self.graves.parity_of(&key) == Some(self.parity) {
                 continue;
             }
-            // One at least, or there would be no end.
+            // At least one key, or the walk would not end.
             if done > 0 && sink.left == 0 {
                 self.graves.walk = Some(Box::from(&*key));
                 break;
@@ -247,8 +244,8 @@ impl Db {
         sink.left_out += left_out;
     }
 
-    /// Walks over the next few records. Where the budget ends it among them,
-    /// it comes to all of them again: what is done has the new parity.
+    /// Walks over the next few records. If the budget ends it among them, the next step starts with the same records:
+    /// those already written have the new parity.
     fn walk_on(&mut self, sink: &mut Sink<'_>) {
         let Some(cursor) = self.walk else {
             return self.walk_graves(sink);
@@ -266,7 +263,7 @@ impl Db {
             if record::parity(self.arena.get(handle)) == self.parity {
                 continue;
             }
-            // One at least, or there would be no end.
+            // At least one record, or the walk would not end.
             if written > 0 && sink.left == 0 {
                 done = false;
                 break;
@@ -291,9 +288,8 @@ impl Db {
 }
 
 impl Shard {
-    /// Makes this instant the cut. Whatever snapshot was under way is given up,
-    /// and what is left of its walk is done here: ask
-    /// [`Shard::is_unwinding`] before, where that may take too long.
+    /// Makes this instant the cut. A snapshot under way is aborted, and the rest of its walk is done here: check
+    /// [`Shard::is_unwinding`] first if that may take too long.
     pub fn begin_snapshot(&mut self) {
         self.abort_snapshot();
         while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
@@ -316,12 +312,10 @@ impl Shard {
         self.env.update_observed();
     }
 
-    /// Appends records of the cut to `out`, as `Set` effects: all that were
-    /// written since the last step because they were about to change, then
-    /// what the walk finds, until `budget` bytes are used up (or one record is
-    /// written); a record that is only looked at counts as 64 bytes. Returns
-    /// whether there may be more; if not, the snapshot is complete. After
-    /// [`Shard::abort_snapshot`] it has to be called likewise, and writes nothing.
+    /// Appends records of the cut to `out`, as `Set` effects: all that were written since the last step because they
+    /// were about to change, then those that the walk finds, until `budget` bytes are used up (or one record is
+    /// written); a record that is only examined counts as 64 bytes. Returns whether there may be more; if not, the
+    /// snapshot is complete. After [`Shard::abort_snapshot`] it has to be called in the same way, and writes nothing.
     pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
         let snapshot = &mut self.env.snapshot;
         let mut left = budget.saturating_sub(snapshot.pending.len());
@@ -330,8 +324,7 @@ impl Shard {
         } else {
             out.append(&mut snapshot.pending);
         }
-        // One batch of the walk may follow in any case: it must come to an end
-        // even where writers use up every budget.
+        // At least one batch of the walk follows, so that it ends even if writers use up every budget.
         left = left.max(1);
         let mut sink = Sink {
             out: snapshot.capturing.then_some(out),
@@ -398,13 +391,12 @@ impl Shard {
         self.env.snapshot.capturing
     }
 
-    /// Whether a snapshot was given up and [`Shard::snapshot_step`] still has
-    /// to go over what it left.
+    /// Whether a snapshot was aborted and [`Shard::snapshot_step`] still has to complete its walk.
     pub fn is_unwinding(&self) -> bool {
         !self.env.snapshot.capturing && self.dbs.iter().any(Db::is_walked)
     }
 
-    /// Gives the snapshot up, if there is one.
+    /// Aborts the snapshot under way, if any.
     pub fn abort_snapshot(&mut self) {
         self.env.snapshot.capturing = false;
         self.env.snapshot.pending = Vec::new();
@@ -417,7 +409,7 @@ impl Shard {
         self.env.update_observed();
     }
 
-    /// Of the snapshot under way, or of the last one.
+    /// The progress of the snapshot under way, or of the last one.
     pub fn snapshot_progress(&self) -> SnapshotProgress {
         SnapshotProgress {
             written: self.env.snapshot.written,
@@ -425,16 +417,15 @@ impl Shard {
         }
     }
 
-    /// Bytes of records written because they were about to change, which the
-    /// next step will hand out: where they pile up, steps should come sooner.
+    /// Bytes of records written because they were about to change, which the next step will return: if they
+    /// accumulate, steps should come sooner.
     #[inline]
     pub fn snapshot_backlog_bytes(&self) -> usize {
         self.env.snapshot.pending.len()
     }
 
-    /// What the snapshot keeps in memory besides the data: its backlog,
-    /// databases that were flushed, and of large collections about what has
-    /// changed since the cut.
+    /// Memory of the snapshot besides the data: its backlog, databases that were flushed, and approximately what has
+    /// changed of large collections since the cut.
     pub fn snapshot_bytes(&self) -> usize {
         let snapshot = &self.env.snapshot;
         let frozen = snapshot.frozen.iter().map(|db| db.memory().total());
@@ -443,7 +434,7 @@ impl Shard {
         snapshot.pending.capacity() + frozen.sum::<usize>() + rest.sum::<usize>()
     }
 
-    /// A new database in the place of one that was flushed.
+    /// Replaces a database that is flushed by an empty one.
     pub(super) fn empty(&mut self, db: usize) {
         let mut new = Db::new(db as u8, self.dbs[db].parity);
         new.elsewhere = self.dbs[db].elsewhere.of_nothing();
@@ -458,8 +449,8 @@ impl Shard {
 }
 
 impl super::Env {
-    /// It gives back what no value shares, mostly little. What a value shares
-    /// counts when that is thrown.
+    /// Its bytes are only those that no value shares, mostly few. What a value shares counts when that value is
+    /// dropped.
     fn throw_rest(&mut self, rest: Rest) {
         self.garbage.push(Garbage {
             bytes: rest.object.own_bytes(),

@@ -1,4 +1,4 @@
-//! Strings at replicated keys: written whole, counted, or given a deadline.
+//! Strings at replicated keys: set, incremented, or given a deadline.
 
 use super::Shard;
 use super::lattice::{Keyed, NOT_YET, is_small};
@@ -14,7 +14,7 @@ use rufous_datatype::replicated::register::{self, Register};
 use rufous_datatype::replicated::sketch::{self, Sketch};
 
 impl Shard {
-    /// Sets a string; returns whether the key was there before.
+    /// Sets a string; returns whether the key existed before.
     pub(super) fn write_string(
         &mut self,
         db: usize,
@@ -54,8 +54,7 @@ impl Shard {
         at.is_some()
     }
 
-    /// Adds elements to a HyperLogLog, where the key is replicated; says
-    /// whether that changed it.
+    /// Adds elements to a HyperLogLog, if the key is replicated; returns whether that changed it.
     pub fn add_to_sketch<'e>(
         &mut self,
         db: usize,
@@ -66,7 +65,7 @@ impl Shard {
         self.raise(db, key, now, |view, ops| sketch::add(view, elements, ops))
     }
 
-    /// Likewise all that others have observed.
+    /// Merges other HyperLogLogs into that of the key, if it is replicated.
     pub fn merge_sketches(
         &mut self,
         db: usize,
@@ -92,20 +91,19 @@ impl Shard {
         Some(done.unwrap_or(false))
     }
 
-    /// Whether the running command writes to this key as to a replica.
+    /// Whether the running command writes to this key as a replica.
     #[inline]
     pub fn writes_replica(&self, key: Key<'_>) -> bool {
         self.replicated(key).is_some()
     }
 
-    /// Whether the key shows a value whose replicas all take writes.
+    /// Whether the key shows a replicated value.
     pub fn is_replica(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         let found = self.dbs[db].live(key, now, &mut self.env);
         found.is_some_and(|found| self.dbs[db].is_replicated(found.handle))
     }
 
-    /// Adds to a number kept as text, where the key is replicated: additions
-    /// at different replicas add up.
+    /// Adds to a number stored as text, if the key is replicated: additions at different replicas add up.
     pub fn increment(
         &mut self,
         db: usize,
@@ -123,7 +121,7 @@ impl Shard {
         Some(done.unwrap_or(Ok(0)))
     }
 
-    /// Likewise of a floating-point number; `by` is one as text.
+    /// The same for a floating-point number; `by` is one as text.
     pub fn increment_float(
         &mut self,
         db: usize,
@@ -133,7 +131,7 @@ impl Shard {
     ) -> Option<Result<Vec<u8>, ValueError>> {
         let keyed = self.replicated(key)?;
         if keyed.strings == Tag::Siblings {
-            // What is read is written again, by who has seen it.
+            // The caller reads the value and writes it again with its context.
             return None;
         }
         let done = self.count(db, key, keyed, now, |view, writer, ops| {
@@ -160,7 +158,7 @@ impl Shard {
         self.write_replica(db, key, (keyed, tag), now, encode)?
     }
 
-    /// Writes a string from before the key had replicas as one that has.
+    /// Rewrites a plain string, from before the key had replicas, as a replicated one.
     fn adopt_string(&mut self, db: usize, key: Key<'_>, keyed: Keyed, now: Now) -> Option<()> {
         let old = self.peek(db, key, now).ok()?;
         let old = NewValue::Own(old?.bytes().to_vec());
@@ -168,8 +166,7 @@ impl Shard {
         Some(())
     }
 
-    /// Gives what is seen another deadline: of a string, by writing it again.
-    /// Returns whether the key is there.
+    /// Sets another deadline on what is shown; a string is rewritten for that. Returns whether the key exists.
     pub(super) fn set_deadline(
         &mut self,
         db: usize,

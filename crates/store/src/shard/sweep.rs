@@ -1,13 +1,11 @@
-//! Going on with what operations on large collections have left to be done
-//! later.
+//! Performs the work that operations on large collections have deferred.
 
 use super::Shard;
 use super::db::Db;
 use rufous_datatype::object::Object;
 
 impl Db {
-    /// Notes a large collection that has work left. Whoever takes it out of the
-    /// slab forgets it.
+    /// Notes a large collection with deferred work. Code that takes it out of the slab removes the note.
     pub(super) fn note_unswept(&mut self, number: u32) {
         if self.objects.get_mut(number).sweep(&mut 0) {
             self.unswept.insert(number);
@@ -32,9 +30,8 @@ impl Db {
 }
 
 impl Shard {
-    /// Does a part of what commands on large collections have left, about a
-    /// microsecond for each unit of the budget. Nobody sees a difference but in
-    /// the memory that they take. Returns whether there is more to do.
+    /// Performs a part of the work that commands on large collections have deferred, about a microsecond for each
+    /// unit of the budget. It is visible only in memory use. Returns whether there is more to do.
     pub fn sweep_step(&mut self, budget: usize) -> bool {
         let mut left = budget;
         let mut more = false;

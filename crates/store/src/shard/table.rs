@@ -1,6 +1,5 @@
-//! A growing array that never moves what it holds (but for the first few
-//! elements): with a plain vector, one insertion out of millions would have to
-//! copy them all. Costs one more load than a vector.
+//! A growing array that never moves its elements (except the first few): with a plain vector, one insertion out of
+//! millions would have to copy them all. An access costs one more load than a vector.
 
 use std::ops::{Index, IndexMut};
 
@@ -9,8 +8,8 @@ const CHUNK: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    /// All but the last are full. The first one grows as vectors do, so that
-    /// a small table is small; later ones are allocated whole.
+    /// All chunks but the last are full. The first one grows like a vector, so that a small table is small; later
+    /// ones are allocated whole.
     chunks: Vec<Vec<T>>,
 }
 
@@ -47,7 +46,7 @@ impl<T> Table<T> {
         self.chunks.iter().flatten()
     }
 
-    /// Bytes allocated, without what the elements own.
+    /// Bytes allocated, without memory that the elements own.
     pub(super) fn bytes(&self) -> usize {
         let last = self.chunks.last().map_or(0, Vec::capacity);
         let full = self.chunks.len().saturating_sub(1) * CHUNK;

@@ -1,9 +1,8 @@
-//! What other nodes tell, and what is told them of what is here.
+//! Changes received from other nodes, and checksums of the local state for them.
 //!
-//! What a worker has merged of this node's workers is in their logs. Of what
-//! other nodes have told, each worker's own log says that it has it: a node says
-//! how far it has heard, others forget by that, and so its files must have
-//! what it has said to know.
+//! What a worker has merged of this node's workers is in their logs. What it has received from other nodes is written
+//! to its own log: a node reports how much it has received and others forget by that, so its files must contain
+//! everything that it has reported.
 
 use super::Shard;
 use super::types::{Any, Key};
@@ -13,11 +12,11 @@ use rufous_base::Now;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Forgotten;
 
-/// Bytes of a state that are merged together.
+/// Bytes of a state that are merged in one step.
 const CHUNK: usize = 64 << 10;
 
 impl Shard {
-    /// As [`Shard::merge`], of what another node has changed.
+    /// Like [`Shard::merge`], of a change received from another node; it is also written to the journal.
     pub fn merge_told(
         &mut self,
         db: usize,
@@ -28,7 +27,7 @@ impl Shard {
     ) -> Result<bool, NotAnEffect> {
         let changed = self.merge(db, key, tag, chunk, now)?;
         if changed && self.env.journaling && !planted::is(Planted::ToldNotLogged) {
-            // What made way for it has to be in the log before.
+            // The note of what made way for it must precede it in the log.
             self.tell_horizon();
             let (db, key) = (db as u8, key.bytes);
             Effect::More {
@@ -42,8 +41,8 @@ impl Shard {
         Ok(changed)
     }
 
-    /// Likewise of what another node has, as it is: it may not have forgotten yet
-    /// what is forgotten here. All had heard of that, so nothing is lost with it.
+    /// Like [`Shard::merge_told`], of another node's whole state: it may still have what is forgotten here. All nodes
+    /// had received that, so dropping it loses nothing.
     pub fn merge_again(
         &mut self,
         db: usize,
@@ -75,14 +74,13 @@ impl Shard {
         Ok(changed)
     }
 
-    /// Up to where something was forgotten here.
+    /// The time up to which something was forgotten here.
     pub fn forgotten(&self) -> u64 {
         self.env.forgotten
     }
 
-    /// A number for all that is known of a key here, the same where the same is
-    /// known. It does not depend on the order of elements, and may differ where
-    /// one has forgotten what the other has not.
+    /// A checksum of the replicated state of a key, equal for equal states. It does not depend on the order of
+    /// elements, and may differ if one node has forgotten what the other has not.
     pub fn sum_replica(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u64> {
         let found = self.dbs[db].live(key, now, &mut self.env);
         let at = &self.dbs[db];
@@ -100,7 +98,7 @@ impl Shard {
         let (mut sum, mut next) = (mixed(name), Some(0));
         while let Some(from) = next {
             chunk.clear();
-            // One element at a time: their order is no node's business.
+            // One element at a time: their order may differ between nodes.
             next = any.chunk(from, 1, &mut chunk);
             sum = sum.wrapping_add(mixed(hash(name, &chunk)));
         }
@@ -111,8 +109,7 @@ impl Shard {
 
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a over words: nobody gains by finding two of the same, but to have his
-/// own keys told again later.
+/// FNV-1a over words: a client that finds a collision only gains that its own keys are sent again later.
 fn hash(start: u64, bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(8);
     let step = |hash: u64, word: u64| {

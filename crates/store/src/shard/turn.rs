@@ -1,34 +1,31 @@
-//! A turn's writes of replicated strings, taken together: what many SETs leave
-//! that come in one turn.
+//! The writes of replicated strings in one turn, processed together: the effect of many SETs that arrive in one turn.
 //!
-//! A turn is one instant: nobody reads between its writes. Of two writes of one
-//! string the later one is all that merging both leaves, and so it is merged
-//! with the earlier ones before either is stored: a key's place is found, its
-//! stamp written and its change noted once in a turn, however often it is
-//! written [Anna §V: merge at the sender].
+//! A turn is one instant: nothing is read between its writes. Of two writes of one string only the later one survives
+//! a merge, so it replaces the earlier ones before either is stored: in each turn, a key's record is looked up, its
+//! stamp written and its change recorded once, however often it is written [Anna §V: merge at the sender].
 
 use super::Shard;
 use super::types::Key;
 use rufous_base::Now;
 use rufous_lattice::Stamp;
 
-/// Slots for keys that are written, by their marks.
+/// Slots for the written keys, by their marks.
 const SLOTS: usize = 64;
-/// So many writes are looked at together, at most: one has a number of a byte,
-/// which 0 is not.
+/// The most writes that are processed together: the number of a write is kept in a byte, in which 0 marks a free
+/// slot.
 const TOGETHER: usize = 255;
 
 /// The last writes of up to [`Shard::WARMED`] keys.
 struct Last {
-    /// By the mark of its key, one more than which write it is; 0: none.
+    /// By the mark of its key, the number of the last write plus one; 0: none.
     by_mark: [u8; SLOTS],
-    /// The marks that are used, in the order of the keys' first writes.
+    /// The marks in use, in the order of the keys' first writes.
     marks: [u8; Shard::WARMED],
     keys: usize,
 }
 
-/// A guess at which keys are the same, of few bytes: at the wrong one a key is
-/// not joined with its later writes, or stored once more.
+/// A hash of the last bytes of a key. Keys with equal marks share a slot; a wrong guess only means that a key is
+/// stored again instead of being joined with its later writes.
 #[inline(always)]
 fn mark(key: &[u8]) -> u8 {
     let bits = match (key.last_chunk(), key.last()) {
@@ -46,8 +43,8 @@ impl Last {
         keys: 0,
     };
 
-    /// Takes as many of the writes from number `from` on as it has room for;
-    /// says at which it stopped.
+    /// Takes as many of the writes as it has room for, starting with number `from`; returns the number at which it
+    /// stopped.
     #[inline(always)]
     fn take<K: AsRef<[u8]> + PartialEq>(&mut self, writes: &[K], from: usize) -> usize {
         for (at, key) in writes.iter().enumerate().skip(from) {
@@ -66,7 +63,7 @@ impl Last {
         writes.len()
     }
 
-    /// The last write of each key.
+    /// The number of the last write of each key.
     #[inline(always)]
     fn writes(&self) -> impl Iterator<Item = usize> {
         let marks = self.marks[..self.keys].iter();
@@ -75,10 +72,9 @@ impl Last {
 }
 
 impl Shard {
-    /// Writes strings at one replica, the keys in this order, each with the value
-    /// of its number. Their stamps are `first`, which is above all that its
-    /// worker has given, and those of the times after it. Where they are
-    /// `shared`, other replicas have to hear of them.
+    /// Writes strings at one replica, the keys in this order, each with the value of its number. Their stamps are
+    /// `first`, which is above all that its worker has given, and those of the times after it. If they are `shared`,
+    /// the changes are recorded for other replicas.
     #[inline]
     pub fn put_turn<'v, K: AsRef<[u8]> + PartialEq>(
         &mut self,

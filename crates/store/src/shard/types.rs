@@ -1,4 +1,4 @@
-//! What goes into a shard and comes out of it.
+//! Arguments and results of a shard's functions.
 
 use rufous_datatype::algebra::{Algebra, DataType, MAX_PACKED, Tuning};
 use rufous_datatype::object::{Object, Registered, Tag};
@@ -22,7 +22,7 @@ pub struct Key<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongType;
 
-/// A value of any type, as it lies in the store.
+/// A value of any type, as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Any<'a> {
     String(Value<'a>),
@@ -48,7 +48,7 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// The value as one of type `T`.
+    /// The value, if it is of type `T`.
     #[inline]
     pub fn of<T: Registered>(self) -> Result<T::View<'a>, WrongType> {
         match self {
@@ -84,7 +84,7 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// Likewise, where one of several values is picked.
+    /// The value as commands see it, with `pick` choosing between concurrent values.
     #[inline]
     pub(super) fn shown_by(self, pick: impl FnOnce() -> Pick) -> Self {
         let view = match self {
@@ -97,7 +97,7 @@ impl<'a> Any<'a> {
         ))
     }
 
-    /// As commands see it: a replicated string is a string.
+    /// The value as commands see it: a replicated string is a string.
     #[inline]
     pub(super) fn shown(self) -> Self {
         let (shared, text) = match self {
@@ -120,17 +120,17 @@ impl<'a> Any<'a> {
         };
         match shared {
             Some(text) => Any::String(Value::Big(text)),
-            // What shows nothing is in no record.
+            // A value that shows nothing has no record.
             None => Any::String(Value::Small(text.unwrap_or_default())),
         }
     }
 
-    /// What `TYPE` answers.
+    /// The reply of `TYPE`.
     pub fn type_name(self) -> &'static str {
         self.tag().map_or("string", Tag::redis_name)
     }
 
-    /// Elements; of a string, 1.
+    /// Number of elements; 1 for a string.
     pub fn len(self) -> usize {
         match self {
             Any::String(_) => 1,
@@ -143,7 +143,7 @@ impl<'a> Any<'a> {
         self.len() == 0
     }
 
-    /// See `DataType::chunk`; nothing of a string.
+    /// See `DataType::chunk`; appends nothing for a string.
     pub fn chunk(self, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
         match self {
             Any::String(_) => None,
@@ -152,7 +152,7 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// What `OBJECT ENCODING` answers; `None` for strings.
+    /// The reply of `OBJECT ENCODING`; `None` for strings.
     pub fn encoding(self, tuning: &Tuning) -> Option<&'static str> {
         match self {
             Any::String(_) => None,
@@ -161,7 +161,7 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// A copy of it; what is large is shared.
+    /// A copy of the value; large data is shared.
     pub fn to_owned(self) -> OwnedValue {
         match self {
             Any::String(Value::Small(bytes)) => OwnedValue::Small(bytes.into()),
@@ -172,12 +172,12 @@ impl<'a> Any<'a> {
     }
 }
 
-/// The plain value of type `T` inside of one that replicates it.
+/// The plain value of type `T` that a replicated value contains.
 pub(super) fn inside<T: Registered>(object: &Object) -> Option<T::View<'_>> {
     T::REPLICATE.and_then(|link| (link.inside)(object))
 }
 
-/// A string as it lies in the store.
+/// A string as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     Small(&'a [u8]),
@@ -195,11 +195,11 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A value on its way in.
+/// A value to be stored.
 #[derive(Debug)]
 pub enum NewValue<'a> {
     Copy(&'a [u8]),
-    /// Kept without a copy where it is large.
+    /// Stored without a copy if it is large.
     Own(Vec<u8>),
     Shared(Arc<Vec<u8>>),
 }
@@ -228,13 +228,12 @@ impl NewValue<'_> {
     }
 }
 
-/// What becomes of a key's expiry when its value is set. A new key has none
-/// unless `At` gives one.
+/// The effect on a key's expiry when its value is set. A new key has none unless `At` gives one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpirySetting {
     Keep,
     Clear,
-    /// Unix milliseconds. From that time on the key is gone.
+    /// Unix milliseconds. From that time on the key is absent.
     At(u64),
 }
 
@@ -247,7 +246,7 @@ pub enum OwnedValue {
 }
 
 impl OwnedValue {
-    /// Whether replicas of it all take writes.
+    /// Whether the value is of a replicated type.
     pub fn is_replicated(&self) -> bool {
         matches!(self, OwnedValue::Object(object) if object.is_replicated())
     }
@@ -261,12 +260,12 @@ impl OwnedValue {
     }
 }
 
-/// Whether packed bytes may lie in a record.
+/// Whether packed bytes may be stored in a record.
 pub(super) fn fits_packed(bytes: &[u8]) -> bool {
     bytes.len() <= MAX_PACKED
 }
 
-/// Everything about a key but its name: for renaming, copying and moving it.
+/// A key's value and metadata without its name: for renaming, copying and moving it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub value: OwnedValue,
@@ -277,7 +276,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether there is anything to read: what was deleted may be known of.
+    /// Whether there is anything to read: a deleted value may have replicated state.
     pub fn shows(&self) -> bool {
         match &self.value {
             OwnedValue::Object(object) => !object.is_hidden(),
@@ -286,7 +285,7 @@ impl Entry {
     }
 }
 
-/// One key as a walk sees it.
+/// One key as a walk visits it.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     pub key: &'a [u8],
@@ -297,13 +296,11 @@ pub struct Item<'a> {
     pub access: u32,
 }
 
-/// A handle that most probably is the record looked for; between the two
-/// steps that warm the cache.
+/// A handle that most probably belongs to the record looked for; passed between the two steps that warm the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Warm(pub(super) u32);
 
-/// Bytes by what they are for. The sum of all but `record_bytes`, which are
-/// part of `arena_bytes`, is what the data takes.
+/// Memory by use. The sum of all but `record_bytes`, which are part of `arena_bytes`, is the memory of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub keys: usize,
@@ -312,14 +309,13 @@ pub struct Memory {
     pub arena_bytes: usize,
     /// In use by records.
     pub record_bytes: usize,
-    /// Values and keys too large for a record, and objects. A value that
-    /// several keys share counts for each of them.
+    /// Values and keys too large for a record, and objects. A value shared by several keys counts for each of them.
     pub big_bytes: usize,
     pub expiry_bytes: usize,
-    /// Replicated values that show nothing, until everybody knows of it.
+    /// Replicated values that show nothing, until all replicas have received that.
     pub graves: usize,
     pub grave_bytes: usize,
-    /// What a start holds back until it knows all files.
+    /// What a startup holds back until it has read all files.
     pub held_bytes: usize,
 }
 
@@ -342,12 +338,12 @@ impl Memory {
     }
 }
 
-/// What a shard counts. Never goes down.
+/// A shard's counters. They never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Keys removed because their time had come.
+    /// Expired keys that were removed.
     pub expired: u64,
-    /// Changes of data, expiry included; what Redis calls dirty.
+    /// Changes of data, expiry included; Redis calls this "dirty".
     pub changes: u64,
     /// Records moved by compaction.
     pub compacted: u64,
@@ -355,6 +351,6 @@ pub struct Counters {
     pub hits: u64,
     /// Reads that did not.
     pub misses: u64,
-    /// Writes of strings with causal order that stand beside others.
+    /// Writes of strings with causal order that became siblings.
     pub concurrent_writes: u64,
 }

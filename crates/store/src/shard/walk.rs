@@ -4,21 +4,19 @@ use super::index::{Index, SPLIT, prefix_mask};
 use super::segment::PLACES;
 use rufous_base::rng::Rng;
 
-/// Places that [`Index::random_some`] looks at together.
+/// Places that [`Index::random_some`] examines together.
 const TOGETHER: usize = 8;
 
-/// Buckets that [`Index::random_buckets`] looks at together.
+/// Buckets that [`Index::random_buckets`] examines together.
 const BUCKETS: usize = 4;
 
 impl Index {
-    /// Fills `out` with the `count` entries of the lowest hashes from `cursor`
-    /// on; entries of equal hash come together. Returns the hash to go on
-    /// from, or `None` at the end. An entry that stays in the index from the
-    /// first call to the last appears exactly once, whatever grows and shrinks
-    /// in between.
+    /// Fills `out` with the `count` entries of the lowest hashes from `cursor` on; entries with equal hashes are
+    /// never separated. Returns the hash to continue from, or `None` at the end. An entry that stays in the index
+    /// from the first call to the last appears exactly once, whatever growth and shrink happen in between.
     ///
-    /// Where the table is sparse, it returns early with fewer entries, so
-    /// that no call looks at more than a multiple of `count` buckets.
+    /// If the table is sparse, it returns early with fewer entries, so that no call examines more than a multiple of
+    /// `count` buckets.
     pub(super) fn collect(
         &self,
         cursor: u32,
@@ -38,7 +36,7 @@ impl Index {
                 break;
             }
         }
-        // Whole runs of full buckets were taken: give back what is too much.
+        // Whole runs of full buckets were taken: removes the excess.
         if out.len() > count {
             let (_, last, _) = out.select_nth_unstable_by_key(count - 1, |e| e.0);
             let limit = last.0;
@@ -48,9 +46,8 @@ impl Index {
         u32::try_from(next).ok()
     }
 
-    /// Draws `count` entries, each with the same probability, or none where
-    /// the index is empty. Places are looked at several at a time, so that the
-    /// misses of the cache overlap.
+    /// Draws `count` entries, each with the same probability, or none if the index is empty. Several places are
+    /// examined together, so that the cache misses overlap.
     pub(super) fn random_some(&self, count: usize, rng: &mut Rng, out: &mut Vec<(u32, u32)>) {
         let end = out.len() + count;
         let mut left = 1000;
@@ -61,7 +58,7 @@ impl Index {
             }
             left -= 1;
             let places: [_; TOGETHER] = std::array::from_fn(|_| self.random_place(rng));
-            // Apart from what follows, as that depends on what is found.
+            // In a separate pass, as the next one branches on the loaded data.
             let found = places.map(|place| {
                 place.map_or((0, 0), |(segment, place)| {
                     self.segments[segment].at(place / PLACES, place % PLACES)
@@ -72,10 +69,9 @@ impl Index {
         }
     }
 
-    /// As [`Index::random_some`], but all entries of each bucket that is drawn,
-    /// which costs one miss of the cache for about six of them: each entry has
-    /// the same probability, though not apart from its neighbours. `out` gets
-    /// some more where the last bucket has them.
+    /// Like [`Index::random_some`], but takes all entries of each drawn bucket, which costs one cache miss for about
+    /// six of them: each entry has the same probability, though not independently of its neighbours. `out` gets more
+    /// than `count` if the last bucket has more.
     pub(super) fn random_buckets(&self, count: usize, rng: &mut Rng, out: &mut Vec<(u32, u32)>) {
         let end = out.len() + count;
         let mut left = 1000;
@@ -87,7 +83,7 @@ impl Index {
             left -= 1;
             let places: [_; BUCKETS] = std::array::from_fn(|_| self.random_place(rng));
             let drawn = || places.iter().flatten().map(|&(s, p)| (s, p / PLACES));
-            // Apart from what follows, which depends on what is found.
+            // In a separate pass, as the next one branches on the loaded data.
             let firsts = drawn().map(|(segment, bucket)| self.segments[segment].at(bucket, 0));
             std::hint::black_box(firsts.fold(0, |all, entry| all ^ entry.1));
             for (segment, bucket) in drawn() {
@@ -99,19 +95,18 @@ impl Index {
         }
     }
 
-    /// An entry, each with the same probability; `None` where the index is empty.
+    /// A random entry; all have the same probability. `None` if the index is empty.
     pub(super) fn random(&self, rng: &mut Rng) -> Option<(u32, u32)> {
         let mut found = Vec::with_capacity(1);
         self.random_some(1, rng, &mut found);
         found.pop()
     }
 
-    /// A segment and a place in it; none where it would be drawn too often.
+    /// A segment and a place in it; `None` if that place would be drawn too often.
     #[inline]
     fn random_place(&self, rng: &mut Rng) -> Option<(usize, usize)> {
-        // A place is hit with probability 1 / (2^depth * buckets * 8): where
-        // that is large, the hit is accepted less often. Segments of the
-        // deepest kind set the scale; those above it have more places a hash.
+        // A place is hit with probability 1 / (2^depth * buckets * 8): if that is high, the hit is accepted less
+        // often. Segments of the greatest depth set the scale; shallower ones have more places for each hash prefix.
         let draw = rng.next_u64();
         let number = self.segment_of(draw as u32) as usize;
         let segment = &self.segments[number];
@@ -121,13 +116,13 @@ impl Index {
         } else {
             (SPLIT as u64) << self.depth
         };
-        // A product rather than a remainder, which takes much longer.
+        // A product rather than a remainder, which is much slower.
         let place = ((draw >> 32) * (segment.buckets() * PLACES) as u64) >> 32;
         (weight == scale || rng.below(scale) < weight).then_some((number, place as usize))
     }
 
     fn random_after(&self, rng: &mut Rng) -> Option<(u32, u32)> {
-        // Very uneven tables only: the first entry after a random hash.
+        // For very uneven tables only: the first entry after a random hash.
         let mut out = Vec::new();
         let mut cursor = Some(rng.next_u64() as u32);
         while let Some(from) = cursor {

@@ -1,14 +1,14 @@
-//! Who wants to know whether keys were touched: `WATCH`.
+//! Watchers of keys: `WATCH`.
 //!
-//! Whatever changes a key makes its watchers dirty, and they stay so until
-//! they are forgotten; a key that was touched is let go of at once.
+//! Any change of a key makes its watchers dirty, and they stay so until they are removed; a touched key is removed
+//! from the table at once.
 
 use super::types::Key;
 use super::{Env, Shard};
 use rufous_base::Now;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whoever watches; unique among those who do at the same time.
+/// A watcher; unique among those at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
 
@@ -24,7 +24,7 @@ struct Watched {
 #[derive(Debug, Default)]
 struct Watcher {
     dirty: bool,
-    /// Where its keys are, or were until they were touched.
+    /// The places of its keys, including those that were touched since.
     places: BTreeSet<Place>,
 }
 
@@ -104,28 +104,28 @@ impl Watches {
 }
 
 impl Shard {
-    /// From now on, whatever changes the key makes the watcher dirty. An
-    /// expired key is removed first: its going is no change.
+    /// From now on, any change of the key makes the watcher dirty. An expired key is removed first: that is no
+    /// change.
     pub fn watch(&mut self, db: usize, key: Key<'_>, id: WatchId, now: Now) {
         let _ = self.contains(db, key, now);
         self.env.watches.add((db as u8, key.hash), key.bytes, id);
         self.env.update_observed();
     }
 
-    /// Forgets the watcher, and whether it is dirty.
+    /// Removes the watcher, and its dirty flag.
     pub fn unwatch(&mut self, id: WatchId) {
         self.env.watches.forget(id);
         self.env.update_observed();
     }
 
-    /// Whether a key was touched since the watcher watches it. A key whose time
-    /// has come is touched by being met: look at the watched keys first.
+    /// Whether a key was touched since the watcher watches it. An expired key is touched when it is accessed: access
+    /// the watched keys first.
     pub fn is_dirty(&self, id: WatchId) -> bool {
         let watcher = self.env.watches.watchers.get(&id);
         watcher.is_some_and(|watcher| watcher.dirty)
     }
 
-    /// How many watch keys or were made dirty since.
+    /// Number of watchers that watch keys or are dirty.
     pub fn watchers(&self) -> usize {
         self.env.watches.watchers.len()
     }

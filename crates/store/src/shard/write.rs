@@ -1,6 +1,5 @@
-//! Writing to a database: new values, changed ones, and changed expiries.
-//! A record is changed in place where its slot has the right size, and
-//! written anew to another slot where not.
+//! Writing to a database: new values, changed ones, and changed expiries. A record is changed in place if its slot
+//! has the right size, and otherwise rewritten in another slot.
 
 use super::Env;
 use super::classes;
@@ -13,7 +12,7 @@ use rufous_datatype::object::{Object, Tag};
 use std::sync::Arc;
 
 impl Db {
-    /// Returns whether the key was there before.
+    /// Returns whether the key existed before.
     #[inline]
     pub(super) fn set(
         &mut self,
@@ -99,7 +98,7 @@ impl Db {
         self.create(key, New::String(value), expiry, stamp);
     }
 
-    /// Puts an entry in, with its own expiry and access stamp.
+    /// Stores an entry with its own expiry and access stamp.
     pub(super) fn put(&mut self, key: Key<'_>, entry: Entry, now: Now, env: &mut Env) {
         let value = match entry.value {
             OwnedValue::Small(ref bytes) => New::String(NewValue::Copy(bytes)),
@@ -115,13 +114,13 @@ impl Db {
         }
     }
 
-    /// A record for an object whose key is not there.
+    /// Creates a record for an object under a missing key.
     pub(super) fn create_object(&mut self, key: Key<'_>, object: Object, now: Now, env: &Env) {
         let stamp = env.policy.first_stamp(now);
         self.create(key, New::Object(object), None, stamp);
     }
 
-    /// Gives a record an object instead of its value. Time and stamp stay.
+    /// Replaces a record's value by an object; expiry and access stamp stay.
     pub(super) fn replace_object(
         &mut self,
         found: Found,
@@ -134,7 +133,7 @@ impl Db {
         self.replace(found, key, New::Object(object), expiry, stamp, env);
     }
 
-    /// Gives a packed record other bytes: in place, where they fit there.
+    /// Replaces the bytes of a packed record, in place if they fit.
     #[inline]
     pub(super) fn replace_packed(&mut self, found: Found, key: Key<'_>, tag: Tag, packed: &[u8]) {
         let slot = self.arena.get_mut(found.handle);
@@ -170,7 +169,7 @@ impl Db {
         self.rewrite_in(size, found, parts);
     }
 
-    /// Adds a record for a key that is not there. Returns its handle.
+    /// Adds a record for a missing key. Returns its handle.
     fn create(&mut self, key: Key<'_>, value: New<'_>, expiry: Option<u64>, stamp: u32) -> u32 {
         let long_key;
         let (flags, key_part) = if key.bytes.len() > MAX_INLINE_KEY {
@@ -202,7 +201,7 @@ impl Db {
         handle
     }
 
-    /// Gives a record another value and expiry.
+    /// Replaces a record's value and expiry.
     #[inline(never)]
     fn replace(
         &mut self,
@@ -244,7 +243,7 @@ impl Db {
         );
     }
 
-    /// Puts what does not fit a record into its slab.
+    /// Puts a value that does not fit a record into its slab.
     #[inline]
     fn put_outside<'a>(&mut self, key: usize, value: New<'a>, expiry: Option<u64>) -> Placed<'a> {
         match value {
@@ -266,13 +265,12 @@ impl Db {
         }
     }
 
-    /// Writes the whole record, to another slot where its size asks for it.
-    /// Returns its handle.
+    /// Rewrites the whole record, in another slot if its size requires that. Returns its handle.
     fn rewrite(&mut self, found: Found, parts: Parts<'_>) -> u32 {
         self.rewrite_in(parts.size(), found, parts)
     }
 
-    /// Likewise, to a slot of `size`.
+    /// Rewrites the whole record in a slot of `size`.
     fn rewrite_in(&mut self, size: usize, found: Found, parts: Parts<'_>) -> u32 {
         let mut handle = found.handle;
         if self.arena.get(handle).len() != classes::slot_size(size) {
@@ -286,7 +284,7 @@ impl Db {
         handle
     }
 
-    /// Bytes of a string. Whoever changes one has looked at its type.
+    /// Length of a string. The caller has checked the type.
     pub(super) fn string_len(&self, handle: u32) -> usize {
         let string = self.value(handle).string();
         string.map_or(0, |value| value.bytes().len())
@@ -308,8 +306,8 @@ impl Db {
         head.value_part_mut(self.arena.get_mut(handle))
     }
 
-    /// Changes a big value, which is copied first where somebody else still
-    /// reads it, and keeps account of its size.
+    /// Changes a big value and updates its accounted size. The value is copied first if another reader still holds
+    /// it.
     fn change_big(&mut self, number: u32, change: impl FnOnce(&mut Vec<u8>)) -> &mut [u8] {
         let value = self.bigs.get_mut(number);
         self.outside -= big_bytes(value);
@@ -318,7 +316,7 @@ impl Db {
         Arc::make_mut(value).as_mut_slice()
     }
 
-    /// Makes the value at least `min_len` long, zeroes after what was there.
+    /// Extends the value to at least `min_len`, with zeros after the existing bytes.
     pub(super) fn grow(
         &mut self,
         key: Key<'_>,
@@ -341,7 +339,7 @@ impl Db {
         self.value_mut(handle)
     }
 
-    /// A string that was replicated is none to whoever changes its bytes.
+    /// A replicated string becomes a plain one before its bytes are changed.
     #[inline]
     fn as_string(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
         match Head::of(self.arena.get(found.handle)).kind() {
@@ -383,7 +381,7 @@ impl Db {
         old + tail.len()
     }
 
-    /// Gives the value zeroes at its end, up to `len`. Returns the handle.
+    /// Extends the value with zeros to `len`. Returns the handle.
     fn extend(&mut self, found: Found, key: Key<'_>, len: usize, env: &mut Env) -> u32 {
         let slot = self.arena.get_mut(found.handle);
         let head = Head::of(slot);
@@ -399,8 +397,7 @@ impl Db {
         self.recompose(found, key, expiry, len, env)
     }
 
-    /// Writes a record anew with another expiry, or with an inline value
-    /// extended to `len`. Returns the handle.
+    /// Rewrites a record with another expiry, or with an inline value extended to `len`. Returns the handle.
     fn recompose(
         &mut self,
         found: Found,

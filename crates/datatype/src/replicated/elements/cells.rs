@@ -1,5 +1,5 @@
-//! Where plain collections keep the elements that they show, so that stamps can
-//! lie beside these: in a pack while they are few, and in a table of names.
+//! The plain collections with the elements that are shown, so that stamps can be stored with them: in a pack while
+//! there are few, and otherwise in a table by name.
 
 use crate::algebra::{Algebra, Packing, Tuning};
 use crate::dict::Dict;
@@ -9,19 +9,19 @@ use crate::table::{self, Shape, Table};
 
 /// A state of a plain collection.
 pub trait Cells {
-    /// What it shows of an element beside its name.
+    /// What it shows of an element besides its name.
     type Shown<'a>: Copy;
 
-    /// Of packed ones, by this tuning.
+    /// The limits of packed states, by this tuning.
     fn packing(tuning: &Tuning) -> Packing;
-    /// Bytes that it takes there, without lengths; a score counts as eight.
+    /// Bytes of that in a pack, without lengths; a score counts as eight.
     fn shown_len(shown: Self::Shown<'_>) -> usize;
-    /// Names and what is shown, in their order.
+    /// Names and shown parts, in their order.
     fn elements(packed: &[u8]) -> impl Iterator<Item = (&[u8], Self::Shown<'_>)>;
-    /// Where an element is and what is shown of it, or how many there are.
+    /// The position of an element and its shown part, or the number of elements.
     fn find<'a>(packed: &'a [u8], name: &[u8]) -> Result<(Spot, Self::Shown<'a>), usize>;
-    /// Shows an element in a packed one, where it is known where it is, or how
-    /// many there are. Answers its number then, if that is still packed.
+    /// Shows an element in a packed state, given its position or the number of elements. Returns its index if the
+    /// state is still packed.
     fn put(
         &mut self,
         at: Result<Spot, usize>,
@@ -29,28 +29,28 @@ pub trait Cells {
         shown: Self::Shown<'_>,
         tuning: &Tuning,
     ) -> usize;
-    /// Shows an element no longer, in either shape.
+    /// Stops showing an element, in either shape.
     fn hide(&mut self, name: &[u8], tuning: &Tuning);
 
     /// The table of a large one.
     fn names(&self) -> Option<&Dict>;
     fn names_mut(&mut self) -> Option<&mut Dict>;
-    /// What a value in it shows.
+    /// The shown part of a table's value.
     fn shown(value: &[u8]) -> Self::Shown<'_>;
-    /// [`Cells::put`] in a large one, with what is to lie beside.
+    /// [`Cells::put`] in a large state, with the bytes to store beside it.
     fn put_large(&mut self, name: &[u8], shown: Self::Shown<'_>, beside: &[u8], tuning: &Tuning);
 }
 
-/// Where a packed element is.
+/// The position of a packed element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
-    /// Its number.
+    /// Its index.
     pub index: usize,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub offset: usize,
 }
 
-/// Sets, whose members show nothing more, and hashes.
+/// Sets, whose members show only their names, and hashes.
 impl<const WIDTH: usize> Cells for Table<WIDTH> {
     type Shown<'a> = &'a [u8];
 

@@ -1,5 +1,5 @@
-//! Deadlines of replicated collections, and what they have in common with
-//! tombstones: everybody forgets, but not at the same time.
+//! Deadlines of replicated collections, and what they have in common with tombstones: all replicas forget, but not at
+//! the same time.
 
 use super::tests::Replica;
 use super::*;
@@ -78,7 +78,7 @@ fn what_was_there_goes_and_what_is_added_since_stays() {
     assert_eq!(a.object, b.object);
     a.hear(&told);
     assert_eq!(a.object.len(), 1, "what comes late has gone, too");
-    // It is dropped when everybody knows, and not before.
+    // It is dropped when all replicas have received it, and not before.
     let bytes = |replica: &Replica| replica.object.packed().map(<[u8]>::len);
     let before = bytes(&a);
     assert_eq!(a.object.forget(time(9), 9), Forgotten::Kept);
@@ -102,7 +102,7 @@ fn an_extension_wins_whose_replica_did_not_know_that_the_time_had_come() {
     b.hear(&new);
     assert_eq!(a.object, b.object);
     assert_eq!((a.object.len(), a.object.deadline()), (2, 20));
-    // One that knows does not bring back what has gone.
+    // A replica that knows of it does not restore what has gone.
     b.pass();
     let new = b.add(22, b"newer");
     let extended = b.expire(23, 30);
@@ -135,7 +135,7 @@ fn a_time_that_has_gone_by_takes_what_was_there() {
     a.pass();
     b.pass();
     assert!(a.object.is_hidden() && a.object == b.object);
-    // A clock that is behind writes above what has gone all the same.
+    // A clock that is behind still writes above what has gone.
     let write = hash::Op::Set {
         field: b"f",
         value: b"7",
@@ -194,7 +194,7 @@ fn counts_of_who_has_forgotten_a_deadline_are_seen_by_who_has_not() {
     b.hear(&a.expire(2, 10));
     a.pass();
     b.pass();
-    // B has a field that A has not heard of.
+    // B has a field that A has not received.
     let later = b
         .at(12)
         .run::<Hash>(&hash::Op::Set {
@@ -223,7 +223,7 @@ fn what_shows_nothing_and_has_a_deadline_is_kept_until_then() {
     a.hear(&second);
     b.hear(&first);
     assert!(a.object.is_hidden() && a.object.deadline() == 100);
-    // Who had forgotten it would not give a member that comes the deadline.
+    // A replica that had forgotten it would not give a later member the deadline.
     assert_eq!(a.object.until(), time(100));
     assert_eq!(a.object.forget(time(99), 9), Forgotten::Kept);
     assert_eq!(a.object.forget(time(100), 9), Forgotten::Empty);
@@ -244,11 +244,11 @@ impl Replica {
     }
 }
 
-/// Members in such number lie in a table, and go with a deadline as a whole.
+/// This many members lie in a table, and go with a deadline as a whole.
 const MANY: u32 = 1_000;
 
-/// All know that a first deadline has come. Who forgets it sets a third one and
-/// does not know of a second, which has come elsewhere.
+/// All know that a first deadline has passed. A replica that forgets it sets a third one and does not know of a
+/// second, which has passed elsewhere.
 #[test]
 fn what_went_with_a_deadline_stays_away_where_another_has_come_since() {
     for count in [1, MANY] {
@@ -261,25 +261,24 @@ fn what_went_with_a_deadline_stays_away_where_another_has_come_since() {
         a.pass();
         b.pass();
         assert_eq!(b.object.forget(time(10), usize::MAX), Forgotten::Empty);
-        // B has not heard of this.
+        // B has not received this.
         let mut late = a.add(11, b"since");
         late.extend(a.expire(12, 20));
         a.pass();
         assert!(a.object.is_hidden());
         let mut third = b.add(13, b"anew");
         third.extend(b.expire(14, 90));
-        // All that can come was made by who knew of the first one.
+        // All that can arrive was made by replicas that knew of the first one.
         a.deliver(&third, time(11));
         b.deliver(&late, time(11));
-        // The third did not know of the second, and so brings back what went with it.
+        // The third did not know of the second, and so restores what went with it.
         assert!(a.has(b"since") && a.has(b"anew"));
         assert_eq!((a.object.len(), a.object.deadline()), (2, 90));
         assert_eq!(a.object, b.object);
     }
 }
 
-/// A table that has gone as a whole has what all know to have gone, and what may
-/// come back.
+/// A table that has gone as a whole has what all know to have gone, and what may be restored.
 #[test]
 fn of_what_has_gone_as_a_whole_that_is_dropped_of_which_all_know() {
     let [mut a, mut b] = Replica::two(Tag::SharedSet);
@@ -296,7 +295,7 @@ fn of_what_has_gone_as_a_whole_that_is_dropped_of_which_all_know() {
     assert_eq!(a.object.forget(time(14), usize::MAX), Forgotten::Kept);
     assert_eq!(a.object.heap_bytes(), before);
     a.object.forget(time(15), usize::MAX);
-    // One that knew of none of them.
+    // A replica that knew of none of them.
     let [mut other, _] = Replica::two(Tag::SharedSet);
     a.hear(&other.expire(40, 90));
     assert_eq!(a.object.len(), MANY as usize / 2);

@@ -1,4 +1,4 @@
-//! How a small replicated collection lies in a record.
+//! The layout of a small replicated collection in a record.
 //!
 //! ```text
 //! plain     as the plain type packs what is shown
@@ -9,7 +9,7 @@
 //!           the next two: how many cuts before
 //! ```
 //!
-//! A collection of which nothing is known has no bytes.
+//! A collection that was never written has no bytes.
 
 use super::Element;
 use super::state::{Inner, PlainState};
@@ -20,12 +20,12 @@ use rufous_lattice::{Coded, Deadline, Deadlines, Stamp};
 const LENGTHS: usize = 4;
 const TIMED: u8 = 0x80;
 const EARLIER: u32 = 5;
-/// Of the last byte, what belongs to the length.
+/// The bits of the last byte that belong to the length.
 const LENGTH: u8 = (1 << EARLIER) - 1;
 
 const _: () = assert!(Deadlines::MOST < 4 && MAX_PACKED < (LENGTH as usize + 1) << 8);
 
-/// Bytes of deadlines with so many cuts before.
+/// Bytes of a deadline with this many cuts before.
 fn deadlines_size(earlier: usize) -> usize {
     Deadline::SIZE + earlier * Stamp::SIZE
 }
@@ -40,7 +40,7 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Of what [`close`] made; of other bytes, nothing.
+    /// Splits the bytes that [`close`] has made; of other bytes, the parts are empty.
     #[inline]
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         Self::split(bytes).unwrap_or_default()
@@ -68,7 +68,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Takes packed bytes apart, to change what they say.
+/// Decodes packed bytes, to change the collection.
 pub(super) fn open<E: Element>(mut bytes: Vec<u8>) -> Inner<PlainState<E>> {
     let layout = Layout::of(&bytes);
     let stamps = layout.stamps.to_vec();
@@ -80,14 +80,14 @@ pub(super) fn open<E: Element>(mut bytes: Vec<u8>) -> Inner<PlainState<E>> {
     inner
 }
 
-/// Whether [`Inner::may_make_way`], without taking apart what has nothing aside.
+/// Whether [`Inner::may_make_way`], without decoding if nothing is aside.
 pub(super) fn may_make_way<E: Element>(bytes: &[u8], horizon: u64) -> bool {
     let layout = Layout::of(bytes);
     let is_plain = layout.aside.is_empty() && layout.deadline == Deadlines::default();
     !is_plain && open::<E>(bytes.to_vec()).may_make_way::<E>(horizon)
 }
 
-/// How many bytes it has when packed, if it can be.
+/// Its size when packed, if it can be packed.
 pub(super) fn size<E: Element>(inner: &Inner<PlainState<E>>) -> Option<usize> {
     let plain = E::Plain::packed(&inner.plain)?;
     let aside = inner.aside.packed()?;
@@ -101,7 +101,7 @@ pub(super) fn size<E: Element>(inner: &Inner<PlainState<E>>) -> Option<usize> {
     (inner.gone.is_none() && size <= MAX_PACKED).then_some(size)
 }
 
-/// Packs what [`size`] has found to fit.
+/// Packs a collection for which [`size`] has returned `size`.
 pub(super) fn close<E: Element>(inner: Inner<PlainState<E>>, size: usize) -> Vec<u8> {
     let is_bottom = inner.is_bottom::<E>();
     let mut bytes = E::Plain::into_buffer(inner.plain).unwrap_or_default();
@@ -127,7 +127,7 @@ pub(super) fn close<E: Element>(inner: Inner<PlainState<E>>, size: usize) -> Vec
     bytes
 }
 
-/// Stamps, as they lie one after the other.
+/// A stamp from the packed stamps.
 pub(super) fn stamp_at(stamps: &[u8], index: usize) -> Stamp {
     let at = stamps.get(index * Stamp::SIZE..);
     let stamp = at.and_then(<[u8]>::first_chunk);

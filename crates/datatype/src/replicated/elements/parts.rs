@@ -1,4 +1,4 @@
-//! Reading what is known of a replicated collection, in either shape.
+//! Reading a replicated collection, in either shape.
 
 use super::packed::{Layout, stamp_at};
 use super::state::{Inner, PlainState, View};
@@ -10,7 +10,7 @@ use crate::table;
 use rufous_lattice::{Coded, Deadlines, Stamp};
 use std::marker::PhantomData;
 
-/// What is shown, with its stamps.
+/// The shown elements, with their stamps.
 #[derive(Clone, Copy, Debug)]
 enum Stamped<'a> {
     Packed { plain: &'a [u8], stamps: &'a [u8] },
@@ -35,16 +35,16 @@ impl<E> Clone for Parts<'_, E> {
 
 impl<E> Copy for Parts<'_, E> {}
 
-/// Where something is known of an element.
+/// The position of an element's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// It is shown, and where its stamp is; anything if that is in a table.
+    /// If it is shown, the position of its stamp; unspecified if that is in a table.
     pub(super) shown: Option<Spot>,
     pub(super) aside: bool,
     pub(super) gone: bool,
 }
 
-/// What is known of an element.
+/// The state of an element.
 pub(super) enum Known<'a, E: Element> {
     Nothing,
     /// One write, and nothing else.
@@ -58,7 +58,7 @@ impl<E: Element> Known<'_, E> {
         match self {
             Known::Nothing => None,
             Known::Write(stamp, shown) => Some(E::written(*stamp, *shown)),
-            // What is kept was encoded here.
+            // The kept bytes were encoded here.
             Known::Aside(bytes) => E::Value::decode(bytes).ok(),
         }
     }
@@ -146,8 +146,7 @@ impl<'a, E: Element> Parts<'a, E> {
         }
     }
 
-    /// Shows the writes that are shown and nothing else, then those that have
-    /// gone, then what is aside.
+    /// Visits the shown single writes first, then elements that have gone, then those aside.
     pub(super) fn each(&self, mut see: impl FnMut(&'a [u8], E::Value)) {
         self.each_write(&mut |name, stamp, shown| see(name, E::written(stamp, shown)));
         self.aside.each(|name, bytes| {
@@ -159,7 +158,7 @@ impl<'a, E: Element> Parts<'a, E> {
 
     fn each_write(&self, see: &mut dyn FnMut(&'a [u8], Stamp, Shown<'a, E>)) {
         let mut see = |name, stamp: Stamp, shown| {
-            // Zero: it is aside.
+            // Zero: the element is aside.
             if stamp > Stamp::ZERO {
                 see(name, stamp, shown);
             }
@@ -207,8 +206,8 @@ impl<'a, E: Element> Parts<'a, E> {
         }
     }
 
-    /// See [`DataType::chunk`]. The first two bits of a position tell what is
-    /// gone through, the others where in it one is.
+    /// See [`DataType::chunk`]. The first two bits of a position are the part that is being visited, the others the
+    /// position in it.
     pub(super) fn chunk(&self, at: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
         let end = out.len().saturating_add(budget.max(1));
         let (mut part, mut at) = (at >> PART_BITS, at & ((1 << PART_BITS) - 1));

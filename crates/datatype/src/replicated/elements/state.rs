@@ -13,9 +13,9 @@ pub(super) type PlainState<E> = <<E as Element>::Plain as Algebra>::State;
 /// A replicated collection. `S` is a state of the plain one.
 #[derive(Clone, Debug)]
 pub enum State<S> {
-    /// See [`super::packed`]; nothing is the bottom.
+    /// See [`super::packed`]; no bytes are the bottom.
     Packed(Vec<u8>),
-    /// Apart, so that values of other types take no more room for it.
+    /// Boxed, so that values of other types need no more room.
     Large(Box<Inner<S>>),
 }
 
@@ -37,26 +37,24 @@ impl<S> Copy for View<'_, S> {}
 /// See the description of [`super`].
 #[derive(Clone, Debug)]
 pub struct Inner<S> {
-    /// What is shown. Once it is large, stamps lie beside what is in its table.
+    /// The shown elements. In a large state, their stamps lie beside them in its table.
     pub(super) plain: S,
-    /// While it is packed: those of its elements, in its order. Zero: it is aside.
+    /// In a packed state, the stamps of its elements, in their order. Zero: the element is aside.
     pub(super) stamps: Vec<u8>,
-    /// What is known of elements that are not shown, or are more than one write.
+    /// The states of elements that are not shown, or are more than one write.
     pub(super) aside: Table<2>,
-    /// Of what is aside and not there, once that is large: items are a stamp and
-    /// the name of an element.
+    /// In a large state, the tombstones of absent elements aside: items of a stamp and the name of an element.
     pub(super) tombs: Seq,
-    /// What was shown and has gone with a deadline, as a whole: large, without
-    /// what is aside.
+    /// Shown elements that have gone with a deadline, as a whole: a large state, without elements aside.
     pub(super) gone: Option<S>,
     pub(super) deadline: Deadlines,
-    /// Of the elements; `None` while it is not known, as of what was packed.
+    /// The newest stamp of the elements; `None` if unknown, as in a decoded state.
     newest: Option<Stamp>,
-    /// There may be something aside that has gone with a deadline.
+    /// Whether an element aside may have gone with a deadline.
     pub(super) may_be_gone: bool,
 }
 
-/// What is aside is few.
+/// Up to this number of elements, those aside are packed and have no tombstones.
 const MOST_ASIDE: usize = 64;
 
 impl<S: Cells> State<S> {
@@ -68,7 +66,7 @@ impl<S: Cells> State<S> {
         }
     }
 
-    /// Lets `change` change it, whatever its shape.
+    /// Lets `change` change the state in either shape.
     pub(super) fn change<E, R>(&mut self, change: impl FnOnce(&mut Inner<S>) -> R) -> R
     where
         E: Element<Plain: Algebra<State = S>>,
@@ -103,7 +101,7 @@ impl<S: Cells> State<S> {
 }
 
 impl<S: Cells> Inner<S> {
-    /// Of these parts.
+    /// A state of these parts.
     pub(super) fn opened(plain: S, stamps: Vec<u8>, aside: Table<2>) -> Self {
         Self {
             plain,
@@ -124,7 +122,7 @@ impl<S: Cells> Inner<S> {
         Parts::of_inner(self)
     }
 
-    /// Of the elements.
+    /// The newest stamp of the elements.
     pub(super) fn newest<E>(&self) -> Stamp
     where
         E: Element<Plain: Algebra<State = S>>,
@@ -197,8 +195,7 @@ impl<S: Cells> Inner<S> {
         changed
     }
 
-    /// Has the parts say what is known of an element now; `place` and `old` are
-    /// where and what it was.
+    /// Stores the state of an element in the parts; `place` and `old` are its position and state before.
     pub(super) fn put<E>(
         &mut self,
         name: &[u8],
@@ -238,7 +235,7 @@ impl<S: Cells> Inner<S> {
         }
     }
 
-    /// Has the plain collection show what is written.
+    /// Shows a write in the plain collection.
     fn show<E>(
         &mut self,
         name: &[u8],
@@ -284,7 +281,7 @@ impl<S: Cells> Inner<S> {
         }
     }
 
-    /// Whether it may be large with one more element.
+    /// Whether the collection may become large with one more element.
     fn is_near_large<E>(
         &self,
         name: &[u8],
@@ -316,7 +313,7 @@ impl<S: Cells> Inner<S> {
         self.stamps.drain(at..at + Stamp::SIZE);
     }
 
-    /// Has the plain collection not show an element.
+    /// Removes an element from the plain collection.
     fn hide(&mut self, name: &[u8], at: Option<Spot>, tuning: &Tuning) {
         let Some(at) = at else { return };
         if self.plain.names().is_none() {
@@ -325,7 +322,7 @@ impl<S: Cells> Inner<S> {
         self.plain.hide(name, tuning);
     }
 
-    /// Keeps an element's value aside; `old` is what is there of it.
+    /// Stores an element's state aside; `old` is the state aside before.
     fn set_aside<E>(
         &mut self,
         name: &[u8],
@@ -359,7 +356,7 @@ impl<S: Cells> Inner<S> {
         }
     }
 
-    /// Nothing is aside any longer that is known of an element.
+    /// Removes an element's state from those aside.
     pub(super) fn take_back<E>(&mut self, name: &[u8], old: Option<&E::Value>)
     where
         E: Element,
@@ -374,7 +371,7 @@ impl<S: Cells> Inner<S> {
         self.may_shrink();
     }
 
-    /// An empty table is small again.
+    /// Makes an empty table small again.
     pub(super) fn may_shrink(&mut self) {
         if self.aside.view().is_empty() {
             self.aside = Table::default();
@@ -417,6 +414,5 @@ impl<S: Cells> Inner<S> {
     }
 }
 
-/// At most, of an element in a pack: lengths, and a score in the place of eight
-/// bytes.
+/// The most bytes of an element in a pack besides its data: lengths, and a score in the place of eight bytes.
 const MOST_HEAD: usize = 16;

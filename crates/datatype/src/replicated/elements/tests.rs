@@ -1,4 +1,4 @@
-//! What replicated collections do, in cases that people meet, and at random.
+//! Replicated collections, in practical cases and at random.
 
 use super::*;
 use crate::algebra::{DataType, Packing};
@@ -12,7 +12,7 @@ use crate::set::{self, Set};
 use crate::sorted_set::{self, Only, SortedSet, Zone};
 use rufous_lattice::{Lattice, laws};
 
-/// A replica: what it does is told to others as it is.
+/// A replica: its operations are sent to others unchanged.
 pub(super) struct Replica {
     pub(super) object: Object,
     pub(super) writer: Writer,
@@ -52,7 +52,7 @@ impl Replica {
     }
 }
 
-/// Both do something at the same time; then they hear of each other.
+/// Both apply an operation concurrently; then they exchange them.
 fn both<T: DataType>(replicas: &mut [Replica; 2], ops: [T::Op<'_>; 2]) {
     let [a, b] = replicas;
     let (at_a, at_b) = (a.run::<T>(&ops[0]), b.run::<T>(&ops[1]));
@@ -230,7 +230,7 @@ fn tombstones_go_when_all_are_past_them_and_not_before() {
     }
 }
 
-/// Of packed elements there are as many as samples have, or one, or none.
+/// Limits of packed states: as many elements as the samples have, or one, or none.
 fn few_packed(seed: u64) -> Tuning {
     let entries = [128, 1, 0][seed as usize % 3];
     let packing = Packing { entries, bytes: 64 };
@@ -242,8 +242,7 @@ fn few_packed(seed: u64) -> Tuning {
     }
 }
 
-/// Meta, view and tombstones say the same whatever is merged, forgotten, and
-/// merged again.
+/// Table, view and tombstones agree after any sequence of merges and forgetting.
 fn parts_agree<E: Element>() {
     let check = |state: &mut State<PlainState<E>>| {
         state.change::<E, _>(|inner| inner.check::<E>());
@@ -277,7 +276,7 @@ fn parts_of_collections_agree() {
     parts_agree::<crate::replicated::shared_sorted_set::Ranked>();
 }
 
-/// What is done with a write of which no value is made is what values do.
+/// Operations on a single write without its value have the same result as on values.
 fn single_writes_are_as_values<E: Element>() {
     type Single = Option<(Stamp, Vec<u8>)>;
     let of = |stamp, shown: Shown<'_, E>| Some((stamp, E::written(stamp, shown).encoded()));
@@ -340,9 +339,8 @@ fn what_came_from_elsewhere_is_looked_at() {
     }
 }
 
-/// Whatever comes as a part of a collection, or as operations on it: parts agree,
-/// what is read of it is in them, and it can be written out and read. Packed
-/// bytes are not among what comes from elsewhere; as a part they are any bytes.
+/// Whatever is received as a part of a collection, or as operations on it: parts agree, what is read of it is in
+/// them, and it can be encoded and decoded. Packed bytes are never received; as a part they are any bytes.
 fn any_bytes_keep_parts_in_agreement<E: Element>() {
     let mut draw = laws::Draw::new(7);
     for seed in 0..400 {
@@ -387,7 +385,7 @@ fn any_bytes_keep_parts_of_collections_in_agreement() {
     any_bytes_keep_parts_in_agreement::<crate::replicated::shared_sorted_set::Ranked>();
 }
 
-/// A member written once takes its stamp more than a plain one, small or large.
+/// A member written once needs only its stamp more than a plain one, small or large.
 #[test]
 fn an_element_takes_its_stamp_and_little_more() {
     for (len, most) in [(20, 13), (100, 13), (5000, 16)] {
@@ -406,14 +404,14 @@ fn an_element_takes_its_stamp_and_little_more() {
         assert_eq!(a.object.packed().is_some(), len < 1000);
         let (shared, plain) = (bytes(&a.object), bytes(&plain));
         assert!(shared < plain + len * most, "{shared}, {plain}");
-        // A copy of what is shown has no stamps.
+        // A copy of the shown collection has no stamps.
         let inside = SharedSet::plain(SharedSet::of(&a.object).unwrap());
         let copy = Object::Set(inside.to_table());
         assert!(bytes(&copy) < plain + len * 2, "{}", bytes(&copy));
     }
 }
 
-/// What is large goes and comes back as a whole.
+/// A large collection expires and is restored as a whole.
 #[test]
 fn large_collections_go_and_come_back() {
     fn deadline(replica: &mut Replica, time: u64, at: u64) -> Vec<u8> {
@@ -447,7 +445,7 @@ fn large_collections_go_and_come_back() {
     a.object.encode_expiry(&mut pass);
     a.hear(&pass);
     assert!(a.object.is_hidden() && !a.object.is_empty());
-    // One of them is written anew, and another counted on.
+    // One of them is written again, and another one incremented.
     a.writer.stamp.time = 1 << 50;
     let field = &5u32.to_be_bytes()[..];
     let new = a.run::<Hash>(&hash::Op::Set { field, value: b"w" }).1;

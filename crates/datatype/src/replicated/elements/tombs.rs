@@ -1,4 +1,4 @@
-//! Forgetting: what is not there any longer, once everybody knows.
+//! Forgetting: dropping removed elements once all replicas have received their removal.
 
 use super::packed::stamp_at;
 use super::parts::Parts;
@@ -10,7 +10,7 @@ use crate::seq::Seq;
 use crate::table::{self, Shape};
 use rufous_lattice::{Coded, Deadlines, Stamp};
 
-/// Of a table that gets back less than was taken out.
+/// The shape of a table that gets back fewer elements than were taken out.
 const AS_IT_IS: Shape = Shape {
     packing: Packing {
         entries: usize::MAX,
@@ -19,19 +19,19 @@ const AS_IT_IS: Shape = Shape {
     seed: 0,
 };
 
-/// The tombstone of an element that is not there: its stamp and its name.
+/// The tombstone of an absent element: its stamp and its name.
 pub(super) fn tomb<E: Element>(name: &[u8], value: &E::Value) -> Option<Vec<u8>> {
     let is_there = E::is_there(value, Stamp::ZERO);
     (!is_there).then(|| [&E::newest(value).to_bytes(), name].concat())
 }
 
 fn values<E: Element>(aside: table::View<'_, 2>) -> impl Iterator<Item = (&[u8], E::Value)> {
-    // What is kept was encoded here.
+    // The kept bytes were encoded here.
     let value = |(name, bytes)| Some((name, E::Value::decode(bytes).ok()?));
     aside.iter().filter_map(value)
 }
 
-/// The tombstones of what is aside, in order.
+/// The tombstones of the elements aside, in order.
 pub(super) fn of<E: Element>(aside: table::View<'_, 2>) -> Seq {
     let tombs = values::<E>(aside).filter_map(|(name, value)| tomb::<E>(name, &value));
     let mut tombs: Vec<_> = tombs.collect();
@@ -76,7 +76,7 @@ impl<S: Cells> Inner<S> {
         Forgotten::Kept
     }
 
-    /// Tombstones that are that old, of what is aside.
+    /// The tombstones up to the horizon, of elements aside.
     fn due<E: Element>(&self, horizon: u64) -> Vec<Vec<u8>> {
         let tombs = values::<E>(self.aside.view());
         let tombs = tombs.filter(|(_, value)| E::newest(value).time <= horizon);
@@ -84,14 +84,14 @@ impl<S: Cells> Inner<S> {
         tombs.collect()
     }
 
-    /// Whether the first tombstone is that old, where they are in order.
+    /// Whether the first of the ordered tombstones is at or before the horizon.
     fn has_tomb(&self, horizon: u64) -> bool {
         let stamp = self.tombs.get(0).and_then(<[u8]>::first_chunk);
         stamp.is_some_and(|&stamp| Stamp::from_bytes(stamp).time <= horizon)
     }
 
-    /// Whether something has gone with a deadline, and everybody knows: it was
-    /// set before that, and whoever writes from then on has the cut.
+    /// Whether something has gone with a deadline that all replicas have received: it was set before the horizon, and
+    /// all later writers have the cut.
     fn has_passed(&self, horizon: u64) -> bool {
         let cut = self.deadline.cut();
         cut > Stamp::ZERO && cut.time <= horizon
@@ -105,8 +105,8 @@ impl<S: Cells> Inner<S> {
         has_tomb || self.deadline.settled(horizon) > Stamp::ZERO
     }
 
-    /// Drops what was written below the cut of a deadline that came, of which all
-    /// know: nothing brings it back.
+    /// Drops what was written below the cut of a passed deadline that all replicas have received: it can never be
+    /// restored.
     fn drop_gone<E>(&mut self, gone: Stamp)
     where
         E: Element<Plain: DataType<State = S>>,
@@ -121,7 +121,7 @@ impl<S: Cells> Inner<S> {
         if !self.may_be_gone {
             return;
         }
-        // What is between this cut and the last may come back.
+        // Elements between this cut and the last one may be restored.
         self.may_be_gone = !is_all;
         self.thin_out::<E>(gone);
         let all =
@@ -129,15 +129,15 @@ impl<S: Cells> Inner<S> {
         let all = all.filter_map(|(name, value)| {
             let bytes = value.encoded();
             let left = E::since(value, gone);
-            // Also an addition beside others that stay: a removal by who has
-            // dropped it would not take it away.
+            // Also an addition next to others that stay: a removal by a replica that has dropped it would not name
+            // it.
             let is_less = left.as_ref().is_none_or(|left| left.encoded() != bytes);
             is_less.then_some((Box::from(name), left))
         });
         let all: Vec<(Box<[u8]>, _)> = all.collect();
         for (name, left) in all {
             self.aside.remove(&name);
-            // What was removed since, and not all may have heard of.
+            // Removals since, which not all replicas may have received.
             if let Some(left) = left {
                 self.put_back::<E>(&name, &left);
             }
@@ -145,7 +145,7 @@ impl<S: Cells> Inner<S> {
         self.may_shrink();
     }
 
-    /// Likewise of what has gone as a whole, with a later deadline.
+    /// The same of elements that have gone as a whole with a later deadline.
     fn thin_out<E>(&mut self, gone: Stamp)
     where
         E: Element<Plain: DataType<State = S>>,
@@ -167,7 +167,7 @@ impl<S: Cells> Inner<S> {
         }
     }
 
-    /// What is left of an element that was aside, and is not there.
+    /// Stores what is left of an absent element that was aside.
     fn put_back<E: Element>(&mut self, name: &[u8], left: &E::Value) {
         self.aside.put(name, &left.encoded(), &AS_IT_IS);
         if self.aside.packed().is_none()
@@ -177,14 +177,14 @@ impl<S: Cells> Inner<S> {
         }
     }
 
-    /// See [`crate::object::Object::make_way`]. Only what is counted can say
-    /// less than a removal that it comes after: it has no stamp of its own.
+    /// See [`crate::object::Object::make_way`]. Only counts can lack a removal that they follow: they have no stamp
+    /// of their own.
     pub(super) fn make_way<E>(&mut self, sent: Parts<'_, E>, horizon: u64) -> u64
     where
         E: Element<Plain: DataType<State = S>>,
     {
         let (gone, mut last) = (self.deadline.settled(horizon), 0);
-        // A deadline that takes the place of this one, and of its cuts.
+        // A deadline that replaces this one and its cuts.
         if sent.deadline > self.deadline && sent.deadline.gone(horizon) < gone {
             self.drop_gone::<E>(gone);
             last = gone.time;
@@ -212,8 +212,8 @@ impl<S: Cells> Inner<S> {
         last
     }
 
-    /// See [`rufous_lattice::Register::meet`]. Where a deadline that came is forgotten
-    /// here, and not there, what is counted here on nothing has begun at its cut.
+    /// See [`rufous_lattice::Register::meet`]. If a passed deadline is forgotten here and not at the other replica,
+    /// counts on nothing here began at its cut.
     pub(super) fn meet<E>(&mut self, sent: Parts<'_, E>, horizon: u64, tuning: &Tuning)
     where
         E: Element<Plain: Algebra<State = S>>,
@@ -250,7 +250,7 @@ impl<S: Cells> Inner<S> {
         self.put::<E>(name, place, old.as_ref(), value, tuning);
     }
 
-    /// Whether the parts say the same.
+    /// Asserts that the parts are consistent.
     #[cfg(test)]
     pub(super) fn check<E>(&self)
     where

@@ -1,4 +1,4 @@
-//! Both shapes of a register, and merging into them.
+//! The two shapes of a register, and merging into them.
 
 use crate::algebra::{Corrupt, MAX_PACKED};
 use crate::float::LongDouble;
@@ -9,7 +9,7 @@ use rufous_lattice::{Coded, Lattice, Register, Stamp};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The form of packed bytes that have the text of a counted register.
+/// The form of packed bytes with the text of an incremented register.
 const SHOWN: u8 = 4;
 /// Form and stamp.
 const HEAD: usize = 1 + Stamp::SIZE;
@@ -22,13 +22,13 @@ pub enum State {
     Large(Box<Large>),
 }
 
-/// A register that fits no record. Copies share its text.
+/// A register that does not fit a record. Copies share its text.
 #[derive(Clone, Debug)]
 pub struct Large {
     stamp: Stamp,
     deadline: u64,
     text: Arc<Vec<u8>>,
-    /// All of it, if it was counted.
+    /// The whole register, if it was incremented.
     counted: Option<Arc<Register>>,
 }
 
@@ -44,15 +44,14 @@ impl Default for State {
     }
 }
 
-/// The stamp of a packed register, also of an encoded one.
+/// The stamp of a packed or encoded register.
 #[inline]
 pub fn packed_stamp(bytes: &[u8]) -> Stamp {
     let stamp = bytes.get(1..).and_then(<[u8]>::first_chunk);
     stamp.map_or(Stamp::ZERO, |&stamp| Stamp::from_bytes(stamp))
 }
 
-/// Unix milliseconds from which on a packed register is as if deleted; 0 for
-/// none.
+/// Unix milliseconds from which on a packed register counts as deleted; 0 for none.
 #[inline]
 pub fn packed_deadline(bytes: &[u8]) -> u64 {
     let at = match bytes.first() {
@@ -64,7 +63,7 @@ pub fn packed_deadline(bytes: &[u8]) -> u64 {
     deadline.map_or(0, |&deadline| u64::from_be_bytes(deadline))
 }
 
-/// What is read of a packed register.
+/// The text of a packed register, as it is read.
 #[inline]
 pub fn packed_text(bytes: &[u8]) -> Option<&[u8]> {
     match *bytes.first()? {
@@ -75,15 +74,15 @@ pub fn packed_text(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Stamp and value of an encoded register that is a plain write; of any bytes.
+/// Stamp and value of an encoded register, if that is a plain write. Accepts any bytes.
 #[inline]
 pub fn plain(bytes: &[u8]) -> Option<(Stamp, &[u8])> {
     let (value, stamp) = (bytes.get(HEAD..)?, packed_stamp(bytes));
     (bytes[0] == form::PLAIN && stamp > Stamp::ZERO).then_some((stamp, value))
 }
 
-/// Puts a later plain write in place of a plain write of the same length:
-/// nothing else of the bytes changes. Otherwise changes nothing and says no.
+/// Replaces a plain write by a later plain write of the same length: only stamp and value bytes change. Otherwise
+/// changes nothing and returns false.
 #[inline]
 pub fn overwrite_in_place(bytes: &mut [u8], stamp: Stamp, value: &[u8]) -> bool {
     let fits =
@@ -95,7 +94,7 @@ pub fn overwrite_in_place(bytes: &mut [u8], stamp: Stamp, value: &[u8]) -> bool 
     fits
 }
 
-/// The text of a counted register, and what follows it.
+/// The text of an incremented register, and the bytes after it.
 fn shown(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut reader = Reader(bytes.get(HEAD..)?);
     let len = reader.varint().ok()?;
@@ -103,7 +102,7 @@ fn shown(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((text, reader.rest()))
 }
 
-/// Whether these bytes are an encoded register.
+/// Checks that these bytes are an encoded register.
 pub(super) fn check(delta: &[u8]) -> Result<(), Corrupt> {
     let is_written = packed_stamp(delta) > Stamp::ZERO;
     let is_sound = match delta.first() {
@@ -117,9 +116,8 @@ pub(super) fn check(delta: &[u8]) -> Result<(), Corrupt> {
     is_sound.then_some(()).ok_or(Corrupt)
 }
 
-/// What is read of a register: what was written and what was added to it.
-/// A sum that does not fit 64 bits stays at their end; what is no number, or
-/// makes none, is as it was written.
+/// The text of a register as it is read: the written value plus increments. A sum beyond 64 bits saturates; if the
+/// value or the sum is not a number, the written value is read.
 pub(in crate::replicated) fn text_of(register: &Register) -> Option<Cow<'_, [u8]>> {
     let written = register.value();
     if !register.is_counted() {
@@ -146,7 +144,7 @@ fn real_sum(base: &[u8], sum: i128, totals: impl Iterator<Item = f64>) -> Option
     Some(all)
 }
 
-/// The number that a double is written as: 0.1 rather than what is nearest to it.
+/// The number that a double is written as: 0.1 rather than its exact value.
 pub(in crate::replicated) fn long(number: f64) -> Option<LongDouble> {
     let mut buffer = ryu::Buffer::new();
     LongDouble::parse(buffer.format(number).as_bytes())
@@ -164,7 +162,7 @@ impl Large {
 }
 
 impl<'a> View<'a> {
-    /// What is read, if there is anything.
+    /// The text that is read, if there is any.
     #[inline]
     pub fn text(self) -> Option<&'a [u8]> {
         match self {
@@ -173,7 +171,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The text, where it is kept by reference.
+    /// The text, if it is kept by reference.
     pub fn shared_text(self) -> Option<&'a Arc<Vec<u8>>> {
         match self {
             View::Packed(_) => None,
@@ -181,7 +179,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Of the last write.
+    /// The stamp of the last write.
     #[inline]
     pub fn stamp(self) -> Stamp {
         match self {
@@ -198,7 +196,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The whole state, encoded; nothing of a register that was never written.
+    /// The whole state, encoded; nothing if the register was never written.
     pub fn delta(self) -> Option<Cow<'a, [u8]>> {
         match self {
             View::Packed([]) => None,
@@ -224,7 +222,7 @@ impl<'a> View<'a> {
             };
         }
         let delta = self.delta().unwrap_or_default();
-        // What is kept was encoded here; no bytes are one that was never written.
+        // The kept bytes were encoded here; no bytes are a register that was never written.
         Register::decode(&delta).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! What registers do, in cases that people meet.
+//! Registers, in practical cases.
 
 use super::*;
 use crate::object::{Object, Registered, Tag};
@@ -10,7 +10,7 @@ fn writer(time: u64, replica: u16) -> Writer {
     }
 }
 
-/// A replica: what it does is told to others as it is.
+/// A replica: its operations are sent to others unchanged.
 struct Replica(Object, u16);
 
 impl Replica {

@@ -1,4 +1,4 @@
-//! What commands do to replicated strings. Each appends an encoded operation.
+//! Operations of commands on replicated strings. Each function appends an encoded operation.
 
 use super::state::long;
 use super::{Op, Register, View};
@@ -18,7 +18,7 @@ pub fn set(writer: &Writer, value: &[u8], deadline: u64, ops: &mut Vec<u8>) {
             ops,
         );
     }
-    // As a written register is encoded, without making one.
+    // The encoding of a written register, without constructing one.
     let mut head = [form::PLAIN; 1 + Stamp::SIZE];
     head[1..].copy_from_slice(&writer.stamp.to_bytes());
     pack::push_parts(ops, &head, value);
@@ -28,8 +28,7 @@ pub fn delete(writer: &Writer, ops: &mut Vec<u8>) {
     tell(&Lattice::deleted(writer.stamp), ops);
 }
 
-/// Adds to a number, and answers what there is then. A text that is no number
-/// is left alone.
+/// Adds to a number, and returns the sum. A text that is not a number is not changed.
 pub fn increment(
     view: View<'_>,
     by: i64,
@@ -44,7 +43,7 @@ pub fn increment(
     Ok(sum)
 }
 
-/// Likewise of a floating-point number; `by` is a finite number as text.
+/// The same for a floating-point number; `by` is a finite number as text.
 pub fn increment_float(
     view: View<'_>,
     by: &[u8],
@@ -78,8 +77,7 @@ pub(in crate::replicated) fn add_float(
     Ok(())
 }
 
-/// Writes again what is read, with another deadline; says whether there was
-/// anything.
+/// Rewrites the text that is read with another deadline; returns whether there was any.
 pub fn expire_at(view: View<'_>, deadline: u64, writer: &Writer, ops: &mut Vec<u8>) -> bool {
     let text = view.text();
     if let Some(text) = text {
@@ -88,7 +86,7 @@ pub fn expire_at(view: View<'_>, deadline: u64, writer: &Writer, ops: &mut Vec<u
     text.is_some()
 }
 
-/// What every replica does when the time has come; see [`Stamp::expired`].
+/// The operation of every replica when the deadline has passed; see [`Stamp::expired`].
 pub fn expire(view: View<'_>, ops: &mut Vec<u8>) {
     tell(&Lattice::deleted(view.stamp().expired()), ops);
 }

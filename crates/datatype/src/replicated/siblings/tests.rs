@@ -1,4 +1,4 @@
-//! What siblings do, in cases that people meet.
+//! Siblings, in practical cases.
 
 use super::*;
 use crate::object::{Object, Registered, Tag};
@@ -159,7 +159,7 @@ fn each_value_has_its_time_and_replicas_let_it_go_by_themselves() {
     }
     assert_eq!(a, b);
     assert_eq!((all(&a), a.deadline()), (vec![b"y".to_vec()], 70));
-    // What is on its way does not bring it back.
+    // A message in transit does not restore it.
     hear(&mut a, &x);
     assert_eq!((all(&a), a.deadline()), (vec![b"y".to_vec()], 70));
     let mut ops = Vec::new();
@@ -167,7 +167,7 @@ fn each_value_has_its_time_and_replicas_let_it_go_by_themselves() {
     hear(&mut a, &ops);
     assert!(a.is_hidden() && a.deadline() == 0 && a.until() > a.newest().time);
     assert_eq!(a.forget(a.newest().time, 1), Forgotten::Kept);
-    // The other had more time given before it knew.
+    // The other replica had extended the deadline before it knew.
     let mut ops = Vec::new();
     b.encode_deadline(90, &writer(3, 2), &mut ops).unwrap();
     hear(&mut b, &ops);

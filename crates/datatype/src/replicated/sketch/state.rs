@@ -1,4 +1,4 @@
-//! Both shapes of a replicated sketch, and merging into them.
+//! The two shapes of a replicated sketch, and merging into them.
 
 use crate::algebra::{Corrupt, MAX_PACKED, Tuning};
 use crate::hll::{self, Editor, Observation, REGISTERS};
@@ -12,7 +12,7 @@ pub enum State {
     Large(Box<Large>),
 }
 
-/// A sketch that fits no record. Copies share its string.
+/// A sketch that does not fit a record. Copies share its string.
 #[derive(Clone, Debug)]
 pub struct Large {
     stamp: Stamp,
@@ -38,7 +38,7 @@ impl Large {
     }
 }
 
-/// A part of a sketch that was looked at.
+/// A checked part of a sketch.
 pub(super) struct Delta<'a> {
     pub(super) stamp: Stamp,
     pub(super) is_there: bool,
@@ -50,7 +50,7 @@ pub(super) struct Delta<'a> {
 const THERE: u8 = 1;
 const TIMED: u8 = 2;
 
-/// Where what is packed has its string.
+/// The position of the string in a packed sketch.
 const HEAD: usize = Stamp::SIZE + 1;
 
 /// The highest rank that an observation has.
@@ -100,8 +100,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// What is left without what was added below the stamp, or removed with it,
-    /// if anything is.
+    /// What is left without everything that was added below the stamp, or removed with it, if anything is.
     pub(super) fn since(&self, cut: Stamp) -> Option<Vec<u8>> {
         let is_kept = self.stamp > cut || self.stamp == cut && self.is_there;
         let stamp = if is_kept { self.stamp } else { Stamp::ZERO };
@@ -125,7 +124,7 @@ impl<'a> Delta<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What is read, if there is anything.
+    /// The string that is read, if there is any.
     #[inline]
     pub fn text(self) -> Option<&'a [u8]> {
         match self {
@@ -148,7 +147,7 @@ impl<'a> View<'a> {
         match self {
             View::Packed(bytes) if self.is_timed() => {
                 let bytes = bytes.get(HEAD..HEAD + Deadline::SIZE);
-                // What is kept was encoded here.
+                // The kept bytes were encoded here.
                 let deadline = bytes.and_then(|bytes| Deadline::decode(bytes).ok());
                 deadline.unwrap_or_default()
             }
@@ -157,7 +156,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// That which holds: none that was set before the last deletion.
+    /// The deadline in effect; a deletion voids those that were set before it.
     #[inline]
     pub(super) fn deadline(self) -> Deadline {
         if !self.is_timed() {
@@ -187,7 +186,7 @@ impl<'a> View<'a> {
         self.stamp().max(self.last_deadline().newest())
     }
 
-    /// The text, where it is kept by reference.
+    /// The text, if it is kept by reference.
     pub fn shared_text(self) -> Option<&'a Arc<Vec<u8>>> {
         match self {
             View::Packed(_) => None,
@@ -195,8 +194,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Of the last deletion, or from which on what was there before a deadline
-    /// has gone.
+    /// The stamp of the last deletion, or the cut of a passed deadline.
     pub fn stamp(self) -> Stamp {
         match self {
             View::Packed(bytes) => bytes
@@ -246,7 +244,7 @@ impl State {
         let (mut stamp, mut deadline) = (view.stamp(), view.last_deadline());
         let mut changed = deadline.merge(&delta.deadline);
         let mut text = self.take_text();
-        // What has passed is a deletion, even if it was extended elsewhere.
+        // A passed deadline is a deletion, even if it was extended elsewhere.
         let last = delta.stamp.max(delta.deadline.cut());
         if last > stamp {
             (stamp, text, changed) = (last, None, true);
@@ -254,7 +252,7 @@ impl State {
         if delta.stamp == stamp && delta.is_there {
             changed |= text.is_none();
             let old = text.unwrap_or_else(hll::empty);
-            // What is kept was written here.
+            // The kept bytes were written here.
             text = Editor::new(old, tuning.hll_sparse_max_bytes)
                 .ok()
                 .map(|mut editor| {
@@ -290,7 +288,7 @@ impl State {
         }
     }
 
-    /// The string, without a copy where nobody else has it.
+    /// The string, without a copy if it is not shared.
     fn take_text(&mut self) -> Option<Vec<u8>> {
         let kept = self.view().text()?.len();
         match std::mem::take(self) {

@@ -1,4 +1,4 @@
-//! What replicated sketches do, in cases that people meet.
+//! Replicated sketches, in practical cases.
 
 use super::*;
 use crate::object::{Object, Registered, Tag};
@@ -108,7 +108,7 @@ fn a_deadline_takes_what_was_there_and_what_is_added_since_adds_up() {
     let told = [added.clone(), expire(&mut a, 5, 9)].concat();
     hear(&mut b, &told);
     assert_eq!((b.deadline(), count(&b)), (9, 10));
-    // Not by what comes late, either.
+    // Not by a late message, either.
     for object in [&mut a, &mut b] {
         let mut ops = Vec::new();
         object.encode_expiry(&mut ops);
@@ -121,7 +121,7 @@ fn a_deadline_takes_what_was_there_and_what_is_added_since_adds_up() {
     hear(&mut b, &x);
     assert_eq!(a, b);
     assert_eq!(count(&a), 20);
-    // A deletion takes the deadline along.
+    // A deletion removes the deadline.
     expire(&mut a, 1 << 60, 1 << 40);
     let mut gone = Vec::new();
     delete(

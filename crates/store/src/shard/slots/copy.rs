@@ -1,4 +1,4 @@
-//! What was said of a slot that is copied, and what is still to be said.
+//! The effects of a copy of a slot that were produced, and what is still to be put.
 
 use super::PART;
 use crate::effect::Effect;
@@ -13,9 +13,9 @@ type Name = (u8, Box<[u8]>);
 #[derive(Debug, Default)]
 pub(super) struct Copy {
     pub(super) parts: VecDeque<Vec<u8>>,
-    /// Large values that are not whole yet.
+    /// Large values that are not complete yet.
     pub(super) rests: Vec<Rest>,
-    /// Keys to put whole, or to say of that they are not there.
+    /// Keys to be put whole, or to be deleted at the receiver.
     pub(super) again: BTreeSet<Name>,
 }
 
@@ -25,13 +25,13 @@ pub(super) enum Large {
     String(Arc<Vec<u8>>),
 }
 
-/// A large value as it was, and where to go on with it.
+/// A large value as it was, and the position of its next chunk.
 #[derive(Debug)]
 pub(super) struct Rest {
     name: Name,
     pub(super) value: Large,
     at: u64,
-    /// Effects on it since.
+    /// Later effects on it.
     pub(super) later: Vec<Vec<u8>>,
 }
 
@@ -50,7 +50,7 @@ impl Copy {
         self.push(&bytes, backlog);
     }
 
-    /// Says what is at a key, or the first of it.
+    /// Puts a key, or its first chunk.
     pub(super) fn put(&mut self, db: u8, item: &Item<'_>, backlog: &mut usize) {
         let (key, expire_at) = (item.key, item.expire_at);
         let Some(tag) = item.value.tag() else {
@@ -100,7 +100,7 @@ impl Copy {
         rests.position(|rest| (rest.name.0, &*rest.name.1) == name)
     }
 
-    /// A bit more of a large value. What was large is handed back when it is whole.
+    /// Puts the next chunk of a large value. Returns the value when it is complete.
     pub(super) fn write_on(&mut self, backlog: &mut usize) -> Option<Large> {
         let rest = self.rests.last_mut()?;
         let (db, key) = (rest.name.0, &*rest.name.1);

@@ -1,5 +1,5 @@
-//! Collections of every registered type: what the journal, a snapshot and the
-//! effects of a command over workers say of them is what became of them.
+//! Collections of every registered type: the journal, a snapshot and the effects of a command over workers reproduce
+//! them.
 
 use super::journal::replay;
 use crate::shard::{Key, Shard};
@@ -39,7 +39,7 @@ fn contents(shard: &mut Shard) -> Contents {
     all
 }
 
-/// Small enough that all shapes are met.
+/// Small limits, so that all shapes occur.
 fn tuning(rng: &mut Rng) -> Tuning {
     let packing = Packing {
         entries: rng.below(4) as usize,
@@ -54,11 +54,11 @@ fn tuning(rng: &mut Rng) -> Tuning {
     }
 }
 
-/// Applies an operation of each type to a key that may have any.
+/// Applies an operation of each type to a key of any type.
 struct Apply<'a> {
     shard: &'a mut Shard,
     rng: &'a mut Rng,
-    /// Which of the types.
+    /// The index of the type.
     pick: u64,
     changed: bool,
 }
@@ -67,7 +67,7 @@ impl Visitor for Apply<'_> {
     fn visit<T: Registered>(&mut self) {
         let is_it = self.pick == 0;
         self.pick = self.pick.wrapping_sub(1);
-        // Values whose replicas all take writes are not changed like that.
+        // Replicated values are not changed in this way.
         if !is_it || T::TAG.is_replicated() {
             return;
         }
@@ -95,7 +95,7 @@ fn fill(shard: &mut Shard, (db, key): (usize, Key<'_>), rng: &mut Rng) {
     });
 }
 
-/// Far more members than are removed from one at once.
+/// Many more members than are removed in one step.
 fn fill_sorted(shard: &mut Shard, (db, key): (usize, Key<'_>), rng: &mut Rng) {
     let from = rng.below(2000) as u32;
     let _ = shard.update::<SortedSet, _>(db, key, NOW, |editor| {
@@ -300,7 +300,7 @@ fn a_snapshot_keeps_of_a_large_collection_what_changes() {
             true => assert!(shard.remove(0, shard.key(b"set"), NOW)),
             false => add(&mut shard, MEMBERS + 4..MEMBERS * 2),
         }
-        // What the shard dropped itself is another's by now, and counted there.
+        // What the shard dropped belongs to the garbage now, and is counted there.
         drop(shard.take_garbage());
         let most = shard.snapshot_bytes();
         assert!(most > whole * 9 / 10 && most < whole * 11 / 10, "{most}");
@@ -351,7 +351,7 @@ fn what_is_left_of_removing_a_range_is_done_in_steps_also_in_copies() {
     assert!(steps >= 370, "{steps} steps for 2 times 19000 members");
     assert!(contents(&mut shard) == before);
     assert!(shard.memory().total() < full / 5);
-    // What goes takes its work with it.
+    // A removed collection takes its deferred work with it.
     for key in [one, two] {
         shard.remove(usize::from(key.bytes == b"two"), key, NOW);
     }

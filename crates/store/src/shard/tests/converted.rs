@@ -1,4 +1,4 @@
-//! A start reads a log in which the table of keyspaces changes.
+//! A startup reads a log in which the table of keyspaces changes.
 
 use super::journal::replay;
 use super::replicas::All;
@@ -22,7 +22,7 @@ fn table_effect(table: &Keyspaces) -> Vec<u8> {
     effect
 }
 
-/// What the log says of strings that were written to replicas.
+/// The log's effects of strings that were written to replicas.
 fn writes(names: &[&str]) -> Vec<u8> {
     let mut shard = Shard::new(1);
     shard.set_keying(Some(Arc::new(All)));
@@ -38,9 +38,8 @@ fn writes(names: &[&str]) -> Vec<u8> {
     shard.journal().clone()
 }
 
-/// A removal that another worker made is not in this one's log. Once it is
-/// forgotten here the change of the table says nothing of the key, and no file
-/// may show it again.
+/// A removal that another worker made is not in this one's log. Once it is forgotten here, the change of the table
+/// does not mention the key, and no file may restore it.
 #[test]
 fn what_a_log_has_of_replicas_before_they_were_converted_is_dropped() {
     let keyspace = |threads, prefix: &[u8]| Keyspace {
@@ -54,7 +53,7 @@ fn what_a_log_has_of_replicas_before_they_were_converted_is_dropped() {
     let fewer = before.altered(keyspace(1, b"a:")).expect("known");
     let strict = before.without("a").expect("known");
     for after in [&fewer, &strict] {
-        // A node of two workers had two replicas of each key, one of one worker one.
+        // On a node of two workers each key had two replicas; on one of one worker it had one.
         for (workers, stays) in [(2, false), (1, *after == fewer)] {
             let mut log = table_effect(&before);
             log.extend(writes(&["a:gone", "a:kept", "b:other"]));
@@ -83,7 +82,7 @@ fn what_a_log_has_of_replicas_before_they_were_converted_is_dropped() {
     }
 }
 
-/// A table that is there twice, or an older one, changes nothing.
+/// A repeated or older table changes nothing.
 #[test]
 fn a_table_that_is_known_drops_nothing() {
     let keyspace = Keyspace {

@@ -1,5 +1,5 @@
-//! Increments of fields and of members of sorted sets: those of one write, or of
-//! one removal, add up, whoever has forgotten it.
+//! Increments of fields and of members of sorted sets: those of one write, or of one removal, add up, whichever
+//! replica has forgotten it.
 
 use super::replicas::{Model, Write, run};
 use crate::shard::{Key, Shard};
@@ -37,7 +37,7 @@ impl Counts {
         self.0.get(name)?.read()
     }
 
-    /// Does it to the element, and to what others are told: all of the element.
+    /// Applies the change to the element, and to the delta for others: the whole element.
     fn change(&mut self, told: &mut Counts, name: &'static [u8], f: impl FnOnce(&mut Element)) {
         let element = self.0.entry(name).or_default();
         f(element);
@@ -146,7 +146,7 @@ impl Model for Counts {
 
     fn expire(&mut self, _: Now) {}
 
-    /// Nobody is to see it.
+    /// Forgetting must not be visible.
     fn forget(&mut self, _: u64) {}
 
     fn shown(&self) -> String {
@@ -183,15 +183,15 @@ proptest! {
     }
 }
 
-/// What is sent is of one field, and the whole hash has a grave. A replica may not take
-/// its sender for one that has forgotten what else lies there.
+/// A message has one field, and the whole hash has a grave. The receiver must not assume that the sender has
+/// forgotten the rest of the hash.
 #[test]
 fn a_part_of_a_hash_makes_no_way_for_the_rest() {
     run::<Counts>(3837731250220344563, 65);
 }
 
-/// One had forgotten a hash, and the other had counted a field of it that it had not
-/// forgotten; then there was a start.
+/// One replica had forgotten a hash, the other had incremented a field of it that it had not forgotten; then there
+/// was a startup.
 #[test]
 fn counts_on_a_hash_that_only_one_has_forgotten_are_there_after_a_start() {
     run::<Counts>(13898439439591909833, 232);

@@ -1,5 +1,5 @@
-//! A key that was removed and made anew has no deadline of before, also where a start
-//! finds the removal behind a note that it is forgotten, and the deadline in another file.
+//! A key that was removed and created again does not have its earlier deadline, even if a startup finds the removal
+//! behind a note that it is forgotten, and the deadline in another file.
 
 use super::gone::Pair;
 use super::replicas::Strings;
@@ -38,9 +38,8 @@ fn sketch(shard: &mut Shard, now: Now) {
     assert_eq!(done, Some(true));
 }
 
-/// What the file of one worker has of the key lies behind a note that what was there
-/// before has gone. The removal takes the deadline along, and the other worker, who set
-/// that, has not forgotten it.
+/// In one worker's file, the key's state lies behind a note that its earlier state has gone. The removal removes the
+/// deadline, and the other worker, which set that, has not forgotten it.
 #[test]
 fn a_deadline_goes_with_what_is_removed_also_after_a_start() {
     let kinds: [(Write, Write); 3] = [(put, add), (add, put), (add, sketch)];

@@ -1,5 +1,4 @@
-//! Of counts a removal takes those that it names, also where all that is left of it is
-//! a note in a log.
+//! A removal removes the counts that it names, even if all that is left of it is a note in a log.
 
 use super::gone::Pair;
 use rufous_datatype::hash::{self, Hash};
@@ -35,8 +34,8 @@ fn increment(field: &[u8]) -> hash::Op<'_> {
     hash::Op::Increment { field, by: 1 }
 }
 
-/// A field that was removed before the rest, and one that never was, both counted by who
-/// has not forgotten the hash; one that was counted before is gone.
+/// A field that was removed before the others, and one that never was, both incremented by a replica that has not
+/// forgotten the hash; a field that was incremented before is gone.
 #[test]
 fn a_removal_takes_only_the_counts_that_it_names() {
     for (cuts, counts_first) in [(false, false), (true, false), (false, true)] {
@@ -64,7 +63,7 @@ fn a_removal_takes_only_the_counts_that_it_names() {
             assert_eq!(pair.fields(&[F, G, NEW]), [seen.clone(), seen]);
             pair.restart();
         }
-        // What it names it takes, also after a start.
+        // It removes what it names, also after a startup.
         pair.in_hash(0, hash::Op::Delete { field: NEW });
         for _ in 0..2 {
             let seen = vec![one.clone(), None, None];
@@ -74,8 +73,7 @@ fn a_removal_takes_only_the_counts_that_it_names() {
     }
 }
 
-/// Of the hash that was there first a count is in one file, and its removal behind a note
-/// in the other.
+/// A count on the first hash is in one file, and its removal behind a note in the other.
 #[test]
 fn a_count_of_before_does_not_come_back_where_its_removal_is_kept_apart() {
     let mut pair = Pair::new();
@@ -102,7 +100,7 @@ fn a_count_of_before_does_not_come_back_where_its_removal_is_kept_apart() {
     }
 }
 
-/// Nothing of what a deadline has taken is named, and all of it has gone.
+/// Nothing that a deadline has removed is named, and all of it has gone.
 #[test]
 fn a_deadline_takes_counts_along_also_where_one_has_not_forgotten_it() {
     for who in [&[0][..], &[1], &[0, 1]] {

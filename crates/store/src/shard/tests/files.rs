@@ -1,7 +1,6 @@
-//! Whatever types a key had in turn, and whatever was removed, has gone with a
-//! deadline and is forgotten by one worker or both: a start finds the last in their
-//! files. Each worker hears of every write before the next, so that the oracle is
-//! what one plain map says.
+//! Whatever sequence of types a key had, and whatever was removed, has gone with a deadline, or was forgotten by one
+//! worker or both: a startup finds the last state in their files. Each worker receives every write before the next
+//! one, so that the oracle is a plain map.
 
 use super::gone::Pair;
 use crate::shard::{ExpirySetting, NewValue, Shard};
@@ -31,7 +30,7 @@ impl Plain {
     }
 }
 
-/// A value, and when it goes.
+/// A value, and when it expires.
 type Model = BTreeMap<&'static [u8], (Plain, Option<u64>)>;
 
 struct World {

@@ -1,4 +1,4 @@
-//! What two workers have forgotten does not come back with their logs.
+//! State that two workers have forgotten is not restored from their logs.
 
 use super::replicas::All;
 use crate::effect::Effect;
@@ -16,7 +16,7 @@ const NOW: Now = Now {
     unix_us: 5_000_000,
 };
 
-/// Two replicas, what they have logged, and their time.
+/// Two replicas, their logs, and their time.
 pub(super) struct Pair {
     pub(super) shards: [Shard; 2],
     logs: [Vec<u8>; 2],
@@ -24,7 +24,7 @@ pub(super) struct Pair {
     pub(super) now: Now,
 }
 
-/// How many keys a snapshot has.
+/// Number of keys in a snapshot.
 fn keys_of(mut snapshot: &[u8]) -> u64 {
     let mut keys = 0;
     while !snapshot.is_empty() {
@@ -58,12 +58,12 @@ impl Pair {
         }
     }
 
-    /// A write at one of them, of which the other hears.
+    /// A write at one of them, which the other receives.
     pub(super) fn write(&mut self, at: usize, name: &[u8], write: impl FnOnce(&mut Shard)) {
         assert!(self.try_write(at, name, write), "it is not refused");
     }
 
-    /// Likewise of what may be refused, and says whether it was done.
+    /// A write that may be refused; returns whether it was done.
     pub(super) fn try_write(
         &mut self,
         at: usize,
@@ -76,7 +76,7 @@ impl Pair {
         done
     }
 
-    /// Likewise, and nobody hears of it yet.
+    /// A write that the other does not receive yet.
     fn write_untold(&mut self, at: usize, write: impl FnOnce(&mut Shard)) -> bool {
         let time = self.now.unix_us << COUNTER_BITS;
         self.stamp.time = time.max(self.stamp.time + 1);
@@ -91,7 +91,7 @@ impl Pair {
         ended.refused.is_none()
     }
 
-    /// Snapshots of both, of one instant, and nothing logged since.
+    /// Snapshots of both at one instant; later their logs are empty.
     pub(super) fn cut(&mut self) {
         for (shard, log) in self.shards.iter_mut().zip(&mut self.logs) {
             log.clear();
@@ -99,7 +99,7 @@ impl Pair {
             shard.horizon_effect(log);
             let head = log.len();
             while shard.snapshot_step(200, log) {}
-            // A file's end says so many, or it is taken for damaged.
+            // The end of a file states this number, or the file counts as damaged.
             let SnapshotProgress { written, expected } = shard.snapshot_progress();
             assert_eq!(written, keys_of(&log[head..]));
             assert_eq!(written, expected);
@@ -143,7 +143,7 @@ impl Pair {
         });
     }
 
-    /// Both have heard of everything, and these forget what that allows.
+    /// Both have received everything, and the named ones forget what that allows.
     pub(super) fn forget(&mut self, who: &[usize]) {
         for shard in &mut self.shards {
             shard.set_horizon(self.stamp.time);
@@ -171,7 +171,7 @@ impl Pair {
         newest
     }
 
-    /// Each with the file of this worker. Answers above which time a start's clock is.
+    /// Each starts with the file of the given worker. Returns the time above which a startup's clock is.
     pub(super) fn restart_with(&mut self, files_of: [usize; 2]) -> u64 {
         let logs = std::mem::take(&mut self.logs);
         self.logs = files_of.map(|of| logs[of].clone());
@@ -200,7 +200,7 @@ impl Pair {
             shard.set_forgotten(horizons.max().unwrap_or(0));
             shard.check();
         }
-        // Before what runs next.
+        // Before the next command.
         self.log();
         latest
     }
@@ -226,7 +226,7 @@ fn a_string_where_a_set_was_is_there_after_a_start() {
         pair.add(0, b"k", b"x");
         pair.remove(1, b"k");
         pair.forget(who);
-        // Who has not forgotten yet takes it as well.
+        // A replica that has not forgotten it accepts the write as well.
         pair.set(1, b"k", b"first");
         pair.set(1, b"k", b"text");
         pair.check(Some(b"text"));
@@ -252,7 +252,7 @@ fn stamps_go_on_above_what_a_start_keeps_apart() {
     assert!(newest > 0 && pair.restart_with([0, 1]) >= newest);
 }
 
-/// What is a set again has nothing of before.
+/// A set that was created again has nothing of its earlier state.
 #[test]
 fn types_that_change_to_and_fro_are_those_of_the_last_after_a_start() {
     let mut pair = Pair::new();
@@ -273,15 +273,15 @@ fn types_that_change_to_and_fro_are_those_of_the_last_after_a_start() {
     }
 }
 
-/// A worker that has nothing in memory may have something in its log, which the
-/// log of another takes away, until that one is flushed.
+/// A worker without state in memory may have state in its log, which the log of another one removes, until that one
+/// is flushed.
 #[test]
 fn a_flush_of_nothing_is_in_the_log() {
     let mut pair = Pair::new();
     pair.set(0, b"k", b"text");
     pair.remove(1, b"k");
     pair.forget(&[0, 1]);
-    // The other has something else.
+    // The other has state of another key.
     pair.set(1, b"l", b"text");
     let key = pair.shards[0].key(b"l");
     assert!(pair.shards[0].take_entry(0, key, NOW).is_some());
@@ -292,8 +292,8 @@ fn a_flush_of_nothing_is_in_the_log() {
     pair.check(None);
 }
 
-/// A start finds in the file of one worker that a set is forgotten which is in a
-/// snapshot of the other, who goes on with a count; and there is another start.
+/// The file of one worker notes that a set is forgotten; it is in a snapshot of the other, which then increments a
+/// count; and there is another startup.
 #[test]
 fn what_one_file_says_has_gone_is_said_in_those_that_still_have_it() {
     let mut pair = Pair::new();
@@ -343,8 +343,8 @@ impl Pair {
     }
 }
 
-/// A string's removal that all have forgotten is in the file in which the string
-/// is kept apart, as there was a set before. The count has no stamp.
+/// A string's removal that all have forgotten is in the file in which the string is kept apart, as the key had a set
+/// before. The count has no stamp.
 #[test]
 fn a_count_where_a_string_and_a_set_were_is_there_after_a_start() {
     let mut pair = Pair::new();
@@ -361,8 +361,7 @@ fn a_count_where_a_string_and_a_set_were_is_there_after_a_start() {
     }
 }
 
-/// A file has a hash of before, whose type is higher, and a set that is noted to have
-/// gone, and then a set again.
+/// A file has an earlier hash, whose type has the higher tag, a set that is noted to have gone, and then a set again.
 #[test]
 fn a_set_behind_a_note_is_kept_apart_from_what_was_before() {
     let mut pair = Pair::new();
@@ -379,8 +378,8 @@ fn a_set_behind_a_note_is_kept_apart_from_what_was_before() {
     }
 }
 
-/// One worker has forgotten a set before the snapshots, and says nothing of it in
-/// its files; the other has its grave, of which all have heard.
+/// One worker forgot a set before the snapshots, and its files have no note of that; the other has its grave, which
+/// all have received.
 #[test]
 fn a_grave_of_which_all_have_heard_is_in_no_snapshot() {
     let mut pair = Pair::new();
@@ -395,7 +394,7 @@ fn a_grave_of_which_all_have_heard_is_in_no_snapshot() {
     }
 }
 
-/// One file says that a hash has gone, the other has the hash behind a note of its own.
+/// One file notes that a hash has gone, the other has the hash behind a note of its own.
 #[test]
 fn what_one_file_says_has_gone_is_said_where_it_is_kept_apart() {
     let mut pair = Pair::new();
@@ -413,8 +412,7 @@ fn what_one_file_says_has_gone_is_said_where_it_is_kept_apart() {
     }
 }
 
-/// One has forgotten the string's removal, and the other counts on it at the same
-/// time.
+/// One has forgotten the string's removal, and the other increments it at the same time.
 #[test]
 fn counts_with_and_without_the_removal_add_up_also_after_a_start() {
     for cuts in [false, true] {

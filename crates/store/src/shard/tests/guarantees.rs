@@ -1,6 +1,5 @@
-//! What a shard promises beyond its answers: walks that survive growth and
-//! shrink, bounded work for each operation, bounded memory for each key,
-//! exact accounts, and compaction that keeps everything.
+//! Guarantees of a shard beyond its replies: walks that survive growth and shrink, bounded work for each operation,
+//! bounded memory for each key, exact accounts, and compaction that loses nothing.
 
 use crate::shard::{ExpirySetting, Memory, NewValue, Shard, index};
 use proptest::prelude::*;
@@ -259,7 +258,7 @@ fn expiry_goes_in_steps_and_in_order() {
     while shard.expire_step(later, 100) {
         steps += 1;
     }
-    // The hundredth call finds the rest and says that it was all.
+    // The hundredth call finds the rest and reports that it was all.
     assert_eq!(steps, 99);
     assert_eq!((shard.len(0), shard.len(1)), (5000, 5000));
     assert_eq!(shard.next_expiry(), Some(NOW.unix_ms() + 5001));

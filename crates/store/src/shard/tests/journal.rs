@@ -1,4 +1,4 @@
-//! What the journal of a shard says is what became of its data.
+//! The journal of a shard reproduces its data.
 
 use super::model::{Item, Op, Pair, operations};
 use crate::effect::Effect;
@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 
 pub(super) type Contents = BTreeMap<(usize, Vec<u8>), Item>;
 
-/// Everything there is, what has expired and was not met yet included: at the
-/// time 0 nothing is due.
+/// All contents, including expired records that are not removed yet: at the time 0 nothing is due.
 pub(super) fn contents(shard: &mut Shard) -> Contents {
     let mut all = Contents::new();
     for db in 0..DATABASES {
@@ -55,8 +54,7 @@ proptest! {
             for op in batch {
                 pair.run(op);
             }
-            // Comparing walks, and removes what has expired: after the replay
-            // once, and before it once.
+            // The comparison walks and removes expired keys: once after the replay, and once before it.
             for _ in 0..2 {
                 let journal = std::mem::take(pair.shard.journal());
                 replay(&mut copy, &journal);
@@ -125,7 +123,7 @@ fn each_change_is_one_effect() {
         value,
     };
     assert_eq!(told(&mut shard), encoded(&[kept(b"2")]));
-    // What has expired goes first, unless it is overwritten with its expiry.
+    // An expired key is removed first, unless its expiry is overwritten.
     shard.set(db, key, NewValue::Copy(b"3"), ExpirySetting::Keep, at(50));
     assert_eq!(told(&mut shard), encoded(&[delete, kept(b"3")]));
     shard.set_expire_at(db, key, Some(60), at(51));

@@ -1,4 +1,4 @@
-//! Writes to replicated keys, and what other replicas send, one by one.
+//! Writes to replicated keys, and changes from other replicas, one by one.
 
 use super::replicas::All;
 use crate::effect::Effect;
@@ -76,7 +76,7 @@ fn a_write_in_place_is_told_like_any_other() {
         shard.set_journaling(true);
     }
     for n in 0..20u64 {
-        // Of two lengths, so that some are in place; some come late.
+        // Two lengths, so that some are overwritten in place; some arrive late.
         let stamp = writer(if n % 5 == 4 { n - 2 } else { n }).stamp;
         let value = vec![b'a' + n as u8; 8 + (n as usize / 4 % 2)];
         let key = quick.key(b"k");
@@ -285,7 +285,7 @@ fn the_journal_of_a_strict_key_has_nothing_of_a_replicas_write() {
     shard.set_keying(Some(Arc::new(NotStrict)));
     shard.set_journaling(true);
     let (key, strict) = (shard.key(b"k"), shard.key(b"strict"));
-    // Written anew, and in place.
+    // Rewritten, and in place.
     for step in 0..2 {
         shard.begin_lattice(writer(step));
         shard.set(0, key, NewValue::Copy(b"abc"), ExpirySetting::Clear, NOW);

@@ -1,5 +1,5 @@
-//! Replicated collections: an addition to a set beats a removal that has not
-//! seen it; of fields and scores the last write is read.
+//! Replicated collections: an addition to a set wins over a removal that has not seen it; of fields and scores the
+//! last write is read.
 
 use super::replicas::{Model, Write, run};
 use crate::shard::{Key, Shard};
@@ -15,8 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"", b"a longer name"];
 
-/// What is known of an element: additions and which of them were seen by a
-/// removal; the last write.
+/// The state of an element: additions, and which of them a removal has seen; the last write.
 #[derive(Clone, Debug, Default)]
 struct Element {
     added: BTreeSet<Stamp>,
@@ -25,8 +24,8 @@ struct Element {
 }
 
 impl Element {
-    /// Additions that no removal has seen; one that has seen a later addition
-    /// of the same replica takes away the earlier ones, too.
+    /// Additions that no removal has seen; a removal that has seen a later addition of a replica removes its earlier
+    /// ones, too.
     fn live(&self) -> BTreeSet<Stamp> {
         let seen = |s: &Stamp| {
             let mut removed = self.removed.iter();
@@ -36,11 +35,11 @@ impl Element {
     }
 }
 
-/// When a key goes: of the deadlines that were set the last holds.
+/// When a key expires: of several deadlines, the last one set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 struct Deadline {
     set: Stamp,
-    /// What was written below it has gone.
+    /// Everything written below it has gone.
     cut: Stamp,
     unix_ms: u64,
 }
@@ -74,11 +73,11 @@ impl Members {
         value.filter(|_| stamp >= self.1.cut)
     }
 
-    /// What a removal of an element tells others, if it is there.
+    /// The delta of an element's removal, if the element is present.
     fn removal(&self, key: Key<'_>, name: &[u8], stamp: Stamp) -> Element {
         match (key.bytes, self.0.get(name)) {
             (b"a", Some(element)) if self.has(name) => {
-                // What was removed before is not told again.
+                // Earlier removals are not sent again.
                 let live = element.live();
                 Element {
                     added: live.clone(),
@@ -178,7 +177,7 @@ impl Model for Members {
             }
         }
         self.merge(&told, 0);
-        // A key that is gone, or was, has no deadline when it is made anew.
+        // A key that was removed has no deadline when it is created again.
         if self.1.unix_ms > 0 && told.1 == Deadline::default() {
             let is_new = !was_there && self.shows(key);
             if is_new || was_there && !self.shows(key) {
@@ -207,7 +206,7 @@ impl Model for Members {
         }
     }
 
-    /// Stamps are unique: what is forgotten here is known not to come again.
+    /// Stamps are unique: what is forgotten here cannot arrive again.
     fn forget(&mut self, _: u64) {}
 
     fn shown(&self) -> String {
@@ -276,26 +275,25 @@ proptest! {
     }
 }
 
-/// Who has not yet forgotten what has gone with a deadline sends all it knows to
-/// who has, and has set another deadline.
+/// A replica that has not yet forgotten what has gone with a deadline sends all its state to one that has, and has
+/// set another deadline.
 #[test]
 fn what_has_gone_is_not_taken_from_who_has_not_forgotten_it() {
     run::<Members>(18128277331115119272, 102);
     run::<Members>(12047141830199472562, 128);
 }
 
-/// A second deadline has come after one whose cut all know of, and one replica
-/// has forgotten that and sets a third: what had gone with the first stays away.
+/// A second deadline has passed after one whose cut all have received, and one replica has forgotten that and sets a
+/// third: what had gone with the first is not restored.
 #[test]
 fn what_has_gone_with_an_earlier_deadline_stays_away() {
     run::<Members>(10001142019466114815, 154);
     run::<Members>(13176918093400430367, 150);
 }
 
-/// A collection's deadline has passed and is forgotten, and so is what has gone
-/// with it; the key is made anew and given another deadline; then the power
-/// goes. Logs have the earlier elements, and the later deadline, which stays, has
-/// no cut.
+/// A collection's deadline has passed and is forgotten, with what has gone with it; the key is created again and
+/// given another deadline; then there is a power failure. Logs have the earlier elements, and the later deadline,
+/// which wins, has no cut.
 #[test]
 fn deadlines_that_are_forgotten_stay_so_over_a_restart() {
     for (seed, steps) in [(9743594270989885084, 250), (10708029176082708658, 133)] {
@@ -303,7 +301,7 @@ fn deadlines_that_are_forgotten_stay_so_over_a_restart() {
     }
 }
 
-/// What was removed of a small set is in its record, until all know of it.
+/// Removals from a small set are in its record, until all replicas have received them.
 #[test]
 fn small_sets_forget_what_was_removed() {
     let mut shard = Shard::new(1);

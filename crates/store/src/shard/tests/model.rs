@@ -1,5 +1,5 @@
-//! Random operations on a shard and on a model made of the standard library's
-//! maps: the answers have to agree, and every invariant has to hold.
+//! Random operations on a shard and on a model made of the standard library's maps: the replies have to agree, and
+//! every invariant has to hold.
 
 use crate::shard::{ExpirySetting, Key, NewValue, Policy, Shard, Value, record};
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ pub(super) fn operations() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Short names, the empty one, names around the length that is kept inside.
+/// Short names, the empty one, and names around the length that is kept inline.
 fn name(key: u8) -> Vec<u8> {
     let len = match key {
         0 => 0,
@@ -316,8 +316,8 @@ impl Pair {
         let item = self.model[self.db].entry(name.to_vec()).or_insert(empty);
         item.value.resize(item.value.len().max(len), 0);
         let key = self.shard.key(name);
-        // Where the value is long enough, only its last byte changes; where it
-        // grows, sometimes none of the ranges reaches the end.
+        // If the value is long enough, only its last byte changes; if it grows, sometimes none of the ranges reaches
+        // the end.
         let last = item.value.len().max(1) - 1;
         let changed = if fill % 2 == 0 { 0..0 } else { last..last + 1 };
         self.shard
@@ -345,7 +345,7 @@ impl Pair {
         let (Some(len), Some(expected)) = (len, expected) else {
             return;
         };
-        // Two ranges with what stays as it is between them.
+        // Two ranges with unchanged bytes between them.
         let ranges = [0..len / 2, len.div_ceil(2)..len];
         self.shard.edit((db, key), 0, ranges, now, |bytes| {
             bytes.reverse();

@@ -1,5 +1,5 @@
-//! Short ways of writes and merges against the long ones: whatever else
-//! happens in between, two shards hold and tell the same.
+//! Fast paths of writes and merges against the general ones: whatever happens in between, two shards have and report
+//! the same.
 
 use super::replicas::All;
 use crate::shard::lattice::Keyed;
@@ -11,7 +11,7 @@ use rufous_datatype::replicated::Writer;
 use rufous_lattice::{Coded, Register, Stamp};
 use std::sync::Arc;
 
-/// Of few lengths, so that records are overwritten, and slots used again.
+/// Few lengths, so that records are overwritten and slots reused.
 const LENGTHS: [usize; 5] = [0, 6, 7, 300, 1024];
 
 struct Pair {
@@ -21,7 +21,7 @@ struct Pair {
     now: Now,
     keys: Vec<Vec<u8>>,
     snapshots: [Vec<u8>; 2],
-    /// Writes that took the short way.
+    /// Writes that took the fast path.
     short: u64,
 }
 
@@ -113,7 +113,7 @@ impl Pair {
         self.short += u64::from(known && self.quick.recent.knows(key.hash));
     }
 
-    /// As commands do, one of which finds no places.
+    /// Like commands, one of which finds no remembered places.
     fn set_each(&mut self, db: usize, key: Key<'_>, writes: &[(Stamp, Vec<u8>)]) {
         for &(stamp, ref value) in writes {
             self.slow.recent = Default::default();
@@ -171,7 +171,7 @@ impl Pair {
             3 => self.command(|shard| {
                 shard.set(db, key, NewValue::Copy(&value), ExpirySetting::Clear, now);
             }),
-            // Plain keys come, go, and leave their slots to others.
+            // Plain keys are added and removed, and their slots reused.
             4 => self.both(|shard| {
                 shard.set(db, key, NewValue::Copy(&value), ExpirySetting::Clear, now);
             }),

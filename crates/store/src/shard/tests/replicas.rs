@@ -1,6 +1,5 @@
-//! Several shards as replicas of the same keys: random writes, deliveries in
-//! any order and more than once, snapshots, restarts and forgetting. At every
-//! instant each shows what a plain model of what it has heard says.
+//! Several shards as replicas of the same keys: random writes, deliveries in any order and more than once, snapshots,
+//! restarts and forgetting. At every instant each shows what a plain model of the changes that it has received shows.
 
 use crate::effect::Effect;
 use crate::shard::{Held, Key, Keyed, Keying, Shard, bring_back};
@@ -41,25 +40,25 @@ impl Keying for All {
     }
 }
 
-/// What a replica has heard of a key, plainly.
+/// A plain model of what a replica has received of a key.
 pub(super) trait Model: Clone + Debug + Default {
-    /// The type that strings have.
+    /// The type of strings.
     const STRINGS: Tag = Tag::Register;
 
-    /// A random write, checked; returns what others are told of it.
+    /// A random write, checked; returns its delta for others.
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self;
-    /// `horizon`: whoever sends less than a deletion up to there has forgotten it.
+    /// `horizon`: a sender of less than a deletion up to there has forgotten it.
     fn merge(&mut self, other: &Self, horizon: u64);
-    /// Time goes by.
+    /// Time passes.
     fn expire(&mut self, now: Now);
-    /// The replica has forgotten what was deleted up to there.
+    /// The replica has forgotten deletions up to this time.
     fn forget(&mut self, horizon: u64);
     fn shown(&self) -> String;
-    /// The shard shows what this says.
+    /// Checks that the shard shows what this model shows.
     fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now);
 }
 
-/// By whom and when.
+/// The writer, and the time.
 pub(super) struct Write<'a> {
     pub(super) stamp: Stamp,
     pub(super) now: Now,
@@ -68,14 +67,14 @@ pub(super) struct Write<'a> {
 
 type Chunks = Vec<(Tag, Vec<u8>)>;
 
-/// A state under way, as bytes and as the model has it.
+/// A state in transit, as bytes and as the model has it.
 #[derive(Clone)]
 struct Sent<M> {
     to: usize,
     key: Vec<u8>,
     chunks: Chunks,
     model: M,
-    /// When it was made, and up to when its sender had heard of everything.
+    /// When it was made, and up to when its sender had received everything.
     made: u64,
     heard: u64,
 }
@@ -84,11 +83,11 @@ struct Replica<M> {
     shard: Shard,
     clock: Clock,
     model: BTreeMap<Vec<u8>, M>,
-    /// As of a cut, and what was logged since.
+    /// The last snapshot, and what was logged since.
     saved: Vec<u8>,
     logged: Vec<u8>,
     horizon: u64,
-    /// Bytes logged before the last cut, and what there is of its snapshot.
+    /// Bytes logged before the last cut, and the part of its snapshot so far.
     saving: Option<(usize, Vec<u8>)>,
 }
 
@@ -113,7 +112,7 @@ impl<M: Model> Replica<M> {
         self.shard.empty_journal();
     }
 
-    /// What a start after a loss of power finds.
+    /// The state that a startup finds after a power failure.
     fn load(&mut self, number: usize) -> Option<Box<Held>> {
         let mut shard = Shard::new(number as u64 + 7);
         shard.hold_counts(REPLICAS);
@@ -144,7 +143,7 @@ impl<M: Model> Replica<M> {
             (name, chunks)
         });
         let mut states: Vec<_> = states.collect();
-        // Walks go by hashes, and these by seeds.
+        // Walks are in the order of hashes, which depend on seeds.
         states.sort();
         states
     }
@@ -167,7 +166,7 @@ impl<M: Model> Replica<M> {
         more
     }
 
-    /// What the shard knows no more, the model forgets.
+    /// The model forgets what the shard has forgotten.
     fn drop_forgotten(&mut self, horizon: u64, now: Now) {
         for (name, model) in &mut self.model {
             let key = self.shard.key(name);
@@ -198,7 +197,7 @@ impl<M: Model> Replica<M> {
 pub(super) struct World<M> {
     replicas: Vec<Replica<M>>,
     under_way: Vec<Sent<M>>,
-    /// Up to where anybody has forgotten.
+    /// The time up to which any replica has forgotten.
     forgotten: u64,
     us: u64,
     rng: Rng,
@@ -226,7 +225,7 @@ impl<M: Model> World<M> {
         self.rng.below(n)
     }
 
-    /// Up to when a replica has heard of everything.
+    /// The time up to which a replica has received everything.
     fn heard(&self, at: usize) -> u64 {
         let to_come = self.under_way.iter().filter(|sent| sent.to == at);
         let first = to_come.map(|sent| sent.made - 1).min();
@@ -264,14 +263,14 @@ impl<M: Model> World<M> {
         self.send(at, heard, &told);
     }
 
-    /// What a replica has changed goes to the others.
+    /// Sends a replica's changes to the others.
     fn send(&mut self, at: usize, heard: u64, told: &M) {
         let now = self.now();
         let changes = std::mem::take(self.replicas[at].shard.changeset());
         for changed in changes.iter() {
             let name = changed.key.bytes.to_vec();
             let replica = &mut self.replicas[at];
-            // What was done to it, or now and then all of it.
+            // The operations, or occasionally the whole state.
             let (chunks, model) = match changed.delta {
                 Some(delta) if self.rng.below(4) > 0 => {
                     let mut chunk = Vec::new();
@@ -326,7 +325,7 @@ impl<M: Model> World<M> {
         }
     }
 
-    /// Snapshots under way are finished: what was before does not count.
+    /// Completes the snapshots under way: earlier logs do not count any more.
     fn save(&mut self) {
         for replica in &mut self.replicas {
             let Some((before, mut saved)) = replica.saving.take() else {
@@ -343,7 +342,7 @@ impl<M: Model> World<M> {
         }
     }
 
-    /// The power goes; then everybody tells everybody everything.
+    /// A power failure; then all replicas send their whole state to all others.
     fn restart(&mut self) {
         self.under_way.clear();
         let now = self.now();
@@ -368,7 +367,7 @@ impl<M: Model> World<M> {
             replica.shard.tell_horizon();
             replica.log();
             replica.model = model.clone();
-            // Who had forgotten a key has noted that for all.
+            // A replica that had forgotten a key has noted that for all.
             replica.drop_forgotten(self.forgotten, now);
         }
     }
@@ -408,7 +407,7 @@ impl<M: Model> World<M> {
         self.check();
     }
 
-    /// Everything arrives, and everybody forgets.
+    /// Everything is delivered, and all replicas forget.
     fn quiet(&mut self) {
         while !self.under_way.is_empty() {
             self.deliver();
@@ -422,7 +421,7 @@ impl<M: Model> World<M> {
             assert_eq!(replica.shard.memory().grave_bytes, 0);
         }
         self.check();
-        // Each shows what its model says.
+        // Each shows what its model shows.
         let contents: BTreeSet<_> = self.replicas.iter().map(Replica::shown).collect();
         assert_eq!(contents.len(), 1, "they converge");
     }

@@ -1,5 +1,5 @@
-//! Replicated HyperLogLogs: of each register the higher rank stays, and a
-//! deletion takes away what was added to what it deletes.
+//! Replicated HyperLogLogs: of each register the higher rank wins, and a deletion removes what was added to the
+//! sketch that it deletes.
 
 use super::replicas::{Model, Write, run};
 use crate::shard::{Key, Shard};
@@ -10,12 +10,12 @@ use rufous_datatype::object::Tag;
 use rufous_lattice::Stamp;
 use std::collections::BTreeSet;
 
-/// What was added since the last deletion; none: there is no sketch.
+/// What was added since the last deletion; `None`: there is no sketch.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Added {
     deleted: Stamp,
     elements: Option<BTreeSet<u64>>,
-    /// The last deletion that somebody has forgotten.
+    /// The last deletion that any replica has forgotten.
     forgotten: Stamp,
 }
 
@@ -36,7 +36,7 @@ impl Model for Added {
 
     fn write(&mut self, shard: &mut Shard, key: Key<'_>, write: Write<'_>) -> Self {
         let Write { stamp, now, rng } = write;
-        // Few elements, or enough for the other form that such strings have.
+        // Few elements, or enough for the dense form of such strings.
         let count = match rng.below(8) {
             0 => 0,
             1 => 3_000,
@@ -83,14 +83,14 @@ impl Model for Added {
 
     fn expire(&mut self, _: Now) {}
 
-    /// Nobody is to see it, as of texts.
+    /// Forgetting must not be visible, as with texts.
     fn forget(&mut self, horizon: u64) {
         assert!(self.elements.is_none());
         assert!(self.deleted.time <= horizon || self.deleted <= self.forgotten);
         self.forgotten = self.forgotten.max(self.deleted);
     }
 
-    /// Elements that raise nothing are not told.
+    /// Elements that raise no register are not sent.
     fn shown(&self) -> String {
         format!("{:?}", self.elements.as_ref().map(registers))
     }
@@ -117,8 +117,7 @@ proptest! {
     }
 }
 
-/// Two replicas add at the same time, of which one has forgotten a removal that the
-/// other has not.
+/// Two replicas add at the same time, one of which has forgotten a removal that the other one has not.
 #[test]
 fn what_is_added_on_a_removal_and_where_it_is_forgotten_is_counted() {
     for seed in [18379150004084017991, 1054401825945847579] {

@@ -1,5 +1,5 @@
-//! A slot that is copied while it changes is, at the end of its parts, what it
-//! is then; what is dropped is gone, and nothing else.
+//! A slot that is copied while it changes equals, at the end of its parts, its state at that time; a dropped slot is
+//! gone, and nothing else.
 
 use super::journal::replay;
 use crate::effect::Effect;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TAGS: [&str; 3] = ["{a}", "{b}", "{c}"];
 
-/// What is in a slot, or everywhere: bytes that say all of a value, and expiry.
+/// Contents of a slot, or of the shard: bytes that represent a whole value, and its expiry.
 type Contents = BTreeMap<(usize, Vec<u8>), (Vec<u8>, Option<u64>)>;
 
 fn contents(shard: &mut Shard, slot: Option<u16>) -> Contents {
@@ -48,21 +48,21 @@ fn slot(tag: u8) -> u16 {
 enum Op {
     Set(u8, u8, usize, ExpirySetting),
     Append(u8, u8, usize),
-    /// So many elements more or less.
+    /// Adds this many elements; `Take` removes them.
     Add(u8, u8, u16),
     Take(u8, u8, u16),
     Remove(u8, u8),
     Rename(u8, u8, u8),
     Copy(u8, u8, u8),
     Expire(u8, u8, Option<u64>),
-    /// Time passes: what has expired goes.
+    /// Time passes: expired keys are removed.
     Wait(u64),
-    /// Keys of other slots: the table grows, or shrinks.
+    /// Keys of other slots are added: the table grows, or shrinks.
     Grow(u16),
     Shrink,
-    /// Parts are asked for: with so many looks.
+    /// Parts are taken, examining this many records at most.
     Ask(u8, usize),
-    /// A copy begins anew.
+    /// A copy is restarted.
     Again(u8),
 }
 
@@ -99,10 +99,10 @@ fn operations() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A shard whose slots are copied, and those that take the copies.
+/// A shard whose slots are copied, and those that receive the copies.
 struct Pair {
     shard: Shard,
-    /// By tag; with whether all parts have come.
+    /// By tag; with whether all parts were received.
     others: Vec<(Shard, bool)>,
     now: Now,
     rng: Rng,
@@ -216,7 +216,7 @@ impl Pair {
         }
     }
 
-    /// What was done is noted before anything else.
+    /// Effects are noted before anything else.
     fn note(&mut self) {
         let journal = std::mem::take(self.shard.journal());
         let mut rest = &journal[..];
@@ -226,7 +226,7 @@ impl Pair {
             let slot = slot_of_effect(&effect).expect("of one slot");
             let bytes = &before[..before.len() - rest.len()];
             self.shard.note_in_slot(slot, bytes);
-            // Who has all of the copy is sent what follows.
+            // A receiver of the whole copy is sent later effects.
             let mut tags = 0..2u8;
             if let Some(tag) = tags.find(|tag| self::slot(*tag) == slot)
                 && let (other, true) = &mut self.others[usize::from(tag)]
@@ -278,7 +278,7 @@ proptest! {
             }
             prop_assert_eq!(pair.shard.copy_slot(slot(tag), &mut 9), None);
         }
-        // Once more, of what is there.
+        // Once more, of the final state.
         let rest: Vec<Op> = vec![Op::Again(0), Op::Ask(0, usize::MAX)];
         rest.into_iter().for_each(|op| pair.run(op));
         while !pair.others[0].1 {
@@ -315,7 +315,7 @@ proptest! {
             let before = pair.shard.journal().len();
             prop_assert_eq!(before, 0);
             dropped = dropped || pair.shard.clear_slot(slot(1), &mut { looks });
-            // The log says what has gone.
+            // The log has the removals.
             let journal = std::mem::take(pair.shard.journal());
             let mut rest = &journal[..];
             while !rest.is_empty() {
@@ -394,7 +394,7 @@ fn a_walk_for_one_slot_looks_at_no_more_than_it_may() {
         .map(|n| slot_of(format!("k{n}").as_bytes()))
         .collect();
     let some: Vec<u16> = slots.into_iter().take(200).collect();
-    // Two hundred slots take one time round together, not two hundred.
+    // Two hundred slots need one round of the walk together, not two hundred.
     some.iter().for_each(|slot| shard.begin_slot_copy(*slot));
     let (mut calls, mut looked, mut parts) = (0, 0, BTreeMap::<u16, Vec<u8>>::new());
     let mut open = some.clone();

@@ -1,5 +1,5 @@
-//! A snapshot is the data as of its cut, whatever happens while it is
-//! written; and with the journal from the cut on, it is the data of now.
+//! A snapshot is the data as of its cut, whatever happens while it is written; and with the journal from the cut on,
+//! it is the current data.
 
 use super::journal::{Contents, contents, replay};
 use super::model::{Item, Op, Pair, operations};
@@ -10,7 +10,7 @@ use rufous_base::Now;
 use rufous_base::rng::Rng;
 use std::collections::BTreeMap;
 
-/// What a snapshot says, each key once.
+/// The contents of a snapshot, each key once.
 fn read(mut stream: &[u8]) -> Contents {
     let mut all = Contents::new();
     while !stream.is_empty() {

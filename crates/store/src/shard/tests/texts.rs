@@ -8,14 +8,14 @@ use rufous_base::Now;
 use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
 
-/// The last write, and what was added to it, each addition with its dot.
+/// The last write, and its increments, each with its dot.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Text {
     stamp: Stamp,
     value: Option<Vec<u8>>,
     deadline: u64,
     added: BTreeMap<Stamp, i64>,
-    /// The last removal that somebody has forgotten.
+    /// The last removal that any replica has forgotten.
     forgotten: Stamp,
 }
 
@@ -104,8 +104,8 @@ impl Model for Text {
         }
     }
 
-    /// Nobody is to see it: what is counted from then on belongs to what was
-    /// forgotten, as it does at who has not forgotten it.
+    /// Forgetting must not be visible: later increments belong to the forgotten state, as they do at a replica that
+    /// has not forgotten it.
     fn forget(&mut self, horizon: u64) {
         assert!(self.read().is_none());
         assert!(self.stamp.time <= horizon || self.stamp <= self.forgotten);
@@ -132,8 +132,7 @@ proptest! {
     }
 }
 
-/// Two replicas count at the same time, of which one has forgotten a removal that the
-/// other has not.
+/// Two replicas increment at the same time, one of which has forgotten a removal that the other one has not.
 #[test]
 fn what_is_counted_on_a_removal_and_where_it_is_forgotten_adds_up() {
     run::<Text>(5083742653698058673, 400);

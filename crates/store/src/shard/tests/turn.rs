@@ -1,5 +1,4 @@
-//! Writes of a turn that are joined against the same ones made one by one: both
-//! leave the same, and are counted alike.
+//! Joined writes of a turn against the same writes made one by one: both have the same result and counters.
 
 use super::replicas::All;
 use crate::shard::Shard;
@@ -53,7 +52,7 @@ impl Pair {
         self.now.mono_us += 1_000;
     }
 
-    /// What another replica wrote: some of it is newer than the turns that follow.
+    /// A write of another replica; some are newer than the turns that follow.
     fn merge(&mut self, key: &[u8], ahead: u64) {
         let stamp = Stamp {
             time: self.time + ahead,
@@ -93,7 +92,7 @@ impl Pair {
 
 #[test]
 fn a_turn_leaves_what_its_writes_leave_one_by_one() {
-    // Few keys and many, short ones and such whose ends are alike.
+    // Few keys and many, short ones, and some with equal ends.
     let mut keys: Vec<Vec<u8>> = (0..90u8)
         .map(|n| vec![n; 1 + usize::from(n) % 20])
         .collect();

@@ -1,6 +1,5 @@
-//! Replicated strings with causal order: a write replaces what it says to have
-//! seen, each value has its time and its additions, and what was seen to be
-//! replaced never comes back.
+//! Replicated strings with causal order: a write replaces what its context has seen, each value has its own deadline
+//! and increments, and a value that was seen to be replaced is never restored.
 
 use super::replicas::{Model, Write, run};
 use crate::shard::{ExpirySetting, Key, NewValue, Shard};
@@ -14,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Value {
     written: Vec<u8>,
-    /// Each addition with its stamp.
+    /// Each increment with its stamp.
     added: BTreeMap<Stamp, i64>,
     deadline: (Stamp, u64),
     has_expired: bool,
@@ -41,12 +40,12 @@ impl Value {
     }
 }
 
-/// All writes that were seen, one by one, and those that are alive.
+/// All writes that were seen, one by one, and the live ones.
 #[derive(Clone, Debug, Default)]
 struct Values {
     live: BTreeMap<Stamp, Value>,
     seen: BTreeSet<Stamp>,
-    /// What was seen at some time, as clients have it and plainly.
+    /// What was seen at some time, as clients have it and as a plain set.
     tokens: Vec<(Seen, BTreeSet<Stamp>)>,
 }
 
@@ -85,7 +84,7 @@ impl Values {
         self.seen.contains(&dot) || dot == Stamp::ZERO && !self.seen.is_empty()
     }
 
-    /// `None`: all that is here. Says whether something is shown no more.
+    /// `None`: everything here. Returns whether a value is shown no more.
     fn replace(&mut self, context: Option<&BTreeSet<Stamp>>) -> bool {
         let before = self.shown().count();
         match context {

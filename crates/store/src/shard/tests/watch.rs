@@ -1,4 +1,4 @@
-//! Who is dirty after what.
+//! Which changes make which watchers dirty.
 
 use crate::shard::{ExpirySetting, NewValue, Shard, WatchId};
 use rufous_base::Now;
@@ -18,7 +18,7 @@ fn set(shard: &mut Shard, db: usize, name: &[u8], expiry: ExpirySetting) {
     shard.set(db, key, NewValue::Copy(b"v"), expiry, at(1));
 }
 
-/// Whether `change` touches the key `k` of database 0, where it is `there`.
+/// Whether `change` touches the key `k` of database 0, which exists if `there`.
 fn touches<R>(there: bool, change: impl FnOnce(&mut Shard) -> R) -> bool {
     let mut shard = Shard::new(1);
     let key = shard.key(b"k");
@@ -85,7 +85,7 @@ fn every_change_of_a_key_touches_it_and_nothing_else_does() {
             s.swap(1, 2);
         }));
     }
-    // Neither database has the key that is watched.
+    // Neither database has the watched key.
     assert!(!touches(false, |s| {
         set(s, 0, b"other", ExpirySetting::Clear);
         s.swap(0, 1);
@@ -120,7 +120,7 @@ fn watchers_come_and_go_apart_from_each_other() {
     set(&mut shard, 0, b"a", ExpirySetting::Clear);
     assert!(shard.is_dirty(A) && !shard.is_dirty(B));
     shard.unwatch(A);
-    // Watching anew starts clean, and one who left is not missed by others.
+    // Watching again starts clean, and a removed watcher does not affect others.
     shard.watch(0, key, A, at(1));
     set(&mut shard, 0, b"a", ExpirySetting::Clear);
     assert!(!shard.is_dirty(A) && !shard.is_dirty(B));
