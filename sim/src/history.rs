@@ -102,7 +102,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// Whether what this record tells of has to be there after it.
+    /// Whether the effects of this record must be present after the epoch.
     pub fn holds(&self, record: &Record) -> bool {
         let troubled = self.trouble_us.is_some_and(|us| record.answered_us >= us);
         self.kept.holds(record) && (record.op.writes() || !troubled)

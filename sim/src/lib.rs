@@ -9,11 +9,11 @@
 //! - [`world`]: the scenario of one node, with its clients, its disk and its ends; the
 //!   modules up to [`settings`] are its parts, some of them shared with others
 //! - [`plan`]: what a seed of it stands for
-//! - [`seat`]: one worker, driven as the contract of actors has it
-//! - [`client`], [`workload`]: who asks for what
-//! - [`queues`]: clients of lists and sorted sets that wait for what comes
+//! - [`seat`]: one worker, driven by the contract of actors
+//! - [`client`], [`workload`]: clients and their requests
+//! - [`queues`]: clients that wait for elements of lists and sorted sets
 //! - [`lattice`]: clients of keyspaces of which several workers have replicas
-//! - [`history`], [`model`], [`oracle`]: what was seen, and whether it is right
+//! - [`history`], [`model`], [`oracle`]: requests and replies, and whether they are right
 //! - [`settings`]: the configuration of a node
 //! - [`replicas`]: the scenario of replicas of lattice keyspaces alone
 //! - [`chains`]: the scenario of nodes that replicate along chains

@@ -337,7 +337,7 @@ impl Step {
         }
     }
 
-    /// Changes the state and tells what is replied.
+    /// Changes the state and returns the expected reply.
     fn run(&self, state: &mut State, window: &Window) -> Expect {
         if self.only_text().is_some_and(|key| holds_other(state, key)) {
             return Expect::Error("WRONGTYPE");

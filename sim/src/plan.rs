@@ -1,5 +1,5 @@
-//! What a seed stands for: the size of the node, its settings, who asks for
-//! what, and which faults come how often.
+//! What a seed stands for: the size of the node, its settings, the clients'
+//! requests, and which faults occur how often.
 
 use crate::engine::random::Random;
 use crate::history::Kind;
@@ -31,7 +31,7 @@ impl Mode {
 pub enum Ending {
     /// Asked to stop, and waited for.
     Clean,
-    /// The process is gone, the machine goes on.
+    /// The process ends, the machine keeps running.
     Kill,
     /// The machine is gone.
     PowerLoss,
@@ -40,7 +40,7 @@ pub enum Ending {
 /// An end of the node, and a start after it.
 #[derive(Clone, Debug)]
 pub struct Crash {
-    /// Comes after so many commands were answered, and so many microseconds.
+    /// Happens after this many replies, and this many microseconds.
     pub after_replies: u64,
     pub delay_us: u64,
     pub ending: Ending,
@@ -48,7 +48,7 @@ pub struct Crash {
     pub workers: usize,
     /// Bits of files that change while the node is down.
     pub flips: u32,
-    /// The next start is cut short by a kill after so many microseconds.
+    /// The next start is cut short by a kill after this many microseconds.
     pub during_load_us: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ pub struct Plan {
     pub sorted_queues: f64,
     /// Up to how many elements a collection is kept packed.
     pub packed: usize,
-    /// Large keys that nobody reads, so that a snapshot takes many steps.
+    /// Large keys that are never read, so that a snapshot takes many steps.
     pub ballast: u64,
     pub mode: Mode,
     /// `BGSAVE`, `BGREWRITEAOF`, `CONFIG SET`: microseconds between.

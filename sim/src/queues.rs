@@ -1,10 +1,10 @@
-//! Clients of queues: some push to lists and sorted sets, others wait for what comes. Each
-//! element is unique, so that a reply tells which one was taken.
+//! Clients of queues: some push to lists and sorted sets, others wait for elements. Each
+//! element is unique, so that a reply identifies the one that was taken.
 //!
-//! Oracles: what was acknowledged as taken is not there again, nor taken by
-//! anybody else, and what was acknowledged as pushed is taken once or still
-//! there, as far as restarts have to keep either; nobody waits while one of
-//! the keys has something; those who wait for a key are served in their order;
+//! Oracles: what was acknowledged as taken is not present again, nor taken by
+//! another client, and what was acknowledged as pushed is taken once or still
+//! present, as far as restarts have to keep either; no client waits while one of
+//! its keys has elements; the waiters of a key are served in their order;
 //! and no wait ends before its time.
 
 mod ask;
@@ -23,7 +23,7 @@ use crate::plan::Plan;
 use rufous_resp::{Reply, ReplyParser};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The database of queues; nobody else uses it.
+/// The database of queues; no other client uses it.
 pub const DB: usize = 3;
 
 /// What a client of queues has asked for.
@@ -159,15 +159,15 @@ pub struct Queues {
     sorted: Vec<bool>,
     elements: BTreeMap<u64, Element>,
     next: u64,
-    /// What pops may have taken of which nobody knows what they took.
+    /// How many elements pops may have taken whose reply is unknown.
     open_pops: u64,
-    /// Keys that are still to get an element, so that whoever waits is served.
+    /// Keys that are still to get an element, so that every waiter is served.
     pub fed: Vec<usize>,
     /// The client that is to begin to wait, for as long as it takes.
     pub invited: Option<usize>,
     line: Line,
     pub order: Order,
-    /// Keys still to be looked at, and what was there.
+    /// Keys still to be audited; `seen` holds the results.
     pub audit: Vec<usize>,
     seen: Vec<Vec<u64>>,
 }
@@ -285,7 +285,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Everything is to be looked at.
+    /// Starts the audit of all keys.
     pub fn begin_audit(&mut self) {
         if self.clients.is_empty() {
             return;
@@ -294,7 +294,7 @@ impl Queues {
         self.seen = vec![Vec::new(); self.keys.len()];
     }
 
-    /// Everything has been looked at, and nothing is under way.
+    /// All keys have been audited, and no request is pending.
     pub fn judge(&mut self, epochs: &[Epoch], now_us: u64) -> Result<(), String> {
         self.line.judge()?;
         let mut there = BTreeSet::new();
@@ -359,7 +359,7 @@ fn is_nil(reply: Option<&Reply>) -> bool {
     matches!(reply, Some(Reply::Null | Reply::NullArray))
 }
 
-/// The key and the elements that a reply to a pop tells of.
+/// The key and the elements in the reply to a pop.
 fn told(how: How, reply: &Reply) -> Option<(&[u8], Vec<&Reply>)> {
     let Reply::Array(parts) = reply else {
         return None;

@@ -30,7 +30,7 @@ pub enum Arrival {
     Stop,
 }
 
-/// Requests of one lane; the first is under way where `begun` is set.
+/// Requests of one lane; the first is in progress if `begun` is set.
 #[derive(Default)]
 pub struct Queue {
     pub requests: VecDeque<DiskRequest>,
@@ -45,7 +45,7 @@ pub struct Left {
     pub messages: Vec<(WorkerId, Message)>,
     /// To other nodes.
     pub sends: Vec<(ConnId, Vec<u8>)>,
-    /// Whose `Drained` is wanted once that has left.
+    /// Connections for which `Drained` is wanted once that has left.
     pub drains: Vec<ConnId>,
     pub dials: Vec<Dial>,
     pub node: Vec<NodeEffect>,
@@ -71,7 +71,7 @@ pub struct Seat {
     wake_at_us: Option<u64>,
     pub lanes: [Queue; 3],
     pub busy_until_us: u64,
-    /// The turn that is under way to be taken, so that there is only one.
+    /// When the scheduled turn starts, so that there is only one.
     pub turn_at_us: Option<u64>,
     next_slot: u32,
     free_slots: Vec<(u32, u32)>,
@@ -138,7 +138,7 @@ impl Seat {
         self.kept_back.contains_key(&conn.slot) || self.inbox.iter().any(of)
     }
 
-    /// What waits, for a person who wonders why nothing moves.
+    /// What waits, as text for debugging.
     pub fn describe(&self) -> String {
         let lanes: Vec<_> = Lane::ALL
             .iter()

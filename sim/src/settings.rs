@@ -3,7 +3,7 @@
 use crate::plan::{Mode, Plan};
 use rufous_server::config::{AppendFsync, Collections, Config, MaxmemoryPolicy};
 
-/// Settings of a node with so many workers.
+/// Settings of a node with `workers` workers.
 pub fn config(plan: &Plan, workers: usize) -> Config {
     let appendfsync = match plan.mode {
         Mode::Off | Mode::No => AppendFsync::No,

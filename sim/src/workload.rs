@@ -1,5 +1,5 @@
-//! What clients ask for. Each written value is unique, so that a read tells
-//! which write it saw.
+//! The clients' requests. Each written value is unique, so that a read identifies
+//! the write it saw.
 
 mod claret;
 mod collections;

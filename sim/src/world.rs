@@ -2,11 +2,11 @@
 //! events. Everything random comes from the seed, so that a seed gives the
 //! same run each time.
 //!
-//! - here: what there is, and the heap
+//! - here: the state, and the heap
 //! - `life`: the node starts and ends
-//! - `network`: bytes and messages on their way
+//! - `network`: bytes and messages in transit
 //! - `users`: what clients do
-//! - `end`: the last look at everything
+//! - `end`: the final checks
 //! - `scenario`: what the engine has to know of it
 //! - `shapes`: packed and large collections, over restarts
 
@@ -76,7 +76,7 @@ enum What {
     Start {
         workers: usize,
     },
-    /// Somebody waits for this time to come.
+    /// A client waits for this time.
     Pause,
 }
 
@@ -91,7 +91,7 @@ pub struct Event {
 enum Power {
     Down,
     Up,
-    /// So many workers have still to say that they stopped.
+    /// This many workers have not stopped yet.
     Stopping(usize),
     /// It refused to start, or stopped by itself.
     Refused,
@@ -273,7 +273,7 @@ impl World {
             .note("world", format_args!("the wall clock jumps by {seconds} s"));
     }
 
-    /// Who waits for what.
+    /// Which clients wait, and for what.
     fn state(&self) -> String {
         let mut text = format!("  the node is {:?}\n", self.power);
         for (worker, seat) in self.seats.iter().enumerate() {

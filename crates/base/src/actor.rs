@@ -20,14 +20,14 @@
 //! 7. Replies and closes of a turn wait while its [`Effects::gate`] is above
 //!    [`Effects::passed`], and those of later turns behind them. A reply that waits
 //!    [`Until::Logged`] does so while its gate is above [`Effects::logged`], behind others
-//!    of its kind, and behind whatever waits of its own connection; a close, and a
-//!    `Drained`, as what waits of their connection. Where a step
-//!    sets [`Effects::abandon`], what waits so, or for more, at the end of the turn (its own
-//!    replies too, where their gate is not passed) is dropped, and every
-//!    connection that it was for is closed at once. What is in
-//!    [`Effects::at_once`] waits for nothing, closes included; what other nodes send is read
-//!    also while nothing else is.
-//! 8. Nothing is read any more after `Stop`; what comes all the same is lost.
+//!    of its kind, and behind all waiting output of its own connection; a close, and a
+//!    `Drained`, wait like the output of their connection. If a step
+//!    sets [`Effects::abandon`], all replies that wait so, or for more, at the end of the
+//!    turn (its own too, if their gate is not passed) are dropped, and their
+//!    connections are closed at once. Output in
+//!    [`Effects::at_once`] waits for nothing, closes included; input from other nodes is
+//!    read even while no other input is.
+//! 8. Nothing is read any more after `Stop`; bytes that still arrive are lost.
 //! 9. Each request in [`Effects::disk`] is answered by one `Disk` input.
 //! 10. Each of [`Effects::dials`] is answered by one `Opened` or `Undialled`, unless
 //!     the node stops.
@@ -56,7 +56,7 @@ pub trait Actor {
 /// Everything that can happen to an actor.
 #[derive(Debug)]
 pub enum Input<'a, M> {
-    /// Somebody connected, or was connected to.
+    /// A connection was opened, by the peer or by this node.
     Opened { conn: ConnId, info: ConnInfo },
     /// A connection of [`Effects::dials`] could not be made.
     Undialled { token: u64, why: String },
@@ -74,15 +74,15 @@ pub enum Input<'a, M> {
     /// the driver had stopped reading from it, or after [`Effects::drains`].
     Drained { conn: ConnId },
     /// The peer sends no more and may still read: the actor asks for the close
-    /// once it has answered what came before.
+    /// once it has answered the earlier requests.
     Ended { conn: ConnId },
     /// The connection is gone.
     Closed { conn: ConnId },
-    /// The time asked for with `Effects::wake_at_us` has come.
+    /// The time requested with `Effects::wake_at_us` was reached.
     Tick,
     /// The answer to a request in `Effects::disk`.
     Disk(DiskDone),
-    /// The node stops: finish what is under way, then ask for `NodeEffect::Stopped`.
+    /// The node stops: finish pending work, then ask for `NodeEffect::Stopped`.
     Stop,
 }
 
@@ -107,20 +107,20 @@ pub struct ConnInfo {
 }
 
 impl ConnInfo {
-    /// A handle inside this process, not somebody from outside.
+    /// A handle inside this process, not a client from outside.
     pub fn is_internal(&self) -> bool {
         self.origin == Origin::Internal
     }
 }
 
-/// Whose wish a connection was.
+/// Why a connection was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A client from outside.
     Client,
-    /// Likewise, and it goes to another node where it is told to.
+    /// By a client that follows redirections to other nodes.
     Redirected,
-    /// Another node, or who claims to be one.
+    /// By a peer that is another node or claims to be one.
     Peer,
     /// This actor's: see [`Effects::dials`].
     Dialled { token: u64 },
@@ -129,7 +129,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether another node is at the other end, or who claims to be one.
+    /// Whether the peer is another node, or claims to be one.
     pub fn is_of_nodes(self) -> bool {
         matches!(self, Self::Peer | Self::Dialled { .. })
     }
@@ -138,7 +138,7 @@ impl Origin {
 /// A connection that an actor wants to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dial {
-    /// Told with the answer.
+    /// Returned with the answer.
     pub token: u64,
     /// `host:port`.
     pub to: String,
@@ -161,7 +161,7 @@ pub enum Until {
     /// That [`Effects::passed`] is at its gate.
     #[default]
     Passed,
-    /// That [`Effects::logged`] is: it tells of nothing that more than the log has to have.
+    /// That [`Effects::logged`] is at its gate: the change that it reports needs the log only.
     Logged,
 }
 
@@ -184,12 +184,12 @@ pub enum Backlog {
     Client,
     /// It is sent what others do, however slowly it reads.
     Feed,
-    /// Another node. It is read whatever waits for it: two nodes that stopped reading
-    /// until the other has read would both wait for ever.
+    /// Another node. It is read even if output waits for it: two nodes that each stop
+    /// reading until the other has read would wait for ever.
     Node,
 }
 
-/// Something large to be dropped by a thread that serves nobody.
+/// Something large, to be dropped by a thread that serves no requests.
 pub struct Garbage {
     /// What dropping it frees, about.
     pub bytes: usize,
@@ -207,9 +207,9 @@ impl std::fmt::Debug for Garbage {
 pub enum NodeEffect {
     /// Stop the whole node, as a signal would.
     Shutdown,
-    /// This worker has finished what was under way (answer to `Input::Stop`).
+    /// This worker has finished its pending work (answer to `Input::Stop`).
     Stopped,
-    /// Block this worker for so many microseconds (test suites ask for it).
+    /// Block this worker for this many microseconds (test suites ask for it).
     Stall(u64),
     /// The most clients the node accepts from now on.
     MaxClients(usize),
@@ -220,7 +220,7 @@ pub enum NodeEffect {
 pub struct Effects<M> {
     /// Reply bytes of this turn, for all connections.
     pub output: Output,
-    /// Whose they are. Use [`Effects::write`].
+    /// Replies, with their connections. Use [`Effects::write`].
     pub writes: Vec<Write>,
     /// For connections to other nodes.
     pub at_once: Sends,
@@ -229,8 +229,8 @@ pub struct Effects<M> {
     pub closes: Vec<(ConnId, Close)>,
     /// Connections to stop reading from (`true`) or to read again (`false`).
     pub holds: Vec<(ConnId, bool)>,
-    /// Connections whose `Drained` is wanted, also where little waits: it comes
-    /// in a later turn, once the replies written so far have all but left.
+    /// Connections for which `Drained` is wanted, also if little output waits: it
+    /// arrives in a later turn, once almost all replies written so far have left.
     pub drains: Vec<ConnId>,
     /// A connection is [`Backlog::Client`] until another is asked for.
     pub backlogs: Vec<(ConnId, Backlog)>,
@@ -247,8 +247,8 @@ pub struct Effects<M> {
     pub logged: u64,
     /// What waits until this, or for more, will never be answered. Use [`Effects::abandon`].
     pub abandon: Option<Until>,
-    /// Nothing more is to be read from anybody until a later turn says
-    /// otherwise: too much waits for the disk. Set in `end_turn`.
+    /// No connection is to be read until a later turn clears this:
+    /// too much waits for the disk. Set in `end_turn`.
     pub congested: bool,
     pub node: Vec<NodeEffect>,
     /// When to step with `Input::Tick`, in `Now::mono_us`; the last value given holds.
@@ -304,7 +304,7 @@ impl<M> Effects<M> {
     }
 }
 
-/// Bytes and closes that wait for no gate: who sends them has waited for what they tell of.
+/// Bytes and closes that wait for no gate: the sender has already waited for the changes they report.
 #[derive(Debug, Default)]
 pub struct Sends {
     pub output: Output,

@@ -1,8 +1,8 @@
-//! What an actor asks of its disk, and what it is told.
+//! An actor's requests to its disk, and their answers.
 //!
-//! An actor names files and says what to do with them; the driver does it, off
-//! the actor's thread where it may take long, and answers each request once. Files lie flat in the
-//! node's data folder.
+//! An actor names files and operations on them; the driver carries them out, off the
+//! actor's thread if they may take long, and answers each request once. All files lie
+//! directly in the node's data folder.
 //!
 //! What a driver promises:
 //! 1. Requests of one lane are carried out one after the other, in the order
@@ -22,7 +22,7 @@ pub type FileName = Arc<str>;
 pub enum Lane {
     /// What replies wait for.
     Log,
-    /// Syncs that nobody waits for.
+    /// Syncs that no reply waits for.
     Sync,
     /// Everything large: snapshots, loading, making and removing files.
     Bulk,

@@ -36,8 +36,8 @@ impl fmt::Debug for NodeId {
 }
 
 /// A connection as one worker sees it. The driver reuses `slot` when the
-/// connection is gone; `generation` tells the new one from the old, so that
-/// a late answer never reaches a stranger.
+/// connection is gone; `generation` distinguishes the new connection from the
+/// old one, so that a late answer never reaches the wrong client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConnId {
     pub slot: u32,

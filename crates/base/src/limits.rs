@@ -35,9 +35,9 @@ pub const OUTPUT_HIGH_WATER: usize = 1024 * 1024;
 /// connection before it is dropped.
 pub const OUTPUT_HARD_LIMIT: usize = 1024 * 1024 * 1024;
 
-/// The same for all connections of a worker: who has asked for most of it is
-/// dropped when its next reply goes beyond. It bounds what many readers of
-/// large replies can hold that never read.
+/// The same for all connections of a worker: the connection whose reply exceeds
+/// it is dropped if its own output is above its high water. It bounds the memory
+/// for clients that request large replies and do not read them.
 pub const OUTPUT_TOTAL_LIMIT: usize = 2 * OUTPUT_HARD_LIMIT;
 
 /// The first two before a client has authenticated: it has asked for next to nothing.

@@ -56,7 +56,7 @@ pub fn worker_of_slot(slot: u16, workers: usize) -> WorkerId {
     WorkerId((usize::from(slot) * workers / SLOTS) as u16)
 }
 
-/// The slots of one of so many workers.
+/// The slots of one of `workers` workers.
 pub fn slots_of_worker(worker: usize, workers: usize) -> Range<u16> {
     let from = |worker: usize| (worker * SLOTS).div_ceil(workers).min(SLOTS) as u16;
     from(worker)..from(worker + 1)

@@ -183,7 +183,7 @@ impl Client {
     }
 }
 
-/// Whether the command may be sent by who holds no connection of his own.
+/// Whether the command may be sent on a shared connection.
 fn check(command: &Cmd, shape: Shape<'_>, cluster: bool) -> Result<ConnectionKind> {
     let refused = |text: &str| Err(Error::Refused(text.into()));
     if command.args_len() == 0 {
@@ -222,7 +222,7 @@ impl Inner {
                 avoid.retain(|addr| *addr != to);
                 self.topology.moved(slot, &to);
                 self.topology.refresh_later(&to);
-                // Nodes that send one another's clients to and fro must not be hammered.
+                // Nodes that redirect clients to each other in a circle must not be overloaded.
                 if attempt > 3 {
                     sleep(pause, deadline).await;
                 }
@@ -281,7 +281,7 @@ impl Inner {
 }
 
 impl Held {
-    /// Sends; who gives up before the replies are there leaves a connection that nobody takes again.
+    /// Sends; a caller that gives up before the replies arrive leaves a connection that is not reused.
     pub(crate) async fn send(&mut self, bytes: Vec<u8>, replies: usize, until: Instant) -> Batch {
         let was_clean = std::mem::replace(&mut self.clean, false);
         let batch = self.connection.send(bytes, replies, until).await;
@@ -307,8 +307,8 @@ pub(crate) fn last(batch: Batch) -> Result<Value> {
     }
 }
 
-/// `MULTI`, the commands and `EXEC` at once. A command that is refused when it is queued tells why,
-/// rather than `EXECABORT`.
+/// Sends `MULTI`, the commands and `EXEC` at once. If a command is refused when it is queued, its
+/// error is returned instead of `EXECABORT`.
 async fn atomic(held: &mut Held, commands: &[Cmd], until: Instant) -> Result<Value> {
     let mut out = Vec::new();
     cmd("MULTI").encode(&mut out);

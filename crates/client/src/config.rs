@@ -56,7 +56,7 @@ impl fmt::Display for Addr {
     }
 }
 
-/// Who answers reads in a cluster.
+/// Which nodes answer reads in a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// The slot's owner.
@@ -166,8 +166,8 @@ impl Builder {
         self
     }
 
-    /// How long one node may take for an answer; 2 s. Then another is tried, where that is allowed,
-    /// and the connection is given up if nothing at all has come on it meanwhile.
+    /// How long one node may take to reply; 2 s. Then another is tried, if that is allowed,
+    /// and the connection is closed if nothing at all has arrived on it meanwhile.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.config.attempt_timeout = timeout;
         self
@@ -185,7 +185,7 @@ impl Builder {
         self
     }
 
-    /// Connections per node beside the shared one, for those who need one of their own; 16.
+    /// Held connections per node, beside the shared one; 16.
     pub fn pool(mut self, connections: usize) -> Self {
         self.config.pool = connections.clamp(1, 10_000);
         self
@@ -202,7 +202,7 @@ impl Builder {
         self
     }
 
-    /// The longest reply that is accepted, bytes on the wire; 512 MiB. Who sends more is hung up on.
+    /// The longest reply that is accepted, bytes on the wire; 512 MiB. A longer one closes the connection.
     pub fn max_reply(mut self, bytes: usize) -> Self {
         self.config.max_reply = bytes;
         self
@@ -247,7 +247,7 @@ fn parse(url: &str) -> Result<Config> {
     }
     let hosts = match authority.rsplit_once('@') {
         Some((who, hosts)) => {
-            // As in Redis's URLs, a word alone is a user; who has only a password writes `:` first.
+            // As in Redis's URLs, a single word is a user; a password alone is written after a `:`.
             let (user, password) = who.split_once(':').unwrap_or((who, ""));
             let text = |part: &str| match part {
                 "" => Ok(None),

@@ -47,7 +47,7 @@ struct Request {
     pending: Pending,
 }
 
-/// Whom to tell of so many replies.
+/// A caller that waits for this many replies.
 struct Pending {
     replies: usize,
     values: Vec<Value>,
@@ -56,7 +56,7 @@ struct Pending {
 
 impl Pending {
     fn end(self, failure: Option<Error>) {
-        // Who has given up does not listen any more.
+        // A caller that has given up has dropped the receiver.
         let _ = self.tell.send(Batch {
             values: self.values,
             failure,
@@ -121,7 +121,7 @@ impl Connection {
         self.closed.send_replace(true);
     }
 
-    /// Sends encoded commands and waits for so many replies.
+    /// Sends encoded commands and waits for `replies` replies.
     pub(crate) async fn send(&self, bytes: Vec<u8>, replies: usize, deadline: Instant) -> Batch {
         let seen = self.received.load(Ordering::Relaxed);
         let (tell, answer) = oneshot::channel();
@@ -149,8 +149,8 @@ impl Connection {
         }
     }
 
-    /// Somebody waited in vain. If nothing at all has come since, the other side is taken for dead:
-    /// who comes next begins with a connection of his own, and finds out sooner.
+    /// A request timed out. If nothing at all has arrived since, the server is presumed dead: the next
+    /// request opens a new connection and detects the failure sooner.
     fn suspect(&self, seen: u64) {
         if self.received.load(Ordering::Relaxed) == seen {
             self.close();
@@ -290,7 +290,7 @@ impl ReadTask {
         }
     }
 
-    /// Until the connection ends; returns what that means for who still waits.
+    /// Until the connection ends; returns the error for the requests that still wait.
     async fn read_all(&mut self, reader: &mut Reader) -> Error {
         let mut buffer = BytesMut::new();
         loop {

@@ -20,7 +20,7 @@ struct Fixture {
     pushes: Arc<AtomicU64>,
 }
 
-/// A connection to a server that does `serve` with the first who comes.
+/// A connection to a server that runs `serve` with the first client.
 async fn with_server<F: Future<Output = ()> + Send + 'static>(
     max_reply: usize,
     serve: impl FnOnce(TcpStream) -> F + Send + 'static,
@@ -69,7 +69,7 @@ async fn answer(bytes: &'static [u8], max_reply: usize) -> (Fixture, Batch) {
 
 #[tokio::test]
 async fn requests_of_many_tasks_get_their_own_replies() {
-    // The server reads nothing before it is told to, and then counts; there are more requests than
+    // The server reads nothing until it gets a signal, and then counts; there are more requests than
     // may be pending, and the batches are of several sizes.
     let fixture = with_server(1 << 20, |stream| async move {
         let (mut reader, mut writer) = stream.into_split();
@@ -194,7 +194,7 @@ async fn silence_closes_and_slowness_does_not() {
         let _ = stream.read_u8().await;
     })
     .await;
-    // However slow this machine is: until the sign has come.
+    // However slow this machine is: until the signal has arrived.
     let begun = slow.connection.received.load(Ordering::Relaxed);
     let received = slow.connection.received.clone();
     let first = slow.connection.send(

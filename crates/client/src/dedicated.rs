@@ -10,11 +10,11 @@ use crate::value::{FromValue, Value};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A connection that nobody else uses, for what lasts from one command to the next: `WATCH` and
-/// `MULTI`, `BEGIN … COMMIT`, `SELECT`. Nothing is tried again here, and in a cluster the connection
-/// stays with its node: an error `MOVED` says that the key is elsewhere, and to take another.
+/// A held connection, for state that lasts from one command to the next: `WATCH` and `MULTI`,
+/// `BEGIN … COMMIT`, `SELECT`. Nothing is retried here, and in a cluster the connection stays with
+/// its node: an error `MOVED` says that another node has the key, and that another connection is needed.
 ///
-/// When it is dropped it goes back to the pool, or is closed if a transaction is open, if something is
+/// When it is dropped it returns to the pool, or is closed if a transaction is open, if keys are
 /// watched, or if another database was selected.
 ///
 /// ```no_run
@@ -60,7 +60,7 @@ impl Client {
         })
     }
 
-    /// A connection to whoever has the shape's key; another is tried where there is another.
+    /// A connection to the node that has the shape's key; another node is tried if there is one.
     pub(crate) async fn hold(&self, shape: Shape<'_>) -> Result<Held> {
         let deadline = Instant::now() + self.inner.config.timeout;
         let mut avoid = Vec::new();
@@ -92,7 +92,7 @@ impl Dedicated {
             let text = "this client does not subscribe or change protocols";
             return Err(Error::Refused(text.into()));
         }
-        // Before it is sent: it may be done although we never hear of it.
+        // Before it is sent: it may be executed although its reply never arrives.
         let opens = ["MULTI", "WATCH", "BEGIN"]
             .iter()
             .any(|name| command.is(name));
@@ -151,7 +151,7 @@ impl Dedicated {
         self.query(cmd("EXEC")).await
     }
 
-    /// What a refusal says of the map serves the next who asks.
+    /// Applies a refusal's information on slots to the map, for later requests.
     fn learn(&self, result: &Result<Value>) {
         if let Err(error) = result
             && let Next::Moved(slot, to) = retry::decide(error, self.held.node.addr(), false)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The result of whatever this crate does.
+/// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why there is no reply, or not the one that was wanted.
@@ -61,7 +61,7 @@ impl Error {
         }
     }
 
-    /// The server's error code, such as `WRONGTYPE`, where it was the server who refused.
+    /// The server's error code, such as `WRONGTYPE`, if the server refused.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Server(error) => Some(error.code()),

@@ -1,4 +1,4 @@
-//! What is said first on a connection: RESP3 where the server has it, who we are, which database.
+//! The first requests of a connection: RESP3 if the server has it, authentication, the database.
 
 use crate::command::{Cmd, cmd};
 use crate::config::{Addr, Config, ReadFrom};
@@ -54,7 +54,7 @@ impl Link<'_> {
         match (batch.failure, batch.values.into_iter().next()) {
             (None, Some(value)) => Ok(value),
             (Some(error @ Error::Protocol { .. }), _) => Err(error),
-            // Whatever was lost was a greeting: nothing of the application's was done.
+            // Only a greeting can have been lost: no command of the application was sent.
             (failure, _) => Err(self.unreachable(failure.map_or_else(
                 || "no reply to the greeting".into(),
                 |error| format!("while greeting: {error}"),
@@ -132,7 +132,7 @@ async fn resp2(link: &Link<'_>, config: &Config) -> Result<bool> {
         Value::Error(error) if matches!(error.code(), "NOAUTH" | "WRONGPASS") => {
             Err(link.refused(error))
         }
-        // A server that tells nothing of clusters is not one of any.
+        // A server without information on clusters is in none.
         reply => Ok(reply.as_bytes().is_some_and(|text| {
             text.split(|&byte| byte == b'\n')
                 .any(|line| line.trim_ascii() == b"cluster_enabled:1")

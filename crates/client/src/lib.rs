@@ -12,14 +12,14 @@
 //! ```
 //!
 //! **What it is.** [`Client`] is cheap to clone and made to be shared: all tasks' requests to a node
-//! travel on one connection. What binds a connection has one of its own: [`Dedicated`] (`WATCH`,
-//! `MULTI`, `BEGIN`, `SELECT`), [`Session`], and commands that wait, which get one by themselves. In a
-//! cluster it learns which node has which slot, and goes where it is sent.
+//! use one connection. What depends on a connection's state has its own: [`Dedicated`] (`WATCH`,
+//! `MULTI`, `BEGIN`, `SELECT`), [`Session`], and blocking commands, which get one automatically. In a
+//! cluster it learns which node has which slot, and follows redirections.
 //!
-//! **At most once, at least once.** What was refused or never sent is tried again, within the time-out.
-//! A write *that may have been done*, because its connection ended or its reply did not come in time, is
-//! not sent again: the error's [`Error::maybe_done`] is true, and it is for the application to find out.
-//! [`Cmd::idempotent`] allows it, command by command. Reads are always tried again.
+//! **At most once, at least once.** A request that was refused or never sent is retried, within the time-out.
+//! A write *that may have been executed*, because its connection ended or its reply did not arrive in time, is
+//! not sent again: the error's [`Error::maybe_done`] is true, and the application has to find out.
+//! [`Cmd::idempotent`] allows the retry, command by command. Reads are always retried.
 //!
 //! **What it never does.** It has no runtime of its own, never splits a command by itself, and takes no
 //! more from a server than its bounds permit: [`Builder::max_reply`], 4096 nodes, queues of fixed
@@ -32,10 +32,10 @@
 //! | `config` | URLs, settings, addresses |
 //! | `command`, `shape` | commands, and what the client has to know of them |
 //! | `value` | replies and conversions |
-//! | `stream`, `connection`, `greeting` | one connection: bytes, requests and replies, its first words |
+//! | `stream`, `connection`, `greeting` | one connection: bytes, requests and replies, its first requests |
 //! | `node` | a node's shared connection and its pool |
 //! | `slots` | which node has which slot |
-//! | `retry` | what comes after an attempt that failed: a pure decision |
+//! | `retry` | what to do after a failed attempt: a pure decision |
 //! | `client`, `topology` | the loop of attempts; learning the slots |
 //! | `pipeline`, `dedicated`, `session`, `methods` | what applications use |
 #![forbid(unsafe_code)]

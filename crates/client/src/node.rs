@@ -1,4 +1,4 @@
-//! One node: the connection that all share, and those that somebody needs for himself.
+//! One node: its shared connection, and its held ones.
 
 use crate::config::{Addr, Config};
 use crate::connection::Connection;
@@ -13,7 +13,7 @@ pub(crate) struct Node {
     addr: Addr,
     config: Arc<Config>,
     shared: tokio::sync::Mutex<Shared>,
-    /// Connections of their own that nobody uses.
+    /// Held connections that are not in use.
     idle: Mutex<Vec<Arc<Connection>>>,
     permits: Arc<Semaphore>,
     pushes: Arc<AtomicU64>,
@@ -53,7 +53,7 @@ impl Node {
     pub(crate) fn is_connected(&self) -> bool {
         match self.shared.try_lock() {
             Ok(shared) => shared.connection.as_ref().is_some_and(|c| !c.is_closed()),
-            // Somebody is just connecting: that is no sign of its end.
+            // The lock is taken by a task that is connecting, which does not mean that the connection ended.
             Err(_) => true,
         }
     }
@@ -66,7 +66,7 @@ impl Node {
         {
             return Ok(connection.clone());
         }
-        // Who has waited for somebody else's failure does not try the same once more.
+        // A task that waited for another task's failed attempt does not repeat the attempt.
         if let Some((when, error)) = &shared.failed
             && *when >= asked
         {
@@ -85,7 +85,7 @@ impl Node {
         }
     }
 
-    /// A connection for somebody alone: one that is idle, or a new one as the pool's size permits.
+    /// A held connection: an idle one, or a new one if the pool has room.
     pub(crate) async fn hold(self: &Arc<Self>, deadline: Instant) -> Result<Held> {
         let permit = tokio::time::timeout_at(deadline, self.permits.clone().acquire_owned());
         let permit = match permit.await {
@@ -139,8 +139,8 @@ impl Node {
 pub(crate) struct Held {
     pub(crate) connection: Arc<Connection>,
     pub(crate) node: Arc<Node>,
-    /// Nothing is left on it of who had it: false while a request is on its way, too, since its
-    /// replies would be taken for those of the next.
+    /// The last user left no state on it. False also while a request is in transit, since its replies
+    /// would be taken for those of the next user.
     pub(crate) clean: bool,
     _permit: OwnedSemaphorePermit,
 }

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 /// Commands that are sent without waiting for one another's replies.
 ///
-/// They stand each for itself: others' commands may come between them, and one may fail while the rest
-/// is done. In a cluster each node gets its part. Commands of one slot are done in their order; where a
-/// node refuses one for the time being, or is lost, it is tried again after the others.
-/// [`Pipeline::atomic`] does all or nothing.
+/// They are independent: other clients' commands may run between them, and one may fail while the
+/// others are executed. In a cluster each node gets its part. Commands of one slot run in their order; if a
+/// node refuses one temporarily, or is lost, it is retried after the others.
+/// [`Pipeline::atomic`] executes all or none.
 ///
 /// ```no_run
 /// # async fn example(client: rufous_client::Client) -> rufous_client::Result<()> {
@@ -127,9 +127,9 @@ impl Pipeline {
         results.map(|result| result?.to()).collect()
     }
 
-    /// Sends all in `MULTI` and `EXEC` on a connection of its own: nobody sees a part of it. In a
-    /// cluster all keys must be of the first one's slot. A command that fails while the others are done
-    /// is a [`Value::Error`] among the replies.
+    /// Sends all commands in `MULTI` and `EXEC` on a held connection: other clients see all of them or
+    /// none. In a cluster all keys must be in the first one's slot. A command that fails while the others
+    /// are executed is a [`Value::Error`] among the replies.
     pub async fn atomic(self, client: &Client) -> Result<Vec<Value>> {
         let mut shapes = self.commands.iter().map(Cmd::shape);
         if shapes.any(|shape| matches!(shape.kind, ConnectionKind::Held | ConnectionKind::Never)) {

@@ -1,11 +1,11 @@
-//! What to do with what came of an attempt: a pure decision, made in one place.
+//! What to do after an attempt: a pure decision, made in one place.
 
 use crate::config::Addr;
 use crate::error::{Error, ServerError};
 use rufous_base::limits::SLOTS;
 use std::time::Duration;
 
-/// What comes next.
+/// The next step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It stays at that.
@@ -16,7 +16,7 @@ pub(crate) enum Next {
     Ask(Addr),
     /// The same again, later.
     Later,
-    /// Somebody else, if there is one; the map may be old.
+    /// Another node, if there is one; the map may be old.
     Elsewhere,
 }
 

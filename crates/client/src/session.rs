@@ -10,17 +10,17 @@ use crate::value::{FromValue, Value};
 use std::collections::{HashMap, VecDeque};
 use tokio::time::Instant;
 
-/// Keys whose tokens a session keeps; the one that was first is forgotten first.
+/// Keys whose tokens a session keeps; the oldest one is forgotten first.
 const TOKENS: usize = 4096;
 
-/// One sequence of operations, with what keyspaces' levels promise to it.
+/// One sequence of operations, to which keyspaces' levels make their promises.
 ///
-/// To a server a session is a connection, so a session has connections of its own, one per node that it
-/// has used, and what it runs there keeps the levels' promises for as long as they live. When one is lost,
-/// [`Error::SessionLost`] says so instead of going on behind the application's back; [`Session::renew`]
-/// begins anew. Servers cannot yet hand a session's state from one node to another.
+/// To a server a session is a connection, so a session holds connections of its own, one per node that it
+/// has used, and the levels' promises to it last as long as these. When one is lost, an operation
+/// returns [`Error::SessionLost`] instead of continuing silently; [`Session::renew`]
+/// starts again. Servers cannot yet hand a session's state from one node to another.
 ///
-/// At `LEVEL causal` what was seen travels in *tokens*: [`Session::causal_get`], [`Session::causal_set`] and
+/// At `LEVEL causal` *tokens* carry what was seen: [`Session::causal_get`], [`Session::causal_set`] and
 /// [`Session::causal_delete`] keep them by key, so they hold on any connection and node, and across
 /// `renew`. A write replaces what the session has read or written of the key, and nothing else.
 ///
@@ -38,7 +38,7 @@ pub struct Session {
     tokens: Tokens,
 }
 
-/// The values of a key that nobody has decided between, the latest first.
+/// The concurrent values of a key, the latest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Siblings<T> {
     pub values: Vec<T>,
@@ -95,7 +95,7 @@ impl Session {
             .clone();
         if !self.held.contains_key(&chosen) {
             let mut held = self.client.hold(shape).await?;
-            // What the session has seen stays on the connection: nobody is to have it after us.
+            // The connection keeps what the session has seen: it must not be reused.
             held.clean = false;
             self.held.insert(held.node.addr().clone(), held);
         }
@@ -133,7 +133,7 @@ impl Session {
         self.run(command).await?.to()
     }
 
-    /// Lets the session's connections go. Tokens stay; what other levels promise begins anew.
+    /// Drops the session's connections. Tokens stay; the promises of other levels start again.
     pub fn renew(&mut self) {
         self.held.clear();
     }
@@ -184,7 +184,7 @@ impl Session {
         self.tokens.by_key.get(&key.to_arg()).map(Vec::as_slice)
     }
 
-    /// Takes over what somebody else has seen: a request that goes on in another process.
+    /// Takes over a token from another session, such as of a request that continues in another process.
     pub fn set_token(&mut self, key: impl ToArg, token: impl ToArg) {
         self.tokens.put(key.to_arg(), token.to_arg());
     }

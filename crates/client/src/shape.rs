@@ -172,7 +172,7 @@ const ASKS: &[&str] = &[
     "TIME",
 ];
 
-/// Commands whose replies come not one per request, or that end or change the connection.
+/// Commands that do not have one reply per request, or that end or change the connection.
 const NEVER: &[&str] = &[
     "AUTH",
     "HELLO",

@@ -1,7 +1,7 @@
 //! Which node has which slot, as far as this client has learned.
 //!
-//! What is learned replaces what was known of the very slots it tells of, and nothing else: an answer
-//! that tells of half the slots takes nothing from the others, and addresses stay known until the
+//! An answer replaces what was known of the slots that it names, and nothing else: an answer
+//! with half the slots does not change the others, and addresses stay known until the
 //! node is known to be gone [Anna-auto §4.3.3].
 
 use crate::config::Addr;
@@ -16,7 +16,7 @@ pub(crate) const MAX_NODES: usize = 4096;
 /// Replicas of a slot that are taken up.
 const MAX_REPLICAS: usize = 64;
 
-/// Who has a slot.
+/// The nodes that have a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owners {
     pub(crate) owner: Addr,
@@ -58,8 +58,8 @@ impl SlotMap {
         &self.known
     }
 
-    /// Takes up what a node says of these slots. Returns the known nodes that it does not name
-    /// although it tells of all slots: they may be gone.
+    /// Applies a node's information on these slots. Returns the known nodes that it does not name
+    /// although it covers all slots: they may be gone.
     pub(crate) fn learn(&mut self, ranges: &[Range]) -> Vec<Addr> {
         let mut named = BTreeSet::new();
         for range in ranges {
@@ -248,7 +248,7 @@ mod tests {
                             }
                         }
                         prop_assert!(covered(&ranges) == SLOTS || maybe_gone.is_empty());
-                        // To hear the same again is to learn nothing.
+                        // The same answer again changes nothing.
                         map.learn(&ranges);
                     }
                     Event::Moved(slot, to) => {

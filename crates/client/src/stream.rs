@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Silence after which the system asks whether the other side is still there: who waits without end
-/// for a blocking command would never hear that a machine is gone.
+/// Silence after which the system probes the peer: a client that waits without a time-out for a
+/// blocking command would otherwise never notice that the machine is gone.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn open(addr: &Addr, config: &Config) -> io::Result<(Reader, Writer)> {
@@ -42,7 +42,7 @@ async fn secure(tcp: TcpStream, addr: &Addr, config: &Config) -> io::Result<(Rea
     Ok((Box::new(reader), Box::new(writer)))
 }
 
-/// Trusts whom the system trusts. Read once: the store is a large file.
+/// Trusts the system's certificate authorities. Read once: the store is a large file.
 #[cfg(feature = "tls")]
 fn system_roots() -> io::Result<std::sync::Arc<rustls::ClientConfig>> {
     use std::sync::{Arc, OnceLock};

@@ -137,7 +137,7 @@ impl Topology {
                     others.chain([&owners.owner]).cloned().collect()
                 }
                 Some(owners) => vec![owners.owner.clone()],
-                // Whoever it is knows where to send us.
+                // Any known node can say where to go.
                 None => map.known().iter().cloned().collect(),
             }
         };
@@ -169,7 +169,7 @@ impl Topology {
 
     pub(crate) fn moved(&self, slot: u16, to: &Addr) {
         lock(&self.state.map).moved(slot, to);
-        // Who redirects is one of a cluster, even where it had not been when we came.
+        // A node that redirects is in a cluster, even if it was not at connection time.
         self.state.cluster.store(true, Ordering::Relaxed);
     }
 
@@ -230,7 +230,7 @@ impl Topology {
         true
     }
 
-    /// Gone is who is in no complete map and has no living connection. Addresses of the URL stay.
+    /// Forgets a node that is in no complete map and has no living connection. Addresses of the URL stay.
     fn forget_if_dead(&self, addr: &Addr) {
         if self.state.config.seeds.contains(addr) {
             return;

@@ -125,7 +125,7 @@ impl FromValue for Value {
     }
 }
 
-/// Whatever the reply, unless an error.
+/// Any reply, unless an error.
 impl FromValue for () {
     fn from_value(value: Value) -> Result<Self> {
         value.check().map(drop)

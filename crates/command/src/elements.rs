@@ -1,5 +1,5 @@
 //! What commands on sets and hashes share: replies of elements whose number
-//! shows only at their end, scans of one key, drawing at random.
+//! is known only at their end, scans of one key, random draws.
 
 use crate::options::{self, is};
 use crate::{Failure, Reply};
@@ -86,8 +86,8 @@ impl Scan {
     }
 }
 
-/// How many elements are to be drawn: negative, so many of which some may be
-/// the same.
+/// How many elements are to be drawn; if negative, an element may be drawn
+/// more than once.
 pub fn draws(arg: &[u8]) -> Result<i64, Failure> {
     let count = options::integer(arg)?;
     if count == i64::MIN {
@@ -105,7 +105,7 @@ pub fn positive(arg: &[u8]) -> Result<usize, Failure> {
     count.ok_or_else(|| ValueError::NotPositive.into())
 }
 
-/// Different elements, every choice of so many with the same chance.
+/// Different elements; every choice of that many has the same chance.
 pub fn draw_different<'a, const WIDTH: usize>(
     view: View<'a, WIDTH>,
     count: usize,
@@ -136,7 +136,7 @@ pub fn draw_different<'a, const WIDTH: usize>(
     }
 }
 
-/// Writes so many elements, each drawn from all of them, by `each`.
+/// Writes that many elements, each drawn from all of them, by `each`.
 pub fn draw_any<const WIDTH: usize>(
     view: View<'_, WIDTH>,
     count: u64,

@@ -3,9 +3,9 @@
 //!
 //! Every command that writes is either *allowed*, with a sentence on what it
 //! means there, or *refused*, because it would need all replicas together,
-//! with the reason and what to use instead. Reads are allowed: they show what
-//! the replica has that is asked. The server asks [`refusal`] before it takes
-//! a request to its data; `docs/keyspaces.md` is made from the table.
+//! with the reason and what to use instead. Reads are allowed: they show the
+//! state of the replica that serves them. The server calls [`refusal`] before a
+//! request reaches the data; `docs/keyspaces.md` is made from the table.
 //!
 //! - [`rows`]: the table
 
@@ -83,9 +83,9 @@ pub struct Row {
     pub means: Means,
 }
 
-/// Why a request cannot be done on keys of a lattice keyspace. `lattice` tells
-/// a key's keyspace where it is one, by the index of its argument
-/// and its database.
+/// Why a request cannot be executed on keys of a lattice keyspace. `lattice`
+/// returns the keyspace of a key, if it is a lattice one, by the index of its
+/// argument and its database.
 pub fn refusal(
     spec: &Spec,
     args: &Args<'_>,
@@ -402,7 +402,7 @@ mod tests {
             let value = rig.shard.read(0, key, rig.now).expect("there");
             assert!(value.tag().is_some_and(|tag| !tag.is_replicated()));
             assert_eq!(body(&rig.run(&[b"DUMP", b"strict"])), payload);
-            // In the place of what is there.
+            // Replaces the present value.
             let mut more = write.clone();
             let last = more.len() - 1;
             more[last] = b"7";

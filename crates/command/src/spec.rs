@@ -56,7 +56,7 @@ pub struct Spec {
     pub since: &'static str,
     pub group: Group,
     pub complexity: &'static str,
-    /// Arguments with the name; negative: at least so many.
+    /// Arguments with the name; negative: at least this many.
     pub arity: i32,
     pub flags: Flags,
     pub keys: Keys,

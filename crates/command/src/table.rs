@@ -205,8 +205,8 @@ fn fold(name: &[u8], seed: u64) -> u64 {
     for chunk in name.chunks(8) {
         let mut word = [0u8; 8];
         word[..chunk.len()].copy_from_slice(chunk);
-        // Setting bit 5 makes capitals small; what else it merges is told
-        // apart by the comparison that follows.
+        // Setting bit 5 makes capitals small; other bytes that it maps to the same
+        // value are distinguished by the comparison that follows.
         let word = u64::from_le_bytes(word) | 0x2020_2020_2020_2020;
         hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         hash ^= hash >> 32;

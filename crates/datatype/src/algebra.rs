@@ -1,15 +1,15 @@
-//! What a data type states about itself: its operations, split as in
+//! What a data type declares: its operations, split as in
 //! [Claret §3], and which of them are independent.
 //!
-//! The store asks only this: locks, chains, phasers, combiners, logs and
-//! replicas work for every type alike. Nothing stated is trusted: [`check`]
+//! The store needs nothing else: locks, chains, phasers, combiners, logs and
+//! replicas work for every type alike. Declarations are not trusted: [`check`]
 //! tries random groups of operations in every order, for every type that is
 //! registered in [`crate::object`] (its tests do, and `cargo xtask algebra`).
 //!
 //! An operation concerns one element; a command on several is a list of
-//! operations on one key. Operations are deterministic and name whatever was
+//! operations on one key. Operations are deterministic and contain everything
 //! chosen at random or by the clock, so that a committed operation is also
-//! what logs and replicas are told.
+//! what logs and replicas receive.
 
 pub mod check;
 pub mod pages;
@@ -28,7 +28,7 @@ pub struct Tuning {
     pub list: Packing,
     pub set: Packing,
     pub sorted_set: Packing,
-    /// Up to so many integers a set is called an `intset`.
+    /// A set of up to this many integers is called an `intset`.
     pub intset_entries: usize,
     /// Bytes that a sparse HyperLogLog may have.
     pub hll_sparse_max_bytes: usize,
@@ -67,11 +67,11 @@ impl Default for Tuning {
     }
 }
 
-/// An operation somebody holds a lock for, or wants to.
+/// An operation that holds a lock, or requests one.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<O> {
     pub op: O,
-    /// Whether somebody wants the reply: if not, the operation is independent
+    /// Whether the client reads the reply: if not, the operation is independent
     /// of more.
     pub wanted: bool,
 }
@@ -154,15 +154,15 @@ pub trait Algebra: 'static {
     /// and never otherwise.
     fn rules() -> &'static [Rule<Self>];
 
-    /// Whether `new` is independent of all that is held: in every order of
+    /// Whether `new` is independent of all held operations: in every order of
     /// them all, the state and the wanted replies are the same. `view` is the
-    /// state before any of them. The same must hold for any of them without
-    /// the others: what is held may be given up. An operation alone is always
+    /// state before any of them. The same must hold for each subset of them,
+    /// because a held operation may be given up. A single operation is always
     /// admitted.
     ///
-    /// Looking at pairs is right for types whose rules stay true whatever
-    /// admitted operations do; others look at the whole group, and refuse more
-    /// than the rules, never less.
+    /// Checking pairs suffices for types whose rules stay true whatever
+    /// admitted operations do; other types check the whole group, and refuse
+    /// more than the rules, never less.
     fn admits<'a>(
         held: &[Held<Self::Op<'a>>],
         new: &Held<Self::Op<'a>>,
@@ -204,7 +204,7 @@ pub trait Algebra: 'static {
     fn sample_state(rng: &mut Rng) -> Self::State;
     /// An operation on such elements: every kind, with every option.
     fn sample_op(rng: &mut Rng) -> Self::Op<'static>;
-    /// What tells states apart, whatever their shape.
+    /// Bytes that differ if and only if two states differ, whatever their shape.
     fn canonical(view: Self::View<'_>) -> Vec<u8>;
 }
 
@@ -280,16 +280,16 @@ pub trait DataType: Algebra {
     fn own_bytes(state: &Self::State) -> usize {
         Self::heap_bytes(state)
     }
-    /// What operations have taken out of a state as a whole and that takes
-    /// time to drop, so that it can be dropped where nobody waits. Until then
+    /// What operations have removed from a state as a whole and that takes
+    /// time to drop, so that it can be dropped in the background. Until then
     /// it is no part of the state, nor of [`DataType::heap_bytes`].
     fn take_waste(state: &mut Self::State) -> Option<Self::State> {
         let _ = state;
         None
     }
-    /// Goes on with what operations on a state that is not packed have left to
-    /// be done later; it changes nothing that a view shows. It takes about a
-    /// microsecond for each unit of the budget, which it reduces, and answers
+    /// Continues the work that operations on a state that is not packed have
+    /// deferred; it changes nothing that a view shows. It takes about a
+    /// microsecond for each unit of the budget, which it reduces, and returns
     /// whether more is left.
     fn sweep(state: &mut Self::State, budget: &mut usize) -> bool {
         let _ = (state, budget);

@@ -107,13 +107,13 @@ fn accepted(op: &Op, value: i64) -> Reply {
     }
 }
 
-/// Whether these operations, among which nothing is set, may come in any
-/// order, all of them or some.
+/// Whether these operations, none of which is a set, give the same result in
+/// any order, all of them or some.
 ///
-/// Some are refused in every order: those that would be even if all that
-/// helps them came before. They do nothing. The others must all fit together,
-/// whatever of them that helps does not come, and are accepted in every order
-/// then. Else the order shows, unless nobody looks and all are the same.
+/// Some are refused in every order: those refused even if all operations that
+/// help them are executed first. They do nothing. The others must all fit together,
+/// even if the operations that help are not executed; then they are accepted in every
+/// order. Else the order is visible, unless no reply is wanted and all are the same.
 fn fits(group: &[&Held<Op>], counter: Option<Counter>) -> bool {
     let Some(counter) = counter else {
         // All of them say so.
@@ -130,7 +130,7 @@ fn fits(group: &[&Held<Op>], counter: Option<Counter>) -> bool {
         let all = moving.iter().filter(|by| *by * sign > 0);
         all.sum()
     };
-    // What is refused in any case helps nobody, so more may be refused in any case.
+    // An operation that is always refused helps no other, so more may always be refused.
     loop {
         let (before, lowest, highest) = (moving.len(), total(&moving, -1), total(&moving, 1));
         moving.retain(|&by| match by > 0 {

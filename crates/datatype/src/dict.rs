@@ -47,7 +47,7 @@ const ROOT_SLOTS_PER_PAGE: usize = 16;
 /// Values that are no longer are put together with what lies beside them without an allocation.
 const FEW_BYTES: usize = 128;
 
-/// From so many pages it is estimated what a copy has of its own.
+/// How many pages are sampled to estimate the memory that a copy does not share.
 const SAMPLED_PAGES: usize = 8;
 
 type Page = Directory<Segment>;
@@ -60,7 +60,7 @@ pub struct Dict {
     len: usize,
     /// What pages and segments take on the heap.
     parts_bytes: usize,
-    /// How many bytes at the end of each value nobody sees who does not ask for them.
+    /// How many bytes at the end of each value are returned only on request.
     beside: usize,
 }
 
@@ -89,7 +89,7 @@ impl Dict {
         }
     }
 
-    /// The same elements in a table that has so many bytes beside each value, all zero.
+    /// The same elements in a table that has `beside` bytes beside each value, all zero.
     pub fn widened(&self, beside: usize) -> Self {
         let mut wide = Self {
             hashing: self.hashing.clone(),
@@ -194,7 +194,7 @@ impl Dict {
         self.put(key, value)
     }
 
-    /// Likewise, with what is to lie beside it; so many bytes as [`Dict::beside`] says, or zeros.
+    /// Likewise, with the bytes beside it: [`Dict::beside`] gives their number; zeros by default.
     pub fn insert_beside(&mut self, key: &[u8], value: &[u8], beside: &[u8]) -> bool {
         let len = value.len() + self.beside;
         let (mut few, mut many) = ([0; FEW_BYTES], Vec::new());
@@ -242,7 +242,7 @@ impl Dict {
         true
     }
 
-    /// Puts so many bytes as [`Dict::beside`] says beside a value; answers whether there is one.
+    /// Sets the bytes beside a value, as many as [`Dict::beside`] gives; returns whether there is one.
     pub fn set_beside(&mut self, key: &[u8], beside: &[u8]) -> bool {
         debug_assert_eq!(beside.len(), self.beside);
         let place = self.find(self.hashing.hash(key), key);

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 /// Slots of the table on the stack.
 const SLOTS: usize = 512;
 
-/// At most so many names of slots are taken.
+/// The largest number of names for this number of slots.
 const fn room(slots: usize) -> usize {
     slots / 2
 }
@@ -26,8 +26,8 @@ pub(crate) struct Distinct<'a> {
 }
 
 impl<'a> Distinct<'a> {
-    /// Nothing of the pack has been seen, of which there are `most` names at
-    /// most. Whoever wrote them must not know the seed, or might choose names
+    /// An empty table for a pack of at most `most` names. The author of the
+    /// names must not know the seed, or might choose names
     /// of equal hashes.
     #[inline]
     pub(crate) fn new(

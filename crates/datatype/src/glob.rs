@@ -20,7 +20,7 @@ pub fn glob_match(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
         return pattern.is_empty();
     }
     let (mut p, mut t) = (0, 0);
-    // Where the pattern goes on after the last star, and where in the text that was last tried.
+    // Where the pattern continues after the last star, and where in the text that was last tried.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if t == text.len() {

@@ -11,8 +11,8 @@
 //! A register keeps the largest rank met, so that registers form a lattice: [`Registers::merge`]
 //! is commutative, associative and idempotent.
 //!
-//! Values come from users, who may have written anything into the string: whoever reads one
-//! checks the header first ([`Sketch::parse`]) and the sparse runs before they are used.
+//! Values come from users, who may have written anything into the string: readers
+//! check the header first ([`Sketch::parse`]) and the sparse runs before they use them.
 
 mod dense;
 mod estimate;

@@ -1,8 +1,8 @@
 //! What users store: the pure operations on values behind the string, bit and expiry commands.
 //!
 //! Every function here takes bytes or numbers and returns bytes or numbers. The crate decides what Redis 7.2 would
-//! answer and says so as data; others look keys up, apply the answer and write the reply.
-//!
+//! Every function here takes bytes or numbers and returns bytes or numbers. The crate computes what Redis 7.2 would
+//! reply and returns it as data; the callers look keys up, apply the result and write the reply.
 //! What it never does: no I/O, no clock, no randomness, no state between calls, no knowledge of keys, connections or
 //! the protocol's framing. It never panics on a user's bytes and never allocates more than a named limit allows.
 //!

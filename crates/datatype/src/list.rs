@@ -1,7 +1,7 @@
 //! Lists, as Redis has them: elements in an order that their clients choose, taken and put mostly at the ends.
 //!
-//! A small list is a pack, a large one a [`Seq`](crate::seq::Seq). An operation names what it does and not what it
-//! did, so that a log is told `trim(0, 99)` and not a million elements.
+//! A small list is a pack, a large one a [`Seq`](crate::seq::Seq). An operation states what to do and not its
+//! result, so that a log contains `trim(0, 99)` and not a million elements.
 //!
 //! - [`state`]: both shapes, and views of them
 //! - [`counted`]: the packed shape
@@ -39,7 +39,7 @@ pub enum Op<'a> {
     PushBack {
         element: &'a [u8],
     },
-    /// Takes so many elements, or as many as there are.
+    /// Takes this many elements, or all if there are fewer.
     PopFront {
         count: u64,
     },

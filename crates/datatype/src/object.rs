@@ -338,8 +338,8 @@ impl Object {
         of_object!(self, T, state => T::REPLICAS.map_or(0, |replicas| (replicas.expiry.deadline)(state)))
     }
 
-    /// Where it shows nothing: the time of a stamp from which on, as the
-    /// horizon of all replicas, nobody has to know of it.
+    /// Of a hidden value: the time of a stamp; once the horizon of all
+    /// replicas has reached it, no replica needs the value any more.
     pub fn until(&self) -> u64 {
         of_object!(self, T, state => T::REPLICAS.map_or(0, |replicas| (replicas.expiry.until)(state)))
     }
@@ -368,8 +368,8 @@ impl Object {
         })
     }
 
-    /// What was written below this stamp has gone with a deadline, and
-    /// for good, where everybody has heard of all up to the horizon.
+    /// Writes below this stamp have ended with a deadline, for ever, once
+    /// every replica has received all changes up to the horizon.
     pub fn gone(&self, horizon: u64) -> Stamp {
         of_object!(self, T, state => T::REPLICAS
             .and_then(|replicas| replicas.past)
@@ -383,19 +383,19 @@ impl Object {
             .is_some_and(|way| (way.is_due)(state, horizon)))
     }
 
-    /// Whether [`Object::make_way`] has to be called with any horizon: where
-    /// something is counted, which may have begun on a removal here and on
-    /// nothing elsewhere.
+    /// Whether [`Object::make_way`] has to be called with any horizon: if
+    /// there are counters, which may have started from a removal here and from
+    /// nothing on other replicas.
     pub fn may_be_counted(&self) -> bool {
         of_object!(self, T, state => T::REPLICAS
             .and_then(|replicas| replicas.make_way)
             .is_some_and(|way| (way.is_counted)(state)))
     }
 
-    /// Before what another replica has sent is merged: of removals that who
-    /// sends it had seen, those go of which it says less, as they are forgotten
-    /// there. Answers the time of the last of them, or 0.
-    /// What is counted on one of them adds up with what is counted on nothing.
+    /// Before another replica's state is merged: drops removals that the sender
+    /// had seen and of which its state shows less, because it has forgotten them.
+    /// Returns the time of the last of them, or 0. Counts that started from such
+    /// a removal are then added to counts that started from nothing.
     pub fn make_way(&mut self, sent: &Object, known: Known, tuning: &Tuning) -> u64 {
         of_object!(self, T, state => {
             let way = T::REPLICAS.and_then(|replicas| replicas.make_way);

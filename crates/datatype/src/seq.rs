@@ -127,7 +127,7 @@ impl Seq {
         (Pack(bytes), leaf.count() - index)
     }
 
-    /// In a sequence where `before` holds for the first so many items and no others: how many these are.
+    /// In a sequence where `before` holds for a prefix of the items and no others: the length of that prefix.
     pub fn partition_point(&self, mut before: impl FnMut(&[u8]) -> bool) -> usize {
         let (mut node, mut passed) = (&self.root, 0);
         loop {

@@ -1,8 +1,8 @@
 //! Sets: members without order, each once.
 //!
-//! Which operations are independent is [Claret, Table 2], said of replies
-//! too: an add that tells whether the member was new depends on other adds of
-//! it, and no longer does once the member is there.
+//! Which operations are independent is [Claret, Table 2], applied to replies
+//! too: an add whose reply says whether the member was new depends on other adds
+//! of it, and no longer does once the member is present.
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When};
 use crate::declared::in_table;
@@ -263,8 +263,8 @@ impl Algebra for Set {
             (Op::Members, Op::Contains { .. } | Op::Size | Op::Members)
             | (Op::Contains { .. } | Op::Size, Op::Members) => Some(Op::Members),
             _ if member(pending).is_none() || member(pending) != member(new) => None,
-            // Of two updates of one member the later one decides, and tells
-            // what was there before either.
+            // Of two updates of one member the later one decides, and replies
+            // with the state before both.
             (_, Op::Add { .. } | Op::Remove { .. }) => Some(*new),
             _ => Some(*pending),
         }

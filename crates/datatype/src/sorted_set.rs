@@ -52,7 +52,7 @@ pub struct Only {
     pub less: bool,
 }
 
-/// Scores are never NaN: whoever makes an operation sees to that.
+/// Scores are never NaN: the constructor of an operation ensures that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op<'a> {
     Add {

@@ -40,7 +40,7 @@ pub enum Op<'a> {
     Set {
         value: &'a [u8],
     },
-    /// Sets, and answers what was there.
+    /// Sets, and replies with the previous value.
     GetSet {
         value: &'a [u8],
     },

@@ -1,9 +1,9 @@
-//! Rankings that keep the highest-ranked members alone [Claret §5]: who bids
-//! most, who scores best. A member has the greatest score it was added with,
-//! and what is kept is a function of all that was added, in whatever order:
+//! Rankings that keep only the highest-ranked members [Claret §5]: the highest
+//! bids, the best scores. A member has the greatest score it was added with,
+//! and the state is a function of all adds, in whatever order:
 //! adds are independent of adds, and states merge.
 //!
-//! `k` comes with each add, and the least that was ever given holds: so two
+//! Each add has its `k`, and the least `k` ever given holds: so two
 //! adds with different ones are independent as well.
 //!
 //! State: `k`, and a sorted set of at most `k` members. Ranks count from the

@@ -1,9 +1,9 @@
-//! Unique identifiers without order [Claret §5]: what a counter is mostly
-//! used for, without the promise that makes counters slow. No identifier is
-//! given out twice; nobody may rely on which comes first, and so all
-//! operations of taking one are independent.
+//! Unique identifiers without order [Claret §5]: the usual purpose of a
+//! counter, without the promise that makes counters slow. No identifier is
+//! given out twice; no order among them is promised, and so all
+//! operations that take one are independent.
 //!
-//! State: the number from which on none is taken, little endian.
+//! State: every number from this one on is free, little endian.
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
 use crate::declared::packed_alone;
@@ -15,8 +15,8 @@ pub struct Uid;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// Takes an identifier. Whoever executes it chooses one that is neither
-    /// taken nor held: [`free`] tells which.
+    /// Takes an identifier. The executor chooses one that is neither
+    /// taken nor held: [`free`] returns one.
     Next { id: u64 },
     /// From where on none is taken.
     Peek,
@@ -28,7 +28,7 @@ pub enum Kind {
     Peek,
 }
 
-/// An identifier that is neither taken nor held by anybody.
+/// An identifier that is neither taken nor held.
 pub fn free(held: &[Held<Op>], next: u64) -> u64 {
     let taken = held.iter().filter_map(|held| match held.op {
         Op::Next { id } => id.checked_add(1),

@@ -84,7 +84,7 @@ struct Frame {
 pub struct ReplyParser {
     limits: ReplyLimits,
     stack: Vec<Frame>,
-    /// The line at the front of the buffer has no end in its first so many bytes.
+    /// The line at the front of the buffer has no end in its first `scanned` bytes.
     scanned: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a node's runtime is told at start.
+//! The configuration of a node's runtime.
 
 use crate::tls::{DialTls, Tls};
 use rufous_base::limits::{
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Where clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Port 0 takes a free one; [`crate::Handle::addresses`] tells which.
+    /// Port 0 takes a free one; [`crate::Handle::addresses`] returns it.
     Tcp(SocketAddr),
     /// The same by TLS; see [`Config::tls`].
     Tls(SocketAddr),
@@ -37,7 +37,7 @@ pub struct Config {
     /// Pin each worker to a core of its own, where there are enough.
     pub pin: bool,
     pub listen: Vec<Listen>,
-    /// Where clients connect that go to other nodes when they are told to.
+    /// Addresses for clients that follow redirections to other nodes.
     pub listen_redirected: Vec<Listen>,
     /// What [`Listen::Tls`] shows its clients, and asks of them.
     pub tls: Option<Tls>,
@@ -64,8 +64,8 @@ pub struct Config {
     pub output_high_water: usize,
     /// A connection with more reply bytes waiting is dropped.
     pub output_hard_limit: usize,
-    /// Likewise for all connections of a worker together: the one whose reply
-    /// goes beyond is dropped, if it has more than its high water waiting.
+    /// The limit for all connections of a worker together: a connection whose reply
+    /// exceeds it is dropped if its own output is above its high water.
     pub output_total_limit: usize,
     /// Where the files lie that actors ask for; without it every request to
     /// the disk fails. The caller holds a [`crate::DirLock`] of it until

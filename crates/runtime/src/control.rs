@@ -44,7 +44,7 @@ impl Control {
             }
         }
         tracing::info!("stopping");
-        // Waits until the sockets are closed: from now on nobody can connect.
+        // Waits until the sockets are closed: from now on no client can connect.
         acceptors.shutdown().await;
         dials.shutdown().await;
         let deadline = Instant::now() + self.drain;
@@ -107,7 +107,7 @@ impl Tally {
                 self.stopped += 1;
             }
             Report::Ended => self.ended += 1,
-            // Nobody is connected to any more.
+            // A stopping node dials no more connections.
             Report::Dial(..) => {}
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Dialling {
     pub(crate) keepalive: Option<TcpKeepalive>,
 }
 
-/// Makes one, or tells the actor why it could not be made.
+/// Opens one connection, or passes the error to the actor.
 pub(crate) async fn dial(shared: Arc<Shared>, how: Dialling, worker: WorkerId, dial: Dial) {
     let within = Duration::from_micros(dial.within_us);
     let made = tokio::time::timeout(within, connect(&how, &dial)).await;

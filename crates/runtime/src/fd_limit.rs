@@ -17,7 +17,7 @@ pub struct FdLimit {
     pub enough: bool,
 }
 
-/// Raises the soft limit as far as this process may, and says what came of it.
+/// Raises the soft limit as far as this process may, and returns the result.
 pub(crate) fn raise_fd_limit(max_clients: usize) -> FdLimit {
     let found = getrlimit(Resource::Nofile);
     let before = found.current.unwrap_or(u64::MAX);

@@ -1,15 +1,15 @@
-//! Replies that wait until what they tell of is on disk, or also elsewhere.
+//! Replies that wait until the changes they report are on disk or replicated.
 //!
 //! Invariants:
-//! - Turns leave in the order in which they came, each as soon as its gate and
-//!   those of all before it are passed. Replies that only the log has to have
-//!   passed leave before the rest of their turn, in a line of their own.
-//! - Replies of one connection leave in their order: whose connection has
-//!   anything in the line of what waits for more goes there, too.
+//! - Turns leave in the order of arrival, each as soon as its gate and those of
+//!   all earlier turns are passed. Replies that only need the log leave before
+//!   the rest of their turn, from a queue of their own.
+//! - Replies of one connection keep their order: while a connection has replies
+//!   in the queue that waits for more than the log, its other replies join them.
 //! - A turn waits with its own buffers, swapped for others, so that waiting
-//!   costs no copy; only where many wait does a small one get buffers of its
-//!   size, as room that nobody uses is memory too. Of a turn that has both kinds
-//!   those for the log alone are copied.
+//!   costs no copy. If many turns wait, a small one gets buffers of its size,
+//!   because unused capacity costs memory too. If a turn has both kinds of
+//!   replies, those that only need the log are copied.
 
 use crate::sockets::Sockets;
 use rufous_base::{Close, ConnId, Effects, Output, Until, Write};

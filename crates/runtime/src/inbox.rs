@@ -134,9 +134,9 @@ impl Inbox {
     }
 }
 
-/// Tells the worker that the connection in `slot` may be read or written. A
-/// slot keeps its waker for all connections that it ever holds; a late wake-up
-/// makes the next one look once in vain.
+/// Wakes the worker when the connection in `slot` may be read or written. A
+/// slot keeps its waker for all connections that ever occupy it; a late wake-up
+/// makes the next connection poll once in vain.
 struct SlotWaker {
     inbox: Arc<Inbox>,
     slot: u32,

@@ -28,7 +28,7 @@ const REST: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 pub(crate) struct Bound {
     socket: BoundSocket,
     tls: Option<Tls>,
-    /// Who connects here.
+    /// Which clients connect here.
     origin: Origin,
 }
 
@@ -38,7 +38,7 @@ enum BoundSocket {
     Unix(UnixListener, SocketFile),
 }
 
-/// The file of a Unix socket, removed when nobody listens any more.
+/// The file of a Unix socket, removed when its listener is closed.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 
@@ -104,7 +104,7 @@ fn bind_unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<UnixLis
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&socket2::SockAddr::unix(path)?)?;
     if let Some(mode) = mode {
-        // Before listening: nobody connects with permissions that were not meant.
+        // Before listening: no client connects while the permissions are still the default ones.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     }
     socket.listen(backlog.try_into().unwrap_or(i32::MAX))?;

@@ -1,12 +1,12 @@
-//! Messages to workers from threads that are none: what the node is told from
-//! outside its own traffic, a few a second at most.
+//! Messages to workers from threads that are not workers: orders from outside the
+//! node's own traffic, a few a second at most.
 //!
-//! They wait in a box per worker, in order, up to [`ROOM`]. The first of those
-//! that wait goes together with an order into the worker's inbox, which wakes
-//! it; the worker takes all that is there when it comes to that order. So none
-//! is left behind: who finds the box empty gives the order after putting its
-//! message in, and who finds it not empty relies on who found it so, whose order
-//! is not carried out yet or comes still.
+//! They wait in a box per worker, in order, up to [`ROOM`]. The first message in an
+//! empty box also puts an order into the worker's inbox, which wakes the worker; the
+//! worker takes all messages of the box when it carries out that order. So no message
+//! is left behind: a sender that finds the box empty gives the order after adding its
+//! message, and a sender that finds it filled relies on the order of the sender that
+//! found it empty, which is still to be given or carried out.
 
 use crate::inbox::{Inbox, Order};
 use rufous_base::WorkerId;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Messages that wait for one worker, at most.
 pub(crate) const ROOM: usize = 64;
 
-/// Why a worker was not told; what it was not told comes back.
+/// Why a message was not delivered; it returns to the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untold<M> {
     #[error("too many messages wait for the worker already")]
@@ -71,7 +71,7 @@ impl<M> Mail<M> {
         std::mem::take(&mut self.lock().messages)
     }
 
-    /// The worker ends: what waits is dropped, by who calls and without the lock.
+    /// The worker ends: waiting messages are dropped by the caller, without the lock.
     pub(crate) fn close(&self) {
         let left = {
             let mut waiting = self.lock();
@@ -86,7 +86,7 @@ impl<M> Mail<M> {
     }
 }
 
-/// Tells workers something, from any thread; cheap to clone.
+/// Sends messages to workers from any thread; cheap to clone.
 pub struct Teller<M> {
     boxes: Arc<[Mail<M>]>,
 }

@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 /// that deleting faster than freeing does not fill the memory.
 const WAITING: usize = 1024;
 
-/// Likewise in bytes. What comes while less than this waits is taken however
-/// large it is: it is memory that was in use until now, and one worker would
-/// stand still for long over it.
+/// The same limit in bytes. While less than this waits, garbage of any size is
+/// accepted: its memory was in use until now, and freeing it would stop a worker
+/// for a long time.
 const WAITING_BYTES: usize = 256 * 1024 * 1024;
 
 /// A worker's way to the reaper.

@@ -123,7 +123,7 @@ where
         })
     });
     if let Err(error) = started {
-        // Without a control thread nobody else would end the workers that run.
+        // Without a control thread nothing else would end the running workers.
         shared.order_all(|| Order::Finish(Instant::now()));
         return Err(error);
     }
@@ -243,12 +243,12 @@ impl<A: Actor> Runtime<A> {
         self.handle.clone()
     }
 
-    /// For who has something to say to workers.
+    /// Sends messages to workers from other threads.
     pub fn teller(&self) -> Teller<A::Message> {
         self.teller.clone()
     }
 
-    /// Waits until the node has stopped, whoever stops it.
+    /// Waits until the node has stopped, for whatever reason.
     pub fn join(mut self) {
         self.join_threads();
     }
@@ -312,7 +312,7 @@ impl Handle {
         self.shared.wait_for(self.control.spawn(future));
     }
 
-    /// Is ready when somebody has asked the node to stop.
+    /// Is ready when a stop of the node was requested.
     pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.shared.stopping();
         async move {
@@ -321,8 +321,8 @@ impl Handle {
         }
     }
 
-    /// Asks the node to stop: nobody can connect any more, actors finish what
-    /// is under way, replies leave. Returns at once; see [`Runtime::join`].
+    /// Requests the stop of the node: it accepts no more connections, actors finish
+    /// pending work, replies leave. Returns at once; see [`Runtime::join`].
     pub fn stop(&self) {
         self.shared.stop();
     }
@@ -336,7 +336,7 @@ impl Handle {
         &self.addresses
     }
 
-    /// Likewise for clients that go to other nodes when they are told to.
+    /// The addresses for clients that follow redirections to other nodes.
     pub fn redirected_addresses(&self) -> &[Listen] {
         &self.redirected_addresses
     }

@@ -9,16 +9,16 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Connections from other nodes, or from whoever claims to be one: several from
+/// Connections from peers that are other nodes or claim to be: several from
 /// each node of the largest cluster.
 const MAX_PEERS: usize = 4096;
 
-/// What the control thread is told.
+/// Messages to the control thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// Somebody wants the node to stop.
+    /// A stop of the node was requested.
     Stop,
-    /// An actor has finished what was under way.
+    /// An actor has finished its pending work.
     Stopped(WorkerId),
     /// A worker has ended.
     Ended,
@@ -38,8 +38,8 @@ pub(crate) struct Shared {
     stopping: watch::Sender<bool>,
     /// What the end of the node waits for.
     last: Mutex<Vec<JoinHandle<()>>>,
-    /// Bounded: at most one `Stop`, what each worker says once or twice, and as
-    /// many dials as actors have under way.
+    /// Bounded: at most one `Stop`, one or two reports of each worker, and as
+    /// many dials as actors have pending.
     reports: UnboundedSender<Report>,
     pub(crate) rejected: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
 pub(crate) struct Room {
     shared: Arc<Shared>,
     origin: Origin,
-    /// Whoever has it gives it back: see [`Shared::left`].
+    /// Its holder gives it back: see [`Shared::left`].
     is_dealt: bool,
 }
 
@@ -180,7 +180,7 @@ impl Shared {
     }
 
     pub(crate) fn report(&self, report: Report) {
-        // Without a control thread there is nobody left to tell.
+        // Without a control thread there is no receiver.
         let _ = self.reports.send(report);
     }
 

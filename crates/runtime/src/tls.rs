@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 /// A client that has not finished its handshake by then is dropped.
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Certificates and rules for new connections. Whoever has a clone may replace
-/// them while the node runs; connections that are there keep theirs.
+/// Certificates and rules for new connections. The holder of a clone may replace
+/// them while the node runs; existing connections keep theirs.
 #[derive(Debug)]
 pub struct Replaceable<C>(Arc<RwLock<Arc<C>>>);
 
@@ -63,8 +63,8 @@ impl DialTls {
     }
 }
 
-/// Makes a handshake. The error is for the log: the other side has been told by
-/// an alert what it is told.
+/// Makes a handshake. The error is for the log: the peer gets an alert of its
+/// own.
 pub(crate) async fn shake_hands(socket: &TcpStream, session: &mut Connection) -> io::Result<()> {
     loop {
         while session.wants_write() {

@@ -1,10 +1,10 @@
 //! One worker: a loop of turns on a thread of its own.
 //!
-//! A turn takes what has arrived (answers of the disk, orders, connections that
-//! went or drained, bytes, messages, the time), steps the actor with each, and
-//! then carries out all effects together. What waits for the disk is released
-//! as soon as the disk has answered, before the turn goes on. The reactor is asked for more between any two turns,
-//! with one system call, which blocks only where there is nothing to do.
+//! A turn takes what has arrived (answers of the disk, orders, closed or
+//! drained connections, bytes, messages, the time), steps the actor with each, and
+//! then carries out all effects together. Replies that wait for the disk are released
+//! as soon as the disk has answered, before the turn continues. The reactor is polled between any two turns,
+//! with one system call, which blocks only if there is no work.
 
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -49,7 +49,7 @@ pub(crate) struct Parts<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    /// The actor was told to stop; nothing more is read.
+    /// The actor received the stop; nothing more is read.
     Stopping,
     /// Waiting replies may leave until then.
     Finishing(Instant),
@@ -132,8 +132,8 @@ impl<A: Actor> Worker<A> {
 
     /// Runs until the node has stopped.
     pub(crate) async fn run(mut self) {
-        // One poll may use thousands of sockets: tokio's budget per task is
-        // for tasks that share a thread, and this one shares it with nobody.
+        // One poll may use thousands of sockets: tokio's budget per task is meant
+        // for tasks that share a thread, and this one has the thread to itself.
         tokio::task::unconstrained(poll_fn(|cx| self.poll(cx))).await;
     }
 
@@ -205,8 +205,8 @@ impl<A: Actor> Worker<A> {
         self.parts.post.wake_receivers();
     }
 
-    /// The disk's answers come first, so that replies which waited for them
-    /// wait for nothing else, and what is asked next is begun meanwhile.
+    /// Takes the disk's answers first, so that replies which waited for them
+    /// wait for nothing else, and the next requests start meanwhile.
     fn take_answers(&mut self) {
         if self.answers.is_empty() {
             return;
@@ -325,7 +325,7 @@ impl<A: Actor> Worker<A> {
         }
         for effect in fx.node.drain(..) {
             match effect {
-                // Before the replies leave: who asked waits for the end of it.
+                // Before the replies leave: the client waits for the end of the stall.
                 NodeEffect::Stall(us) => std::thread::sleep(Duration::from_micros(us)),
                 // At once: no worker ends before the replies that wait for
                 // its disk have left, and a disk that fails stops no node from
@@ -402,14 +402,14 @@ impl<A: Actor> Worker<A> {
         let Stage::Finishing(until) = self.stage else {
             return false;
         };
-        // Messages are not waited for: no actor has anything under way.
+        // Messages are not waited for: no actor has pending work.
         let left = self.gate.is_empty()
             && !self.parts.disk.is_awaited()
             && self.parts.sockets.is_flushed();
         left || Instant::now() >= until
     }
 
-    /// Closes what is open, and tells the actor.
+    /// Closes all open connections and ends the actor.
     fn end(&mut self) {
         self.parts.sockets.close_all();
         self.take_events();

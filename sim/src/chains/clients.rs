@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Slot and key: a list.
 pub type Place = (u16, u8);
 
-/// A request that waits for what it tells of to be acknowledged.
+/// A request whose operation waits to be acknowledged.
 #[derive(Debug)]
 struct Waiting {
     position: u64,
@@ -53,7 +53,7 @@ impl Clients {
         let (replica, store) = (&mut worker.replica, &mut worker.store);
         let serves = replica.serves(slot, local).is_ok();
         if serves && rng.below(4) == 0 {
-            // Nobody asks for it; all members are compared after quiet.
+            // No client asks for this one; all members are compared after quiet.
             let key = KEYS + rng.below(u64::from(ALL_KEYS - KEYS)) as u8;
             let effect = match rng.below(3) {
                 0 => deletion(key),
@@ -90,7 +90,7 @@ impl Clients {
         });
     }
 
-    /// The node has stopped: nobody knows what becomes of its requests.
+    /// The node has stopped: the outcome of its requests is unknown.
     pub(super) fn lose(&mut self, no: NodeNo) {
         self.waiting.retain(|peer, _| peer.node != no);
     }

@@ -1,19 +1,19 @@
 //! The scenario "chains": nodes of a cluster that replicate strict slots along
 //! chains, made of `rufous-chain` and the real planner of `rufous-mapping`. Each
-//! has one to three workers, which hear of epochs one by one, stall one by one,
-//! and may be others after a start.
+//! node has one to three workers, which receive epochs one by one, stall one by
+//! one, and whose number may change at a restart.
 //!
 //! Links delay, break and come back, one way or both, also in the middle of a
-//! copy; nodes stop, start again and pause, alone or all at once, with preference
-//! for those that learn; nodes join and drain; clocks start anywhere and run up to
-//! a twentieth too fast or too slow; the coordinator is away for some nodes, or
-//! for all. Clients append values of their own to lists and read them, at any node
-//! that answers.
+//! copy; nodes stop, start again and pause, alone or all at once, learners
+//! preferably; nodes join and drain; clocks start anywhere and run up to
+//! a twentieth too fast or too slow; the coordinator is unreachable for some
+//! nodes, or for all. Clients append unique values to lists and read them, at any
+//! node that answers.
 //!
 //! - [`plan`]: what a seed stands for
 //! - [`world`]: time, the coordinator, faults; [`node`] and [`network`]
-//! - [`clients`]: who asks, and what came back
-//! - [`oracle`]: whether one order of all that was asked explains the replies
+//! - [`clients`]: requests and replies
+//! - [`oracle`]: whether one order of all requests explains the replies
 
 pub mod clients;
 mod network;

@@ -1,6 +1,6 @@
 //! Links between nodes: each direction delivers in order to each worker, late, or
 //! not at all while it is down. When it is up again, all workers of the receiver
-//! are told, each in its own time.
+//! are notified, each at its own time.
 
 use rufous_base::rng::Rng;
 use rufous_base::slot::worker_of_slot;
@@ -94,8 +94,8 @@ impl Network {
         due
     }
 
-    /// A session is for both directions: both begin anew. One end may know long
-    /// before the other, and what it says is heard by who knows nothing of it.
+    /// A session is for both directions: both start again. One end may notice long
+    /// before the other, and then sends to an end that has not noticed yet.
     pub(super) fn begin(&mut self, a: NodeNo, b: NodeNo, now: u64) {
         for (from, node) in [(a, b), (b, a)] {
             self.clear(from, node);

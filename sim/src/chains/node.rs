@@ -126,7 +126,7 @@ pub(super) struct Worker {
     pub(super) store: ListStore,
     /// It does not get on, while those beside it do.
     pub(super) paused_until: u64,
-    /// It is told of no epoch, while those beside it are.
+    /// It receives no epoch, while the other workers of its node do.
     pub(super) deaf_until: u64,
 }
 

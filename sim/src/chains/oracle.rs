@@ -7,7 +7,7 @@
 //! requests with different places in the order, the later one must not have
 //! been over before the earlier one began.
 
-/// What was asked, and what came back.
+/// A request and its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     Append(u32),

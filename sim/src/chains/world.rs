@@ -175,8 +175,8 @@ impl World {
         }
     }
 
-    /// At no time two nodes would answer for a slot, even one that pauses and
-    /// whose clock goes on.
+    /// No two nodes answer for a slot at the same time, even if one pauses
+    /// while its clock goes on.
     fn only_one_answers(&mut self) -> Result<(), String> {
         let mut overtaken = false;
         for slot in SLOTS {

@@ -20,7 +20,7 @@ const PATIENCE_US: u64 = 12_000_000;
 /// How a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Door {
-    /// It says who is to be asked instead.
+    /// It redirects the client to the node that has the key.
     Redirecting,
     /// It asks that one itself.
     Plain,
@@ -159,7 +159,7 @@ impl World {
             return at;
         }
         let found = &mut self.clients[client];
-        // Whoever has a copy answers reads, too.
+        // Any node with a copy answers reads, too.
         let is_anywhere = !wish.writes() && found.random.chance(0.2);
         let slot = wish.slot().filter(|_| !is_anywhere);
         let known = slot.and_then(|slot| found.known.get(&slot).copied());
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// Sends its requests to whom it takes for the one to be asked.
+    /// Sends the client's requests to the node that it expects to have the keys.
     fn ask(&mut self, client: usize) {
         let Some(wish) = self.clients[client].wishes.front().cloned() else {
             return;

@@ -14,10 +14,10 @@ use rufous_wire::mapping::encode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Who was not heard of for so long is taken for gone.
+/// A node that was silent for so long is presumed dead.
 const DETECTION_US: u64 = 2_000_000;
 
-/// How often it is looked at.
+/// How often it runs.
 const PERIOD_US: u64 = 100_000;
 
 /// Nothing changes any more if nothing has changed for so long.
@@ -32,11 +32,11 @@ pub(super) struct Coordinator {
     stored: Vec<u8>,
     leader: Control,
     learned: Learned,
-    /// Who is there, and when that was last heard.
+    /// Members, and when each was last heard from.
     heard: BTreeMap<NodeId, (Member, u64)>,
     pub(super) away_until_us: u64,
-    /// Who lost everything with its start, and is another node now: the operator
-    /// has them forgotten.
+    /// Nodes that lost their data at a start, and have a new identity: the operator
+    /// removes the old one.
     pub(super) dead: BTreeSet<NodeId>,
     /// When it was last planned to change something.
     pub(super) changed_us: u64,
@@ -123,7 +123,7 @@ pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
     })
 }
 
-/// The chains of these slots; the others are nobody's, so that it all goes faster.
+/// The chains of these slots; the others have no owner, so that tests run faster.
 fn only(slots: &[u16], chains: &Chains) -> Chains {
     let mut ranges = Vec::new();
     let mut start = 0;
@@ -254,7 +254,7 @@ impl World {
         self.note("coord", format_args!("epoch {}: {text}", mapping.epoch));
     }
 
-    /// The node's control sees the stored mapping; its workers hear of it sooner or later.
+    /// The node's control sees the stored mapping; its workers receive it sooner or later.
     fn tell(&mut self, node: usize) {
         if self.coordinator.epoch() == 0 {
             return;

@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Each key is at the members of its slot's chain, which are those that the ring
-    /// wants, and at nobody else; nothing else is anywhere.
+    /// wants, and on no other node; there are no other keys.
     fn judge_keys(&mut self) -> Result<(), String> {
         for node in 0..self.nodes.len() {
             if self.nodes[node].power != Power::Up {

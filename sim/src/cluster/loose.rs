@@ -1,7 +1,7 @@
-//! Keys of the lattice keyspace: what clients did with them at which node, and what
+//! Keys of the lattice keyspace: the operations of clients at each node, and what
 //! each connection was shown.
 //!
-//! [`crate::oracle::lattice`] says what must hold of them; `verdict` has it judge after
+//! [`crate::oracle::lattice`] defines what must hold of them; `verdict` runs it after
 //! quiet.
 
 mod verdict;
@@ -22,8 +22,8 @@ pub(super) const LOOSE: [(&str, Shape); 4] = [
     ("l:t", Shape::Set),
 ];
 
-/// How long nothing is to happen before all are taken to have heard all: no request
-/// waits for longer at a node, and epochs are shorter.
+/// How long nothing may happen before all changes are taken to have reached all nodes: no
+/// request waits for longer at a node, and epochs are shorter.
 const REST_US: u64 = 8_000_000;
 
 /// A node, and which worker of it.
@@ -39,14 +39,14 @@ pub(super) struct Loose {
     account: Account,
     /// Of nodes in their lives: the numbers by which the cluster knows them.
     numbers: BTreeMap<(usize, u32), u16>,
-    /// What is in the sets, as far as anybody has seen.
+    /// The elements of the sets that any connection has seen.
     visible: BTreeMap<usize, BTreeSet<u64>>,
-    /// What the one that reads everything was told last, by node and worker.
+    /// The last replies to the connection that reads everything, by node and worker.
     last: BTreeMap<usize, Vec<(Worker, Told)>>,
 }
 
 impl Loose {
-    /// An element that somebody may remove.
+    /// An element for a client to remove.
     pub(super) fn any_seen(&mut self, key: usize, random: &mut Random) -> Option<u64> {
         let visible = self.visible.get(&key)?;
         let element = *visible.iter().nth(random.index(visible.len()))?;
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// Takes notice of whether anything is under way.
+    /// Notes whether any work is pending.
     pub(super) fn look_for_rest(&mut self) {
         let clients = &self.clients[..self.plan.clients];
         let is_done = clients.iter().all(|client| client.is_done());
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// Whether all have told all.
+    /// Whether all workers have sent each other all changes.
     fn look_at_loose(&mut self) -> bool {
         self.number_nodes();
         let is_told = |worker: &(usize, usize)| {
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// Nobody waits for anything, and all have heard of all.
+    /// No request waits, and all workers have all changes.
     pub(super) fn is_quiet(&self) -> bool {
         self.engine.now_us >= self.unrest_us + REST_US
     }

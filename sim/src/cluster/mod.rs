@@ -1,27 +1,27 @@
 //! The scenario "cluster": a cluster of whole nodes. Every worker is a real front with real
 //! sessions, chains and logs; between nodes there are virtual connections, and a
-//! virtual coordinator has the real planner say who has what.
+//! virtual coordinator runs the real planner.
 //!
-//! Connections delay, cut what they carry into pieces, and break; the network parts
+//! Connections delay, split the bytes that they carry, and break; the network parts
 //! nodes one way or both, once or many times in a row; workers and nodes pause or are
 //! slow, clocks are wrong and drift; nodes join, are killed, lose power, stop in order,
 //! start again, drain and come back, each start with a wire version of its own; the
-//! coordinator is away. Some clients follow
-//! redirections, others have one node ask for them; both are judged per key: one order
-//! of commands must explain all replies. At no time two nodes answer for a slot. After
-//! quiet all members of a chain have the same, and nobody else has any of it; all have
-//! the same of lattice keys.
+//! coordinator is unreachable. Some clients follow
+//! redirections, others have a node forward their requests; both are judged per key: one
+//! order of commands must explain all replies. No two nodes answer for a slot at the same
+//! time. After quiet all members of a chain have the same keys, and no other node has any
+//! of them; all nodes have the same lattice keys.
 //!
 //! - [`plan`]: what a seed stands for
-//! - `world`: time and what happens in it; `turns` workers and their disks
+//! - `world`: time and events; `turns` workers and their disks
 //! - `node`: one node, from its start to its end
 //! - `wires`: connections and the network under them
-//! - `coordinator`: who is there, and what is agreed on
-//! - `trouble`: what goes wrong, and the end of it
-//! - `clients`: who asks, and what came back; `wishes` for what
+//! - `coordinator`: the members, and the agreed mapping
+//! - `trouble`: faults, and the end of them
+//! - `clients`: requests and replies; `wishes`: which requests
 //! - `loose`: keys of the lattice keyspace, and whether they are right
-//! - `watch`: who answers for slots
-//! - `judge`: whether all that was right
+//! - `watch`: which nodes answer for slots
+//! - `judge`: whether the end state is right
 
 mod clients;
 mod coordinator;

@@ -27,7 +27,7 @@ pub(super) enum Power {
     /// It has not started yet.
     New,
     Up,
-    /// So many workers have still to say that they stopped.
+    /// This many workers have not stopped yet.
     Stopping(usize),
     Down,
     /// It has drained, and does not come back.
@@ -49,7 +49,7 @@ pub(super) struct Node {
     pub(super) shared: Option<Arc<Shared>>,
     pub(super) disk: Disk,
     pub(super) paused_until_us: u64,
-    /// Its turns take so many times as long until then.
+    /// Its turns take this many times as long until then.
     pub(super) slow: (u64, u64),
     /// Whether the coordinator and the node reach each other from then on.
     pub(super) alone_until_us: u64,

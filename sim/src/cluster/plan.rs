@@ -17,7 +17,7 @@ pub enum Size {
     /// As the seed has it: 2 to 5, or 6 to 12 in one seed of eight.
     #[default]
     Any,
-    /// So many, with one worker each, and little that goes on.
+    /// This many nodes, with one worker each, and little load.
     Of(usize),
 }
 
@@ -29,7 +29,7 @@ pub struct Plan {
     pub workers: Vec<usize>,
     /// Of how many the cluster is made at first; the others may join.
     pub first: usize,
-    /// The slots that are anybody's; none: all.
+    /// The slots that have owners; none: all.
     pub slots: Vec<u16>,
     pub mode: Mode,
     pub disk: DiskFaults,
@@ -63,7 +63,7 @@ pub struct Loose {
     pub cut: bool,
 }
 
-/// How often it comes to what, in so many microseconds; 0: never.
+/// The mean time between faults of each kind, in microseconds; 0: never.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     pub cut_us: u64,
@@ -107,7 +107,7 @@ impl Troubles {
             return_us: every(further, 0.7, 2_000, 10_000),
         };
         if mode == Mode::Off && all.end_us > 0 {
-            // Who is taken for gone meanwhile would be one too many.
+            // One more node that is presumed dead would be one too many.
             (all.pause_us, all.part_us, all.flap_us) = (0, 0, 0);
         }
         all
@@ -167,7 +167,7 @@ impl Plan {
         plan.with_doors().with_loose().at_ease(size)
     }
 
-    /// Who asks how.
+    /// Which clients use the plain endpoint, and how many requests they pipeline.
     fn with_doors(self) -> Self {
         let mut random = Random::new(self.seed, "doors");
         let plain = match random.chance(0.8) {

@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Whether something that comes once in so many microseconds does so now.
+    /// Whether an event that happens once in `every_us` microseconds on average happens now.
     fn comes(&mut self, every_us: u64) -> bool {
         every_us > 0 && self.chance.below(every_us) < PERIOD_US
     }
@@ -140,7 +140,7 @@ impl World {
         self.push(at, None, What::Flap(links, left - 1));
     }
 
-    /// Whatever a node does takes longer for a while.
+    /// A node's work takes longer for a while.
     fn slow_down(&mut self) {
         let Some(node) = self.any_up() else {
             return;

@@ -1,4 +1,4 @@
-//! Who answers for slots, looked at all the time: never two at once, and of each
+//! Checks all the time which nodes answer for slots: never two at once, and of each
 //! chain only one ever.
 
 use super::plan::{KEYS, Plan};
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// How often requests were passed on, and what came of that.
+    /// Reaches the probes of forwarded requests, by their outcomes.
     pub(super) fn look_at_passed_on(&mut self) {
         for node in 0..self.nodes.len() {
             self.note_passed_on(node);

@@ -1,6 +1,6 @@
-//! Connections, and the network under them. Bytes arrive in order, late, and cut into
-//! pieces; where the network is parted they wait, as retransmitted ones would, until
-//! it is whole again or nobody wants them any more.
+//! Connections, and the network under them. Bytes arrive in order, late, and split;
+//! while the network is parted they wait, as retransmitted ones would, until
+//! it is whole again or the connection is closed.
 
 use super::node::Power;
 use super::world::{What, World};
@@ -8,7 +8,7 @@ use crate::seat::Arrival;
 use rufous_base::{Close, ConnId, ConnInfo, Dial, Origin};
 use std::collections::VecDeque;
 
-/// Who is at one end.
+/// What is at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Client(usize),
@@ -26,7 +26,7 @@ pub(super) enum Piece {
     /// The dialled connection is there.
     Made(u64),
     Bytes(Vec<u8>),
-    /// The sender is told when this comes by.
+    /// The sender gets `Drained` when this arrives.
     Drain,
     End,
 }
@@ -148,7 +148,7 @@ impl World {
                 Who::Worker { node, .. } => self.nodes[node].is_up(),
             };
             if matches!(piece, Piece::Bytes(_)) && is_there && self.wires[wire].open[1 - to] {
-                // Who sends to a connection that is closed learns that.
+                // A sender to a closed connection learns that it is closed.
                 self.wires[wire].queues[1 - to].clear();
                 self.send(wire, to, Piece::End);
             }
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// One end closes: the other one hears of it behind what was sent.
+    /// One end closes: the other one receives the close after all bytes sent before it.
     pub(super) fn close(&mut self, wire: usize, side: usize, close: Close) {
         if !self.wires[wire].open[side] {
             return;
@@ -202,7 +202,7 @@ impl World {
         self.send(wire, side, Piece::End);
     }
 
-    /// The connection breaks: both ends hear of it, each in its time.
+    /// The connection breaks: both ends notice, each at its own time.
     pub(super) fn cut(&mut self, wire: usize) {
         for to in 0..2 {
             let queue = &mut self.wires[wire].queues[to];
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// A node is gone; `silently`: nobody is told.
+    /// A node is gone; `silently`: its peers are not notified.
     pub(super) fn lose_wires(&mut self, node: usize, silently: bool) {
         for wire in 0..self.wires.len() {
             for side in 0..2 {

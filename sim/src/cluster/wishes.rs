@@ -16,7 +16,7 @@ pub(super) enum Aim {
     Loose(usize, Deed),
 }
 
-/// Where something is to be asked, whoever has the key.
+/// The node that gets a request, whichever node has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
     pub(super) node: usize,
@@ -39,7 +39,7 @@ impl Wish {
         }
     }
 
-    /// The slot by whose owner it is answered; none: by anybody.
+    /// The slot whose owner answers it; none: any node does.
     pub(super) fn slot(&self) -> Option<u16> {
         match &self.aim {
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),

@@ -84,7 +84,7 @@ pub struct World {
     pub(super) history: History,
     pub(super) loose: Loose,
     pub(super) watch: Watch,
-    /// When something was last under way of what clients want or nodes tell.
+    /// When a request or a change of a node was last pending.
     pub(super) unrest_us: u64,
     /// Operations that are over, and a number for each value.
     pub(super) operations: u64,
@@ -233,7 +233,7 @@ impl World {
         self.engine.reach(probe);
     }
 
-    /// Who waits for what.
+    /// Which clients and nodes wait, and for what.
     pub(super) fn state(&self) -> String {
         let mut text = self.coordinator.describe();
         for node in &self.nodes {

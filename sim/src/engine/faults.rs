@@ -28,7 +28,7 @@ pub enum Fault {
     Drift,
     /// A node that was dropped comes back with what its files have.
     KeepsOldData,
-    /// A node that starts serves before others have told it what they have.
+    /// A starting node serves before the others have sent it their state.
     ServesAtOnce,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! - [`scheduler`]: [`Engine`], with the queue of events, ordered by time and by the order in
 //!   which they were scheduled
-//! - [`scenario`]: what a scenario has to say of itself, and the loops that hand it its events
-//! - [`report`]: one run of one seed, and what came of it
+//! - [`scenario`]: what a scenario declares, and the loops that hand it its events
+//! - [`report`]: one run of one seed, and its outcome
 //! - [`runner`]: the command line: one seed, or many
 //! - [`seeds`]: seeds that failed once, each with the hash of the plan that it stood for
 //! - [`faults`], [`probes`], [`trace`]: shared by all scenarios

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug)]
 pub struct Report {
     /// The plan, for a person to read.

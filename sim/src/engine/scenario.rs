@@ -37,7 +37,7 @@ impl Unsure {
         why: "its oracles are exact",
     };
 
-    /// The most in a run of so many seeds.
+    /// The largest figure in a run of this many seeds.
     pub fn most(&self, seeds: u64) -> u64 {
         (seeds * self.per_thousand_seeds).div_ceil(1_000)
     }

@@ -69,7 +69,7 @@ impl<E> Engine<E> {
         });
     }
 
-    /// Schedules an event in so many microseconds.
+    /// Schedules an event in `us` microseconds.
     pub fn after(&mut self, us: u64, event: E) {
         self.at(self.now_us + us, event);
     }
@@ -91,7 +91,7 @@ impl<E> Engine<E> {
         Some(next.event)
     }
 
-    /// Writes a line of the trace: what happened to `who`.
+    /// Writes a line of the trace: an event and its subject.
     pub fn note(&mut self, who: impl fmt::Display, what: fmt::Arguments<'_>) {
         self.trace.note(self.now_us, who, what);
     }

@@ -1,5 +1,5 @@
-//! What happened, one line per event: the time, who, and what. The hash of all
-//! lines tells whether two runs were the same.
+//! What happened, one line per event: the time, the actor, and the event. Two runs
+//! were the same if the hashes of all their lines are equal.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ impl Trace {
         }
     }
 
-    /// Notes that `what` happened to `who` at `us`.
+    /// Notes an event and its subject at `us`.
     pub fn note(&mut self, us: u64, who: impl std::fmt::Display, what: std::fmt::Arguments<'_>) {
         self.line.clear();
         let (s, rest) = (us / 1_000_000, us % 1_000_000);

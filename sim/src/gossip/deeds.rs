@@ -1,7 +1,7 @@
-//! What clients do at nodes, and whether what becomes of it is right.
+//! The clients' operations at nodes, and whether their results are right.
 //!
-//! Every member is added once and every value written once. Whoever removes
-//! something has seen it, and so it is gone for good. What was done at a node that
+//! Every member is added once and every value written once. A client that removes
+//! something has seen it, so it must not come back. Operations at a node that
 //! was dropped may be lost, done and undone alike.
 
 use super::seat::Seat;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 const SETS: [&str; 3] = ["ks1", "ks2", "ks3"];
 const REGISTERS: [&str; 2] = ["kr1", "kr2"];
-/// Nobody removes the first.
+/// The first one is never removed.
 const COUNTERS: [&str; 2] = ["kc", "kd"];
 
 type Things = BTreeSet<u64>;
@@ -329,7 +329,7 @@ fn text(seat: &mut Seat, key: &str, us: u64) -> Option<Vec<u8>> {
     value.map(|value| value.bytes().to_vec())
 }
 
-/// What is there.
+/// The present elements.
 fn see(seat: &mut Seat, key: &str, us: u64) -> Things {
     let number = |bytes: &[u8]| {
         let digits = bytes.split(|byte| *byte == b' ').next();

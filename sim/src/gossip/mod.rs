@@ -1,17 +1,17 @@
 //! The scenario "gossip": nodes of several workers that share lattice keyspaces. Sessions
-//! between nodes break and lose what is on its way, nodes crash and start from
-//! their logs, others are dropped from the mapping and come back as new members.
+//! between nodes break and lose what is in transit, nodes crash and start from
+//! their logs, others are dropped from the mapping and rejoin as new members.
 //!
-//! A run has rounds. Each ends when all are there and nothing is under way: then
-//! all workers of all nodes have to show the same, to remember nothing that has
-//! gone, to have all that was acknowledged by nodes that were not dropped, and
+//! A run has rounds. Each ends when all nodes are up and no message is in transit: then
+//! all workers of all nodes must show the same, keep no graves and tombstones,
+//! have all that was acknowledged by nodes that were not dropped, and
 //! nothing that was removed.
 //!
 //! Map, in reading order:
 //! - [`plan`]: what a seed stands for
 //! - [`seat`]: a worker, with its log
 //! - [`world`]: nodes, sessions, events in their order
-//! - [`deeds`]: what clients do, and whether what becomes of it is right
+//! - [`deeds`]: the clients' operations, and whether their results are right
 
 pub mod deeds;
 pub mod plan;

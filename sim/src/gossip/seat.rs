@@ -29,7 +29,7 @@ pub enum Said {
         is_report: bool,
     },
     Sent(Sent),
-    /// To all workers of the node: this one has heard all others.
+    /// To all workers of the node: this one has received the state of all others.
     HasHeard,
     Reply(usize),
 }
@@ -174,7 +174,7 @@ impl Seat {
         }
     }
 
-    /// Whether the workers of the node have told each other what they have.
+    /// Whether the workers of the node have sent each other their state.
     pub fn has_exchanged(&mut self) -> bool {
         self.replicas.has_heard_all() && self.replicas.has_sent_all(self.shard.changeset())
     }
@@ -214,7 +214,7 @@ impl Seat {
         self.replicas.wrote(now, self.shard.changeset());
     }
 
-    /// Something of a worker of this node, or of another that has come here.
+    /// A message of a worker of this node, or of another node's worker.
     pub fn receive(&mut self, us: u64, bytes: Arc<[u8]>) {
         let now = self.now(us);
         let done = self
@@ -272,7 +272,7 @@ impl Seat {
         std::mem::take(&mut self.gate)
     }
 
-    /// Sessions are told apart: what was said in one does not go out in the next.
+    /// Messages of one session are not sent in the next one.
     pub fn drop_sent(&mut self, node: u16) {
         let is_for = |said: &Said| matches!(said, Said::Sent(sent) if sent.node == node);
         self.gate.retain(|said| !is_for(said));

@@ -409,7 +409,7 @@ impl World {
         node.life = self.lives;
         let number = node.number;
         if !node.has_served {
-            // Of what it was told, it knows not all.
+            // It has received only a part of the others' state.
             node.logs.iter_mut().for_each(Vec::clear);
         }
         let logs = std::mem::take(&mut node.logs).into_iter().enumerate();
@@ -423,8 +423,8 @@ impl World {
         }
     }
 
-    /// When all workers of a node have what the others have, it speaks to nodes;
-    /// when those have told it what they have, it serves.
+    /// When all workers of a node have each other's state, it connects to nodes;
+    /// when those have sent it their state, it serves.
     fn end_start(&mut self, at: usize) {
         let (us, node) = (self.engine.now_us, &mut self.nodes[at]);
         if !node.is_running || node.serves {

@@ -17,8 +17,8 @@ pub(super) enum Deed {
         px: Option<u64>,
         over: Vec<Thing>,
     },
-    /// A string with causal order is written or deleted, in the place of what
-    /// its writer had seen; `None`: nobody knows what that was.
+    /// A string with causal order is written or deleted, and replaces what
+    /// its writer had seen; `None`: it is unknown what that was.
     Replace {
         key: usize,
         value: Option<Thing>,
@@ -36,13 +36,13 @@ pub(super) enum Deed {
     Rewrite {
         key: usize,
     },
-    /// `needs`: what has to be shown to whoever is shown this.
+    /// `needs`: what has to be shown to every client that is shown this.
     Add {
         key: usize,
         thing: Thing,
         needs: Vec<(usize, Thing)>,
     },
-    /// One thing, or the key. `covered`: what was there and is gone.
+    /// One thing, or the key. `covered`: the things that it removed.
     Remove {
         key: usize,
         thing: Option<Thing>,
@@ -66,7 +66,7 @@ pub(super) enum Deed {
         key: usize,
         was_there: bool,
     },
-    /// By so many quarters.
+    /// By this many quarters.
     Count {
         key: usize,
         by: i64,
@@ -115,7 +115,7 @@ pub(super) struct Act {
     /// Of the node, from 1 on.
     pub life: usize,
     pub asked_us: u64,
-    /// `u64::MAX`: nobody knows whether it was done.
+    /// `u64::MAX`: it is unknown whether it was done.
     pub answered_us: u64,
     pub refused: bool,
     pub deeds: Vec<Deed>,

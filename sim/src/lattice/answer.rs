@@ -140,7 +140,7 @@ impl Lattice {
             Reply::Array(parts) if replies > 1 => &parts[..],
             reply => std::slice::from_ref(reply),
         };
-        // Some of it was done at most: nobody knows.
+        // At most a part of it was done; which one is unknown.
         let failed = parts.iter().find(|part| matches!(part, Reply::Error(_)));
         match failed {
             Some(error) if refusal(error).is_none() => {

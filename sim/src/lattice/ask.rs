@@ -199,7 +199,7 @@ impl Lattice {
                 encode::request(bytes, &[&words[..], &["REGIME", "lattice"]].concat());
             }
             3 => encode::request(bytes, &["KEYSPACE", "DROP", "none"]),
-            // Who connects next makes it again.
+            // The next client that connects creates it again.
             4 if !space.is_fixed => encode::request(bytes, &["KEYSPACE", "DROP", name]),
             5 if !space.is_fixed => {
                 let regime = random.pick(&["strict", "lattice"]);

@@ -1,12 +1,12 @@
-//! What a counter may hold that one client has counted up and cleared.
+//! The possible values of a counter that one client has incremented and cleared.
 //!
-//! The client does one thing after the other, but what it has sent by a
-//! connection that it lost may be done late: also behind what it sent by its
+//! The client sends one request after the other, but a request sent on a
+//! connection that it lost may be executed late: also after requests on its
 //! next one.
 
 use std::collections::BTreeSet;
 
-/// So many are remembered to be on their way: older ones have arrived, or never will.
+/// This many pending requests are remembered: older ones have arrived, or never will.
 const LATE: usize = 12;
 
 /// A sum, and which of the late ones are not done, a bit for each.
@@ -52,7 +52,7 @@ impl Cleared {
         self.arrive();
     }
 
-    /// Somebody else may have cleared it by now.
+    /// Another client may have cleared it by now.
     pub(super) fn may_be_cleared(&mut self) {
         let cleared: Vec<State> = self.states.iter().map(|(_, late)| (0, *late)).collect();
         self.states.extend(cleared);

@@ -1,5 +1,5 @@
-//! What is there after quiet: the same at all workers, and no other than the
-//! acknowledged operations allow.
+//! The state after quiet: the same at all workers, and allowed by the
+//! acknowledged operations.
 //!
 //! An act is *sure* where it was acknowledged and no end of the node may have
 //! lost it. What a sure one did counts; what another did may or may not.
@@ -19,7 +19,7 @@ const LATE_MS: i64 = 1_000;
 pub struct Judged<'a> {
     pub epochs: &'a [Epoch],
     pub clock: &'a Clock,
-    /// From when to when everything was looked at.
+    /// When the audit began and ended.
     pub from_us: u64,
     pub now_us: u64,
     /// The wall clock never jumps: later writes have higher stamps.
@@ -27,7 +27,7 @@ pub struct Judged<'a> {
 }
 
 impl Lattice {
-    /// Everything is to be looked at.
+    /// Starts the audit of all keys.
     pub fn begin_audit(&mut self, workers: usize) {
         if self.clients.is_empty() {
             return;
@@ -39,7 +39,7 @@ impl Lattice {
             .collect();
     }
 
-    /// Everything has been looked at at all workers.
+    /// All keys have been audited at all workers.
     pub fn judge(&self, world: &Judged<'_>) -> Result<(), String> {
         for key in 0..self.keys.len() {
             let name = || String::from_utf8_lossy(&self.keys[key].name);

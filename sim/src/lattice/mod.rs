@@ -1,10 +1,10 @@
 //! Clients of lattice keyspaces: several workers have replicas of each key,
 //! all take writes, and only after quiet must they show the same.
 //!
-//! Every value, member and field is written once, so that a read tells whose
-//! write it has seen; sums have bounds. Oracles: what a connection has seen or
-//! written stays, as long as nobody takes it away, and does not come back when
-//! it has gone ([`session`]); after quiet all workers show the same, and that
+//! Every value, member and field is written once, so that a read identifies
+//! the write it has seen; sums have bounds. Oracles: what a connection has seen or
+//! written stays until a client removes it, and does not come back
+//! afterwards ([`session`]); after quiet all workers show the same, and that
 //! is what the acknowledged operations allow ([`judge`]).
 //!
 //! - [`space`]: the keyspaces and keys of a run
@@ -13,7 +13,7 @@
 //! - [`timed`]: deadlines of collections
 //! - [`sketch`]: what HyperLogLogs of few elements count
 //! - [`open`]: transactions that are answered command by command
-//! - [`ask`], [`answer`]: what clients ask for, and what replies say
+//! - [`ask`], [`answer`]: the clients' requests, and the replies
 
 mod act;
 mod answer;
@@ -52,7 +52,7 @@ pub enum Ask {
     Act(usize),
     /// What is at these keys.
     Look(Vec<usize>),
-    /// Something that nobody can do alone.
+    /// An operation that no replica can do alone.
     Impossible,
     /// A change of the keyspaces, which may be refused.
     Table,
@@ -84,7 +84,7 @@ pub struct LatticeClient {
     worker: usize,
     pub random: Random,
     session: Session,
-    /// The transaction that it has begun.
+    /// Its open transaction.
     open: Option<Open>,
     parser: ReplyParser,
     received: Vec<u8>,
@@ -117,7 +117,7 @@ impl LatticeClient {
         self.received.clear();
     }
 
-    /// It does no more than it has begun.
+    /// It makes no further requests.
     pub fn is_done(&self) -> bool {
         self.left == 0 && self.open.is_none()
     }
@@ -179,7 +179,7 @@ pub struct Lattice {
     acts: Vec<Act>,
     /// The acts that made things, or wrote values.
     made: BTreeMap<Thing, usize>,
-    /// Things that somebody has asked to remove, one by one.
+    /// Things that a client has asked to remove, one by one.
     removed: BTreeSet<Thing>,
     /// Acts on each key, and flushes of each database.
     of_key: Vec<Vec<usize>>,
@@ -187,7 +187,7 @@ pub struct Lattice {
     written_at: BTreeMap<usize, (usize, usize)>,
     flushes: BTreeMap<usize, Vec<usize>>,
     next: Thing,
-    /// Pairs of worker and key still to be looked at, and what was there.
+    /// Pairs of worker and key still to be audited; `seen` holds the results.
     pub audit: BTreeSet<(usize, usize)>,
     seen: BTreeMap<(usize, usize), View>,
     pipeline: u64,
@@ -200,7 +200,7 @@ pub struct Lattice {
     /// The wall clock, and whether it never jumps.
     pub clock: Clock,
     is_steady: bool,
-    /// When the reply came that is looked at.
+    /// When the reply that is checked arrived.
     now_us: u64,
 }
 

@@ -43,7 +43,7 @@ impl Session {
         let noted = self.notes.entry(*key).or_default();
         if !*by_token {
             let seen: Vec<_> = noted.read.iter().copied().chain(noted.own).collect();
-            // A deletion by who has seen nothing takes all that is shown.
+            // A deletion by a client that has seen nothing removes all values shown.
             *over = (value.is_some() || !seen.is_empty()).then_some(seen);
             perhaps.clone_from(&noted.earlier);
         }
@@ -98,7 +98,7 @@ impl Lattice {
         (words, vec![deed])
     }
 
-    /// Whether somebody who had seen what was made may have taken its place.
+    /// Whether a writer that had seen this value may have replaced it.
     pub(super) fn may_be_replaced(&self, key: usize, thing: Thing, made: &Act) -> bool {
         let acts = self.of_key[key].iter().map(|act| &self.acts[*act]);
         let acts: Vec<_> = acts.filter(|act| !act.refused).collect();

@@ -1,9 +1,9 @@
 //! Transactions that are begun and committed, answered command by command.
 //!
-//! Oracles: what is not committed nobody else is shown, nor what its
-//! transaction has replaced; a transaction is shown its own writes; in an item
-//! cut what was read is the same when it is read again; what is committed is
-//! done whole ([`super::judge`]). Of two transactions that write the same two
+//! Oracles: no other client sees what is not committed, nor what its
+//! transaction has replaced; a transaction sees its own writes; in an item
+//! cut a repeated read returns the same; what is committed is
+//! applied as a whole ([`super::judge`]). Of two transactions that write the same two
 //! keys the same one wins on both, also at level read-uncommitted.
 
 use super::act::Deed;
@@ -137,7 +137,7 @@ impl Open {
 }
 
 impl View {
-    /// By somebody who sees this.
+    /// Applies a deed of a client that sees this.
     fn change(&mut self, deed: &Deed) {
         match *deed {
             Deed::Add { thing, .. } => {
@@ -229,7 +229,7 @@ impl Lattice {
         }
     }
 
-    /// What comes next in an open transaction.
+    /// The next step of an open transaction.
     pub(super) fn go_on(&mut self, client: usize, now_us: u64, bytes: &mut Vec<u8>) {
         let me = &mut self.clients[client];
         let stops = me.left == 0 || me.random.chance(0.05);
@@ -300,7 +300,7 @@ impl Lattice {
                 self.uncommitted.remove(&thing);
             }
         }
-        // What it has replaced itself nobody is to be shown.
+        // No client may see values that the transaction itself has replaced.
         for at in 0..deeds.len() {
             let (earlier, later) = deeds.split_at_mut(at + 1);
             let Some(Deed::Write { key, value, .. }) = earlier.last() else {
@@ -332,8 +332,8 @@ impl Lattice {
         }
     }
 
-    /// What a transaction that is not committed was shown, if the client has
-    /// begun one. False: it has none.
+    /// What an uncommitted transaction has read, if the client has
+    /// one open. False: it has none.
     pub(super) fn look_inside(
         &mut self,
         client: usize,

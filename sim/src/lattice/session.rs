@@ -1,8 +1,8 @@
-//! What one connection has seen and written. It talks to the same replica of
-//! a key all the time, and so what it has seen stays, as long as nobody
+//! What one connection has seen and written. It uses the same replica of
+//! a key all the time, and so what it has seen stays until a client
 //! removes it; and what it has removed or replaced does not come back.
 //!
-//! A thing may need others: who is shown it has to be shown them from then on.
+//! A thing may need others: a connection that has seen it must see those from then on.
 
 use super::act::Deed;
 use super::note::Noted;
@@ -64,7 +64,7 @@ impl Session {
 }
 
 impl Lattice {
-    /// What has to be shown to whoever is shown something that this client adds
+    /// What has to be shown to every client that is shown something that this client adds
     /// to the key now. (Of one keyspace, and of sets that only grow.)
     pub(super) fn needs(&self, client: usize, key: usize) -> Vec<(usize, Thing)> {
         let Some(space) = self.keys[key].space else {
@@ -154,7 +154,7 @@ impl Lattice {
         }
         self.is_lasting(Noticed { client, key, view }, |_| false)?;
         if kind.is_timed() && self.writes_here(client, key) {
-            // Nobody can extend their time any more.
+            // No client can extend their time any more.
             let mut gone = self.known_and_gone(client, key);
             gone.retain(|thing| !view.things.contains(thing));
             self.clients[client].session.gone.extend(gone);
@@ -169,7 +169,7 @@ impl Lattice {
         Ok(())
     }
 
-    /// What a client has seen is there, and what it has removed is not.
+    /// Checks that what a client has seen is present, and what it has removed is not.
     pub(super) fn is_lasting(
         &self,
         at: Noticed<'_>,
@@ -254,7 +254,7 @@ impl Lattice {
         Ok(())
     }
 
-    /// Somebody has asked for it to be there.
+    /// A client has asked to make it.
     pub(super) fn is_made(&self, key: usize, thing: Thing) -> Result<(), String> {
         let name = String::from_utf8_lossy(&self.keys[key].name);
         if self.uncommitted.contains(&thing) {
@@ -290,7 +290,7 @@ impl Lattice {
         }
     }
 
-    /// Whether somebody may have removed it.
+    /// Whether a client may have removed it.
     pub(super) fn may_be_removed(&self, key: usize, thing: Thing) -> bool {
         if self.removed.contains(&thing) {
             return true;

@@ -1,13 +1,13 @@
 //! HyperLogLogs: of few elements, each with a register of its own, the count
-//! is exact. So it is never below what surely was added, nor above what anybody
-//! has asked to add; and for one connection it never falls while nobody deletes.
+//! is exact. So it is never below the number of surely added elements, nor above that of
+//! requested ones; and for one connection it never falls without a deletion.
 
 use super::act::Deed;
 use super::{Kind, Lattice, Thing, View};
 use rufous_datatype::hll::Observation;
 use std::collections::BTreeSet;
 
-/// Beyond so many what is counted need not be exact.
+/// Above this many elements the count need not be exact.
 const EXACT: usize = 60;
 
 impl Lattice {
@@ -72,8 +72,8 @@ impl Lattice {
         known.filter(stays).collect()
     }
 
-    /// Whether somebody may have taken it away. A deletion takes also what is
-    /// added where it is not known yet.
+    /// Whether a client may have removed it. A deletion also removes elements
+    /// whose addition its replica has not received yet.
     fn may_be_emptied(&self, key: usize, thing: Thing) -> bool {
         let Some(made) = self.made.get(&thing).map(|act| &self.acts[*act]) else {
             return true;
@@ -87,7 +87,7 @@ impl Lattice {
             || emptied.any(|act| !act.refused && act.life >= made.life)
     }
 
-    /// All that anybody has asked to add, also by way of others.
+    /// All elements that clients have asked to add, also through other keys.
     fn most(&self, key: usize) -> BTreeSet<Thing> {
         let (mut all, mut left) = (BTreeSet::new(), vec![key]);
         let mut keys = BTreeSet::from([key]);

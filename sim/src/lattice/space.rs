@@ -12,7 +12,7 @@ pub struct Space {
     pub threads: u16,
     pub cut: bool,
     pub gossip_ms: u64,
-    /// Nobody changes more of it than its epochs.
+    /// Clients change nothing of it but its epochs.
     pub is_fixed: bool,
     pub db: usize,
 }
@@ -123,7 +123,7 @@ pub enum Kind {
     Set,
     Hash,
     Sorted,
-    /// A set of which nobody removes anything.
+    /// A set from which no client removes anything.
     Grown,
     Count,
     Float,

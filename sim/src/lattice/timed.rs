@@ -10,10 +10,10 @@ use super::{Kind, Lattice, Thing};
 use crate::engine::clock::Clock;
 use std::collections::BTreeSet;
 
-/// What is said of the time at which a collection goes.
+/// The deadline of a collection, as requests state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// So many milliseconds from then on.
+    /// This many milliseconds from then on.
     In(i64),
     /// Unix milliseconds.
     At(i64),

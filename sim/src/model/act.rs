@@ -207,7 +207,7 @@ impl Act {
         }
     }
 
-    /// Changes the state and tells what is replied.
+    /// Changes the state and returns the expected reply.
     pub fn run(&self, state: &mut State) -> Expect {
         let before = state.clone();
         let ran = match self {

@@ -50,9 +50,9 @@ pub enum Special {
     BagAdd(Vec<i64>),
     BagRead(Part),
     CounterSet(i64, Option<i64>, Option<i64>),
-    /// Tells whether it was accepted.
+    /// Replies whether it was accepted.
     CounterAdd(i64),
-    /// Tells the new value.
+    /// Replies with the new value.
     CounterIncr(i64),
     CounterGet,
     CounterBounds,

@@ -20,7 +20,7 @@ pub enum Expect {
     Summary(Summary, Part),
     /// Elements that were waited for.
     Popped(How, Vec<Vec<Name>>),
-    /// Something of which nobody saw what it was.
+    /// An element of an unknown value.
     Unseen,
     /// It cannot have run.
     Never,

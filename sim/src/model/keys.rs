@@ -1,4 +1,4 @@
-//! Commands on keys, whatever they hold: where they are, and for how long.
+//! Commands on keys of any type: moves, and deadlines.
 
 use super::{Entry, Expect, State, Step, Window, expiry, integer, ok};
 use rufous_resp::Reply;

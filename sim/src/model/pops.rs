@@ -1,5 +1,5 @@
-//! Commands that wait for data, as seen in hindsight: they take what is there
-//! at some instant, or found nothing when they were asked.
+//! Commands that wait for data, judged afterwards: they take the elements present
+//! at some instant, or found nothing when they were executed.
 
 use super::act::End;
 use super::held::{Ran, list_mut, sorted_mut};
@@ -7,7 +7,7 @@ use super::value::{Name, Value, written};
 use super::{Expect, State};
 use rufous_resp::Reply;
 
-/// What is taken, and how it is told.
+/// What is taken, and the form of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// `BLPOP`, `BRPOP`
@@ -114,8 +114,8 @@ fn ranked(
     Ok(order)
 }
 
-/// Whether a reply tells of these elements, whatever the name of the key: what
-/// was taken from another would not be these.
+/// Whether a reply contains these elements, whatever the name of the key: elements
+/// of another key would differ.
 pub(super) fn tells(how: How, taken: &[Vec<Name>], reply: &Reply) -> bool {
     let Reply::Array(parts) = reply else {
         return false;

@@ -1,10 +1,10 @@
-//! Commands whose reply nobody needs, and commands where the node chooses.
+//! Quiet commands, and commands where the node chooses.
 
 use super::act::Act;
 use super::{Expect, State, Step, Window, ok};
 use rufous_resp::Reply;
 
-/// One rule for all commands: they happen, and only errors are told.
+/// One rule for all commands: they are executed, and only errors are returned.
 pub(super) fn run(step: &Step, state: &mut State, window: &Window) -> Expect {
     if !step.writes() {
         return Expect::Error("ERR QUIET runs commands that write");
@@ -31,7 +31,7 @@ impl Step {
         }
     }
 
-    /// The node's choice, as its reply tells it.
+    /// Applies the node's choice, as its reply shows it.
     pub(super) fn be_told(&mut self, reply: &Reply) {
         if let Step::Act(act) = self {
             *act = act.as_told(reply);

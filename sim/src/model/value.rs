@@ -27,7 +27,7 @@ pub enum Value {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ids {
     pub taken: BTreeSet<i64>,
-    /// So many more, of which nobody saw the numbers.
+    /// How many more were given out whose numbers no client saw.
     pub unseen: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Counters and sets of which there are many replicas: what clients did with them at
-//! which node, and what each connection was shown.
+//! Counters and sets with many replicas: the operations of clients at each node,
+//! and the state that each connection was shown.
 //!
-//! Every element is added once, and who removes one knows that somebody has seen it. A
+//! Every element is added once, and only seen elements are removed. A
 //! connection stays at one replica of a key: what it was shown stays until it may have
 //! been removed, and does not come back; a counter does not fall.
 //!
@@ -105,14 +105,14 @@ pub struct Shown {
 #[derive(Debug, Default)]
 pub struct Account {
     done: Vec<Done>,
-    /// What somebody has wanted to remove.
+    /// The elements that a client has asked to remove.
     unwanted: BTreeSet<u64>,
     /// What is not seen any more where it was, and by which node's word.
     gone: Vec<(usize, u64, Option<u16>)>,
 }
 
 impl Account {
-    /// Somebody is about to remove an element.
+    /// A client is about to remove an element.
     pub fn want_away(&mut self, element: u64) {
         self.unwanted.insert(element);
     }
@@ -129,7 +129,7 @@ impl Account {
         fits
     }
 
-    /// Of a connection at one replica: what it is told fits what it was told before.
+    /// Checks a reply to a connection at one replica against its earlier replies.
     fn look(&mut self, name: &str, shown: &mut Shown, done: &Done) -> Result<(), String> {
         let Some(told) = &done.told else {
             return Ok(());

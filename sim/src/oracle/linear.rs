@@ -1,10 +1,10 @@
-//! Whether there is an order in which commands ran one after the other that
-//! explains every reply, keeps to what was before what, and leads over
+//! Whether there is a sequential order of commands that
+//! explains every reply, respects real-time order, and spans
 //! restarts as far as the promise of durability goes.
 //!
 //! A search over configurations: which commands have run, and what the keys
 //! hold. Each is visited once. A command whose outcome is unknown may run at
-//! any later time of its life of the node, or never.
+//! any later time before its node ends, or never.
 
 use crate::history::{Epoch, History, Kept, Outcome, Record, Unit};
 use crate::model::{State, Window, World};
@@ -16,7 +16,7 @@ const MOST_CONFIGURATIONS: usize = 60_000;
 
 type Seedless = BuildHasherDefault<DefaultHasher>;
 
-/// What came out for a unit.
+/// The outcome for a unit.
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub failure: Option<String>,
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
                 break;
             }
             earliest_end = earliest_end.min(record.answered_us);
-            // Requests of a connection run in their order, but for those of a
+            // Requests of a connection run in their order, except those of a
             // pipeline on other keys. One whose outcome is unknown may have been
             // refused, and then others follow it.
             let same = |i: &usize| {

@@ -22,7 +22,7 @@ struct Span {
 /// What the disk did that makes syncs late.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slowness {
-    /// The longest sync, also one that is under way.
+    /// The longest sync, including one in progress.
     pub sync_us: u64,
     /// Since when requests to the disk failed.
     pub failing_since_us: Option<u64>,

@@ -9,7 +9,7 @@ use rufous_resp::encode;
 impl Queues {
     /// What a client asks for next.
     pub fn compose(&mut self, client: usize, bytes: &mut Vec<u8>) -> (Ask, usize) {
-        // One pushes, the others wait: somebody waits most of the time.
+        // One client pushes, the others wait: some client waits most of the time.
         let pushes = client == 0;
         let me = &mut self.clients[client];
         if !me.ready {

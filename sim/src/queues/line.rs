@@ -1,7 +1,7 @@
-//! Whether those who wait for a key are served in their order.
+//! Whether the waiters of a key are served in their order.
 //!
-//! Judged where it can be seen from outside: the clients of a line began to
-//! wait one after the other, each when nothing else was under way.
+//! Judged when it is visible from outside: the clients of a line began to
+//! wait one after the other, each when no other request was pending.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ struct Place {
     is_served: bool,
 }
 
-/// Those who wait for one key each, the first one first.
+/// The clients that wait for one key each, the first one first.
 #[derive(Debug, Default)]
 pub(super) struct Line(Vec<Place>);
 
@@ -37,7 +37,7 @@ impl Line {
         self.0.retain(|p| p.client != client);
     }
 
-    /// To be asked when all replies have come. Who was served goes.
+    /// To be called when all replies have arrived. Removes the served waiters.
     pub(super) fn judge(&mut self) -> Result<(), String> {
         let mut waiting = BTreeSet::new();
         for place in &self.0 {

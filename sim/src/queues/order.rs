@@ -1,21 +1,21 @@
-//! Whether those who wait for a key are served in their order, while everything
-//! else goes on.
+//! Whether the waiters of a key are served in their order while other requests
+//! run.
 //!
-//! When a wait begins is not seen from outside, and of two clients of different
-//! workers nobody can tell who came first: their requests reach the owner of the
-//! key by rings of their own. Two clients of one worker are another matter. Where
+//! When a wait begins is not visible from outside, and of two clients of different
+//! workers it is unknown which came first: their requests reach the owner of the
+//! key by different rings. Two clients of one worker are another matter. If
 //! that worker took the whole request of one in a turn before that of the other,
 //! the requests went to the owner by the same ring, one after the other; and their
 //! replies come back by the same ring and leave in the order of turns, whatever
 //! they wait for. So if the later one's element leaves in a turn, and by then
-//! nothing at all has left for the earlier one, it was served first.
+//! nothing at all has left for the earlier one, the later one was served first.
 //!
-//! Judged are pops from one key each. Who waits for several may be passed over
-//! while one of them is held, and what moves between workers takes its time:
-//! those behind it wait for its outcome, and who comes meanwhile may find what
-//! they wait for (docs/adr/0013). So nobody is judged who waits for a key from
-//! which somebody waits to move. Of one whose client left, nobody sees when it
-//! is over: it counts for as long as the node lives.
+//! Judged are pops from one key each. A waiter for several keys may be passed over
+//! while one of them is held, and a move between workers takes time:
+//! waiters behind it wait for its outcome, and a client that arrives meanwhile may get
+//! their element (docs/adr/0013). So no waiter is judged for a key from which another
+//! client waits to move. If the client of a wait leaves, the end of the wait is not
+//! visible: it counts for as long as the node lives.
 
 /// A client's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct Wait {
     is_taken: bool,
     /// The numbers of those that came before.
     before: Vec<u64>,
-    /// Somebody waited to move from the key meanwhile.
+    /// Another client waited to move from the key meanwhile.
     is_beside_move: bool,
 }
 
@@ -37,7 +37,7 @@ struct Wait {
 #[derive(Debug, Default)]
 pub struct Order {
     waits: Vec<Wait>,
-    /// Links and keys of those who wait to move.
+    /// Links and keys of the clients that wait to move.
     moves: Vec<(usize, usize)>,
     last: u64,
 }
@@ -65,7 +65,7 @@ impl Order {
         beside.for_each(|wait| wait.is_beside_move = true);
     }
 
-    /// After a turn of a worker: `has_come` tells of a link whether all that its
+    /// After a turn of a worker: `has_come` returns whether all that a link's
     /// client sent was taken.
     pub fn turn(&mut self, worker: usize, has_come: impl Fn(usize) -> bool) {
         let new: Vec<_> = (0..self.waits.len())
@@ -84,12 +84,12 @@ impl Order {
                 .map(|w| w.number)
                 .collect();
         }
-        // Of those of one turn nobody is before the other.
+        // Requests of one turn have no order among them.
         new.into_iter()
             .for_each(|at| self.waits[at].is_taken = true);
     }
 
-    /// What leaves a worker at once: links, and whether they get elements. Tells
+    /// What leaves a worker at once: links, and whether they get elements. Returns
     /// how many were judged.
     pub fn leave(&mut self, left: &[(usize, bool)]) -> Result<usize, String> {
         let mut judged = 0;
@@ -118,7 +118,7 @@ impl Order {
         Ok(judged)
     }
 
-    /// The client of this link waits no more, or nobody knows.
+    /// The client of this link waits no more, or its state is unknown.
     pub fn forget(&mut self, link: usize) {
         self.waits.retain(|w| w.link != link);
     }

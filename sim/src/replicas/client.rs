@@ -27,7 +27,7 @@ pub fn value_of(text: &[u8]) -> Option<Value> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A transaction under way, at one node.
+/// An open transaction, at one node.
 #[derive(Debug)]
 pub struct Transaction {
     pub number: usize,

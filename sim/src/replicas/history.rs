@@ -1,5 +1,5 @@
-//! What clients did and saw. No two writes have the same value, and so a read
-//! tells whose write it has seen.
+//! The clients' operations and what they saw. No two writes have the same value, so
+//! a read identifies the write it has seen.
 
 /// A value that was written to a register.
 pub type Value = u64;
@@ -19,19 +19,19 @@ pub struct Event {
     pub transaction: Option<usize>,
     pub key: usize,
     pub what: What,
-    /// The reply has come; or else all that is known is that it may have been done.
+    /// The reply has arrived; otherwise the operation may or may not have been executed.
     pub replied: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not ended, or nobody knows whether it was.
+    /// Not ended, or it is unknown whether it was.
     Open,
     Committed,
     RolledBack,
 }
 
-/// The end of a round, when nothing was under way.
+/// The end of a round, when no message was in transit.
 #[derive(Clone, Debug)]
 pub struct Quiet {
     /// The events before it.

@@ -1,22 +1,22 @@
 //! The scenario "replicas": the parts of the kernel by which replicas of
 //! lattice keyspaces converge, without workers, commands and protocol around
 //! them. Clocks differ, links are slow, lossy and cut, all power fails now and
-//! then, and clients go from replica to replica. What they saw is held against
-//! the definition of their level; that there is one order of all writes that
-//! explains it, or none, follows from what clients saw alone.
+//! then, and clients move from replica to replica. What they saw is checked against
+//! the definition of their level; whether one order of all writes
+//! explains it follows from what clients saw alone.
 //!
-//! A run has rounds. Each ends when nothing is under way any more: then all
-//! replicas have to show the same, and what they show is later than all else
-//! of the round. In the first, every key is written once, so that no read
-//! finds nothing, which could be any time's.
+//! A run has rounds. Each ends when no message is in transit: then all
+//! replicas must show the same, and what they show is later than all other writes
+//! of the round. In the first round every key is written once, so that no read
+//! finds an absent key, which would not show its time.
 //!
 //! Map, in reading order:
 //! - [`plan`]: what a seed stands for
 //! - [`node`]: one replica of everything, with its disk and its clock
 //! - [`wires`]: links between them
-//! - [`client`]: who reads and writes, by which level
+//! - [`client`]: clients that read and write, and their level
 //! - [`world`]: events in their order
-//! - [`history`], [`oracle`]: what was seen, and whether it is right
+//! - [`history`], [`oracle`]: what clients saw, and whether it is right
 
 pub mod client;
 pub mod history;

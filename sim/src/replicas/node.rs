@@ -68,7 +68,7 @@ pub struct Node {
     table: Arc<Keyspaces>,
     clock: (i64, i64),
     disk: Disk,
-    /// Bytes logged before the cut of the snapshot under way, and what there is of it.
+    /// Bytes logged before the cut of the snapshot in progress, and the part written so far.
     saving: Option<(usize, Vec<u8>)>,
     unsynced: Vec<u8>,
     gate: Vec<Said>,
@@ -182,7 +182,7 @@ impl Node {
     /// An empty shard for the copies of a transaction.
     pub fn copies(&self) -> Box<Shard> {
         let mut copies = Box::new(Shard::new(self.number as u64));
-        // Nobody is to hear of what is done there.
+        // Writes in this shard are not replicated.
         let table = Table(Arc::clone(&self.table), 1);
         copies.set_keying(Some(Arc::new(table)));
         copies
@@ -291,7 +291,7 @@ impl Node {
         self.saving.is_some()
     }
 
-    /// Goes on with the snapshot; answers whether it is complete.
+    /// Writes the next part of the snapshot; returns whether it is complete.
     pub fn save_on(&mut self, bytes: usize) -> bool {
         let Some((_, saved)) = &mut self.saving else {
             return true;

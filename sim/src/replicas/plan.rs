@@ -86,7 +86,7 @@ pub struct Plan {
     /// Clients talk to the same replica all the time.
     pub stay: bool,
     /// Where each client begins, and whether it only reads; none: anywhere, and
-    /// everybody writes.
+    /// every client writes.
     pub places: Vec<(usize, bool)>,
     pub gossip_ms: u32,
     /// Of each clock: how far it is off, and how much faster it is in a million.
@@ -153,9 +153,9 @@ impl Plan {
         plan
     }
 
-    /// What only goes wrong where clients are faster than messages is tried
-    /// where they are, and where those who look do nothing else: a write of
-    /// their own would hide what they lack.
+    /// Some faults occur only if clients are faster than messages, and are visible
+    /// only to clients that do not write: their own writes would hide what is
+    /// missing. This plan provides both.
     fn hurry(&mut self, random: &mut Random) {
         let is_cut = self.mode == Mode::Cut;
         let is_ordered = level(self.mode).is_ordered();
@@ -194,8 +194,8 @@ impl Plan {
         }
     }
 
-    /// Parts of what was sent together arrive one after the other, and
-    /// somebody looks meanwhile.
+    /// Parts of a batch arrive one after the other, and clients read
+    /// meanwhile.
     fn slow_links(&mut self, random: &mut Random) {
         self.gossip_ms = random.between(3, 10) as u32;
         for row in &mut self.delays {
@@ -207,7 +207,7 @@ impl Plan {
         self.clients = self.places.len();
     }
 
-    /// The last node hears of what it is told of before it hears of that.
+    /// The last node receives writes of other nodes before the ones that these depend on.
     fn one_slow_link(&mut self, random: &mut Random) {
         self.gossip_ms = 1;
         for row in &mut self.delays {

@@ -1,8 +1,8 @@
-//! Sets, hashes of counts, counters and registers that are deleted: no level, but nothing that
-//! was acknowledged is lost, nothing comes back, and what is gone is forgotten.
+//! Sets, hashes of counts, counters and registers that are deleted: no level, but nothing
+//! acknowledged is lost, nothing deleted comes back, and tombstones are forgotten.
 //!
-//! Every member is added once, every field counted once and every value written once. Whoever removes
-//! something has seen it, and so it is gone for good, at that node at once and
+//! Every member is added once, every field counted once and every value written once. A client that
+//! removes something has seen it, so it must not come back, at that node at once and
 //! everywhere in the end.
 
 use super::node::Node;
@@ -148,7 +148,7 @@ impl Shared {
         self.events.len()
     }
 
-    /// Answers whose event it was.
+    /// Returns the session of the event.
     pub(super) fn reply(&mut self, event: usize) -> usize {
         self.events[event].replied = true;
         self.events[event].session
@@ -288,7 +288,7 @@ fn count(shard: &mut Shard, key: &str, now: Now, field: &[u8], add: bool) {
     assert!(done.is_ok(), "it is a hash");
 }
 
-/// What is there.
+/// The present elements.
 fn see(node: &mut Node, key: &str, us: u64) -> Things {
     let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<u64>().ok();
     if key == COUNTER {

@@ -327,8 +327,8 @@ impl World {
         }
     }
 
-    /// After a crash nobody is served before all have what the others have, and
-    /// have done what all files said together.
+    /// After a crash no client is served before all nodes have exchanged their state
+    /// and have applied what all files contain together.
     fn end_start(&mut self) {
         if self.serving || !self.nodes.iter_mut().all(Node::has_exchanged) {
             return;

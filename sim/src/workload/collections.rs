@@ -101,7 +101,7 @@ fn over_keys(r: &mut Random, kind: Kind, (from, to): (usize, usize), long: u64) 
     })
 }
 
-/// Waits for what comes, not for long.
+/// Waits for elements, not for long.
 fn wait(r: &mut Random, kind: Kind, keys: Vec<usize>) -> Pop {
     let most = r.between(1, 3);
     let how = match (kind, r.chance(0.5)) {

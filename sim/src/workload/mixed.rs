@@ -1,5 +1,5 @@
-//! Requests as they come in the wild: for another type than the key's, and
-//! updates whose reply nobody needs.
+//! Requests as real clients send them: for another type than the key's, and
+//! quiet updates.
 
 use super::{Unique, claret, collections};
 use crate::engine::random::Random;

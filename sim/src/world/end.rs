@@ -1,5 +1,5 @@
-//! The end of a run: faults stop, everything has to finish, and everything is
-//! looked at, before and after a last restart.
+//! The end of a run: faults stop, all requests have to finish, and all keys are
+//! audited, before and after a last restart.
 
 use super::{CALM_LIMIT_US, Power, World};
 use crate::client::Client;
@@ -8,7 +8,7 @@ use crate::oracle::linear;
 use crate::plan::Ending;
 
 impl World {
-    /// Faults stop, and what is under way comes to its end.
+    /// Faults stop, and pending requests finish.
     pub(super) fn come_to_rest(&mut self) {
         self.calm = true;
         self.disk.faulty = false;

@@ -180,7 +180,7 @@ impl World {
             self.engine.reach("start refused");
             self.power = Power::Refused;
         } else if self.disk.failing_since_us.is_some() && self.power == Power::Up {
-            // Whoever runs the node makes room, or waits, and tries again.
+            // The operator makes room, or waits, and tries again.
             self.plan.disk.full.clear();
             self.disk.full = false;
             let workers = self.seats.len();

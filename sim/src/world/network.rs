@@ -133,7 +133,7 @@ impl World {
             return;
         };
         let (total, workers) = (shared.ledger.total() as u64, self.seats.len() as u64);
-        // Replicas take what others send, whatever the limit.
+        // Replicas accept what others send, whatever the limit.
         let copies = if self.plan.lattice { workers } else { 1 };
         if total > copies * (limit + STEP_BYTES * workers) {
             self.fail(format!(
@@ -305,7 +305,7 @@ impl World {
             .full_since_us
             .is_some_and(|us| self.engine.now_us > us + FULL_US)
         {
-            // Whoever runs the node makes room, at last.
+            // The operator makes room, at last.
             self.plan.disk.full.clear();
             self.disk.full = false;
         }
@@ -320,7 +320,7 @@ impl World {
         self.begin(worker, lane);
     }
 
-    /// Counts what tells of the life of logs and snapshots.
+    /// Counts the events in the life of logs and snapshots.
     fn note_files(&mut self, op: &DiskOp) {
         match op {
             DiskOp::Rename { to, .. } if &**to == "manifest" => {

@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// All who do nothing begin to wait, one after the other.
+    /// All idle clients begin to wait, one after the other.
     fn line_up(&mut self, round: usize) {
         let all = self.queues.auditor();
         for number in (0..all).map(|n| (n + round) % all) {

@@ -18,8 +18,8 @@ impl World {
         self.large = self.collections(|value| matches!(value, Any::Object(_)));
     }
 
-    /// Counts where the run has come by; what others left in this thread is not
-    /// its own.
+    /// Reaches the probes of the run's own marks; marks that others left in this thread
+    /// are not counted.
     pub(super) fn take_marks(&mut self, own: bool) {
         let places = [
             (Mark::Grew, "collection grew"),

@@ -15,7 +15,7 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    // A missing key is answered before the other arguments are looked at.
+    // A missing key is answered before the other arguments are checked.
     let Some(value) = ctx.shard.get(ctx.db, key, ctx.now)? else {
         reply.integer(0);
         return Ok(());

@@ -17,7 +17,7 @@ command! {
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let bit = bits::parse_bitpos_bit(args.get(2))?;
     let key = ctx.first_key(args.get(1));
-    // A missing key is answered before the other arguments are looked at.
+    // A missing key is answered before the other arguments are checked.
     let Some(value) = ctx.shard.get(ctx.db, key, ctx.now)? else {
         reply.integer(bits::bitpos_absent(bit));
         return Ok(());

@@ -21,7 +21,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         let bytes = value.bytes();
         bytes.len() >= len && bits::getbit(bytes, offset) == bit
     });
-    // A bit that is set to what it is counts as no change, and a large value
+    // A bit that keeps its value counts as no change, and a large value
     // that a reply still refers to need not be copied.
     let old = if same {
         bit

@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// A request of a client's; what it is answered, without the protocol.
+    /// A client's request; returns the reply, without the protocol.
     fn ask(&mut self, client: u64, request: &[&[u8]]) -> Vec<String> {
         let stamp = self.replicas.stamp(self.rig.now);
         self.rig.shard.begin_lattice(Writer { stamp });
@@ -403,7 +403,7 @@ fn tokens_write_values_with_deadlines() {
     world.say(2, "CAUSAL.SET note:a  two PXAT 99999999999999");
     world.wait_ms(5000);
     assert_eq!(world.say(3, "CAUSAL.GET note:a")[1..], ["two"]);
-    // What has expired is seen by this token, and what comes takes its place.
+    // This token has seen what expired; the new value replaces it.
     world.say(1, &format!("CAUSAL.SET note:a {token} three"));
     assert_eq!(world.say(3, "CAUSAL.GET note:a")[1..], ["three", "two"]);
     let all = world.say(3, "CAUSAL.GET note:a")[0].clone();

@@ -58,7 +58,7 @@ struct Plan {
     with_distance: bool,
     with_score: bool,
     with_position: bool,
-    /// Any so many will do.
+    /// Any matches will do, up to the count.
     any: bool,
     /// 0 for no limit.
     count: usize,

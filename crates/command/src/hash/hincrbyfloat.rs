@@ -13,7 +13,7 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let by = args.get(3);
-    // Before the key is looked at.
+    // Before the key is accessed.
     hash::finite(by)?;
     let (key, field) = (ctx.first_key(args.get(1)), args.get(2));
     let sum = ctx.shard.update::<Hash, _>(ctx.db, key, ctx.now, |hash| {

@@ -37,7 +37,7 @@ fn get<'a>(ctx: &'a mut Ctx<'_>, key: Key<'_>) -> Result<Option<&'a [u8]>, Failu
 enum Change {
     /// These bytes differ, or are new at the end.
     Ranges([Range<usize>; 2]),
-    /// It is better written anew.
+    /// It is better rewritten.
     Whole,
 }
 

@@ -6,7 +6,7 @@ use rufous_base::Args;
 use rufous_datatype::hll::{self, DENSE_LEN, Editor, Encoding, HEADER_LEN, Observation, Sketch};
 use rufous_kernel::shard::Key;
 
-/// Beyond so many changed registers, the whole value is logged rather than each of them.
+/// Above this many changed registers, the whole value is logged rather than each of them.
 const SINGLE_REGISTERS: usize = 256;
 
 command! {

@@ -22,7 +22,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 /// The estimate is kept in the value until a register changes. That is a change of the value's
-/// bytes, which must be told like any other.
+/// bytes, which must be logged and replicated like any other.
 fn count_one(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<u64, Failure> {
     let key = ctx.first_key(key);
     let Some(value) = super::get(ctx, key)? else {
@@ -33,7 +33,7 @@ fn count_one(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<u64, Failure> {
         return Ok(count);
     }
     let count = sketch.count()?;
-    // What several replicas write holds no estimate: it would be told to all.
+    // A replicated value holds no estimate: it would be sent to all replicas.
     if ctx.shard.is_replica(ctx.db, key, ctx.now) {
         return Ok(count);
     }

@@ -23,7 +23,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     match args.get(1) {
         word if is(word, "GETREG") => {
             let registers = sketch.registers()?;
-            // In Redis, whoever looks at registers makes them dense.
+            // In Redis, reading the registers makes them dense.
             make_dense(ctx, key)?;
             reply.array(registers.ranks().len());
             for rank in registers.ranks() {

@@ -45,8 +45,8 @@ fn parse(args: &Args<'_>, db: u8) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The database that a key goes to. Redis tells what is not an integer from
-/// what is not one of 32 bits from what names no database.
+/// The database that a key goes to. Redis distinguishes an argument that is no integer,
+/// one that does not fit 32 bits, and one that names no database.
 pub(super) fn target_database(arg: &[u8]) -> Result<u8, Failure> {
     if i32::try_from(options::integer(arg)?).is_err() {
         return Err(Failure::from(

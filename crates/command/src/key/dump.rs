@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
             }
         }
     };
-    // Nobody could send it back.
+    // No client could send it back.
     if payload.len() as u64 > MAX_BULK {
         return Err(Failure::from(TOO_LARGE));
     }

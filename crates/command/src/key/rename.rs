@@ -1,4 +1,4 @@
-//! RENAME: gives a key another name, in place of whoever had it.
+//! RENAME: gives a key another name, and replaces the key that had it.
 
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;

@@ -1,7 +1,7 @@
 //! SORT: the elements of a list, a set or a sorted set in another order.
 //!
-//! With patterns it reads other keys, whose names follow from what the elements are. So they cannot be held before the
-//! elements are known: the kernel asks for them once it holds the keys that are named (`Program::others`).
+//! With patterns it reads other keys, whose names follow from the elements. So they cannot be held before the
+//! elements are known: the kernel asks for them once it holds the named keys (`Program::others`).
 
 mod pattern;
 mod request;
@@ -60,7 +60,7 @@ fn find(args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
     }
 }
 
-/// Whether a pattern names other keys, as far as can be told at a glance.
+/// Whether a pattern names other keys, as far as a quick look shows.
 fn is_open(args: &Args<'_>) -> bool {
     args.iter_from(2).any(|arg| arg.contains(&b'*'))
 }

@@ -120,8 +120,8 @@ fn take_one(editor: &mut Editor<'_, List>, end: End, reply: &mut Reply<'_>) -> O
     Some(bytes)
 }
 
-/// Takes up to so many elements off an end and replies with an array of them. False, and no reply, where there is no
-/// list.
+/// Takes up to a number of elements off an end and replies with an array of them. Returns false, without a reply, if
+/// there is no list.
 pub(crate) fn pop_many(
     ctx: &mut Ctx<'_>,
     key: Key<'_>,

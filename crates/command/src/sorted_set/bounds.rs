@@ -80,7 +80,7 @@ impl Bounds {
 }
 
 /// Members within bounds by bytes where scores are not all the same are
-/// scattered over the set, and are few: nobody means this.
+/// scattered over the set, and are few: no useful query does this.
 pub(super) enum Selection {
     Span(Range<usize>),
     Found(Vec<(Vec<u8>, f64)>),

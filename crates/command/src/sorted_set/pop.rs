@@ -17,8 +17,8 @@ pub struct Pop {
     pub nested: bool,
 }
 
-/// Takes elements out of the set at a key. If there are any, `head` is told how
-/// many and writes what comes before them. Answers how many there were.
+/// Takes elements out of the set at a key. If there are any, `head` is called with
+/// their number and writes the start of the reply. Returns how many there were.
 pub fn pop(
     ctx: &mut Ctx<'_>,
     key: Key<'_>,

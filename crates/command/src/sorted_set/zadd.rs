@@ -135,7 +135,7 @@ pub(super) fn score_of(text: &[u8]) -> Result<f64, Failure> {
         [b'-', digits @ ..] => (digits, -1.0),
         digits => (digits, 1.0),
     };
-    // So many digits fit a double exactly.
+    // 15 digits fit a double exactly.
     if matches!(digits.len(), 1..=15) && digits.iter().all(u8::is_ascii_digit) {
         let digit = |number: u64, digit: &u8| number * 10 + u64::from(digit - b'0');
         return Ok(digits.iter().fold(0, digit) as f64 * sign);

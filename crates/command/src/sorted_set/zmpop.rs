@@ -23,7 +23,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     Ok(())
 }
 
-/// What ZMPOP and its blocking form are told, from the number of keys on.
+/// The arguments of ZMPOP and its blocking form, from the number of keys on.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub keys: Range<usize>,

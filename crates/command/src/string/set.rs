@@ -76,7 +76,7 @@ fn with_options(
         return Ok(());
     }
     match options.expire_at {
-        // Dead on arrival: what was there is gone, and nothing takes its place.
+        // The deadline has already passed: the previous value is removed, and none replaces it.
         Some(at) if at <= now_ms => {
             ctx.shard.remove(ctx.db, key, ctx.now);
         }

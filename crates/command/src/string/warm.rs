@@ -4,7 +4,7 @@
 use crate::Ctx;
 use rufous_base::Args;
 
-/// Keys fetched together: about as many misses as a core keeps under way.
+/// Keys fetched together: about as many misses as a core keeps pending.
 const GROUP: usize = 16;
 
 /// Hashes of the next keys of a command.

@@ -1,7 +1,7 @@
-//! Sums of doubles without any rounding. Doubles added one to another round,
-//! and what comes out depends on the order; here every sum is kept whole, as
+//! Exact sums of doubles. Adding doubles one by one rounds, so the result
+//! depends on the order; here every sum is kept exactly, as
 //! one large integer in units of the smallest double, and is rounded only
-//! where it is read.
+//! when it is read.
 //!
 //! The integer is two's complement. Doubles reach 2098 bits, and 2^64 of them
 //! add 64 more; 35 words of 64 bits have room for both and the sign.
@@ -145,7 +145,7 @@ impl Carry for u64 {
 }
 
 /// The double nearest to an integer in units of 2^`unit`, ties to even, and
-/// whether it is just that; `more` tells of something below the last bit.
+/// whether it is exact; `more`: there are further bits below the last one.
 fn rounded(words: &[u64], unit: i32, more: bool) -> (f64, bool) {
     let Some(top) = words.iter().rposition(|&word| word != 0) else {
         return (0.0, !more);

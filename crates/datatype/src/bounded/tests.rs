@@ -22,7 +22,7 @@ fn pairs_are_not_enough() {
     // What may be brought back does not help: it may never come.
     let returned = wanted(Op::Add(1));
     assert!(!Bounded::admits(&[buy, buy, returned], &buy, &stock));
-    // What nobody can have stands in nobody's way.
+    // An operation that is always refused does not conflict with others.
     let far = wanted(Op::Add(-100));
     assert!(Bounded::admits(&[buy, far], &buy, &stock));
     assert!(!Bounded::admits(&[buy], &wanted(Op::Incr(-1)), &stock));

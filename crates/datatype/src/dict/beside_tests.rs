@@ -6,7 +6,7 @@ fn number(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// What lies beside values goes where they go, and only who asks for it sees it.
+/// The bytes beside a value move with it, and are returned only on request.
 #[test]
 fn what_lies_beside_values_stays_with_them() {
     let mut plain = Dict::new(3);

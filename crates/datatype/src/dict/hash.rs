@@ -3,7 +3,7 @@
 //! ```text
 //! bits 63..      as many as the depth of a segment: which segment
 //!     the next 16: the tag, the place within the segment
-//! bits 63..16    a position: SCAN's cursors count in them, and 48 bits fit everybody's numbers
+//! bits 63..16    a position: SCAN's cursors count in them, and 48 bits fit the number types of all clients
 //! ```
 
 use foldhash::SharedSeed;

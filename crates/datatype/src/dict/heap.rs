@@ -1,9 +1,9 @@
-//! Where a segment's elements lie: chunks of one size, filled one after the other.
+//! The memory of a segment's elements: chunks of one size, filled one after the other.
 //!
-//! Segments that were split at the same time grow at the same time. Were each heap one buffer that is allocated
-//! anew as it grows, most of them would leave one size of the allocator's at about the same time, and what they
-//! leave cannot serve the next size until whole pages of it are free: twice the memory that is in use. Chunks are
-//! all alike, stay where they are, and are used again by whoever comes next.
+//! Segments that were split at the same time grow at the same time. If each heap were one buffer that is
+//! reallocated as it grows, most of them would free one size class of the allocator at about the same time, and
+//! that memory could not serve the next size class until whole pages of it are free: twice the memory in use. Chunks
+//! are all alike, stay where they are, and are reused by any segment.
 //!
 //! An offset is the number of a chunk and, in the low [`CHUNK_BITS`] bits, a place in it. What takes more than
 //! [`SHARED`] bytes has a chunk of its own. Nothing takes less than two bytes, so that nothing begins at the last

@@ -178,7 +178,7 @@ impl Segment {
     }
 
     /// Counts an element as garbage. Its bytes stay readable until the next [`Segment::compact`], which must not
-    /// come before its slot is removed or leads elsewhere, unless it is to be stored anew.
+    /// run before its slot is removed or points elsewhere, unless the element is to be stored again.
     fn forget(&mut self, slot: usize) {
         match element::stored(self.heap.at(self.slots.offset(slot))) {
             Stored::Inside(element) => self.garbage += element.len(),
@@ -244,13 +244,13 @@ impl Segment {
         }
     }
 
-    /// Writes the heap anew without its garbage, in the order of the slots.
+    /// Rewrites the heap without its garbage, in the order of the slots.
     fn compact(&mut self) {
         let mut to = Builder::new(self.depth, self.len(), self.live());
         for (_, tag, offset) in self.slots.iter() {
             to.add(tag, self, offset);
         }
-        // Slots keep their places: whoever is about to use one may go on.
+        // Slots keep their places, so that a caller may still use one.
         let entries = std::mem::take(&mut to.entries);
         let wide = to.wide;
         let taken: Vec<usize> = self.slots.iter().map(|(slot, ..)| slot).collect();
@@ -386,7 +386,7 @@ impl Segment {
     }
 }
 
-/// A segment being written anew.
+/// A segment that is being rewritten.
 struct Builder {
     segment: Segment,
     entries: Vec<(u16, usize)>,

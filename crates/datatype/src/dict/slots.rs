@@ -289,8 +289,8 @@ impl Slots {
     }
 }
 
-/// How many slots `len` entries are given when the array is made anew. Halves of a full segment get at once what a
-/// full one needs: all arrays of large tables have one size, and what one leaves serves another.
+/// How many slots `len` entries are given when the array is reallocated. Halves of a full segment get at once what
+/// a full one needs: all arrays of large tables have one size, so that a freed array serves another segment.
 pub(super) fn roomy(len: usize) -> usize {
     if (HALF..=MAX_LEN).contains(&len) {
         return FULL;

@@ -406,7 +406,7 @@ fn scan_shows_about_as_many_as_asked_for() {
     );
 }
 
-/// What is there all along is shown once, while everything else grows a hundredfold and goes away again.
+/// Elements that stay are shown once, while all others grow a hundredfold and are removed again.
 #[test]
 fn scan_shows_what_stays_exactly_once() {
     // Bits that only the tags of deep segments tell apart: a cursor may lie amid a tag of what they are joined to.

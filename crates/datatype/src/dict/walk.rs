@@ -50,11 +50,11 @@ impl Dict {
         found.into_iter().flat_map(|segment| segment.iter())
     }
 
-    /// Shows about `count` elements, in the order of hashes, from the cursor on: 0 to begin with, then what the
-    /// last call answered, until it answers 0. Cursors are below 2^48.
+    /// Shows about `count` elements, in the order of hashes, from the cursor on: first 0, then the cursor that the
+    /// last call returned, until a call returns 0. Cursors are below 2^48.
     ///
-    /// Whatever else comes and goes in between, an element that is there from the first call to the last is shown
-    /// exactly once. Those whose hashes begin with the same bits come together, whatever `count` says.
+    /// Whatever is added or removed in between, an element that is present from the first call to the last is shown
+    /// exactly once. Elements whose hashes begin with the same bits are shown together, whatever `count` is.
     pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> u64 {
         if cursor >= POSITIONS {
             return 0;

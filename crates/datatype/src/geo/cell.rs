@@ -78,8 +78,8 @@ impl Cell {
         }
     }
 
-    /// So many columns to the east and rows to the north. The grid is closed at its edges, at the
-    /// poles too.
+    /// The cell `east` columns to the east and `north` rows to the north. The grid is closed at its
+    /// edges, at the poles too.
     pub(super) fn neighbour(self, east: i32, north: i32) -> Self {
         let mask = (1 << self.step) - 1;
         let moved = |number: u32, by: i32| match by {

@@ -5,7 +5,7 @@ use crate::algebra::{Algebra, Held};
 
 pub(super) type Has<'a> = Held<Op<'a>>;
 
-/// So many elements are looked at to see whether some operation finds what it looks for.
+/// How many elements are searched to see whether an operation finds its element.
 pub(super) const LOOK: usize = 128;
 
 /// A list and what a group does at its ends.
@@ -62,7 +62,7 @@ impl<'a, 's> Around<'a, 's> {
         }
     }
 
-    /// Whether one of the two does nothing that anybody could see: what no rule needs to say.
+    /// Whether one of the two has no visible effect, so that no rule is needed.
     pub(super) fn is_idle(&self, a: &Has<'_>, b: &Has<'_>) -> bool {
         self.is_inert(a) || self.is_inert(b) || (self.len == 0 && self.pushes == 0)
     }
@@ -111,7 +111,7 @@ impl<'a, 's> Around<'a, 's> {
         self.len.saturating_sub(popped.saturating_add(removed))
     }
 
-    /// How often the element is there at most, if that can be told soon.
+    /// An upper bound on the occurrences of the element, if it can be computed quickly.
     fn most_of(&self, element: &[u8]) -> Option<u64> {
         if self.len > LOOK as u64 {
             return None;

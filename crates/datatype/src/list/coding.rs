@@ -1,5 +1,5 @@
-//! Operations as logs and replicas are told them: a byte for what it is, numbers of seven bits a byte, elements as in
-//! a [pack](crate::pack).
+//! Encoding of operations for logs and replicas: a byte for the kind, numbers with seven bits per byte, elements as
+//! in a [pack](crate::pack).
 
 use super::Op;
 use crate::pack::{self, Pack};

@@ -1,9 +1,9 @@
 //! A packed list: how many elements there are, in a byte, and then the elements as a [pack](crate::pack).
 //!
-//! The count spares a walk over the elements to whoever asks for the length or puts another one in. Nothing is written
+//! The count saves a walk over the elements when the length is read or an element is added. Nothing is written
 //! for an empty list that has never had elements. These bytes are in memory only: files have elements.
 //!
-//! [`push`] and [`pop`] work on bytes wherever they lie, so that a record is changed where it is.
+//! [`push`] and [`pop`] work on bytes wherever they lie, so that a record is changed in place.
 
 use crate::pack::{self, Pack};
 
@@ -74,7 +74,7 @@ pub(super) fn push(room: &mut [u8], len: usize, front: bool, element: &[u8]) -> 
         len
     };
     pack::write(&mut room[at..], element);
-    // Once it is saturated it stays so until it is counted anew.
+    // Once it is saturated it stays so until it is recounted.
     room[0] = room[0].saturating_add(1);
     Some(new)
 }

@@ -11,7 +11,7 @@ use crate::algebra::{Algebra, Rule, When};
 
 type Holds = for<'a, 's> fn(&Has<'a>, &Has<'a>, &Around<'a, 's>) -> bool;
 
-/// Whether the reply tells how long the list is, and is wanted.
+/// Whether the reply contains the length of the list, and is wanted.
 fn wants_length(held: &Has<'_>) -> bool {
     held.wanted
         && matches!(
@@ -245,8 +245,8 @@ fn meet(a: &Op<'_>, b: &Op<'_>, s: &Around<'_, '_>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Whether an insertion does nothing for want of its pivot, if nobody puts that in. What it answers is something else
-/// where there is no list at all.
+/// Whether an insertion does nothing because its pivot is missing, unless another operation adds the pivot. Its reply
+/// differs if the list is missing.
 fn finds_nothing(insert: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let is_left = s.front.saturating_add(s.back) < s.len;
     s.lacks(pivot(&insert.op).0) && (!insert.wanted || is_left)
@@ -313,7 +313,7 @@ fn trims_nothing(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     bounds.is_some_and(|(start, stop)| s.keeps_all(start, stop))
 }
 
-/// Likewise, or whichever is a trim takes everything, and nobody asks what the other one did.
+/// Likewise, or each trim among the two removes everything, and the reply of the other one is not wanted.
 fn trims_all(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
     let (bounds, other) = match bounds(&a.op) {
         Some(bounds) => (Some(bounds), b),

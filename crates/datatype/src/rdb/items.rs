@@ -47,7 +47,7 @@ impl Items {
     }
 
     /// Whether two of every `step`th item are equal. Only items of equal hashes are compared, so
-    /// that most are looked at once; who makes many hashes collide gets them sorted.
+    /// that most are read once; if many hashes collide, the items are sorted.
     pub(super) fn has_duplicates(&self, step: usize) -> bool {
         let hashes = self.iter().map(|item| FixedState::default().hash_one(item));
         let mut all: Vec<(u64, usize)> = hashes.zip(0..).step_by(step).collect();

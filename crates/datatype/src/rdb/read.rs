@@ -313,7 +313,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether so many bytes more are within the limit.
+    /// Whether `more` further bytes are within the limit.
     fn check(&self, more: usize) -> Result<(), RdbError> {
         let taken = self.items.weight() + self.scores.len() * size_of::<f64>();
         match self.max_bytes.checked_sub(taken) {

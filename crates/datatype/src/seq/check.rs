@@ -1,4 +1,4 @@
-//! Every invariant of the tree, found anew from its leaves: what tests call after each step.
+//! Checks every invariant of the tree, computed from its leaves: tests call this after each step.
 
 use super::node::{INNER_HEAP, Inner, Node};
 use super::{FAN, Seq};

@@ -4,7 +4,7 @@ use crate::pack::Pack;
 
 /// How many entries lie between two marks when they are set.
 const SPACING: usize = 16;
-/// How many may come to lie there before marks are set anew.
+/// How many entries may lie between two marks before the marks are rebuilt.
 const GAP: usize = 2 * SPACING;
 /// Enough for a full leaf.
 const MARKS: usize = 7;
@@ -129,7 +129,7 @@ impl Marks {
         }
     }
 
-    /// Whether entry `index` of `count` lies among so many without a mark that marks should be set anew.
+    /// Whether entry `index` of `count` lies in a gap between marks so long that the marks should be rebuilt.
     pub(super) fn leave_gap_at(&self, index: usize, count: usize) -> bool {
         let indices = &self.indices[..self.len.into()];
         let passed = indices

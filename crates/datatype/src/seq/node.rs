@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::FAN;
 use super::leaf::{ARC, Leaf};
 
-/// From so many children of an inner node it is estimated what a clone has of its own.
+/// How many children of an inner node are sampled to estimate the memory that a clone does not share.
 const SAMPLED: usize = 8;
 
 /// The first 16 bytes of a child's first item, with zeros where it is shorter: keys are ordered as the items are, but

@@ -2,10 +2,10 @@
 //! scores.
 //!
 //! A range of items is cut out of the tree in one piece, whatever its size. In
-//! the table its members lie scattered, and taking a million of them out would
-//! hold everybody up. So they stay there as *shadows*, and the piece is kept
-//! beside the tree until [`Large::sweep`] has gone through it bit by bit. The
-//! tree alone says who is a member:
+//! the table its members are scattered, and removing a million of them would
+//! stall the worker. So they stay there as *shadows*, and the piece is kept
+//! beside the tree until [`Large::sweep`] has processed it step by step. The
+//! tree alone decides which members exist:
 //!
 //! - An entry of the table whose item is not in the tree is a shadow: no reader
 //!   sees it, and an addition writes over it.
@@ -14,8 +14,8 @@
 //!   shadow be gone already. So sweeping looks at the tree before it takes an
 //!   entry out.
 //!
-//! There are as many shadows as the table has more entries than the tree. Where
-//! there are none, nobody looks twice.
+//! The number of shadows is the number of entries that the table has more than the
+//! tree. If there are none, no lookup checks the tree as well.
 
 use super::order::Item;
 use super::score::{item_rank, member_of, whole, whole_rank};
@@ -38,7 +38,7 @@ pub struct Large {
     cut: Seq,
 }
 
-/// So many members leave the table at once. Small in tests, so that shadows are
+/// How many members leave the table at once. Small in tests, so that shadows are
 /// everywhere.
 const AT_ONCE: usize = if cfg!(test) { 12 } else { 128 };
 
@@ -153,12 +153,12 @@ impl Large {
         self.sweep(&mut { AT_ONCE });
     }
 
-    /// So many elements are removed from a copy of their items; the tree hands
-    /// back more than a few.
+    /// Up to this many elements leave the table at once, by a copy of their items; larger
+    /// spans are cut out of the tree and swept.
     const FEW: usize = 8;
 
-    /// Goes through so many cut-out items as the budget says, which it reduces,
-    /// and takes their shadows out of the table. Answers whether any are left.
+    /// Processes as many cut-out items as the budget allows, which it reduces,
+    /// and removes their shadows from the table. Returns whether any are left.
     pub(super) fn sweep(&mut self, budget: &mut usize) -> bool {
         let Self { scores, order, cut } = self;
         while *budget > 0 && !cut.is_empty() {
@@ -166,7 +166,7 @@ impl Large {
             cut.pop_back_with(|item| {
                 let member = member_of(item);
                 let listed = scores.get(member) == Some(&whole(item_rank(item)));
-                // Who has come back with this very score stays.
+                // A member that was added again with the same score stays.
                 if listed && order.rank(item).is_err() {
                     scores.remove(member);
                 }

@@ -1,9 +1,9 @@
 //! Which operations are independent.
 //!
-//! Every rule stays true whatever else it lets in: of operations on one member
-//! only such are let in together that leave it as it is, or lead to one of the
-//! scores that were looked at; what moves elsewhere never enters a zone that
-//! somebody watches.
+//! Every rule stays true whatever else it admits: of operations on one member
+//! only those are admitted together that leave it as it is, or lead to one of the
+//! scores that were checked; a member that moves to another score never enters a
+//! zone that a held read depends on.
 
 use super::order::{Cut, Zone};
 use super::score::rank_of;
@@ -155,7 +155,7 @@ fn steps([(a, a_wanted), (b, b_wanted)]: [(Step, bool); 2], old: Option<f64>) ->
     }
 }
 
-/// From such scores on, so many such steps as ever are held at once stay below
+/// From scores up to this, as many steps as are ever held at once stay below
 /// 2^53, up to where sums are exact and thus the same in every order.
 const MOST_WHOLE: f64 = (1_u64 << 52) as f64;
 const STEP: f64 = (1_u64 << 32) as f64;

@@ -1,4 +1,4 @@
-//! Members that were cut out of the tree and are still in the table: nobody may
+//! Members that were cut out of the tree and are still in the table: no reader may
 //! see them, in the set and in copies of it.
 
 use super::large::Large;
@@ -147,7 +147,7 @@ fn nobody_sees_shadows_whatever_happens_in_between() {
                     SortedSet::sweep(&mut state, &mut left);
                     swept += budget - left;
                 }
-                // The copy goes on, or the original does: neither may notice.
+                // Either the copy or the original is used further: neither may notice the other.
                 93 if copies.len() < 4 => copies.push((state.clone(), model.clone())),
                 94 if !copies.is_empty() => {
                     let at = rng.below(copies.len() as u64) as usize;

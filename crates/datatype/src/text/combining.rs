@@ -12,7 +12,7 @@ fn is_read(op: &Op<'_>) -> bool {
     Text::is_read(Text::kind(op))
 }
 
-/// What the operation leaves, if that does not depend on what was there.
+/// What the operation leaves, if that does not depend on the previous value.
 fn put<'a>(op: &Op<'a>) -> Option<Option<&'a [u8]>> {
     match act(op) {
         Act::Put(value) => Some(value),

@@ -17,7 +17,7 @@ pub(super) enum Header {
     Scalar(Reply),
     /// A payload and CR LF follow; `kind` is the type byte.
     Blob { kind: u8, len: u64 },
-    /// So many replies follow.
+    /// `left` replies follow.
     Aggregate { kind: Kind, left: u64 },
 }
 

@@ -25,7 +25,7 @@ impl Skipper {
         }
     }
 
-    /// Goes on to the end of the current reply. Returns how many bytes of `buf` are done with and
+    /// Continues to the end of the current reply. Returns how many bytes of `buf` are consumed and
     /// whether the reply ended there; the caller presents the others again, with new bytes after
     /// them.
     pub fn skip(&mut self, buf: &[u8]) -> Result<(usize, bool), ReplyError> {

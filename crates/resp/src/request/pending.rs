@@ -101,7 +101,7 @@ impl Pending {
                 }
                 Stage::Big(_) => {
                     // Bytes taken from the middle of the buffer stay in it, unused, if the
-                    // request goes on behind them: moving the rest up is the caller's business.
+                    // request continues behind them: moving the rest up is left to the caller.
                     let taken = self.fill_big(buf.get(self.at..).unwrap_or_default());
                     if matches!(self.stage, Stage::Big(_)) {
                         return Ok(Step::Incomplete { keep: self.at });

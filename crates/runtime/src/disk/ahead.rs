@@ -1,10 +1,10 @@
-//! Writing a little further than asked, where a file has room that nobody has
-//! written to: small writes that follow then find their pages there.
+//! Writes zeros beyond a small write, where the file has allocated space that was never
+//! written: the small writes that follow then find their pages in the page cache.
 //!
-//! A page of a file that is written for the first time has to be found, cleared
-//! and entered, one at a time where writes are small, which costs several times
-//! what copying does. One write of this size brings large pages, and the room
-//! reads as before, as zeros. A file never becomes longer by it.
+//! The first write to a page of a file has to allocate, clear and enter the page. With
+//! small writes this happens page by page and costs several times what the copy costs. One
+//! write of this size brings large pages, and the space still reads as zeros. It never
+//! makes a file longer.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pwritev};
@@ -47,8 +47,8 @@ pub(super) fn write_all(
     }
 }
 
-/// How many bytes from `end` on, as far as `until`, are room in the file that
-/// nobody has written to.
+/// How many bytes from `end` on, up to `until`, are allocated space of the file that
+/// was never written.
 fn blank(file: &File, end: u64, until: u64) -> io::Result<usize> {
     let until = until.min(file.metadata()?.len());
     if until <= end {

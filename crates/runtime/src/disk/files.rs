@@ -1,9 +1,9 @@
 //! The files that one lane has open.
 //!
-//! A file whose name came to mean another one is closed before the next use of
-//! the lane, and soon where there is none. Others stay open: Linux tells of a
-//! write-back that failed to those who have the file open, and the lane that
-//! has written shall not have closed it before another lane syncs.
+//! A file whose name was given to another file is closed before the next use of
+//! the lane, or soon if the lane is idle. Other files stay open: Linux reports a
+//! failed write-back to those that have the file open, so the lane that wrote it
+//! must not close it before another lane syncs it.
 
 use super::folder::Folder;
 use rufous_base::disk::FileName;

@@ -19,7 +19,7 @@ const BULK_PRIORITY: i32 = 10;
 struct Queue {
     waiting: Mutex<Vec<DiskRequest>>,
     closed: AtomicBool,
-    /// Whoever works on a request has it.
+    /// Locked by the thread that works on a request.
     ops: Mutex<Ops>,
 }
 

@@ -1,17 +1,17 @@
-//! A worker's disk: what its actor asks for is done by other threads, one per
-//! lane, and answered through the worker's inbox.
+//! A worker's disk: other threads, one per lane, carry out the actor's requests
+//! and answer through the worker's inbox.
 //!
-//! - A lane's thread starts with the lane's first request, and carries out one
+//! - A lane's thread starts with the lane's first request and carries out one
 //!   request after the other; each gets one answer, failed or not.
-//! - A hop costs at most one wake-up each way, and none where the other side
-//!   is running; nothing is allocated for it once the queues have grown.
-//! - Files stay open in the lane that used them, until they are removed or
-//!   replaced, or others were used since ([`files`]).
-//! - A small write that nobody syncs may be carried out by the worker itself
+//! - A hop costs at most one wake-up each way, and none while the other side
+//!   is running. It allocates nothing once the queues have grown.
+//! - Files stay open in the lane that used them, until they are removed,
+//!   replaced, or closed in favour of others ([`files`]).
+//! - A small write that is not synced may be carried out by the worker itself
 //!   ([`Disk::writes_here`]): it goes to the page cache, which takes less time
 //!   than waking another thread and being woken by it.
 //!
-//! What a request means is said in `rufous_base::disk`.
+//! `rufous_base::disk` defines the requests.
 
 mod ahead;
 mod files;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// While more bytes than this wait to be written, the worker reads from no
-/// socket: what comes from there is what makes them.
+/// socket, because what it reads causes further writes.
 const WRITING_BYTES: usize = 256 * 1024 * 1024;
 
 /// Larger writes are another thread's.
@@ -114,9 +114,9 @@ impl Disk {
         lane.push(request);
     }
 
-    /// Whether the worker may carry out a request itself: nothing of its lane is
-    /// under way, and it is a small write. A sync may keep writers of its file
-    /// waiting, and a disk that is slow may do so at other times too.
+    /// Whether the worker may carry out a request itself: its lane has no pending
+    /// request, and it is a small write. A sync may block writers of its file,
+    /// and a slow disk may do so at other times too.
     fn writes_here(&self, request: &DiskRequest) -> bool {
         let DiskOp::Write { bytes, sync, .. } = &request.op else {
             return false;
@@ -183,7 +183,7 @@ impl Disk {
     }
 }
 
-/// The answer to a request that nobody can carry out.
+/// The answer to a request that cannot be carried out.
 fn refused(request: DiskRequest, text: String) -> DiskDone {
     let bytes = match request.op {
         DiskOp::Write { bytes, .. } => bytes,

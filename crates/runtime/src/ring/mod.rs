@@ -237,9 +237,9 @@ impl<M> Post<M> {
         total
     }
 
-    /// The last look before sleep, at what comes through the rings and at
-    /// what `other` looks at, if anything is awaited there. Where it returns
-    /// false there is something to do, and nobody will wake this worker for it.
+    /// The last check before sleep: of the rings and of `other`, if anything is
+    /// expected there. If it returns false there is work, and no wake-up will
+    /// come for it.
     pub(crate) fn may_sleep(&mut self, other: Option<impl FnOnce() -> bool>) -> bool {
         if self.incoming.is_empty() && other.is_none() {
             return true;
@@ -266,7 +266,7 @@ impl<M> Post<M> {
         true
     }
 
-    /// The worker runs again: nobody needs to wake it.
+    /// The worker runs again and needs no wake-up.
     pub(crate) fn awake(&mut self) {
         if !self.announced {
             return;

@@ -37,7 +37,7 @@ impl SleepFlag {
     }
 
     /// After publishing: whether the caller has to wake the owner. Of several
-    /// callers one is told so.
+    /// concurrent callers, one gets true.
     pub(crate) fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::AcqRel)

@@ -1,5 +1,5 @@
-//! A worker's connections: what may be read is read, what is to be sent is
-//! sent, and everything else waits without costing anything.
+//! A worker's connections: readable ones are read, pending output is sent, and
+//! idle connections cost nothing.
 //!
 //! This is the whole interface between a worker and the sockets; another way
 //! to drive them would take this module's place. Invariants:
@@ -7,8 +7,8 @@
 //!   mark (where that matters) is in the ready queue, or its waker is registered for reading.
 //! - A connection with waiting replies is in the ready queue, or its waker is
 //!   registered for writing.
-//! - A connection that is gone leaves one [`Event::Gone`] and is not heard of
-//!   again; its slot is used again only after [`Sockets::release`].
+//! - A connection that is gone causes one [`Event::Gone`] and no later event; its
+//!   slot is reused only after [`Sockets::release`].
 //! - An idle connection owns no buffer.
 
 mod pending;
@@ -31,7 +31,7 @@ use stream::Stream;
 /// Reading stops for this turn when less than this is left of its buffer.
 const LEAST_READ: usize = 4 * 1024;
 
-/// What the actor must be told.
+/// An event that the actor has to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Drained(ConnId),
@@ -99,11 +99,11 @@ struct Conn {
     counted: usize,
     /// In the ready queue.
     queued: bool,
-    /// Among those to be read when reading goes on.
+    /// Among those to be read when reading resumes.
     parked: bool,
     /// The actor wants nothing more from it for now.
     held: bool,
-    /// Too many replies wait; reading goes on when they have drained.
+    /// Too many replies wait; reading resumes when they have drained.
     over: bool,
     /// The peer sends no more.
     ended: bool,
@@ -259,7 +259,7 @@ impl Sockets {
         self.stats.bytes_in.add(at as u64);
     }
 
-    /// Stops reading from a connection, or goes on.
+    /// Stops reading from a connection, or resumes it.
     pub(crate) fn hold(&mut self, id: ConnId, hold: bool) {
         if let Some(conn) = self.get(id) {
             conn.held = hold;
@@ -294,7 +294,7 @@ impl Sockets {
         }
     }
 
-    /// Whether somebody waits to be looked at that no wake-up will tell of.
+    /// Whether a connection in the ready queue needs work for which no wake-up will come.
     pub(crate) fn has_work(&self, reading: bool) -> bool {
         !self.ready.is_empty() || !self.events.is_empty() || (reading && !self.parked.is_empty())
     }
@@ -304,8 +304,8 @@ impl Sockets {
         std::mem::swap(&mut self.events, events);
     }
 
-    /// The actor has been told that `id` is gone: its slot may be used again.
-    /// Returns where it came from.
+    /// The actor has received that `id` is gone: its slot may be reused.
+    /// Returns the connection's origin.
     pub(crate) fn release(&mut self, id: ConnId) -> Origin {
         let slot = &mut self.slots[id.index()];
         assert!(slot.conn.is_none(), "still open");
@@ -351,9 +351,9 @@ impl Sockets {
         }
     }
 
-    /// Sends what waits for a connection, and looks at what follows from it.
-    /// False where it must not be read now: it is gone, or has just drained
-    /// and the actor is to hear of that first.
+    /// Sends a connection's pending output and handles the result. Returns
+    /// false if the connection must not be read now: it is gone, or it has just
+    /// drained and the actor has to receive that first.
     fn flush(&mut self, slot: u32) -> bool {
         let place = &mut self.slots[slot as usize];
         let Some(conn) = place.conn.as_mut() else {

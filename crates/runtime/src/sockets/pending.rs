@@ -60,7 +60,7 @@ impl Pending {
         self.len
     }
 
-    /// Bytes of memory that nobody else would hold.
+    /// Bytes of memory that are held only for this connection.
     pub(super) fn copied(&self) -> usize {
         self.copied
     }

@@ -106,8 +106,8 @@ impl Stream {
     }
 
     /// Ends a connection whose last replies have been handed to the kernel.
-    /// What the peer sent and nobody read is taken away first: closing over it
-    /// would reset the connection, and the peer might lose those replies.
+    /// Unread bytes of the peer are read and discarded first: closing with unread
+    /// bytes would reset the connection, and the peer might lose those replies.
     pub(super) fn finish(mut self, cx: &mut Context<'_>) {
         let _ = match &mut self {
             Self::Tcp(s) => Pin::new(s).poll_shutdown(cx),

@@ -1,10 +1,10 @@
-//! A connection whose bytes are secret on the wire.
+//! A connection encrypted by TLS.
 //!
 //! Invariants:
-//! - What was accepted for sending leaves before anything that comes later;
-//!   until it has left, [`TlsStream::has_unsent`] says so.
-//! - After a read that did not fill its buffer nothing that was received waits
-//!   here in the clear.
+//! - Bytes accepted for sending leave before all later ones; until they have
+//!   left, [`TlsStream::has_unsent`] is true.
+//! - After a read that did not fill its buffer, no decrypted bytes wait in
+//!   the session.
 
 use rustls::Connection;
 use std::io::{self, IoSlice, Read, Write};
@@ -42,8 +42,8 @@ impl TlsStream {
                 return Poll::Ready(Ok(n));
             }
             let mut wire = [const { MaybeUninit::uninit() }; WIRE];
-            // What comes out of it has room in `buf`, but for one record whose
-            // first part came before; so much may wait in the session.
+            // The decrypted bytes fit `buf`, except for one record whose first part
+            // arrived earlier; that much may wait in the session.
             let most = WIRE.min(buf.len());
             let mut wire = ReadBuf::uninit(&mut wire[..most]);
             ready!(Pin::new(&mut self.socket).poll_read(cx, &mut wire))?;
@@ -85,8 +85,8 @@ impl TlsStream {
         match self.session.reader().read(buf) {
             Ok(n) => Ok(Some(n)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            // Closed without a word of it. Requests say how long they are:
-            // nobody can have cut one short unseen.
+            // Closed without a close_notify alert. Requests state their length, so a
+            // truncated one is always detected.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
             Err(error) => Err(error),
         }

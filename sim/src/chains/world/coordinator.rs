@@ -1,4 +1,4 @@
-//! The coordinator: whom it hears of, what it plans, and who is told.
+//! The coordinator: which nodes it hears from, what it plans, and which nodes it notifies.
 
 use super::super::SLOTS;
 use super::super::node::Node;
@@ -8,15 +8,15 @@ use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who was not heard of for so long is taken for gone.
+/// A node that was silent for so long is presumed dead.
 const DETECTION_US: u64 = 2_000_000;
 
 pub(super) struct Coordinator {
     pub(super) mapping: Arc<Mapping>,
-    /// What nodes are told of it: nobody has the slots that are not looked at.
+    /// The mapping as nodes receive it: slots that are not looked at have no owner.
     told: Arc<Mapping>,
     pub(super) seen: Seen,
-    /// When it last heard of each.
+    /// When it last received a message from each node.
     heard: BTreeMap<NodeNo, u64>,
     pub(super) away_until: u64,
 }
@@ -105,7 +105,7 @@ impl Coordinator {
 }
 
 impl World {
-    /// The coordinator hears of nodes, plans, and tells them.
+    /// The coordinator receives the nodes' states, plans, and publishes the mapping.
     pub(super) fn coordinate(&mut self) {
         if self.engine.now_us < self.coordinator.away_until {
             return;
@@ -146,7 +146,7 @@ impl World {
             seen,
             ..
         } = &mut self.coordinator;
-        // Nobody tells of the other slots: they are learned, and left, at once.
+        // No node reports on the other slots: they are learned, and left, at once.
         for (slots, chain) in mapping.chains.ranges() {
             for no in chain.learner.iter().chain(chain.members.last()) {
                 let mut start = slots.start;

@@ -75,8 +75,8 @@ impl World {
         }
     }
 
-    /// The worst moment for leases: nodes leave chains. One worker of theirs does
-    /// not hear of it, while those beside it do.
+    /// The worst case for leases: nodes leave chains, and one worker of a leaving node
+    /// does not receive the epoch, while the other workers do.
     pub(super) fn deafen_one(&mut self, left: &[(u16, NodeNo)]) {
         let at = self.rng.below(left.len().max(1) as u64) as usize;
         if let Some((slot, no)) = left.get(at).filter(|_| self.faults) {
@@ -167,8 +167,8 @@ impl World {
         self.coordinator.away_until = until;
     }
 
-    /// The worst moment: the coordinator is back, and hears of all but one, and
-    /// that one may still answer by what the others had granted it.
+    /// The worst case: the coordinator is back and reaches all nodes but one, and
+    /// that one may still answer by the leases that the others had granted it.
     fn restart_but_one(&mut self) {
         let stays = self.random_node();
         self.note(format_args!("all but {stays} start again"));

@@ -201,7 +201,7 @@ impl Disk {
         let Some(file) = self.names.file_mut(name) else {
             return Err(error(DiskErrorKind::NotFound, Vec::new()));
         };
-        // A file made anew while the sync ran has nothing to be synced.
+        // A file that was created again while the sync ran has nothing to be synced.
         let mark = begun.mark.unwrap_or(file.mark());
         if fails {
             file.dropped(mark);
@@ -213,7 +213,7 @@ impl Disk {
         Ok(DiskReply::Done)
     }
 
-    /// The process was killed while this was under way.
+    /// The process was killed while this request was in progress.
     pub fn interrupt(&mut self, op: &DiskOp) {
         if let DiskOp::Write {
             file, at, bytes, ..

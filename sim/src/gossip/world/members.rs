@@ -1,4 +1,4 @@
-//! Mappings: who is dropped, and comes back as a new member.
+//! Mappings: nodes are dropped, and rejoin as new members.
 
 use super::{Event, Node, Session, World};
 use crate::engine::Fault;
@@ -36,7 +36,7 @@ impl World {
 
     pub(super) fn on_drop(&mut self, at: usize) {
         let number = self.nodes[at].number;
-        // Who drops a node before the others have what it has loses that.
+        // A node that is dropped before the others have its changes loses them.
         let has_left = |node: &Node| node.number == number || !self.is_member(node);
         let others: Vec<_> = self.nodes.iter().filter(|node| !has_left(node)).collect();
         let is_fine = !others.is_empty() && others.iter().all(|node| node.serves);
@@ -56,7 +56,7 @@ impl World {
         self.after(after, Event::Rejoin(at));
     }
 
-    /// It comes back as a new member: what its files have may be long gone.
+    /// It rejoins as a new member: its files may hold values deleted long ago.
     pub(super) fn on_rejoin(&mut self, at: usize) {
         if self.nodes[at].is_running {
             self.stop(at);

@@ -1,11 +1,11 @@
-//! The end of a round: all nodes serve, all show the same, and nobody remembers
-//! or keeps anything.
+//! The end of a round: all nodes serve, all show the same, and no node keeps
+//! graves, tombstones or changes for other nodes.
 
 use super::World;
 use crate::gossip::seat::Seat;
 
 impl World {
-    /// When nothing is under way.
+    /// When no message is in transit.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         self.engine.note("all", format_args!("quiet"));
         if let Some(node) = self.nodes.iter().find(|node| !node.serves) {

@@ -26,7 +26,7 @@ impl World {
         let numbers = [self.nodes[a].number, self.nodes[b].number];
         let ready = |node: &Node| node.is_running && node.has_exchanged;
         if !ready(&self.nodes[a]) || !ready(&self.nodes[b]) {
-            // Whoever starts connects.
+            // A starting node connects by itself.
             return;
         }
         let (first, second) = pair(a, b);

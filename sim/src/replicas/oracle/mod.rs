@@ -1,12 +1,12 @@
 //! Whether what clients saw is what their level promises.
 //!
-//! The definitions speak of versions in an order that the store chose and
-//! nobody was told. So each thing that must be true becomes a pair of writes of
-//! which one must be before the other, and what is promised is kept if one
-//! order of all writes has all these pairs as they must be: if they form no
-//! cycle. The ends of rounds say much of that order: what everybody shows then
-//! is after all else that was written to the key before, and before all that
-//! is written to it later.
+//! The definitions refer to versions in an order that the store chose and
+//! does not reveal. So each fact that must hold becomes a pair of writes of
+//! which one must be before the other, and the promise is kept if one
+//! order of all writes satisfies all these pairs: if they form no
+//! cycle. The ends of rounds determine much of that order: what all replicas show
+//! then is after all other writes to the key before, and before all
+//! later ones.
 
 mod causal;
 mod order;
@@ -40,7 +40,7 @@ struct Seen<'a> {
     history: &'a History,
     /// The event that wrote a value.
     writes: BTreeMap<Value, usize>,
-    /// Surely written: acknowledged, or read by somebody.
+    /// Surely written: acknowledged, or read by a client.
     happened: Vec<bool>,
 }
 

@@ -29,8 +29,8 @@ pub(super) fn pairs(level: Level, whole: bool, seen: &Seen<'_>, order: &mut Orde
             What::Write(value) => session.write(level, event.key, value, order),
         }
     }
-    // Writes of a session that all are at one node become visible in their order
-    // to who stays at another.
+    // Writes of a session that are all at one node become visible in their order
+    // to a reader that stays at another node.
     if whole && level.has(&monotonic_writes::LEVEL) {
         in_order(seen, order);
     }
@@ -69,10 +69,10 @@ impl Session {
     }
 }
 
-/// Who has read a write of a session reads no other key as it was before an
-/// earlier write of that session.
+/// A client that has read a write of a session reads no other key in a state before
+/// an earlier write of that session.
 fn in_order(seen: &Seen<'_>, order: &mut Order) {
-    // Of each session its writes; of each reader how many it must have of whom.
+    // The writes of each session; and for each reader how many it must see of each session.
     let mut writes: BTreeMap<usize, Vec<(usize, Value)>> = BTreeMap::new();
     let mut heard: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for event in seen.events() {

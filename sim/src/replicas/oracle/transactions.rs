@@ -1,7 +1,7 @@
 //! Transactions [HAT §5.1.1]: read uncommitted is that two of them are not
 //! ordered one way at one key and the other way at another (G0); read committed
-//! also that nobody reads what was rolled back (G1a) or replaced within its
-//! transaction (G1b), and that none depend on one another in a circle (G1c);
+//! also that no transaction reads what was rolled back (G1a) or replaced within its
+//! transaction (G1b), and that there is no circle of dependencies (G1c);
 //! item cut also that an item is the same whenever a transaction reads it.
 
 use super::Seen;

@@ -1,5 +1,5 @@
-//! The end of a round: when nothing is under way, all replicas show the same,
-//! and nobody remembers what is gone.
+//! The end of a round: when no message is in transit, all replicas show the same,
+//! and no replica keeps tombstones.
 
 use super::{MOST_EVENTS, World};
 use crate::engine::scenario::drain;

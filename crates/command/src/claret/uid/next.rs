@@ -11,7 +11,7 @@ command! {
     flags WRITE | DENYOOM | FAST, complexity "O(N) where N is COUNT", keys Keys::FIRST,
 }
 
-/// So many identifiers can be taken at once.
+/// The most identifiers that one command takes.
 const MOST: i64 = 100_000;
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

@@ -112,7 +112,7 @@ impl<'a> Request<'a> {
         self.gets.len().max(1)
     }
 
-    /// Which of so many elements are asked for.
+    /// Which of `len` elements are requested.
     pub(super) fn limit(&self, len: usize) -> Range<usize> {
         let from = usize::try_from(self.from).unwrap_or(0).min(len);
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);

@@ -48,8 +48,8 @@ pub(super) fn sample_held<T: Algebra>(rng: &mut Rng) -> Held<T::Op<'static>> {
     }
 }
 
-/// Operations admitted one by one. What is wrong about three of a kind, or
-/// about operations whose replies nobody wants, would be found too rarely among
+/// Operations admitted one by one. Faults that need three operations of a kind, or
+/// operations whose replies are not wanted, would be found too rarely among
 /// operations of all kinds: half of the groups are of one kind or two, and half
 /// want all of their replies or none.
 fn sample<T: Algebra>(

@@ -53,7 +53,7 @@ trait Mistake: 'static {
 /// A [`Shelf`] with a mistake.
 struct Planted<M>(PhantomData<M>);
 
-/// Counts how often it was asked, for those who should not.
+/// Counts its calls, for callers that must not call it.
 #[derive(Debug)]
 struct Asked {
     shelf: State,

@@ -76,9 +76,9 @@ pub struct Pair {
     pub missed: Option<String>,
 }
 
-/// So many operations are drawn to choose from.
+/// How many operations are drawn to choose from.
 const POOL: usize = 20_000;
-/// Of each kind, so many are kept.
+/// How many operations of each kind are kept.
 const OF_EACH: usize = 500;
 
 pub fn recognise<T: Algebra>(draws: Draws) -> Recognition {
