@@ -107,14 +107,26 @@ final class OfJedis implements Library {
     /**
      * Transactions and pipelines are not sent again by Jedis: they see MOVED, and a reply that never came as an
      * IllegalStateException.
+     *
+     * <p>Jedis 8.0.2 also drops the wrong node of a pipeline when a connection is lost: MultiNodePipelineBase.sync
+     * calls remove on an iterator that has moved on. The node that was lost keeps its replies without a connection, and
+     * the next sync or close fails with a NullPointerException of Jedis's own. It stands for the lost connection.
      */
     @Override
     public boolean passes(Exception error) {
         return error instanceof JedisConnectionException
+                || isOfLostPipeline(error)
                 || error instanceof JedisClusterOperationException
                 || error instanceof IllegalStateException && String.valueOf(error.getMessage()).startsWith("Please close pipeline")
                 || String.valueOf(error.getMessage()).startsWith("EXECABORT")
                 || Library.isOfChange(error);
+    }
+
+    private static boolean isOfLostPipeline(Exception error) {
+        StackTraceElement[] trace = error.getStackTrace();
+        return error instanceof NullPointerException
+                && trace.length > 0
+                && trace[0].getClassName().startsWith("redis.clients.jedis.MultiNodePipelineBase");
     }
 
     @Override
