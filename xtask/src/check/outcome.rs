@@ -79,7 +79,8 @@ impl Outcome {
         for name in ignored(&finished.text) {
             outcome.skip(name, "#[ignore]", false);
         }
-        if !finished.success() && failed == 0 {
+        // A run in which no test ran has shown nothing.
+        if failed == 0 && (passed == 0 || !finished.success()) {
             outcome.failed = 1;
             outcome.note = "ended without a result: see target/check-logs/unit.log".to_owned();
         }
@@ -207,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_compile_fails() {
+    fn a_run_without_a_test_fails() {
         assert_eq!(of(Some(101), "error: could not compile").failed, 1);
-        assert_eq!(of(Some(0), "").word(), "skipped");
+        assert_eq!(of(Some(0), "").word(), "failed");
     }
 }
