@@ -165,7 +165,7 @@ fn print_durable(keys: u64) {
     black_box(charged);
     println!("{keys:>8} keys: charged {ns:.1} ns");
 
-    shard.set_journaling(true);
+    shard.observers_mut().set_journaling(true);
     let title = "set journaled";
     let set = |shard: &mut Shard, bytes: &[u8; 8], hash: u32| {
         let value = NewValue::Copy(&[b'v'; 64]);
@@ -177,7 +177,7 @@ fn print_durable(keys: u64) {
     for warmed in [false, true] {
         measure(title, &mut shard, keys, (0, warmed), set);
     }
-    shard.set_journaling(false);
+    shard.observers_mut().set_journaling(false);
 
     let start = Instant::now();
     shard.begin_snapshot();

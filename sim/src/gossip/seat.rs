@@ -115,7 +115,7 @@ impl Seat {
         };
         seat.replay(workers);
         seat.shard.set_keying(Some(Arc::new(Table(table))));
-        seat.shard.set_journaling(true);
+        seat.shard.observers_mut().set_journaling(true);
         seat.tell_all();
         seat
     }

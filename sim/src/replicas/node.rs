@@ -121,7 +121,7 @@ impl Node {
     fn equip(&mut self) {
         let table = Table(Arc::clone(&self.table), self.placement.workers());
         self.shard.set_keying(Some(Arc::new(table)));
-        self.shard.set_journaling(true);
+        self.shard.observers_mut().set_journaling(true);
     }
 
     pub fn now(&self, us: u64) -> Now {
@@ -297,7 +297,7 @@ impl Node {
             return true;
         };
         let mut step = Vec::new();
-        let more = self.shard.is_snapshotting() && self.shard.snapshot_step(bytes, &mut step);
+        let more = self.shard.snapshot().is_running() && self.shard.snapshot_step(bytes, &mut step);
         saved.append(&mut step);
         !more
     }

@@ -95,7 +95,7 @@ impl<P: Program> Worker<P> {
         if is_new {
             let (settings, is_first) = (chains.settings, chains.replica.is_none());
             let replica = self.new_replica(now, own, settings, is_first);
-            self.shard.set_journaling(true);
+            self.shard.observers_mut().set_journaling(true);
             if let Some(chains) = &mut self.chains {
                 chains.replica = Some(replica);
             }

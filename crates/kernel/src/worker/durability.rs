@@ -143,7 +143,9 @@ impl<P: Program> Worker<P> {
         }
         if !settings.log && self.durable.logs() {
             self.end_frame();
-            self.shard.set_journaling(self.chains.is_some());
+            self.shard
+                .observers_mut()
+                .set_journaling(self.chains.is_some());
             self.durable.closing = true;
         }
         self.saves.configure(&settings, &mut self.out);
@@ -170,7 +172,7 @@ impl<P: Program> Worker<P> {
         let mut log = LogWriter::new(config, identity);
         log.start(at.generation, at.index, at.seq);
         self.durable.log = Some(log);
-        self.shard.set_journaling(true);
+        self.shard.observers_mut().set_journaling(true);
     }
 
     /// Ends the open frame if it is long. Call it between commands.
@@ -184,7 +186,7 @@ impl<P: Program> Worker<P> {
         if self.shard.journal().is_empty() {
             return;
         }
-        let tells = self.shard.journal_tells();
+        let tells = self.shard.observers().journal_tells();
         self.append_to_chains();
         let journal = self.shard.journal();
         let durable = &mut self.durable;
@@ -202,7 +204,7 @@ impl<P: Program> Worker<P> {
         if let Some(chains) = &mut self.chains {
             chains.end_frame(frame);
         }
-        self.shard.empty_journal();
+        self.shard.observers_mut().empty_journal();
         let journal = self.shard.journal();
         if journal.capacity() > 4 * FRAME_BYTES {
             *journal = Vec::new();

@@ -288,7 +288,7 @@ impl<P: Program> Worker<P> {
             let key = self.shard.key(key);
             let _ = self.shard.contains(usize::from(*db), key, now);
         }
-        self.shard.is_dirty(watcher)
+        self.shard.observers().watches().is_dirty(watcher)
     }
 
     /// Whether a key is in a lattice keyspace that was created after the watch: there would be no
@@ -310,6 +310,6 @@ impl<P: Program> Worker<P> {
                 let _ = self.shard.contains(usize::from(*db), key, now);
             }
         }
-        self.shard.is_dirty(watcher)
+        self.shard.observers().watches().is_dirty(watcher)
     }
 }

@@ -68,7 +68,7 @@ impl At {
 impl<P: Program> Worker<P> {
     /// The position that commits everything that happened so far.
     pub(super) fn position(&self) -> u64 {
-        let open = !self.durable.closing && self.shard.journal_tells();
+        let open = !self.durable.closing && self.shard.observers().journal_tells();
         match &self.durable.log {
             Some(log) if open => self.durable.base + log.appended() + 1,
             None if open && self.chains.is_some() => self.durable.base + 1,

@@ -37,7 +37,7 @@ pub(super) struct Borrowed {
 
 impl HeldExec {
     fn borrow(&mut self, gathered: Vec<Gathered>, now: Now) {
-        self.scratch.set_brief_journaling(false);
+        self.scratch.observers_mut().set_brief_journaling(false);
         for Gathered { key, entry, .. } in gathered {
             let name = (self.borrowed.db, key.1);
             if let Some(mut entry) = entry {
@@ -49,19 +49,19 @@ impl HeldExec {
             }
             self.borrowed.names.push(name);
         }
-        self.scratch.set_brief_journaling(true);
+        self.scratch.observers_mut().set_brief_journaling(true);
     }
 
     pub(super) fn give_back(&mut self, now: Now) {
         if self.borrowed.names.is_empty() {
             return;
         }
-        self.scratch.set_brief_journaling(false);
+        self.scratch.observers_mut().set_brief_journaling(false);
         for (db, name) in self.borrowed.names.drain(..) {
             let key = self.scratch.key(&name);
             let _ = self.scratch.take_entry(usize::from(db), key, now);
         }
-        self.scratch.set_brief_journaling(true);
+        self.scratch.observers_mut().set_brief_journaling(true);
     }
 }
 

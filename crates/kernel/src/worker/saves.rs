@@ -130,11 +130,11 @@ impl Saves {
     pub(super) fn count(&self, figures: &mut DurableFigures, shard: &Shard) {
         figures.changes_since_save = self.changes(shard);
         if let Some(snapshot) = &self.snapshot {
-            let progress = shard.snapshot_progress();
+            let progress = shard.snapshot().progress();
             figures.snapshot_keys_done = progress.written;
             figures.snapshot_keys_total = progress.expected;
             figures.snapshot_bytes = snapshot.bytes;
-            figures.snapshot_kept = shard.snapshot_bytes() as u64;
+            figures.snapshot_kept = shard.snapshot().bytes() as u64;
         }
         if let Some(keeper) = &self.keeper {
             figures.base_bytes = keeper.status.snapshot_bytes;
@@ -205,7 +205,7 @@ impl Saves {
         snapshot.bytes += slice.len() as u64;
         if !more {
             snapshot.walked = true;
-            snapshot.writer.finish(shard.snapshot_progress().written);
+            snapshot.writer.finish(shard.snapshot().progress().written);
             *slice = Vec::new();
         }
         snapshot.writer.poll(&mut out.disk);

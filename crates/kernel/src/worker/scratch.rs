@@ -23,13 +23,13 @@ pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
             scratch.insert_entry(usize::from(key.0), name, entry.clone(), now);
         }
     }
-    scratch.set_brief_journaling(true);
+    scratch.observers_mut().set_brief_journaling(true);
 }
 
 /// Empties a scratch shard: returns the changes of each key, or with `all` its new contents, by
 /// owner.
 pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, now: Now) -> Writes {
-    scratch.set_brief_journaling(false);
+    scratch.observers_mut().set_brief_journaling(false);
     let mut changes = changes(&std::mem::take(scratch.journal()));
     let mut writes = Writes::new();
     for Gathered { owner, key, .. } in gathered {
@@ -65,7 +65,7 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
 
 /// Empties a scratch shard to which nothing was written.
 pub(super) fn discard(scratch: &mut Shard, gathered: &[Gathered], now: Now) -> Writes {
-    scratch.set_brief_journaling(false);
+    scratch.observers_mut().set_brief_journaling(false);
     scratch.journal().clear();
     for Gathered { key, .. } in gathered {
         let name = scratch.key(&key.1);

@@ -210,7 +210,7 @@ impl<P: Program> Worker<P> {
         keys.dedup();
         for (db, bytes) in &keys {
             let key = self.shard.key(bytes);
-            self.shard.await_key(*db, key);
+            self.shard.observers_mut().await_key(*db, key);
         }
         self.waits.queues.push(Waiter {
             client: Client::new(origin, header.conn),
@@ -226,7 +226,7 @@ impl<P: Program> Worker<P> {
         let waiter = self.waits.queues.remove(id)?;
         for (db, bytes) in &waiter.keys {
             let key = self.shard.key(bytes);
-            self.shard.forget_key(*db, key);
+            self.shard.observers_mut().forget_key(*db, key);
         }
         Some(waiter)
     }
@@ -259,7 +259,7 @@ impl<P: Program> Worker<P> {
     /// Call it after the commands of [`Worker::run_now`].
     #[inline]
     pub fn serve_waiters(&mut self, now: Now) {
-        if self.shard.has_touched() {
+        if self.shard.observers().has_touched() {
             self.serve(now, None);
         }
     }
@@ -269,9 +269,9 @@ impl<P: Program> Worker<P> {
     pub(super) fn let_go(&mut self, now: Now, ticket: Ticket) {
         for (db, bytes) in std::mem::take(&mut self.waits.held) {
             let key = self.shard.key(&bytes);
-            self.shard.touch_awaited(db, key);
+            self.shard.observers_mut().touch_awaited(db, key);
         }
-        if self.shard.has_touched() {
+        if self.shard.observers().has_touched() {
             self.serve(now, Some(ticket));
         }
         self.redeem(ticket);
@@ -285,7 +285,7 @@ impl<P: Program> Worker<P> {
         if self.waits.on_hold {
             return;
         }
-        while let Some(key) = self.shard.next_touched() {
+        while let Some(key) = self.shard.observers_mut().next_touched() {
             if planted::is(Planted::LostWakeUp) && self.rng.below(8) == 0 {
                 continue;
             }
@@ -439,7 +439,7 @@ impl<P: Program> Worker<P> {
         // Whatever the result, the waiters behind it may be considered.
         for g in gathered.iter().filter(|g| g.owner == self.id) {
             let key = self.shard.key(&g.key.1);
-            self.shard.touch_awaited(g.key.0, key);
+            self.shard.observers_mut().touch_awaited(g.key.0, key);
         }
         let waiter = self.waits.queues.get_mut(id)?;
         if wait.is_some() {

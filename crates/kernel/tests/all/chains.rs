@@ -56,7 +56,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let node = |n: u16| {
             let mut shard = Shard::new(seed + u64::from(n));
-            shard.set_journaling(true);
+            shard.observers_mut().set_journaling(true);
             Node {
                 no: NodeNo(n),
                 shard,

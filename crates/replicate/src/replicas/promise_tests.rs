@@ -110,7 +110,7 @@ fn a_count_that_comes_home_is_not_taken_for_one_that_knew_of_a_removal() {
     home.replicas.promise(at(3), 7);
     let mut copy = Shard::new(3);
     copy.set_keying(Some(Arc::new(All)));
-    copy.set_brief_journaling(true);
+    copy.observers_mut().set_brief_journaling(true);
     let stamp = home.replicas.stamp(at(3));
     copy.begin_lattice(Writer { stamp });
     let key = copy.key(b"k");

@@ -118,7 +118,7 @@ impl Local<'_> {
                 .count(),
             blocked: front.kernel.waiting_clients(),
             in_time: front.kernel.waiting_in_time(),
-            awaited: shard.awaited_keys(),
+            awaited: shard.observers().awaited_keys(),
             watching: front
                 .clients()
                 .filter(|c| !c.transaction.watched.is_empty())

@@ -287,9 +287,11 @@ impl Front {
         let owners: BTreeSet<_> = keys.map(|(_, key)| placement.owner(key)).collect();
         for owner in owners {
             if owner == self.id() {
-                self.kernel.shard.unwatch(watcher);
+                self.kernel.shard.observers_mut().unwatch(watcher);
             } else {
-                self.tell(owner, move |front, _| front.kernel.shard.unwatch(watcher));
+                self.tell(owner, move |front, _| {
+                    front.kernel.shard.observers_mut().unwatch(watcher)
+                });
             }
         }
     }

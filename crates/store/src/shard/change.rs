@@ -1,13 +1,14 @@
-//! Every change of a shard's data, and its observers: the journal, a snapshot under way, and watchers.
+//! Every change of a shard's data, reported to its observers.
 //!
 //! An effect follows the effects of the expiries that the command met, since the replay of a journal has no clock.
 //! Changes of access stamps alone are not reported.
 
+use super::Env;
 use super::Shard;
 use super::db::{Db, Found};
 use super::snapshot::note_length;
 use super::types::{Entry, ExpirySetting, Key, NewValue, Value};
-use super::{Env, record};
+use super::watch::WatchId;
 use crate::effect::Effect;
 use crate::planted::{self, Planted};
 use rufous_base::Now;
@@ -16,78 +17,21 @@ use std::ops::Range;
 /// Bytes of a collection in one effect.
 pub(super) const PUT_CHUNK: usize = 64 << 10;
 
-impl Env {
-    /// Reports a change of a key to all observers.
-    pub(super) fn tell(&mut self, key: Key<'_>, db: u8, effect: &Effect<'_>) {
-        self.write(effect);
-        self.touch(key, db);
-    }
-
-    /// Reports a change of a key to all observers but the journal.
-    pub(super) fn touch(&mut self, key: Key<'_>, db: u8) {
-        if !self.watches.is_empty() {
-            self.watches.touch((db, key.hash), key.bytes);
-        }
-        if !self.awaited.is_empty() {
-            self.awaited.touch((db, key.hash), key.bytes);
-        }
-    }
-
-    pub(super) fn write(&mut self, effect: &Effect<'_>) {
-        if self.journaling {
-            effect.encode(&mut self.journal);
-        }
-    }
-
-    /// To be called whenever an observer is added or removed.
-    pub(super) fn update_observed(&mut self) {
-        self.has_listeners = self.journaling
-            || self.snapshot.capturing
-            || !self.watches.is_empty()
-            || !self.awaited.is_empty();
-        self.observed = self.has_listeners || self.writing.is_some();
-    }
-}
-
 impl Db {
     /// Reports the removal of a record, before it.
     pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
         self.capture(handle, &mut env.snapshot);
         let (db, bytes) = (self.number, self.item(handle).key);
         let effect = Effect::Delete { db, key: bytes };
-        env.tell(Key { bytes, hash }, db, &effect);
+        env.observers.tell(Key { bytes, hash }, db, &effect);
     }
 }
 
 impl Shard {
-    /// Whether changes are written to the journal; initially they are not.
-    pub fn set_journaling(&mut self, on: bool) {
-        self.env.journaling = on;
-        self.env.update_observed();
-    }
-
-    /// Turns on journaling of a scratch shard: the journal records that collections are put, but not their elements.
-    pub fn set_brief_journaling(&mut self, on: bool) {
-        self.env.brief = on;
-        self.set_journaling(on);
-    }
-
     /// The effects of all changes since this was last emptied, encoded.
     #[inline]
     pub fn journal(&mut self) -> &mut Vec<u8> {
-        &mut self.env.journal
-    }
-
-    /// Whether the journal holds more than expiries and what was forgotten. Replaying the earlier effects makes
-    /// expiries known by the time alone.
-    #[inline]
-    pub fn journal_tells(&self) -> bool {
-        self.env.journal.len() > self.env.journaled_asides
-    }
-
-    pub fn empty_journal(&mut self) {
-        self.env.journal.clear();
-        self.env.journaled_asides = 0;
+        self.env.observers.journal.bytes()
     }
 
     /// Sets the value; returns whether the key existed before.
@@ -101,7 +45,7 @@ impl Shard {
         now: Now,
     ) -> bool {
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             if self.is_undecided() {
                 return false;
             }
@@ -117,7 +61,7 @@ impl Shard {
     fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
         // An expiry that has passed must not be kept. (If none is kept, the removal of an expired record needs no
         // effect of its own.)
-        if expiry == ExpirySetting::Keep || self.env.snapshot.capturing {
+        if expiry == ExpirySetting::Keep || self.env.snapshot.is_running() {
             self.prepare(db, key, now);
         }
         let db = db as u8;
@@ -137,7 +81,7 @@ impl Shard {
                 },
             },
         };
-        self.env.tell(key, db, &effect);
+        self.env.observers.tell(key, db, &effect);
     }
 
     /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
@@ -158,7 +102,7 @@ impl Shard {
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
         self.env.counters.changes += 1;
-        if !self.env.observed {
+        if !self.env.observers.any() {
             return change(self.dbs[db].grow(key, min_len, now, &mut self.env));
         }
         if self.replicated(key).is_some() {
@@ -177,7 +121,7 @@ impl Shard {
                 at: range.start as u64,
                 bytes: &bytes[range],
             };
-            self.env.tell(key, db, &effect);
+            self.env.observers.tell(key, db, &effect);
         };
         let mut told = old_len;
         for range in changed {
@@ -194,7 +138,7 @@ impl Shard {
     /// Appends to the value, creating a missing key; returns the new length.
     pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             if self.replicated(key).is_some() {
                 return self.refuse_append(key);
             }
@@ -205,14 +149,14 @@ impl Shard {
                 key: bytes,
                 tail,
             };
-            self.env.tell(key, number, &effect);
+            self.env.observers.tell(key, number, &effect);
         }
         self.dbs[db].append(key, tail, now, &mut self.env)
     }
 
     /// Returns whether the key existed.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        if self.env.observed {
+        if self.env.observers.any() {
             if self.is_undecided() {
                 return false;
             }
@@ -243,7 +187,7 @@ impl Shard {
     fn find_to_remove(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             self.dbs[db].tell_removal(found.handle, key.hash, &mut self.env);
         }
         Some(found)
@@ -255,13 +199,13 @@ impl Shard {
         if entry.value.is_replicated() {
             return self.merge_entry(db, key, &entry, now);
         }
-        if self.env.observed
+        if self.env.observers.any()
             && let Some(keyed) = self.replicated(key)
         {
             return self.insert_replica(db, key, keyed, entry, now);
         }
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             self.prepare(db, key, now);
             self.tell_entry(db as u8, key, &entry);
         }
@@ -279,11 +223,11 @@ impl Shard {
                 value: any.string().map_or(b"", Value::bytes),
                 expire_at,
             };
-            return self.env.tell(key, db, &effect);
+            return self.env.observers.tell(key, db, &effect);
         };
         let mut chunk = Vec::new();
         let mut next = None;
-        if !self.env.brief {
+        if !self.env.observers.journal.is_brief() {
             next = any.chunk(0, PUT_CHUNK, &mut chunk);
             note_length(&chunk);
         }
@@ -294,7 +238,7 @@ impl Shard {
             chunk: &chunk,
             expire_at,
         };
-        self.env.tell(key, db, &effect);
+        self.env.observers.tell(key, db, &effect);
         while let Some(at) = next
             && !planted::is(Planted::LogLosesChunk)
         {
@@ -306,7 +250,7 @@ impl Shard {
                 tag,
                 chunk: &chunk,
             };
-            self.env.write(&effect);
+            self.env.observers.journal.write(&effect);
         }
     }
 
@@ -326,15 +270,15 @@ impl Shard {
         }
         self.prepare(to_db, to, now);
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             let effect = Effect::Move {
                 db: db as u8,
                 key: key.bytes,
                 to_db: to_db as u8,
                 to: to.bytes,
             };
-            self.env.tell(key, db as u8, &effect);
-            self.env.touch(to, to_db as u8);
+            self.env.observers.tell(key, db as u8, &effect);
+            self.env.observers.touch(to, to_db as u8);
         }
         self.transfer((db, key), (to_db, to), now);
         true
@@ -357,14 +301,14 @@ impl Shard {
         }
         self.prepare(to_db, to, now);
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             let effect = Effect::Copy {
                 db: db as u8,
                 key: key.bytes,
                 to_db: to_db as u8,
                 to: to.bytes,
             };
-            self.env.tell(to, to_db as u8, &effect);
+            self.env.observers.tell(to, to_db as u8, &effect);
         }
         self.dbs[to_db].put(to, entry, now, &mut self.env);
         true
@@ -394,7 +338,7 @@ impl Shard {
         unix_ms: Option<u64>,
         now: Now,
     ) -> bool {
-        if self.env.observed
+        if self.env.observers.any()
             && let Some(keyed) = self.replicated(key)
         {
             return self.set_deadline(db, key, keyed, unix_ms, now);
@@ -403,26 +347,16 @@ impl Shard {
             return false;
         };
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             let (number, bytes) = (db as u8, key.bytes);
             let effect = Effect::Expire {
                 db: number,
                 key: bytes,
                 at: unix_ms,
             };
-            self.env.tell(key, number, &effect);
+            self.env.observers.tell(key, number, &effect);
         }
         self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
-        true
-    }
-
-    /// Returns whether the key exists.
-    pub fn set_access(&mut self, db: usize, key: Key<'_>, access: u32, now: Now) -> bool {
-        let Some(found) = self.dbs[db].live(key, now, &mut self.env) else {
-            return false;
-        };
-        let slot = self.dbs[db].arena.get_mut(found.handle);
-        record::put_stamp(slot, access & record::STAMP);
         true
     }
 
@@ -431,8 +365,11 @@ impl Shard {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;
         if self.env.keying.is_some() || !self.dbs[db].is_void() {
-            self.env.write(&Effect::FlushDb { db: db as u8 });
-            self.touch_all(db, db, db);
+            self.env
+                .observers
+                .journal
+                .write(&Effect::FlushDb { db: db as u8 });
+            self.touch_watched(db, db, db);
             self.env.changes.forget_db(db as u8);
         }
         self.empty(db);
@@ -441,16 +378,30 @@ impl Shard {
     pub fn swap(&mut self, a: usize, b: usize) {
         self.env.counters.changes += 1;
         if a != b && !(self.dbs[a].is_void() && self.dbs[b].is_void()) {
-            self.env.write(&Effect::SwapDb {
+            self.env.observers.journal.write(&Effect::SwapDb {
                 a: a as u8,
                 b: b as u8,
             });
-            self.touch_all(a, a, b);
-            self.touch_all(b, a, b);
+            self.touch_watched(a, a, b);
+            self.touch_watched(b, a, b);
         }
         self.exchange(a, b);
-        self.env.awaited.touch_all(a);
-        self.env.awaited.touch_all(b);
+        self.env.observers.touch_awaited_in(a);
+        self.env.observers.touch_awaited_in(b);
+    }
+
+    /// From now on, any change of the key makes the watcher dirty. An expired key is removed first: that is no
+    /// change.
+    pub fn watch(&mut self, db: usize, key: Key<'_>, id: WatchId, now: Now) {
+        let _ = self.contains(db, key, now);
+        self.env.observers.watch(db as u8, key, id);
+    }
+
+    /// Touches the watched keys of database `db` that are in `one` or `other`.
+    fn touch_watched(&mut self, db: usize, one: usize, other: usize) {
+        let is_in = |db: usize, key: Key<'_>| self.dbs[db].find(key).is_some();
+        let watches = &mut self.env.observers.watches;
+        watches.touch_in(db, |key| is_in(one, key) || is_in(other, key));
     }
 
     pub(super) fn exchange(&mut self, a: usize, b: usize) {

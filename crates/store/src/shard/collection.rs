@@ -170,11 +170,6 @@ impl<T: Registered> Editor<'_, T> {
         }
         T::execute(self.view(), op)
     }
-
-    /// Whether an operation has changed anything.
-    pub fn is_changed(&self) -> bool {
-        self.changes > 0
-    }
 }
 
 impl Shard {
@@ -188,7 +183,7 @@ impl Shard {
         now: Now,
         change: impl FnOnce(&mut Editor<'_, T>) -> R,
     ) -> Result<R, WrongType> {
-        if self.env.observed
+        if self.env.observers.any()
             && let Some(keyed) = self.replicated(key)
         {
             return self.update_replica(db, key, keyed, now, change);
@@ -202,13 +197,13 @@ impl Shard {
                 return Err(WrongType);
             }
             in_record = packed;
-            if self.env.observed {
+            if self.env.observers.any() {
                 self.dbs[db].capture(found.handle, &mut self.env.snapshot);
             }
         }
         let mut ops = std::mem::take(&mut self.env.ops);
         ops.clear();
-        let wanted = self.env.observed.then_some(&mut ops);
+        let wanted = self.env.observers.any().then_some(&mut ops);
         let at = &mut self.dbs[db];
         let (changes, result) = match found {
             None => at.build::<T, R>(key, now, wanted, change, &mut self.env),
@@ -218,14 +213,14 @@ impl Shard {
             Some(found) => at.revise::<T, R>(found, key, now, wanted, change, &mut self.env)?,
         };
         self.env.counters.changes += changes;
-        if changes > 0 && self.env.observed {
+        if changes > 0 && self.env.observers.any() {
             let effect = Effect::Update {
                 db: db as u8,
                 key: key.bytes,
                 tag: T::TAG,
                 ops: &ops,
             };
-            self.env.tell(key, db as u8, &effect);
+            self.env.observers.tell(key, db as u8, &effect);
         }
         self.env.ops = ops;
         Ok(result)
@@ -440,7 +435,7 @@ impl Db {
         if changes > 0
             && let Some(waste) = T::take_waste(state)
         {
-            env.throw(Outside::Object(T::wrap(waste)));
+            env.garbage.throw(Outside::Object(T::wrap(waste)));
         }
         self.settle((found, number), key.hash, (before, after), is_empty, env);
         Ok((changes, result))

@@ -140,7 +140,7 @@ impl Shard {
             db: db as u8,
             key: key.bytes,
         };
-        self.env.tell(key, db as u8, &effect);
+        self.env.observers.tell(key, db as u8, &effect);
         self.dbs[db].drop_replica(key, &mut self.env);
     }
 

@@ -302,7 +302,7 @@ impl Db {
     /// Removes a record. A large value goes to the garbage list.
     pub(super) fn remove(&mut self, found: Found, hash: u32, env: &mut Env) {
         if let Some(outside) = self.unlink(found, hash) {
-            env.throw(outside);
+            env.garbage.throw(outside);
         }
     }
 

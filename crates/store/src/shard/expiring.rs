@@ -30,10 +30,10 @@ impl Db {
         if self.is_replicated(found.handle) {
             return self.expire_replica(found, hash, env);
         }
-        if env.observed {
-            let before = env.journal.len();
+        if env.observers.any() {
+            let before = env.observers.journal.bytes().len();
             self.tell_removal(found.handle, hash, env);
-            env.journaled_asides += env.journal.len() - before;
+            env.observers.journal.set_aside(before);
         }
         self.expire_untold(found, hash, env);
     }

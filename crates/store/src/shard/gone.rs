@@ -51,18 +51,14 @@ impl Env {
 
     fn tell_note(&mut self, (db, key): (u8, Key<'_>), note: Note) {
         let (Note::Gone(_, stamp) | Note::Ended(_, stamp)) = note;
-        if stamp == Stamp::ZERO || !self.journaling {
+        if stamp == Stamp::ZERO {
             return;
         }
-        let before = self.journal.len();
         let key = key.bytes;
-        match note {
+        self.observers.journal.write_aside(&match note {
             Note::Gone(tag, cut) => Effect::Gone { db, key, tag, cut },
             Note::Ended(tag, end) => Effect::Ended { db, key, tag, end },
-        }
-        .encode(&mut self.journal);
-        // No reply waits for it: what depends on it follows in the log.
-        self.journaled_asides += self.journal.len() - before;
+        });
     }
 }
 

@@ -300,13 +300,10 @@ impl Shard {
     #[inline]
     pub fn tell_horizon(&mut self) {
         let env = &mut self.env;
-        if env.forgotten > env.forgotten_told && env.journaling {
+        if env.forgotten > env.forgotten_told && env.observers.journal.is_on() {
             env.forgotten_told = env.forgotten;
             let time = env.forgotten;
-            let before = env.journal.len();
-            Effect::Horizon { time }.encode(&mut env.journal);
-            // No reply waits for it: what depends on it follows in the log.
-            env.journaled_asides += env.journal.len() - before;
+            env.observers.journal.write_aside(&Effect::Horizon { time });
         }
     }
 
@@ -400,7 +397,7 @@ mod tests {
     fn addition(member: &[u8], time: u64) -> Vec<u8> {
         let mut shard = Shard::new(1);
         shard.set_keying(Some(Arc::new(All)));
-        shard.set_journaling(true);
+        shard.observers_mut().set_journaling(true);
         let stamp = Stamp {
             time,
             ..Stamp::ZERO

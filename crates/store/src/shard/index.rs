@@ -3,7 +3,7 @@
 //! The directory has an entry for every value of the top `depth` bits of a hash and names the segment that holds such
 //! hashes. A segment grows in steps of a quarter of a power of two, so that memory follows the number of keys
 //! smoothly; at [`SPLIT`] buckets it is split in two instead. Each step moves the entries of one segment by their
-//! stored hashes: no operation moves more than [`MOST_MOVED`] of them, and none reads a record. Only the directory is
+//! stored hashes: no operation moves more than those of two full segments, and none reads a record. Only the directory is
 //! copied whole when it doubles, four bytes for about thirteen hundred keys.
 //!
 //! Buckets are in the order of hashes, so that a cursor, which is a hash, stays valid after any growth or shrink (see
@@ -23,10 +23,6 @@ const MAX_DEPTH: u32 = 24;
 /// Buddies are merged when they have at most this many entries together: well below the number after a split, so that
 /// splits and merges do not alternate.
 const MERGE: usize = SPLIT * PLACES / 2;
-
-/// No operation moves more entries than this (while `MAX_DEPTH` is not reached).
-#[cfg(test)]
-pub(super) const MOST_MOVED: u64 = 2 * (SPLIT * PLACES) as u64;
 
 /// The position of an entry: its segment, and the place in it. One word, because it is passed along the hottest path.
 /// Any insertion or removal invalidates it.
@@ -113,6 +109,7 @@ impl Index {
     }
 
     /// Entries moved by growth and shrink so far.
+    #[cfg(test)]
     pub(super) fn moved(&self) -> u64 {
         self.moved
     }
@@ -383,6 +380,9 @@ mod tests {
             assert!(len < most(buckets), "a fitted segment takes one more");
         }
     }
+
+    /// No operation moves more entries than this (while `MAX_DEPTH` is not reached).
+    const MOST_MOVED: u64 = 2 * (SPLIT * PLACES) as u64;
 
     #[test]
     fn a_growing_and_shrinking_index_moves_few_entries_at_a_time() {

@@ -116,7 +116,7 @@ impl Env {
             tag,
             ops,
         };
-        self.tell(key, db, &effect);
+        self.observers.tell(key, db, &effect);
         if keyed.is_shared {
             self.note_change(db, key, tag, ops);
         }
@@ -160,14 +160,14 @@ impl Shard {
             refused: None,
             at: Box::default(),
         });
-        self.env.observed = true;
+        self.env.observers.set_writing(true);
     }
 
     /// The command has ended.
     #[inline]
     pub fn end_lattice(&mut self) -> Option<Ended> {
         let writing = self.env.writing.take()?;
-        self.env.update_observed();
+        self.env.observers.set_writing(false);
         Some(Ended {
             next: writing.writer.stamp,
             refused: writing.refused,

@@ -20,7 +20,7 @@ impl Shard {
                 return;
             }
             let effect = Effect::Slot { slot, mark };
-            self.env.write(&effect);
+            self.env.observers.journal.write(&effect);
         }
     }
 
@@ -44,7 +44,7 @@ impl Shard {
     pub fn set_node(&mut self, number: u16) {
         if self.node != Some(number) {
             self.node = Some(number);
-            self.env.write(&Effect::Node { number });
+            self.env.observers.journal.write(&Effect::Node { number });
         }
     }
 

@@ -65,7 +65,7 @@ impl Shard {
         };
         if changed {
             self.env.counters.changes += 1;
-            self.env.touch(key, db as u8);
+            self.env.observers.touch(key, db as u8);
         }
         Ok(changed)
     }
@@ -313,7 +313,7 @@ impl Shard {
             debug_assert!(done.is_ok(), "a value's chunks are parts of it");
         }
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             self.tell_entry(db as u8, key, entry);
         }
         if self.is_shared(key) {

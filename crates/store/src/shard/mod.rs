@@ -13,12 +13,12 @@
 //! - [`types`]: arguments and results
 //! - [`policy`]: access stamps, by time or by frequency
 //! - `db`, `write` (`placed`), `account`: one database; reading and walking, writing, and its memory account
-//! - `change`: every change, and its observers; `collection`: changes of values other than strings
-//! - [`watch`](WatchId): watchers of keys (`WATCH`)
-//! - `awaited`: keys with waiters
+//! - `change`: every change; `collection`: changes of values other than strings
+//! - `observers`: what changes are reported to: the `journal`, watchers of keys (`watch`), keys with waiters (`awaited`)
 //! - `snapshot`: all data as of an instant, while commands run
 //! - `slots`: copies the keys of single slots while commands run, and drops them; `guests`: slots that another node
 //!   answers for; `by_slot`: the number of keys of each slot; `marks`: how much of each slot is here
+//! - `garbage`: removed values that another thread drops
 //! - `sweep`: deferred work of operations on large collections
 //! - `replay`: replays a journal; `held`: counts that a replay holds back
 //! - `lattice`: writes to replicated keys, `strings` of them, `overwrite` the fast path, `turn` those of a turn
@@ -48,15 +48,18 @@ mod db;
 mod elsewhere;
 mod expiring;
 mod expiry;
+mod garbage;
 mod gone;
 mod graves;
 mod guests;
 mod held;
 mod index;
+mod journal;
 mod lattice;
 mod marks;
 mod merging;
 mod noted;
+mod observers;
 mod overwrite;
 mod placed;
 pub mod policy;
@@ -90,25 +93,26 @@ pub use held::{Held, bring_back};
 pub use lattice::{Ended, Keyed, Keying};
 pub use marks::NO_NODE;
 pub use merging::Replica;
+pub use observers::Observers;
 pub use policy::Policy;
 pub(crate) use record::equal;
 pub use sample::{Drawn, Eviction};
 pub use slots::slot_of_effect;
-pub use snapshot::SnapshotProgress;
+pub use snapshot::{Snapshot, SnapshotProgress};
 pub use types::{
     Any, Counters, Entry, ExpirySetting, Item, Key, KeyName, Memory, NewValue, OwnedValue, Value,
     Warm, WrongType,
 };
-pub use watch::WatchId;
+pub use watch::{WatchId, Watches};
 
 use crate::changeset::Changeset;
 use crate::effect::SlotMark;
 use crate::keyspace::Keyspaces;
-use awaited::Awaited;
 use contexts::Session;
-use db::{Db, Outside};
+use db::Db;
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
+use garbage::GarbageList;
 use guests::Guests;
 use lattice::Writing;
 use recent::Recent;
@@ -117,14 +121,9 @@ use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
 use slots::Slots;
-use snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::sync::Arc;
-use watch::Watches;
-
-/// Values from this size on are dropped by another thread; handing over a smaller one costs as much as dropping it.
-const GARBAGE_BYTES: usize = 64 << 10;
 
 /// State that the databases share.
 #[derive(Debug)]
@@ -132,23 +131,11 @@ struct Env {
     policy: Policy,
     /// Whether reading a key changes its access stamp.
     touch: bool,
-    /// Whether changes have any observer: the only check on the common path.
-    observed: bool,
-    /// Whether changes have an observer besides the running command's own writes to replicas.
-    has_listeners: bool,
-    journaling: bool,
-    /// Whether the journal omits the elements of collections that are put whole.
-    brief: bool,
-    journal: Vec<u8>,
-    /// Bytes of the journal that no reply waits for: they only record expiries or what was forgotten.
-    journaled_asides: usize,
-    watches: Watches,
-    awaited: Awaited,
+    observers: Observers,
     snapshot: Snapshot,
     counters: Counters,
     rng: Rng,
-    garbage: Vec<Garbage>,
-    big_values: Vec<Arc<Vec<u8>>>,
+    garbage: GarbageList,
     /// The encoding limits of collections.
     tuning: Tuning,
     /// Reused: bytes of a record being rewritten.
@@ -178,20 +165,6 @@ struct Env {
 }
 
 impl Env {
-    /// Drops a value, here or on another thread.
-    fn throw(&mut self, outside: Outside) {
-        match outside {
-            Outside::Big(value) if value.capacity() >= GARBAGE_BYTES => self.big_values.push(value),
-            Outside::Object(object) if object.heap_bytes() >= GARBAGE_BYTES => {
-                self.garbage.push(Garbage {
-                    bytes: object.heap_bytes(),
-                    what: Box::new(object),
-                });
-            }
-            Outside::Big(_) | Outside::Object(_) => {}
-        }
-    }
-
     #[inline]
     fn next_stamp(&mut self, stamp: u32, now: Now) -> u32 {
         if !self.touch {
@@ -240,19 +213,11 @@ impl Shard {
             env: Env {
                 policy: Policy::default(),
                 touch: true,
-                observed: false,
-                has_listeners: false,
-                journaling: false,
-                brief: false,
-                journal: Vec::new(),
-                journaled_asides: 0,
-                watches: Watches::default(),
-                awaited: Awaited::default(),
+                observers: Observers::default(),
                 snapshot: Snapshot::default(),
                 counters: Counters::default(),
                 rng: Rng::new(seed),
-                garbage: Vec::new(),
-                big_values: Vec::new(),
+                garbage: GarbageList::default(),
                 tuning: Tuning {
                     seed,
                     ..Tuning::default()
@@ -289,6 +254,19 @@ impl Shard {
             bytes,
             hash: hash_of(&self.seed, bytes),
         }
+    }
+
+    pub fn observers(&self) -> &Observers {
+        &self.env.observers
+    }
+
+    pub fn observers_mut(&mut self) -> &mut Observers {
+        &mut self.env.observers
+    }
+
+    /// The snapshot under way, or the last one.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.env.snapshot
     }
 
     /// Sets the encoding limits of collections.
@@ -377,11 +355,6 @@ impl Shard {
         self.len(db) == 0
     }
 
-    /// Number of keys that have an expiry.
-    pub fn expiring_len(&self, db: usize) -> usize {
-        self.dbs[db].expiring()
-    }
-
     /// Mean time to live of the keys that have an expiry, in milliseconds.
     pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
         self.dbs[db].avg_ttl(now.unix_ms())
@@ -398,12 +371,6 @@ impl Shard {
             self.next_expire = (self.next_expire + 1) % self.dbs.len();
         }
         false
-    }
-
-    /// When the next key expires, in Unix milliseconds.
-    pub fn next_expiry(&self) -> Option<u64> {
-        let firsts = self.dbs.iter().filter_map(|db| db.expiry.first());
-        firsts.map(|(unix_ms, _)| unix_ms).min()
     }
 
     /// Frees memory that removed records have left unused, examining at most `budget` records. Returns whether there
@@ -450,23 +417,9 @@ impl Shard {
         self.env.counters
     }
 
-    /// Index entries moved by growth and shrink since the current databases were empty: a bound on the work of a
-    /// single insertion or removal.
-    pub fn index_moves(&self) -> u64 {
-        self.dbs.iter().map(|db| db.index.moved()).sum()
-    }
-
     /// Large objects that were removed, to be dropped by a thread of low priority.
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
-        let mut all = std::mem::take(&mut self.env.garbage);
-        if !self.env.big_values.is_empty() {
-            let values = std::mem::take(&mut self.env.big_values);
-            all.push(Garbage {
-                bytes: values.iter().map(|value| value.capacity()).sum(),
-                what: Box::new(values),
-            });
-        }
-        all
+        self.env.garbage.take()
     }
 
     /// Adds a large object to those that [`Shard::take_garbage`] hands out.

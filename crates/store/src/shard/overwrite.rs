@@ -38,7 +38,7 @@ impl Db {
     /// in its slot.
     #[inline(always)]
     fn plain_record(&self, key: Key<'_>, env: &Env) -> Option<(u32, Range<usize>)> {
-        if env.snapshot.capturing {
+        if env.snapshot.is_running() {
             return None;
         }
         let probe = self.index.probe(key.hash);
@@ -137,7 +137,7 @@ impl Shard {
         now: Now,
     ) -> bool {
         let place = self.recent.place(key.hash);
-        if !place.may_be(key) || self.env.observed {
+        if !place.may_be(key) || self.env.observers.any() {
             return false;
         }
         let arena = &mut self.dbs[db].arena;
@@ -165,7 +165,7 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) -> bool {
-        if keyed.strings != Tag::Register || self.env.snapshot.capturing {
+        if keyed.strings != Tag::Register || self.env.snapshot.is_running() {
             return false;
         }
         let place = self.recent.place(key.hash);
@@ -187,7 +187,7 @@ impl Shard {
             self.recent.note(key.hash, handle, slot);
         }
         let entry = entry.unwrap_or(u32::MAX);
-        match self.env.has_listeners {
+        match self.env.observers.listening() {
             true => self.tell_observed((db as u8, key), keyed, stamp, value),
             false => self.tell_overwritten((db as u8, key), keyed, entry),
         }
@@ -211,9 +211,9 @@ impl Shard {
         stamp: Stamp,
         value: &[u8],
     ) {
-        if !self.env.journaling {
+        if !self.env.observers.journal.is_on() {
             self.env.counters.changes += 1;
-            self.env.touch(key, db);
+            self.env.observers.touch(key, db);
             if keyed.is_shared {
                 self.env.changes.touch(db, key);
             }

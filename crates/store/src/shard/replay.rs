@@ -28,9 +28,10 @@ impl Shard {
     /// Applies one effect. Refuses what no command can have done: a value beyond the size limit.
     #[inline]
     pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
-        debug_assert!(!self.is_snapshotting(), "nobody is told");
+        debug_assert!(!self.env.snapshot.is_running(), "nobody is told");
         self.perform(effect)?;
-        self.drop_garbage();
+        // No client waits while data is loaded, and overwritten values of a long log must not accumulate.
+        self.env.garbage.clear();
         Ok(())
     }
 
@@ -49,24 +50,24 @@ impl Shard {
             let before = rest;
             let effect = Effect::decode(&mut rest)?;
             self.env.counters.changes += 1;
-            if self.env.observed {
+            if self.env.observers.any() {
                 for (db, bytes) in effect.keys() {
                     let key = self.key(bytes);
                     let at = &mut self.dbs[usize::from(db)];
                     if let Some(found) = at.find(key) {
                         at.capture(found.handle, &mut self.env.snapshot);
                     }
-                    self.env.touch(key, db);
+                    self.env.observers.touch(key, db);
                 }
             }
-            let journaled = self.env.journal.len();
-            if self.env.journaling {
+            let journaled = self.env.observers.journal.bytes().len();
+            if self.env.observers.journal.is_on() {
                 let bytes = &before[..before.len() - rest.len()];
-                self.env.journal.extend_from_slice(bytes);
+                self.env.observers.journal.bytes().extend_from_slice(bytes);
             }
             self.note_carried(&effect);
             if let Err(error) = self.perform(&effect) {
-                self.env.journal.truncate(journaled);
+                self.env.observers.journal.bytes().truncate(journaled);
                 return Err(error);
             }
         }
@@ -302,14 +303,5 @@ impl Shard {
         let value = db.find(key).map(|found| db.value(found.handle));
         let is_string = value.is_none_or(|value| value.string().is_ok());
         is_string.then_some(()).ok_or(NotAnEffect)
-    }
-
-    /// No client waits while data is loaded, and overwritten values of a long log must not accumulate.
-    #[inline]
-    fn drop_garbage(&mut self) {
-        if !self.env.big_values.is_empty() || !self.env.garbage.is_empty() {
-            self.env.big_values.clear();
-            self.env.garbage.clear();
-        }
     }
 }

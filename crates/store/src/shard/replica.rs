@@ -217,7 +217,7 @@ impl Db {
             bytes: &bytes,
             hash,
         };
-        env.touch(key, self.number);
+        env.observers.touch(key, self.number);
         self.revise_replica(found, key, env, expire);
     }
 
@@ -255,7 +255,7 @@ impl Db {
         let until = object.until();
         if until <= horizon {
             env.tell_end((self.number, key), ends_of(&object, horizon));
-            return env.throw(Outside::Object(object));
+            return env.garbage.throw(Outside::Object(object));
         }
         let ends = ends_of(&object, horizon);
         if object.forget(horizon, TOMBSTONES) == Forgotten::Empty {

@@ -115,7 +115,7 @@ impl Shard {
             return Eviction::Kept;
         }
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             db.tell_removal(handle, drawn.hash, &mut self.env);
         }
         db.remove(found, drawn.hash, &mut self.env);

@@ -19,10 +19,11 @@
 
 mod copy;
 
+use super::Shard;
 use super::change::PUT_CHUNK;
 use super::db::{Found, Outside};
+use super::garbage::GarbageList;
 use super::types::Item;
-use super::{Env, Shard};
 use crate::effect::{Effect, NotAnEffect};
 use copy::{Copy, Large};
 use rufous_base::Now;
@@ -73,6 +74,13 @@ enum Known {
     Wholly,
 }
 
+impl Slots {
+    #[cfg(test)]
+    pub(super) fn backlog(&self) -> usize {
+        self.backlog
+    }
+}
+
 impl Job {
     /// Whether the walk has passed this place since the job began.
     fn is_past(&self, place: u64, walked: u64) -> bool {
@@ -96,13 +104,11 @@ pub fn slot_of_effect(effect: &Effect<'_>) -> Option<u16> {
     slots.all(|slot| slot == first).then_some(first)
 }
 
-impl Env {
-    fn throw_large(&mut self, value: Large) {
-        self.throw(match value {
-            Large::Object(object) => Outside::Object(object),
-            Large::String(whole) => Outside::Big(whole),
-        });
-    }
+fn throw(value: Large, garbage: &mut GarbageList) {
+    garbage.throw(match value {
+        Large::Object(object) => Outside::Object(object),
+        Large::String(whole) => Outside::Big(whole),
+    });
 }
 
 impl Shard {
@@ -138,13 +144,8 @@ impl Shard {
             self.slots.backlog -= rest.len();
         }
         for rest in copy.into_iter().flat_map(|copy| copy.rests) {
-            self.env.throw_large(rest.value);
+            throw(rest.value, &mut self.env.garbage);
         }
-    }
-
-    /// Bytes of copies that wait to be taken.
-    pub fn slot_copies_bytes(&self) -> usize {
-        self.slots.backlog
     }
 
     /// The next part of a copy: effects, at most a few times 64 KiB of them. It is empty if `looks`, which is reduced
@@ -160,7 +161,9 @@ impl Shard {
             let is_resting = *looks == 0 || *backlog >= BACKLOG;
             if !is_full && !copy.rests.is_empty() {
                 let whole = copy.write_on(backlog);
-                whole.into_iter().for_each(|it| self.env.throw_large(it));
+                whole
+                    .into_iter()
+                    .for_each(|it| throw(it, &mut self.env.garbage));
             } else if !is_full && let Some((db, key)) = copy.again.pop_first() {
                 self.put_again(slot, (db, &key));
             } else if is_full || is_through || is_resting {
@@ -257,7 +260,7 @@ impl Shard {
             return;
         };
         self.env.counters.changes += 1;
-        if self.env.observed {
+        if self.env.observers.any() {
             db.tell_removal(handle, hash, &mut self.env);
         }
         db.remove(Found { position, handle }, hash, &mut self.env);
@@ -327,7 +330,7 @@ impl Shard {
         }
         if let Some(at) = copy.rest_of(name) {
             let rest = copy.rests.swap_remove(at);
-            self.env.throw_large(rest.value);
+            throw(rest.value, &mut self.env.garbage);
         }
     }
 

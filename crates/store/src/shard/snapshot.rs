@@ -9,14 +9,14 @@
 //! it had at the cut.
 //!
 //! If a snapshot is aborted, the walk continues without writing, until all records have the same parity again.
-//! records have the same parity again.
 
-use super::Shard;
 use super::change::PUT_CHUNK;
 use super::db::Db;
+use super::garbage::GarbageList;
 use super::gone::{is_over, leave_out};
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
+use super::{Env, Shard};
 use crate::effect::Effect;
 use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
@@ -36,16 +36,19 @@ const FIRST_CHUNK: usize = 16 << 10;
 /// The least size of a chunk, however little is left of the budget.
 const LEAST_CHUNK: usize = 1 << 10;
 
+/// The walk of a snapshot, and what it has not handed out yet; see the module's description.
 #[derive(Debug, Default)]
-pub(super) struct Snapshot {
+pub struct Snapshot {
     /// Whether records of the cut must be written before they change.
-    pub(super) capturing: bool,
+    capturing: bool,
     /// Records written because they were about to change.
     pending: Vec<u8>,
     /// Databases that were flushed during the snapshot.
     frozen: Vec<Db>,
     /// Large collections that are not completely written.
     rest: Vec<Rest>,
+    /// Reused: hash and handle of the entries that a walk visits.
+    entries: Vec<(u32, u32)>,
     written: u64,
     expected: u64,
 }
@@ -87,6 +90,15 @@ impl Rest {
         }
         self.at = next.unwrap_or(self.at);
         next.is_none()
+    }
+
+    /// Its bytes are only those that no value shares, mostly few. What a value shares counts when that value is
+    /// dropped.
+    fn throw(self, garbage: &mut GarbageList) {
+        garbage.push(Garbage {
+            bytes: self.object.own_bytes(),
+            what: Box::new(self.object),
+        });
     }
 }
 
@@ -287,70 +299,64 @@ impl Db {
     }
 }
 
-impl Shard {
-    /// Makes this instant the cut. A snapshot under way is aborted, and the rest of its walk is done here: check
-    /// [`Shard::is_unwinding`] first if that may take too long.
-    pub fn begin_snapshot(&mut self) {
-        self.abort_snapshot();
-        while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
-        for db in &mut self.dbs {
+impl Snapshot {
+    /// Makes this instant the cut; all nodes have received everything up to `horizon`. An earlier snapshot must have
+    /// been completed or unwound.
+    fn begin(&mut self, dbs: &mut [Db], horizon: u64) {
+        for db in &mut *dbs {
             db.parity ^= PARITY;
             db.cut = db.number;
-            db.cut_horizon = self.env.horizon;
+            db.cut_horizon = horizon;
             db.walk = (db.len() > 0).then_some(0);
             db.graves.walk = (db.graves.len() > 0).then(Box::default);
         }
-        let keys = self
-            .dbs
-            .iter()
-            .map(|db| (db.len() + db.graves.len()) as u64);
-        self.env.snapshot = Snapshot {
+        let keys = dbs.iter().map(|db| (db.len() + db.graves.len()) as u64);
+        *self = Self {
             capturing: true,
             expected: keys.sum(),
-            ..Snapshot::default()
+            ..Self::default()
         };
-        self.env.update_observed();
     }
 
-    /// Appends records of the cut to `out`, as `Set` effects: all that were written since the last step because they
-    /// were about to change, then those that the walk finds, until `budget` bytes are used up (or one record is
-    /// written); a record that is only examined counts as 64 bytes. Returns whether there may be more; if not, the
-    /// snapshot is complete. After [`Shard::abort_snapshot`] it has to be called in the same way, and writes nothing.
-    pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
-        let snapshot = &mut self.env.snapshot;
-        let mut left = budget.saturating_sub(snapshot.pending.len());
-        if out.is_empty() && !snapshot.pending.is_empty() {
-            std::mem::swap(out, &mut snapshot.pending);
+    fn step(
+        &mut self,
+        dbs: &mut [Db],
+        garbage: &mut GarbageList,
+        budget: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut left = budget.saturating_sub(self.pending.len());
+        if out.is_empty() && !self.pending.is_empty() {
+            std::mem::swap(out, &mut self.pending);
         } else {
-            out.append(&mut snapshot.pending);
+            out.append(&mut self.pending);
         }
         // At least one batch of the walk follows, so that it ends even if writers use up every budget.
         left = left.max(1);
         let mut sink = Sink {
-            out: snapshot.capturing.then_some(out),
-            rest: std::mem::take(&mut snapshot.rest),
-            entries: std::mem::take(&mut self.env.entries),
+            out: self.capturing.then_some(out),
+            rest: std::mem::take(&mut self.rest),
+            entries: std::mem::take(&mut self.entries),
             left,
             written: 0,
             left_out: 0,
         };
         let mut more = true;
         while more && sink.left > 0 {
-            more = self.walk_on(&mut sink);
+            more = self.walk_on(dbs, garbage, &mut sink);
         }
-        self.env.entries = sink.entries;
-        self.env.snapshot.rest = sink.rest;
-        self.env.snapshot.written += sink.written;
-        self.env.snapshot.expected -= sink.left_out;
+        self.entries = sink.entries;
+        self.rest = sink.rest;
+        self.written += sink.written;
+        self.expected -= sink.left_out;
         if !more {
-            self.env.snapshot.capturing = false;
-            self.env.snapshot.pending = Vec::new();
-            self.env.update_observed();
+            self.capturing = false;
+            self.pending = Vec::new();
         }
         more
     }
 
-    fn walk_on(&mut self, sink: &mut Sink<'_>) -> bool {
+    fn walk_on(&mut self, dbs: &mut [Db], garbage: &mut GarbageList, sink: &mut Sink<'_>) -> bool {
         if let Some(mut rest) = sink.rest.pop() {
             let done = match &mut sink.out {
                 Some(out) => {
@@ -364,20 +370,20 @@ impl Shard {
             };
             match done {
                 false => sink.rest.push(rest),
-                true => self.env.throw_rest(rest),
+                true => rest.throw(garbage),
             }
             return true;
         }
-        if let Some(mut db) = self.env.snapshot.frozen.pop() {
+        if let Some(mut db) = self.frozen.pop() {
             db.walk_on(sink);
             if db.is_walked() {
-                self.env.snapshot.frozen.push(db);
+                self.frozen.push(db);
             } else {
-                self.env.throw_db(db);
+                throw(db, garbage);
             }
             return true;
         }
-        match self.dbs.iter_mut().find(|db| db.is_walked()) {
+        match dbs.iter_mut().find(|db| db.is_walked()) {
             Some(db) => {
                 db.walk_on(sink);
                 true
@@ -386,9 +392,86 @@ impl Shard {
         }
     }
 
+    fn abort(&mut self, garbage: &mut GarbageList) {
+        self.capturing = false;
+        self.pending = Vec::new();
+        for rest in std::mem::take(&mut self.rest) {
+            rest.throw(garbage);
+        }
+        for db in std::mem::take(&mut self.frozen) {
+            throw(db, garbage);
+        }
+    }
+
+    /// Takes a flushed database: it is kept until its records of the cut are written.
+    fn take_flushed(&mut self, db: Db, garbage: &mut GarbageList) {
+        if self.capturing && db.is_walked() {
+            self.frozen.push(db);
+        } else {
+            throw(db, garbage);
+        }
+    }
+
     /// Whether a snapshot is under way.
-    pub fn is_snapshotting(&self) -> bool {
-        self.env.snapshot.capturing
+    #[inline(always)]
+    pub fn is_running(&self) -> bool {
+        self.capturing
+    }
+
+    pub fn progress(&self) -> SnapshotProgress {
+        SnapshotProgress {
+            written: self.written,
+            expected: self.expected,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn backlog_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Memory of the snapshot besides the data: its backlog, databases that were flushed, and approximately what has
+    /// changed of large collections since the cut.
+    pub fn bytes(&self) -> usize {
+        let frozen = self.frozen.iter().map(|db| db.memory().total());
+        let rest = self.rest.iter();
+        let rest = rest.map(|rest| rest.key.len() + rest.object.own_bytes());
+        self.pending.capacity() + frozen.sum::<usize>() + rest.sum::<usize>()
+    }
+}
+
+fn throw(db: Db, garbage: &mut GarbageList) {
+    if !db.is_void() {
+        garbage.push(Garbage {
+            bytes: db.memory().total(),
+            what: Box::new(db),
+        });
+    }
+}
+
+impl Shard {
+    /// Makes this instant the cut. A snapshot under way is aborted, and the rest of its walk is done here: check
+    /// [`Shard::is_unwinding`] first if that may take too long.
+    pub fn begin_snapshot(&mut self) {
+        self.abort_snapshot();
+        while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
+        self.env.snapshot.begin(&mut self.dbs, self.env.horizon);
+        self.env.observers.set_capturing(true);
+    }
+
+    /// Appends records of the cut to `out`, as `Set` effects: all that were written since the last step because they
+    /// were about to change, then those that the walk finds, until `budget` bytes are used up (or one record is
+    /// written); a record that is only examined counts as 64 bytes. Returns whether there may be more; if not, the
+    /// snapshot is complete. After [`Shard::abort_snapshot`] it has to be called in the same way, and writes nothing.
+    pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
+        let Env {
+            snapshot, garbage, ..
+        } = &mut self.env;
+        let more = snapshot.step(&mut self.dbs, garbage, budget, out);
+        if !more {
+            self.env.observers.set_capturing(false);
+        }
+        more
     }
 
     /// Whether a snapshot was aborted and [`Shard::snapshot_step`] still has to complete its walk.
@@ -398,40 +481,8 @@ impl Shard {
 
     /// Aborts the snapshot under way, if any.
     pub fn abort_snapshot(&mut self) {
-        self.env.snapshot.capturing = false;
-        self.env.snapshot.pending = Vec::new();
-        for rest in std::mem::take(&mut self.env.snapshot.rest) {
-            self.env.throw_rest(rest);
-        }
-        for db in std::mem::take(&mut self.env.snapshot.frozen) {
-            self.env.throw_db(db);
-        }
-        self.env.update_observed();
-    }
-
-    /// The progress of the snapshot under way, or of the last one.
-    pub fn snapshot_progress(&self) -> SnapshotProgress {
-        SnapshotProgress {
-            written: self.env.snapshot.written,
-            expected: self.env.snapshot.expected,
-        }
-    }
-
-    /// Bytes of records written because they were about to change, which the next step will return: if they
-    /// accumulate, steps should come sooner.
-    #[inline]
-    pub fn snapshot_backlog_bytes(&self) -> usize {
-        self.env.snapshot.pending.len()
-    }
-
-    /// Memory of the snapshot besides the data: its backlog, databases that were flushed, and approximately what has
-    /// changed of large collections since the cut.
-    pub fn snapshot_bytes(&self) -> usize {
-        let snapshot = &self.env.snapshot;
-        let frozen = snapshot.frozen.iter().map(|db| db.memory().total());
-        let rest = snapshot.rest.iter();
-        let rest = rest.map(|rest| rest.key.len() + rest.object.own_bytes());
-        snapshot.pending.capacity() + frozen.sum::<usize>() + rest.sum::<usize>()
+        self.env.snapshot.abort(&mut self.env.garbage);
+        self.env.observers.set_capturing(false);
     }
 
     /// Replaces a database that is flushed by an empty one.
@@ -440,30 +491,7 @@ impl Shard {
         new.elsewhere = self.dbs[db].elsewhere.of_nothing();
         new.by_slot = self.dbs[db].by_slot.of_nothing();
         let old = std::mem::replace(&mut self.dbs[db], new);
-        if self.env.snapshot.capturing && old.is_walked() {
-            self.env.snapshot.frozen.push(old);
-        } else {
-            self.env.throw_db(old);
-        }
-    }
-}
-
-impl super::Env {
-    /// Its bytes are only those that no value shares, mostly few. What a value shares counts when that value is
-    /// dropped.
-    fn throw_rest(&mut self, rest: Rest) {
-        self.garbage.push(Garbage {
-            bytes: rest.object.own_bytes(),
-            what: Box::new(rest.object),
-        });
-    }
-
-    fn throw_db(&mut self, db: Db) {
-        if !db.is_void() {
-            self.garbage.push(Garbage {
-                bytes: db.memory().total(),
-                what: Box::new(db),
-            });
-        }
+        let env = &mut self.env;
+        env.snapshot.take_flushed(old, &mut env.garbage);
     }
 }

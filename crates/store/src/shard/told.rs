@@ -26,17 +26,17 @@ impl Shard {
         now: Now,
     ) -> Result<bool, NotAnEffect> {
         let changed = self.merge(db, key, tag, chunk, now)?;
-        if changed && self.env.journaling && !planted::is(Planted::ToldNotLogged) {
+        if changed && self.env.observers.journal.is_on() && !planted::is(Planted::ToldNotLogged) {
             // The note of what made way for it must precede it in the log.
             self.tell_horizon();
             let (db, key) = (db as u8, key.bytes);
-            Effect::More {
+            let effect = Effect::More {
                 db,
                 key,
                 tag,
                 chunk,
-            }
-            .encode(&mut self.env.journal);
+            };
+            self.env.observers.journal.write(&effect);
         }
         Ok(changed)
     }

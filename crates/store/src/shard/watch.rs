@@ -4,8 +4,6 @@
 //! from the table at once.
 
 use super::types::Key;
-use super::{Env, Shard};
-use rufous_base::Now;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A watcher; unique among those at the same time.
@@ -29,7 +27,7 @@ struct Watcher {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Watches {
+pub struct Watches {
     keys: BTreeMap<Place, Vec<Watched>>,
     watchers: BTreeMap<WatchId, Watcher>,
 }
@@ -39,7 +37,7 @@ impl Watches {
         self.keys.is_empty()
     }
 
-    fn add(&mut self, place: Place, key: &[u8], id: WatchId) {
+    pub(super) fn add(&mut self, place: Place, key: &[u8], id: WatchId) {
         let watcher = self.watchers.entry(id).or_default();
         if watcher.dirty {
             return;
@@ -56,7 +54,7 @@ impl Watches {
         });
     }
 
-    fn forget(&mut self, id: WatchId) {
+    pub(super) fn forget(&mut self, id: WatchId) {
         let watcher = self.watchers.remove(&id).unwrap_or_default();
         for place in watcher.places {
             let Some(keys) = self.keys.get_mut(&place) else {
@@ -101,49 +99,23 @@ impl Watches {
         let all = self.keys.range((db, 0)..=(db, u32::MAX));
         all.map(|(&place, _)| place).collect()
     }
-}
 
-impl Shard {
-    /// From now on, any change of the key makes the watcher dirty. An expired key is removed first: that is no
-    /// change.
-    pub fn watch(&mut self, db: usize, key: Key<'_>, id: WatchId, now: Now) {
-        let _ = self.contains(db, key, now);
-        self.env.watches.add((db as u8, key.hash), key.bytes, id);
-        self.env.update_observed();
-    }
-
-    /// Removes the watcher, and its dirty flag.
-    pub fn unwatch(&mut self, id: WatchId) {
-        self.env.watches.forget(id);
-        self.env.update_observed();
+    /// Touches the watched keys of a database for which `is_there` returns true.
+    pub(super) fn touch_in(&mut self, db: usize, is_there: impl Fn(Key<'_>) -> bool) {
+        for place in self.places_of(db) {
+            let hash = place.1;
+            self.touch_where(place, |bytes| is_there(Key { bytes, hash }));
+        }
     }
 
     /// Whether a key was touched since the watcher watches it. An expired key is touched when it is accessed: access
     /// the watched keys first.
     pub fn is_dirty(&self, id: WatchId) -> bool {
-        let watcher = self.env.watches.watchers.get(&id);
-        watcher.is_some_and(|watcher| watcher.dirty)
+        self.watchers.get(&id).is_some_and(|watcher| watcher.dirty)
     }
 
     /// Number of watchers that watch keys or are dirty.
     pub fn watchers(&self) -> usize {
-        self.env.watches.watchers.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_unobserved(&self) -> bool {
-        !self.env.observed && self.env.watches.watchers.is_empty()
-    }
-
-    /// Touches the watched keys of database `db` that are in `one` or `other`.
-    pub(super) fn touch_all(&mut self, db: usize, one: usize, other: usize) {
-        let Env { watches, .. } = &mut self.env;
-        for place in watches.places_of(db) {
-            watches.touch_where(place, |bytes| {
-                let hash = place.1;
-                let is_in = |db: usize| self.dbs[db].find(Key { bytes, hash }).is_some();
-                is_in(one) || is_in(other)
-            });
-        }
+        self.watchers.len()
     }
 }

@@ -225,7 +225,7 @@ impl Db {
         };
         if let Some((kind, number)) = old_outside {
             let old = self.remove_outside(kind, number);
-            env.throw(old);
+            env.garbage.throw(old);
         }
         self.change_expiry(key.hash, found.handle, old_expiry, expiry);
         let value = self.put_outside(key_part.len(), value, expiry);

@@ -128,7 +128,7 @@ fn a_client_that_left_early_is_forgotten() {
     world.replace((0, 0));
     world.replace((0, 1));
     world.run_to_quiet();
-    assert_eq!(world.workers[1].shard.awaited_keys(), 0);
+    assert_eq!(world.workers[1].shard.observers().awaited_keys(), 0);
 }
 
 /// Its request found nothing behind a hold, and data comes behind the same hold.

@@ -361,7 +361,11 @@ impl World {
         for key in &awaited {
             assert!(self.peek(key).is_empty(), "nobody woke up who waits");
         }
-        let known: usize = self.workers.iter().map(|w| w.shard.awaited_keys()).sum();
+        let known: usize = self
+            .workers
+            .iter()
+            .map(|w| w.shard.observers().awaited_keys())
+            .sum();
         assert_eq!(known, awaited.len(), "a wait was not forgotten");
         assert!(self.conns.iter().flatten().all(|c| c.busy == c.waits));
     }

@@ -115,7 +115,11 @@ fn what_is_discarded_is_forgotten() {
 
 fn assert_unwatched(rig: &Rig) {
     for front in &rig.fronts {
-        assert_eq!(front.kernel.shard.watchers(), 0, "watches were left behind");
+        assert_eq!(
+            front.kernel.shard.observers().watches().watchers(),
+            0,
+            "watches were left behind"
+        );
     }
 }
 

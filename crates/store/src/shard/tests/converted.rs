@@ -26,7 +26,7 @@ fn table_effect(table: &Keyspaces) -> Vec<u8> {
 fn writes(names: &[&str]) -> Vec<u8> {
     let mut shard = Shard::new(1);
     shard.set_keying(Some(Arc::new(All)));
-    shard.set_journaling(true);
+    shard.observers_mut().set_journaling(true);
     let stamp = Clock::new(1).tick(NOW.unix_us);
     shard.begin_lattice(Writer { stamp });
     for name in names {

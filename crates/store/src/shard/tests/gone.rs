@@ -39,7 +39,7 @@ impl Pair {
         let shards = [1, 2].map(|seed| {
             let mut shard = Shard::new(seed);
             shard.set_keying(Some(Arc::new(All)));
-            shard.set_journaling(true);
+            shard.observers_mut().set_journaling(true);
             shard
         });
         Self {
@@ -54,7 +54,7 @@ impl Pair {
         for (shard, log) in self.shards.iter_mut().zip(&mut self.logs) {
             shard.tell_horizon();
             log.append(shard.journal());
-            shard.empty_journal();
+            shard.observers_mut().empty_journal();
         }
     }
 
@@ -100,7 +100,7 @@ impl Pair {
             let head = log.len();
             while shard.snapshot_step(200, log) {}
             // The end of a file states this number, or the file counts as damaged.
-            let SnapshotProgress { written, expected } = shard.snapshot_progress();
+            let SnapshotProgress { written, expected } = shard.snapshot().progress();
             assert_eq!(written, keys_of(&log[head..]));
             assert_eq!(written, expected);
         }
@@ -186,7 +186,7 @@ impl Pair {
             }
             files.extend(shard.take_held());
             shard.set_keying(Some(Arc::new(All)));
-            shard.set_journaling(true);
+            shard.observers_mut().set_journaling(true);
         }
         let latest = files.iter().map(|held| held.latest());
         let latest = latest.fold(self.newest(), u64::max);

@@ -1,7 +1,7 @@
 //! Guarantees of a shard beyond its replies: walks that survive growth and shrink, bounded work for each operation,
 //! bounded memory for each key, exact accounts, and compaction that loses nothing.
 
-use crate::shard::{ExpirySetting, Memory, NewValue, Shard, index};
+use crate::shard::{ExpirySetting, Memory, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
 use rufous_base::rng::Rng;
@@ -86,25 +86,6 @@ fn a_walk_through_a_nearly_empty_table_does_not_look_at_all_of_it() {
     }
     assert_eq!(seen, 100_000usize.div_ceil(97));
     assert!(calls < 2 * seen);
-}
-
-#[test]
-fn no_operation_moves_more_than_two_segments() {
-    let mut shard = Shard::new(6);
-    let mut most = 0;
-    let mut step = |shard: &mut Shard, run: &mut dyn FnMut(&mut Shard)| {
-        let before = shard.index_moves();
-        run(shard);
-        most = most.max(shard.index_moves() - before);
-    };
-    for n in 0..150_000 {
-        step(&mut shard, &mut |shard| put(shard, n, 8));
-    }
-    for n in 0..150_000 {
-        step(&mut shard, &mut |shard| assert!(remove(shard, n)));
-    }
-    assert!(most <= index::MOST_MOVED, "{most} entries moved at once");
-    assert!(most > 0 && shard.memory().index_bytes < 64 << 10);
 }
 
 #[test]
@@ -237,6 +218,10 @@ fn compaction_gives_memory_back_and_keeps_everything() {
     assert_eq!(shard.len(0), model.len() + 1);
 }
 
+fn soonest(shard: &Shard) -> Option<u64> {
+    shard.draw_soonest().and_then(|drawn| drawn.expire_at)
+}
+
 #[test]
 fn expiry_goes_in_steps_and_in_order() {
     let mut shard = Shard::new(12);
@@ -248,7 +233,7 @@ fn expiry_goes_in_steps_and_in_order() {
             shard.set(db, key, NewValue::Copy(b"v"), at, NOW);
         }
     }
-    assert_eq!(shard.next_expiry(), Some(NOW.unix_ms() + 1));
+    assert_eq!(soonest(&shard), Some(NOW.unix_ms() + 1));
     assert!(!shard.expire_step(NOW, 100));
     let later = Now {
         unix_us: NOW.unix_us + 5_000_999,
@@ -261,7 +246,7 @@ fn expiry_goes_in_steps_and_in_order() {
     // The hundredth call finds the rest and reports that it was all.
     assert_eq!(steps, 99);
     assert_eq!((shard.len(0), shard.len(1)), (5000, 5000));
-    assert_eq!(shard.next_expiry(), Some(NOW.unix_ms() + 5001));
+    assert_eq!(soonest(&shard), Some(NOW.unix_ms() + 5001));
     assert_eq!(shard.counters().expired, 10_000);
     shard.check();
 }

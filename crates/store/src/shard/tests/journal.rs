@@ -47,7 +47,7 @@ proptest! {
         batches in proptest::collection::vec(proptest::collection::vec(operations(), 1..50), 1..8),
     ) {
         let mut pair = Pair::new(seed);
-        pair.shard.set_journaling(true);
+        pair.shard.observers_mut().set_journaling(true);
         let mut copy = Shard::new(!seed);
         let mut whole = Vec::new();
         for batch in batches {
@@ -96,7 +96,7 @@ fn encoded(effects: &[Effect<'_>]) -> Vec<u8> {
 #[test]
 fn each_change_is_one_effect() {
     let mut shard = Shard::new(1);
-    shard.set_journaling(true);
+    shard.observers_mut().set_journaling(true);
     let at = |ms: u64| Now {
         mono_us: 0,
         unix_us: ms * 1000,
@@ -144,7 +144,6 @@ fn each_change_is_one_effect() {
     };
     assert_eq!(told(&mut shard), encoded(&[write]));
     shard.get(db, key, at(72)).expect("a string");
-    shard.set_access(db, key, 5, at(72));
     assert!(!shard.set_expire_at(db + 1, key, None, at(72)));
     shard.flush(db + 1);
     shard.swap(db, db);
@@ -165,7 +164,7 @@ fn each_change_is_one_effect() {
 #[test]
 fn eviction_and_expiry_are_deletions() {
     let mut shard = Shard::new(1);
-    shard.set_journaling(true);
+    shard.observers_mut().set_journaling(true);
     let at = |ms: u64| Now {
         mono_us: 0,
         unix_us: ms * 1000,
@@ -202,7 +201,7 @@ fn replay_neither_expires_nor_believes_everything() {
     assert_eq!(shard.apply(&set), Ok(()));
     assert_eq!(shard.apply(&set), Ok(()));
     assert!(shard.take_garbage().is_empty(), "it drops what it replaces");
-    assert_eq!((shard.len(0), shard.expiring_len(0)), (1, 1));
+    assert_eq!((shard.len(0), shard.listed_expiring_len(0)), (1, 1));
     let far = Effect::Write {
         db,
         key,

@@ -66,14 +66,14 @@ fn what_needs_other_replicas_is_refused_and_changes_nothing() {
         assert_eq!(value.map(|v| v.bytes().to_vec()), Some(b"abc".to_vec()));
         shard.check();
     }
-    assert!(shard.is_unobserved());
+    assert!(!shard.env.observers.any());
 }
 
 #[test]
 fn a_write_in_place_is_told_like_any_other() {
     let (mut quick, mut slow) = (shard(), shard());
     for shard in [&mut quick, &mut slow] {
-        shard.set_journaling(true);
+        shard.observers_mut().set_journaling(true);
     }
     for n in 0..20u64 {
         // Two lengths, so that some are overwritten in place; some arrive late.
@@ -104,7 +104,7 @@ fn a_collection_is_told_as_it_is_behind_a_replicated_string() {
     // The second write is in place.
     for writes in 1..3 {
         let mut shard = shard();
-        shard.set_journaling(true);
+        shard.observers_mut().set_journaling(true);
         for step in 0..writes {
             shard.begin_lattice(writer(step));
             let key = shard.key(b"k");
@@ -159,9 +159,9 @@ fn who_watches_or_waits_hears_of_what_others_wrote() {
     let mut chunk = Vec::new();
     there.show_replica(0, key, NOW, &mut |_, bytes| chunk = bytes.to_vec());
     here.watch(0, key, WatchId(1), NOW);
-    here.await_key(0, key);
+    here.observers_mut().await_key(0, key);
     assert_eq!(here.merge(0, key, Tag::Register, &chunk, NOW), Ok(true));
-    assert!(here.is_dirty(WatchId(1)) && here.has_touched());
+    assert!(here.observers().watches().is_dirty(WatchId(1)) && here.observers().has_touched());
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn values_from_before_there_were_replicas_are_taken_over_or_refused() {
     shard.set(0, number, NewValue::Copy(b"7"), ExpirySetting::Clear, NOW);
     let add = |editor: &mut Editor<'_, Set>| editor.apply(&Op::Add { member: b"m" });
     shard.update::<Set, _>(0, set, NOW, add).expect("a set");
-    shard.set_journaling(true);
+    shard.observers_mut().set_journaling(true);
     shard.begin_lattice(writer(0));
     assert!(shard.set(0, text, NewValue::Copy(b"new"), ExpirySetting::Clear, NOW));
     assert!(matches!(shard.increment(0, number, 5, NOW), Some(Ok(12))));
@@ -235,11 +235,11 @@ fn what_was_done_to_a_copy_comes_home_as_operations() {
     let entry = home.gather_entry(0, key, NOW).expect("it has a grave");
     copy.insert_entry(0, copy.key(b"k"), entry, NOW);
     assert_eq!(copy.graves_len(), 1);
-    copy.set_brief_journaling(true);
+    copy.observers_mut().set_brief_journaling(true);
     write(&mut copy, 2, b"y", true);
     write(&mut copy, 3, b"z", true);
     write(&mut copy, 4, b"y", false);
-    home.set_journaling(true);
+    home.observers_mut().set_journaling(true);
     let effects = std::mem::take(copy.journal());
     home.carry_out(&effects, NOW);
     assert_eq!(*home.journal(), effects);
@@ -283,7 +283,7 @@ impl Keying for NotStrict {
 fn the_journal_of_a_strict_key_has_nothing_of_a_replicas_write() {
     let mut shard = Shard::new(1);
     shard.set_keying(Some(Arc::new(NotStrict)));
-    shard.set_journaling(true);
+    shard.observers_mut().set_journaling(true);
     let (key, strict) = (shard.key(b"k"), shard.key(b"strict"));
     // Rewritten, and in place.
     for step in 0..2 {

@@ -406,7 +406,7 @@ impl Pair {
         } else {
             assert_eq!(expired as usize, budget);
         }
-        let next = self.shard.next_expiry();
+        let next = self.shard.draw_soonest().and_then(|drawn| drawn.expire_at);
         let all = self.model.iter().flat_map(|items| items.values());
         assert!(more || next == all.filter_map(|item| item.expire_at).min());
     }
@@ -446,7 +446,7 @@ impl Pair {
             assert_eq!(seen, self.model[db]);
             assert_eq!(self.shard.len(db), seen.len());
             let expiring = seen.values().filter(|i| i.expire_at.is_some()).count();
-            assert_eq!(self.shard.expiring_len(db), expiring);
+            assert_eq!(self.shard.listed_expiring_len(db), expiring);
         }
         self.shard.check();
     }

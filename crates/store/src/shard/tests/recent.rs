@@ -95,7 +95,7 @@ impl Pair {
             let other = self.below(4) == 0;
             writes.push((stamp, if other { self.value() } else { value }));
         }
-        let known = self.quick.recent.knows(key.hash) && !self.quick.env.observed;
+        let known = self.quick.recent.knows(key.hash) && !self.quick.env.observers.any();
         if self.below(2) == 0 {
             self.set_each(db, key, &writes);
             return;
@@ -147,7 +147,7 @@ impl Pair {
         let slow = self.slow.merge_chunk(db, key, Tag::Register, &chunk, now);
         if slow == Ok(true) {
             self.slow.env.counters.changes += 1;
-            self.slow.env.touch(key, db as u8);
+            self.slow.env.observers.touch(key, db as u8);
         }
         assert_eq!(quick, slow, "{chunk:?}");
     }
@@ -186,12 +186,12 @@ impl Pair {
             11 => self.both(|shard| shard.changeset().forget_db(db as u8)),
             12 => {
                 let on = self.below(2) == 0;
-                self.both(|shard| shard.set_journaling(on));
+                self.both(|shard| shard.observers_mut().set_journaling(on));
             }
             13 => self.both(|shard| shard.watch(db, key, WatchId(1), now)),
-            14 => self.both(|shard| shard.unwatch(WatchId(1))),
+            14 => self.both(|shard| shard.observers_mut().unwatch(WatchId(1))),
             _ => self.both(|shard| {
-                if !shard.is_snapshotting() && !shard.is_unwinding() {
+                if !shard.snapshot().is_running() && !shard.is_unwinding() {
                     shard.begin_snapshot();
                 }
             }),
@@ -212,7 +212,7 @@ impl Pair {
             .into_iter()
             .zip(&mut self.snapshots)
         {
-            if shard.is_snapshotting() || shard.is_unwinding() {
+            if shard.snapshot().is_running() || shard.is_unwinding() {
                 shard.snapshot_step(200, out);
             }
         }
@@ -222,7 +222,8 @@ impl Pair {
         assert_eq!(self.quick.journal(), self.slow.journal());
         assert_eq!(self.snapshots[0], self.snapshots[1]);
         assert_eq!(self.quick.counters(), self.slow.counters());
-        let dirty = [&self.quick, &self.slow].map(|shard| shard.is_dirty(WatchId(1)));
+        let dirty =
+            [&self.quick, &self.slow].map(|shard| shard.observers().watches().is_dirty(WatchId(1)));
         assert_eq!(dirty[0], dirty[1]);
         let [quick, slow] = [&mut self.quick, &mut self.slow].map(|shard| {
             let changes = shard.changeset();

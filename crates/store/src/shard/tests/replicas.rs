@@ -95,7 +95,7 @@ impl<M: Model> Replica<M> {
     fn new(number: usize) -> Self {
         let mut shard = Shard::new(number as u64);
         shard.set_keying(Some(Arc::new(Strings(M::STRINGS))));
-        shard.set_journaling(true);
+        shard.observers_mut().set_journaling(true);
         Self {
             shard,
             clock: Clock::new(number as u16),
@@ -109,7 +109,7 @@ impl<M: Model> Replica<M> {
 
     fn log(&mut self) {
         self.logged.append(self.shard.journal());
-        self.shard.empty_journal();
+        self.shard.observers_mut().empty_journal();
     }
 
     /// The state that a startup finds after a power failure.
@@ -124,7 +124,7 @@ impl<M: Model> Replica<M> {
             }
         }
         shard.set_keying(Some(Arc::new(Strings(M::STRINGS))));
-        shard.set_journaling(true);
+        shard.observers_mut().set_journaling(true);
         shard.check();
         self.shard = shard;
         self.saving = None;
@@ -160,7 +160,10 @@ impl<M: Model> Replica<M> {
     fn forget(&mut self, horizon: u64, budget: usize, now: Now) -> bool {
         let more = self.shard.forget_step(horizon, budget);
         self.shard.tell_horizon();
-        assert!(!self.shard.journal_tells(), "nobody waits for it");
+        assert!(
+            !self.shard.observers().journal_tells(),
+            "nobody waits for it"
+        );
         self.log();
         self.drop_forgotten(horizon, now);
         more
@@ -308,7 +311,10 @@ impl<M: Model> World<M> {
         text.expire(now);
         text.merge(&sent.model, replica.horizon);
         replica.shard.tell_horizon();
-        assert!(!replica.shard.journal_tells(), "its writer logs it");
+        assert!(
+            !replica.shard.observers().journal_tells(),
+            "its writer logs it"
+        );
         replica.log();
     }
 

@@ -87,6 +87,8 @@ fn reads_leave_a_stamp_unless_told_not_to() {
     shard.set_touch(false);
     shard.get(0, key, at(24)).expect("a string");
     assert_eq!(idle(&mut shard, 25), 5);
-    assert!(shard.set_access(0, key, shard.policy().idle_stamp(3, at(25)), at(25)));
+    let mut entry = shard.clone_entry(0, key, at(25)).expect("there");
+    entry.access = shard.policy().idle_stamp(3, at(25));
+    shard.insert_entry(0, key, entry, at(25));
     assert_eq!(idle(&mut shard, 25), 3);
 }

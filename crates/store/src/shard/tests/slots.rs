@@ -112,7 +112,7 @@ struct Pair {
 impl Pair {
     fn new(seed: u64) -> Self {
         let mut shard = Shard::new(seed);
-        shard.set_journaling(true);
+        shard.observers_mut().set_journaling(true);
         Self {
             shard,
             others: (0..2).map(|_| (Shard::new(!seed), true)).collect(),
@@ -293,7 +293,7 @@ proptest! {
             let names: Vec<_> = copied.keys().chain(there.keys()).filter(differs).collect();
             prop_assert!(names.is_empty(), "tag {}: {:?}", tag, names);
         }
-        prop_assert_eq!(pair.shard.slot_copies_bytes(), 0);
+        prop_assert_eq!(pair.shard.slots.backlog(), 0);
         pair.shard.check();
     }
 
@@ -425,5 +425,5 @@ fn a_walk_for_one_slot_looks_at_no_more_than_it_may() {
     }
     assert!(copied >= 200);
     shard.end_slot_copy(some[0]);
-    assert_eq!(shard.slot_copies_bytes(), 0);
+    assert_eq!(shard.slots.backlog(), 0);
 }

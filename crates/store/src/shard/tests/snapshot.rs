@@ -72,7 +72,7 @@ proptest! {
     ) {
         let mut pair = Pair::new(seed);
         before.into_iter().for_each(|op| pair.run(op));
-        pair.shard.set_journaling(true);
+        pair.shard.observers_mut().set_journaling(true);
         for (steps, end, budget) in snapshots {
             pair.shard.begin_snapshot();
             pair.shard.journal().clear();
@@ -91,7 +91,7 @@ proptest! {
                 End::Replaced => continue,
                 End::Abort => {
                     pair.shard.abort_snapshot();
-                    prop_assert_eq!(pair.shard.snapshot_bytes(), 0);
+                    prop_assert_eq!(pair.shard.snapshot().bytes(), 0);
                     out.clear();
                 }
                 End::Complete => {}
@@ -99,12 +99,12 @@ proptest! {
             while pair.shard.snapshot_step(budget, &mut out) {
                 pair.shard.check();
             }
-            prop_assert!(!pair.shard.is_snapshotting() && !pair.shard.is_unwinding());
+            prop_assert!(!pair.shard.snapshot().is_running() && !pair.shard.is_unwinding());
             if matches!(end, End::Abort) {
                 prop_assert!(out.is_empty());
                 continue;
             }
-            let SnapshotProgress { written, expected } = pair.shard.snapshot_progress();
+            let SnapshotProgress { written, expected } = pair.shard.snapshot().progress();
             prop_assert_eq!((written, expected), (cut.len() as u64, cut.len() as u64));
             prop_assert_eq!(read(&out), cut);
             let mut copy = Shard::new(!seed);
@@ -165,11 +165,11 @@ fn a_large_snapshot_survives_growth_shrink_and_compaction() {
                 ..NOW
             };
             shard.expire_step(later, 20);
-            backlog = backlog.max(shard.snapshot_backlog_bytes());
+            backlog = backlog.max(shard.env.snapshot.backlog_bytes());
             steps += 1;
             part.clear();
             let more = shard.snapshot_step(2048, &mut part);
-            assert_eq!(shard.snapshot_backlog_bytes(), 0);
+            assert_eq!(shard.env.snapshot.backlog_bytes(), 0);
             out.extend_from_slice(&part);
             if !more {
                 break;
@@ -194,7 +194,7 @@ fn a_step_keeps_to_its_budget() {
     shard.begin_snapshot();
     let mut out = Vec::new();
     let mut largest = BTreeMap::new();
-    while shard.is_snapshotting() {
+    while shard.snapshot().is_running() {
         out.clear();
         shard.snapshot_step(10_000, &mut out);
         *largest.entry(out.len()).or_insert(0) += 1;
@@ -220,10 +220,13 @@ fn a_flushed_database_is_kept_until_it_is_written() {
     shard.flush(4);
     put(&mut shard, 0, 1, b"new");
     put(&mut shard, 4, 2, b"new");
-    assert!(shard.take_garbage().is_empty() && shard.snapshot_bytes() > 2000 * 50);
+    assert!(shard.take_garbage().is_empty() && shard.snapshot().bytes() > 2000 * 50);
     while shard.snapshot_step(1000, &mut out) {}
     assert_eq!(read(&out), cut);
-    assert_eq!((shard.take_garbage().len(), shard.snapshot_bytes()), (1, 0));
+    assert_eq!(
+        (shard.take_garbage().len(), shard.snapshot().bytes()),
+        (1, 0)
+    );
     shard.check();
 
     shard.begin_snapshot();
@@ -231,7 +234,7 @@ fn a_flushed_database_is_kept_until_it_is_written() {
     assert!(shard.take_garbage().is_empty());
     shard.abort_snapshot();
     assert_eq!(shard.take_garbage().len(), 1);
-    assert!(shard.is_unwinding() && !shard.is_snapshotting());
+    assert!(shard.is_unwinding() && !shard.snapshot().is_running());
     while shard.snapshot_step(1, &mut out) {}
-    assert!(shard.is_unobserved() && !shard.is_unwinding());
+    assert!(!shard.env.observers.any() && !shard.is_unwinding());
 }

@@ -124,7 +124,7 @@ fn a_turn_leaves_what_its_writes_leave_one_by_one() {
 #[test]
 fn a_key_is_stored_once_in_a_turn() {
     let mut pair = Pair::new(1);
-    pair.joined.set_journaling(true);
+    pair.joined.observers_mut().set_journaling(true);
     let writes = [&b"a"[..], b"b", b"a", b"a", b"b"];
     let writes = writes.map(|key| (key.to_vec(), b"value".to_vec()));
     pair.turn(&writes, true);

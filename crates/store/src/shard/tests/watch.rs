@@ -27,10 +27,10 @@ fn touches<R>(there: bool, change: impl FnOnce(&mut Shard) -> R) -> bool {
     }
     shard.watch(0, key, A, at(1));
     change(&mut shard);
-    let dirty = shard.is_dirty(A);
-    assert!(!shard.is_dirty(B));
-    shard.unwatch(A);
-    assert!(!shard.is_dirty(A), "forgotten");
+    let dirty = shard.observers().watches().is_dirty(A);
+    assert!(!shard.observers().watches().is_dirty(B));
+    shard.observers_mut().unwatch(A);
+    assert!(!shard.observers().watches().is_dirty(A), "forgotten");
     dirty
 }
 
@@ -79,7 +79,6 @@ fn every_change_of_a_key_touches_it_and_nothing_else_does() {
             set(s, 0, b"other", ExpirySetting::Clear);
             set(s, 1, b"k", ExpirySetting::Clear);
             s.read(0, key(s), at(2));
-            s.set_access(0, key(s), 9, at(2));
             s.remove(0, other(s), at(2));
             s.flush(1);
             s.swap(1, 2);
@@ -101,9 +100,9 @@ fn an_expired_key_is_not_there_when_it_is_watched() {
     shard.watch(0, key, A, at(10));
     assert_eq!(shard.len(0), 0);
     shard.expire_step(at(20), 10);
-    assert!(!shard.is_dirty(A));
+    assert!(!shard.observers().watches().is_dirty(A));
     set(&mut shard, 0, b"k", ExpirySetting::Clear);
-    assert!(shard.is_dirty(A));
+    assert!(shard.observers().watches().is_dirty(A));
 }
 
 #[test]
@@ -118,19 +117,23 @@ fn watchers_come_and_go_apart_from_each_other() {
     let key = shard.key(b"b");
     shard.watch(0, key, B, at(1));
     set(&mut shard, 0, b"a", ExpirySetting::Clear);
-    assert!(shard.is_dirty(A) && !shard.is_dirty(B));
-    shard.unwatch(A);
+    assert!(shard.observers().watches().is_dirty(A) && !shard.observers().watches().is_dirty(B));
+    shard.observers_mut().unwatch(A);
     // Watching again starts clean, and a removed watcher does not affect others.
     shard.watch(0, key, A, at(1));
     set(&mut shard, 0, b"a", ExpirySetting::Clear);
-    assert!(!shard.is_dirty(A) && !shard.is_dirty(B));
+    assert!(!shard.observers().watches().is_dirty(A) && !shard.observers().watches().is_dirty(B));
     set(&mut shard, 0, b"b", ExpirySetting::Clear);
-    assert!(shard.is_dirty(A) && shard.is_dirty(B));
-    shard.unwatch(B);
-    assert!(shard.is_dirty(A));
+    assert!(shard.observers().watches().is_dirty(A) && shard.observers().watches().is_dirty(B));
+    shard.observers_mut().unwatch(B);
+    assert!(shard.observers().watches().is_dirty(A));
     shard.watch(0, shard.key(b"c"), A, at(1));
-    assert!(shard.is_dirty(A), "what was touched stays touched");
-    shard.unwatch(A);
-    shard.unwatch(A);
-    assert!(shard.is_unobserved());
+    assert!(
+        shard.observers().watches().is_dirty(A),
+        "what was touched stays touched"
+    );
+    shard.observers_mut().unwatch(A);
+    shard.observers_mut().unwatch(A);
+    assert!(!shard.env.observers.any());
+    assert_eq!(shard.observers().watches().watchers(), 0);
 }
