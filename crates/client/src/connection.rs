@@ -339,7 +339,7 @@ impl ReadTask {
         }
         let next = self.current.take().or_else(|| self.pending.try_recv().ok());
         let Some(mut pending) = next else {
-            return Err("a reply that nobody has asked for".into());
+            return Err("a reply without a request".into());
         };
         pending.values.push(Value::new(reply));
         if pending.values.len() == pending.replies {

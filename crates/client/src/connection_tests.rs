@@ -125,7 +125,7 @@ async fn what_breaks_the_protocol_ends_the_connection() {
         (b"$-7\r\n", "malformed"),
         (b"$999999999\r\nx", "size limit"),
         (many, "more than 32 bytes"),
-        (b"+PONG\r\n+PONG\r\n", "nobody has asked"),
+        (b"+PONG\r\n+PONG\r\n", "without a request"),
     ];
     for (bytes, reason) in cases {
         let (fixture, first) = answer(bytes, 32).await;

@@ -33,7 +33,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// The connection that a session's guarantees held on is gone; see [`crate::Session`].
-    #[error("the session's connection to {node} is lost, and what its level promised with it")]
+    #[error("the session's connection to {node} is lost, and with it the guarantees of its level")]
     SessionLost { node: String },
     /// Redirected or refused for the time being until nothing was left of time or attempts.
     #[error("gave up after {attempts} attempts: {last}")]

@@ -140,7 +140,7 @@ impl NoWay {
     /// The error for clients.
     pub fn text(self, mapping: Option<&Mapping>) -> String {
         match self {
-            Self::Unmapped => "CLUSTERDOWN This node does not know yet which node has which keys: is its coordinator there? See INFO cluster, and try again".into(),
+            Self::Unmapped => "CLUSTERDOWN This node has no mapping of slots yet: check its coordinator and INFO cluster, then try again".into(),
             Self::Nobody(slot) => format!("CLUSTERDOWN No node has slot {slot}, which the key belongs to: try again, and see INFO cluster"),
             Self::Away(no) => format!("CLUSTERDOWN Node {} cannot be reached from here: try again, and see INFO cluster", name_of(mapping, no)),
             Self::Unreachable(no, slot) => format!("CLUSTERDOWN Node {}, which has slot {slot}, cannot be reached from here: try again, and see INFO cluster", name_of(mapping, no)),

@@ -431,7 +431,7 @@ mod tests {
         let request: [&[u8]; 5] = [b"RESTORE", b"cart:list", b"0", &payload, b"REPLACE"];
         assert!(on_replicas(&mut rig, &request).1);
         let without = refused("restore cart:k 0 payload", &["cart:k"]);
-        assert!(without.is_some_and(|refusal| refusal.contains("whether it is there")));
+        assert!(without.is_some_and(|refusal| refusal.contains("whether it exists")));
         assert_eq!(
             refused("restore cart:k 0 payload REPLACE", &["cart:k"]),
             None
@@ -459,8 +459,8 @@ mod tests {
         assert_eq!(
             refused("setnx k v", &["k"]).as_deref(),
             Some(
-                "ERR 'setnx' cannot be coordination-free: whether it is there is known only to \
-                 all replicas together. Keyspace 'carts' is of regime lattice; use a write \
+                "ERR 'setnx' cannot be coordination-free: only all replicas together know whether \
+                 it exists. Keyspace 'carts' is of regime lattice; use a write \
                  without a condition, of which the last wins, or a keyspace of regime strict"
             )
         );

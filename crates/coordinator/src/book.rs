@@ -76,7 +76,7 @@ impl Book {
             return Ok(());
         }
         let Some(id) = self.id(key) else {
-            return Err(wrong("a key of somebody else"));
+            return Err(wrong("a key of another owner"));
         };
         let member = decode_member(id, value).ok_or_else(|| wrong("no member"))?;
         if !self.members.contains_key(&id) && self.members.len() >= MAX_MEMBERS {

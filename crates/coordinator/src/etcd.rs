@@ -279,7 +279,7 @@ impl Keeper {
             let Err(error) = self.follow().await;
             let error = error.to_string();
             if said != error {
-                tracing::warn!(%error, "the coordinator is away: members cannot change");
+                tracing::warn!(%error, "the coordinator is unreachable: membership cannot change");
                 said = error;
             }
             self.view.send_modify(|view| {
@@ -298,7 +298,7 @@ impl Keeper {
         let (book, watch) = self.list().await?;
         self.show(&book, lease);
         if !self.view.borrow().is_member {
-            return Err(Error::Away("our key was taken from us".to_owned()));
+            return Err(Error::Away("another node took this node's key".to_owned()));
         }
         tracing::info!(
             lease,
@@ -370,7 +370,7 @@ impl Keeper {
         let txn = Txn::new().when([nobody]).and_then([put]);
         if !within(self.client.txn(txn)).await?.succeeded() {
             return Err(Error::Away(
-                "another node with our id came between".to_owned(),
+                "another node with this id registered meanwhile".to_owned(),
             ));
         }
         self.lease.send_replace(lease);
@@ -417,7 +417,7 @@ impl Keeper {
                 }
                 kept = streams.alive.message() => match kept.map_err(away)? {
                     Some(kept) if kept.ttl() > 0 => unanswered = 0,
-                    Some(_) => return Err(Error::Away("the lease has run out".to_owned())),
+                    Some(_) => return Err(Error::Away("the lease has expired".to_owned())),
                     None => return Err(Error::Away("it has closed the connection".to_owned())),
                 },
                 news = streams.watch.message() => {
@@ -436,7 +436,7 @@ impl Keeper {
                     }
                     self.show(&book, lease);
                     if !self.view.borrow().is_member {
-                        return Err(Error::Away("our key was taken from us".to_owned()));
+                        return Err(Error::Away("another node took this node's key".to_owned()));
                     }
                 }
             }
@@ -453,6 +453,6 @@ struct Streams {
 
 fn note(book: &mut Book, kv: &KeyValue) {
     if let Err(what) = book.put(kv.key(), kv.value(), kv.create_revision(), kv.lease()) {
-        tracing::warn!(what, "a key in etcd that makes no sense");
+        tracing::warn!(what, "invalid key in etcd");
     }
 }

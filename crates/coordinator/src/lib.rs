@@ -58,13 +58,13 @@ pub enum Proposed {
 #[derive(Debug, Error)]
 pub enum Error {
     /// The outcome of a proposal is then unknown: read before the next one.
-    #[error("the coordinator is away: {0}")]
+    #[error("the coordinator is unreachable: {0}")]
     Away(String),
-    #[error("a mapping of {0} bytes; {MAX_MAPPING} are allowed")]
+    #[error("a mapping has {0} bytes; the limit is {MAX_MAPPING}")]
     TooLarge(usize),
-    #[error("{0} bytes that a node says of itself; {MAX_ABOUT} are allowed")]
+    #[error("a node's description has {0} bytes; the limit is {MAX_ABOUT}")]
     AboutTooLarge(usize),
-    #[error("what the coordinator has makes no sense: {0}")]
+    #[error("the coordinator has invalid data: {0}")]
     Damaged(String),
     #[error("{0}")]
     Settings(String),

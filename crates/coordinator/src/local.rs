@@ -145,7 +145,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<AgreedMapping>, Error> {
         return Err(damaged("is cut"));
     };
     if header[..8] != MAGIC || header[12..16] != [0; 4] {
-        return Err(damaged("is something else, or of a newer version"));
+        return Err(damaged("has another format or a newer version"));
     }
     if header[8..12] != crc32fast::hash(&bytes[12..]).to_le_bytes() {
         return Err(damaged("has a wrong checksum"));

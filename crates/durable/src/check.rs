@@ -188,7 +188,7 @@ impl Check<'_> {
                     return Ok(None);
                 }
                 self.change(FileChange::Remove(file.clone()));
-                self.give_up(format!("{file}, which belongs to nothing else"));
+                self.give_up(format!("{file}, which no other file refers to"));
                 continue;
             }
             let scanned = pass.finish();
@@ -210,7 +210,7 @@ impl Check<'_> {
                 SegmentState::Torn => "its header is not whole".into(),
                 SegmentState::Damaged(why) => why.clone(),
                 SegmentState::Foreign(header) => format!(
-                    "begun for {} workers, and not used; a start removes it",
+                    "started for {} workers and not used; the next start removes it",
                     header.workers
                 ),
             };
@@ -284,7 +284,7 @@ impl Check<'_> {
                 };
                 self.change(FileChange::Resize(file.name(), 0));
                 self.give_up(format!(
-                    "the log of worker {}, which is gone",
+                    "the log of worker {}, which no longer exists",
                     plan.partition
                 ));
             }

@@ -99,7 +99,7 @@ pub fn judge(plans: &[Plan], summaries: &[&LogSummary]) -> Result<Vec<Verdict>, 
                 worker: missing,
                 index: 0,
             };
-            let what = format!("missing, although there is {}", first.file);
+            let what = format!("missing, although {} exists", first.file);
             return Err(Damage::new(&file.name(), None, what));
         }
     }

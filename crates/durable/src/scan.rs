@@ -50,7 +50,7 @@ impl std::fmt::Display for Why {
             Why::Cut => f.write_str("a frame runs past the end of the file"),
             Why::Checksum => f.write_str("the checksum of a frame is wrong"),
             Why::Sequence { found } => write!(f, "a frame is numbered {found}"),
-            Why::NotZeros => f.write_str("there is something after the last frame"),
+            Why::NotZeros => f.write_str("unexpected data after the last frame"),
         }
     }
 }

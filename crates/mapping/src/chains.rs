@@ -120,18 +120,16 @@ impl Chain {
     pub fn check(&self) -> Result<(), Invalid> {
         let twice = |(at, no)| self.members[..at].contains(no);
         if self.members.iter().enumerate().any(twice) {
-            return Err(Invalid("somebody is twice in a chain"));
+            return Err(Invalid("a member is twice in a chain"));
         }
         if self
             .learner
             .is_some_and(|no| self.members.contains(&no) || self.members.is_empty())
         {
-            return Err(Invalid(
-                "who learns is in the chain, or has nobody to learn from",
-            ));
+            return Err(Invalid("a learner is in the chain, or the chain is empty"));
         }
         if self.members.is_empty() != (self.born == 0) || self.born > self.since {
-            return Err(Invalid("a chain came into force before it was born"));
+            return Err(Invalid("a chain took effect before it was created"));
         }
         Ok(())
     }
@@ -155,12 +153,12 @@ impl Chain {
         }
         if !self.members.iter().all(|no| before.names(*no)) {
             return Err(Invalid(
-                "somebody is taken into a chain who has not learned",
+                "a node joins a chain without having learnt its data",
             ));
         }
         let had = |no: &NodeNo| before.members.contains(no);
         if !self.members.iter().any(had) {
-            return Err(Invalid("a chain has lost all who had its data"));
+            return Err(Invalid("a chain has lost all nodes with its data"));
         }
         Ok(())
     }

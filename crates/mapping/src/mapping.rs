@@ -44,7 +44,7 @@ impl Mapping {
     /// applied; ring and chains are checked when they are made.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.members.len() > MAX_MEMBERS {
-            return Err(Invalid("there are more members than there may be"));
+            return Err(Invalid("too many members"));
         }
         let mut ids = BTreeSet::new();
         for (no, member) in &self.members {
@@ -62,15 +62,15 @@ impl Mapping {
             .keys()
             .all(|no| self.members.contains_key(no))
         {
-            return Err(Invalid("who is in the ring is no member"));
+            return Err(Invalid("the ring names a node that is no member"));
         }
         for (_, chain) in self.chains.ranges() {
             chain.check()?;
             if chain.since > self.epoch {
-                return Err(Invalid("a chain is of an epoch to come"));
+                return Err(Invalid("a chain is of a future epoch"));
             }
             if !chain.named().all(|no| self.members.contains_key(&no)) {
-                return Err(Invalid("who is in a chain is no member"));
+                return Err(Invalid("a chain names a node that is no member"));
             }
         }
         Ok(())
@@ -103,14 +103,14 @@ impl Mapping {
 
     fn keeps_numbers(&self, before: &Mapping) -> Result<(), Invalid> {
         if self.next < before.next {
-            return Err(Invalid("numbers that were given are to be given again"));
+            return Err(Invalid("node numbers would be reused"));
         }
         for (no, member) in &self.members {
             let was = before.members.get(no);
             if was.is_some_and(|was| {
                 was.incarnation == member.incarnation && was.workers != member.workers
             }) {
-                return Err(Invalid("a node has other workers than it has started with"));
+                return Err(Invalid("a node's number of workers changed while it runs"));
             }
         }
         let known = |no: &NodeNo| before.members.get(no).map(|member| member.id);

@@ -60,11 +60,11 @@ impl Member {
             return Err(Invalid("an address or a zone is too long"));
         }
         if !(1..=MAX_WORKERS).contains(&usize::from(self.workers)) {
-            return Err(Invalid("a member has as many workers as none may have"));
+            return Err(Invalid("a member has an invalid number of workers"));
         }
         match (1..=MAX_WEIGHT).contains(&self.weight) {
             true => Ok(()),
-            false => Err(Invalid("a member has a weight that none may have")),
+            false => Err(Invalid("a member has an invalid weight")),
         }
     }
 

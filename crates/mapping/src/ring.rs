@@ -73,7 +73,7 @@ impl Ring {
         ranges: impl IntoIterator<Item = (Range<u16>, &'a [NodeNo])>,
     ) -> Result<Self, Invalid> {
         if !(1..=MAX_COPIES).contains(&copies) {
-            return Err(Invalid("so many copies there cannot be"));
+            return Err(Invalid("too many copies"));
         }
         let known = |no: &NodeNo| *no != NOBODY && members.contains_key(no);
         if members

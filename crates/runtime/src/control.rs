@@ -82,7 +82,7 @@ impl Control {
         let until = deadline.max(Instant::now() + LEAST_FLUSH);
         for last in self.shared.take_last() {
             if timeout_at(until, last).await.is_err() {
-                tracing::warn!("stopping without waiting any longer for a last task");
+                tracing::warn!("stopping without waiting for the last task");
             }
         }
     }

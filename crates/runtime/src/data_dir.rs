@@ -14,7 +14,7 @@ const LOCK: &str = "lock";
 pub enum DirError {
     #[error("cannot create the data folder {path}: {source}")]
     Create { path: PathBuf, source: io::Error },
-    #[error("the data folder {path} is no folder: move the file away, or choose another place")]
+    #[error("the data folder {path} is not a folder: move the file away, or choose another path")]
     NoFolder { path: PathBuf },
     #[error(
         "the data folder {path} belongs to user {owner}, and this process runs as user {user}: \
@@ -27,7 +27,7 @@ pub enum DirError {
     },
     #[error("cannot write to the data folder {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("the data folder {path} is in use by {}: stop that one, or choose another folder",
+    #[error("the data folder {path} is in use by {}: stop that process, or choose another folder",
         .pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))]
     InUse { path: PathBuf, pid: Option<u32> },
     #[error("cannot lock the data folder {path}: {source}")]

@@ -268,7 +268,7 @@ async fn deal_secretly(
             match origin {
                 // Nodes are few, and their operators want to know.
                 Origin::Peer => {
-                    tracing::info!(%error, peer = info.peer, "no TLS handshake with a node")
+                    tracing::info!(%error, peer = info.peer, "TLS handshake with a node failed")
                 }
                 _ => tracing::debug!(%error, peer = info.peer, "no TLS handshake"),
             }

@@ -21,7 +21,7 @@ pub(crate) const ROOM: usize = 64;
 pub enum Untold<M> {
     #[error("too many messages wait for the worker already")]
     Full(M),
-    #[error("the worker has ended, or there is none of that number")]
+    #[error("the worker has ended or does not exist")]
     Gone(M),
 }
 

@@ -35,7 +35,7 @@ pub enum StartError {
     Workers { workers: usize },
     #[error("cannot listen on {at}: {source}")]
     Listen { at: String, source: io::Error },
-    #[error("there is no certificate to listen with by TLS")]
+    #[error("TLS needs a certificate")]
     NoCertificate,
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

@@ -28,7 +28,7 @@ pub enum TlsError {
     #[error("tls-port needs {0}")]
     Missing(&'static str),
     #[error(
-        "tls-auth-clients needs tls-ca-cert-file, which has who signs the certificates of clients (tls-auth-clients no asks them for none)"
+        "tls-auth-clients needs tls-ca-cert-file with the authorities that sign client certificates (or set tls-auth-clients no)"
     )]
     NoAuthority,
     #[error("cannot read {setting} '{path}': {source}")]
@@ -91,11 +91,11 @@ impl Certificates {
                 self.tls.replace(config);
                 self.loads.fetch_add(1, Ordering::Relaxed);
                 self.is_stale.store(false, Ordering::Relaxed);
-                tracing::info!("new connections use the certificates as they are now");
+                tracing::info!("certificates were loaded again");
             }
             Err(error) => {
                 self.is_stale.store(true, Ordering::Relaxed);
-                tracing::error!(%error, "new connections go on with the certificates of before");
+                tracing::error!(%error, "cannot load the new certificates; new connections keep the old ones");
             }
         }
     }

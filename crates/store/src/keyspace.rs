@@ -134,7 +134,7 @@ impl fmt::Display for Invalid {
         let text = match self {
             Invalid::Name => "a keyspace's name has 1 to 64 letters, digits and any of -_.:",
             Invalid::Prefix => "a prefix has at most 256 bytes",
-            Invalid::Gossip => "replicas tell one another every 1 to 60000 milliseconds",
+            Invalid::Gossip => "the gossip period must be 1 to 60000 milliseconds",
             Invalid::Replicas => "replicas on other nodes are not supported: REPLICAS must be 1",
             Invalid::Cut => "CUT needs a replica on every worker: THREADS all",
             Invalid::Resolve => {
@@ -145,12 +145,12 @@ impl fmt::Display for Invalid {
                 "a strict keyspace has one owner for each key: \
                  LEVEL, THREADS, RESOLVE and CUT are for lattice keyspaces"
             }
-            Invalid::TooMany => "there are 1024 keyspaces already",
+            Invalid::TooMany => "the limit of 1024 keyspaces is reached",
             Invalid::NameTaken => "a keyspace with this name exists",
             Invalid::PrefixTaken(name) => {
                 return write!(f, "keyspace '{name}' has this prefix");
             }
-            Invalid::Missing => "there is no such keyspace",
+            Invalid::Missing => "no such keyspace",
         };
         f.write_str(text)
     }

@@ -90,7 +90,7 @@ impl Requests {
         ensure(last.is_some(), "requests without numbers")?;
         self.requests.iter().try_for_each(|request| {
             let is_db = (request.db as usize) < DATABASES;
-            ensure(is_db, "there is no such database")?;
+            ensure(is_db, "no such database")?;
             ensure(!request.words.is_empty(), "a request without words")
         })
     }

@@ -155,7 +155,7 @@ impl Flows {
         let on_its_way = flow.class.window() as i64 - flow.credit;
         match i64::try_from(bytes) {
             Ok(bytes) if bytes <= on_its_way => flow.credit += bytes,
-            _ => return Err(Refused::Misplaced("credit for what was not sent")),
+            _ => return Err(Refused::Misplaced("credit for bytes that were not sent")),
         }
         Ok(())
     }

@@ -8,36 +8,36 @@ use thiserror::Error;
 pub enum Refused {
     #[error("it belongs to another cluster")]
     Cluster,
-    #[error("no version of the protocol is known to both: here {ours}, there {theirs}")]
+    #[error("no common wire version: here {ours}, there {theirs}")]
     Version { ours: String, theirs: String },
     #[error("it has the id of this very node: was a data directory copied?")]
     Myself,
     #[error("another node with its id is connected: was a data directory copied?")]
     Duplicate,
-    #[error("it has started again since: this is what is left of an earlier run")]
+    #[error("it has restarted since: this connection belongs to an earlier run")]
     Outdated,
     #[error("another node was expected at this address")]
     Unexpected,
     #[error("too many nodes")]
     TooMany,
-    #[error("what it sends makes no sense: {0}")]
+    #[error("invalid message: {0}")]
     Garbage(&'static str),
     #[error("a message larger than allowed")]
     TooLarge,
-    #[error("it sent more than it was allowed to at once")]
+    #[error("it exceeded its credit")]
     Credit,
-    #[error("a message that does not belong here: {0}")]
+    #[error("unexpected message: {0}")]
     Misplaced(&'static str),
-    #[error("it acts by an old epoch, and is no member any more")]
+    #[error("it has an old epoch and is no longer a member")]
     NoMember,
-    #[error("it has said nothing for too long")]
+    #[error("no message within the time-out")]
     Silent,
     #[error("another connection to it is in use")]
     Replaced,
-    #[error("it takes too little of what it is sent")]
+    #[error("it reads too slowly")]
     Slow,
     /// Not an error: the peer should try again.
-    #[error("the epoch that it acts by is not known here yet")]
+    #[error("its epoch is not known here yet")]
     Ahead,
     /// The peer's reason for refusing us; its text is not trusted.
     #[error("refused by the peer, reason {code}: {text}")]

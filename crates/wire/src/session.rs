@@ -183,7 +183,7 @@ impl Session {
         envelope.check().map_err(NotSent::Wrong)?;
         match &envelope.body {
             Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_) | Body::Piece(_)) | None => {
-                return Err(NotSent::Wrong("sessions say this themselves"));
+                return Err(NotSent::Wrong("reserved for the session layer"));
             }
             Some(body) if !class.takes(body) => {
                 return Err(NotSent::Wrong("not of this class"));
@@ -317,7 +317,7 @@ impl Session {
             Body::Credit(credit) => self.flows.grant(credit.class, credit.bytes),
             Body::Piece(piece) => self.on_piece(spoken, &frame, piece, events),
             _ if self.pieces.has_begun(frame.class) => {
-                Err(Refused::Misplaced("a message within another one"))
+                Err(Refused::Misplaced("a message inside another one"))
             }
             _ => {
                 self.flows.hold(frame.class, frame.size)?;

@@ -165,7 +165,7 @@ impl Lattice {
     /// Whether a transaction was given up: it can only be ended, and what was
     /// asked for is not done.
     fn is_given_up(&mut self, client: usize, asked: &Asked) -> bool {
-        const SAYS: &str = "it is given up";
+        const SAYS: &str = "the transaction is aborted";
         let says = |text: &[u8]| String::from_utf8_lossy(text).contains(SAYS);
         if !matches!(asked.got.last(), Some(Reply::Error(text)) if says(text)) {
             return false;

@@ -286,7 +286,7 @@ pub fn announced(id: NodeId, incarnation: u64, about: &[u8]) -> Option<Member> {
 fn judge(stored: &Stored<'_>, known: Option<&Mapping>) -> Result<Mapping, &'static str> {
     let mapping = decode(stored.mapping).map_err(|invalid| invalid.0)?;
     if mapping.epoch != stored.epoch {
-        return Err("it says that it is of another epoch");
+        return Err("its epoch differs from the key's");
     }
     // Epochs between the two are unknown.
     if let Some(known) = known.filter(|known| known.epoch + 1 == mapping.epoch) {

@@ -149,7 +149,7 @@ pub(super) fn report(far: &Far, node: NodeNo, is_far: bool, offset: Offset) {
             "a node's clock is far from this one's: deadlines of keys and the order of writes of lattice keys go by them"
         ),
         (true, false) => {
-            tracing::info!(%node, offset_us = us, within_us, "a node's clock is right again");
+            tracing::info!(%node, offset_us = us, within_us, "a node's clock is synchronized again");
         }
         (false, _) => {}
     }

@@ -372,7 +372,7 @@ impl Links {
         match refused.is_harmless() || !self.may_log(now) {
             true => tracing::debug!(address, node, %refused, "no more of a node"),
             false => {
-                tracing::warn!(address, node, %refused, "refused a node, or who claims to be one")
+                tracing::warn!(address, node, %refused, "refused a connection of a node")
             }
         }
         self.leave_route(slot, fx);
@@ -394,7 +394,7 @@ impl Links {
             return;
         };
         if link.up.is_some() && link.refused_us.is_none() {
-            tracing::info!(address = link.address, "a node has gone, or the way to it");
+            tracing::info!(address = link.address, "lost the connection to a node");
         }
         link.wire.close(&self.common.peers);
         self.figures.past.add(&link.traffic);

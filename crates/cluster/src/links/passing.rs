@@ -111,7 +111,7 @@ impl Links {
             // The other node's version does not have this message, and does not need it.
             Err(NotSent::TooNew) => {}
             Err(error @ (NotSent::Wrong(_) | NotSent::TooLarge)) => {
-                tracing::error!(?error, node = %to, "a message that no node would take");
+                tracing::error!(?error, node = %to, "an invalid message to a node");
                 self.refuse(now, slot, &Refused::Garbage("this node made no sense"), fx);
             }
         }
@@ -164,7 +164,7 @@ impl Links {
                 match link.parked.send(&mut link.wire) {
                     Ok(sent) => link.traffic.messages_out += sent,
                     Err(error) => {
-                        tracing::error!(?error, "a message that no node would take");
+                        tracing::error!(?error, "an invalid message to a node");
                         fx.at_once.closes.push((link.conn, Close::Now));
                         break;
                     }

@@ -9,7 +9,7 @@ use rufous_datatype::bits::{self, BitUnit};
 command! {
     /// Counts the bits that are set in the string at a key, or between two offsets of it.
     BITCOUNT = run: "bitcount", syntax "key [start end [BYTE | BIT]]", arity -2, group Bitmap,
-    since "2.6.0", flags READONLY | SLOW, complexity "O(N) with N bytes to look at",
+    since "2.6.0", flags READONLY | SLOW, complexity "O(N) with N bytes to read",
     keys Keys::FIRST,
 }
 

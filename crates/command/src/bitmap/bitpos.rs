@@ -10,7 +10,7 @@ command! {
     /// Finds the first bit that is set, or clear, in the string at a key or between two offsets of
     /// it.
     BITPOS = run: "bitpos", syntax "key bit [start [end [BYTE | BIT]]]", arity -3, group Bitmap,
-    since "2.8.7", flags READONLY | SLOW, complexity "O(N) with N bytes to look at",
+    since "2.8.7", flags READONLY | SLOW, complexity "O(N) with N bytes to read",
     keys Keys::FIRST,
 }
 

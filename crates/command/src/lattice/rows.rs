@@ -4,7 +4,7 @@
 use super::{But, Decides, Means, Refusal, Row};
 
 const CONDITION: Refusal = Refusal {
-    why: "whether it is there is known only to all replicas together",
+    why: "only all replicas together know whether it exists",
     instead: "use a write without a condition, of which the last wins, or a keyspace of regime strict",
 };
 const COMPARES: Refusal = Refusal {
@@ -40,7 +40,7 @@ const NO_MERGE: Refusal = Refusal {
     instead: "use a keyspace of regime strict for them",
 };
 const MUST_REPLACE: Refusal = Refusal {
-    why: "whether it is there is known only to all replicas together",
+    why: "only all replicas together know whether it exists",
     instead: "use it with REPLACE, or a keyspace of regime strict",
 };
 const SHAPE: Refusal = Refusal {
@@ -175,7 +175,7 @@ pub static ROWS: &[Row] = &[
     ),
     allowed(
         "causal.set",
-        "At LEVEL causal alone: replaces what the token has seen, and stands beside the rest",
+        "LEVEL causal only: replaces the values in the token, and adds to the others",
         "CAUSAL.SET note:a \"\" 1",
     ),
     refused("copy", MOVES),
@@ -354,17 +354,17 @@ pub static ROWS: &[Row] = &[
     allowed("zrem", LAST_WINS, "ZREM cart:z a"),
     allowed(
         "zremrangebylex",
-        "Removes the members that this replica has there",
+        "Removes the members that this replica has in the range",
         "ZREMRANGEBYLEX cart:z [a [b",
     ),
     allowed(
         "zremrangebyrank",
-        "Removes the members that this replica has there",
+        "Removes the members that this replica has in the range",
         "ZREMRANGEBYRANK cart:z 0 1",
     ),
     allowed(
         "zremrangebyscore",
-        "Removes the members that this replica has there",
+        "Removes the members that this replica has in the range",
         "ZREMRANGEBYSCORE cart:z 0 1",
     ),
     to(refused("zunionstore", REPLACES), Decides::First),

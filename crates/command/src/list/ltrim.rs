@@ -9,7 +9,7 @@ use rufous_kernel::shard::Editor;
 command! {
     /// Removes all elements of a list but those from one index to another.
     LTRIM = run: "ltrim", syntax "key start stop", arity 4, group List, since "1.0.0", flags WRITE,
-    complexity "O(log N) with N elements in the list: what goes is dropped elsewhere",
+    complexity "O(log N) with N elements in the list: removed elements are freed in the background",
     keys Keys::FIRST,
 }
 

@@ -87,7 +87,7 @@ impl Client {
         match timeout(PATIENCE, asked).await {
             Ok(Some(Answer::Failed(why))) => Err(Error::Away(why)),
             Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(Error::Away("there is no connection to it".to_owned())),
+            Ok(None) => Err(Error::Away("not connected".to_owned())),
             Err(_) => Err(Error::Away("no answer in time".to_owned())),
         }
     }
@@ -182,7 +182,7 @@ impl Keeper {
             let Err(error) = self.follow().await;
             let error = error.to_string();
             if said != error {
-                tracing::warn!(%error, "the coordinator is away: members cannot change");
+                tracing::warn!(%error, "the coordinator is unreachable: membership cannot change");
                 said = error;
             }
             self.view.send_modify(|view| {
@@ -287,7 +287,9 @@ impl Keeper {
                 });
                 if !is_member {
                     self.shared.lease.send_replace(0);
-                    return Err(io::Error::other("our place was taken from us"));
+                    return Err(io::Error::other(
+                        "another node took this node's registration",
+                    ));
                 }
             }
             Told::Alive | Told::Answer(..) => {}

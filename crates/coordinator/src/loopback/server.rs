@@ -44,7 +44,7 @@ impl Server {
     ) -> Result<Self, Error> {
         if !at.ip().is_loopback() {
             let what = format!(
-                "{at}: a coordinator for development serves this machine alone, as anybody who reaches it may say anything; take etcd for several machines"
+                "{at}: the development coordinator has no authentication and serves this machine only; use etcd for several machines"
             );
             return Err(Error::Settings(what));
         }

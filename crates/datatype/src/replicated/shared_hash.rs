@@ -90,7 +90,7 @@ pub(crate) const REPLICATE: Replicate<Hash> = Replicate {
 };
 
 const SET_NEW: Refused = Refused {
-    why: "whether a field is new is known only to all replicas together",
+    why: "only all replicas together know whether a field is new",
     instead: "use HSET, whose last write wins, or a keyspace of regime strict",
 };
 

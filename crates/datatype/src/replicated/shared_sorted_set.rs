@@ -107,7 +107,7 @@ pub(crate) const REPLICATE: Replicate<SortedSet> = Replicate {
 };
 
 const CONDITION: Refused = Refused {
-    why: "the score that the condition compares with is known only to all replicas together",
+    why: "only all replicas together know the score that the condition compares with",
     instead: "leave out NX, XX, GT and LT, or use a keyspace of regime strict",
 };
 

@@ -57,7 +57,7 @@ impl Check<'_> {
                 manifest.workers = workers;
                 manifest.snapshots = found;
                 self.report.notes.push(format!(
-                    "the manifest can be made anew: the snapshot of generation {generation} is whole"
+                    "the manifest can be rebuilt: the snapshot of generation {generation} is whole"
                 ));
                 return Ok(Some(Folder::with_manifest(files, manifest)));
             }
@@ -71,7 +71,7 @@ impl Check<'_> {
         manifest.workers = first.workers;
         manifest.logs_from = first.generation;
         self.report.notes.push(format!(
-            "the manifest can be made anew: logs are there from the first one on, of {} workers",
+            "the manifest can be rebuilt: the logs of all {} workers are complete",
             first.workers
         ));
         Ok(Some(Folder::with_manifest(files, manifest)))

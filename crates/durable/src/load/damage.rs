@@ -59,7 +59,7 @@ impl Damage {
                  and with --repair gives up no more than it must, keeping a copy"
             }
             DamageKind::Newer => "start the version that wrote it, or a newer one",
-            DamageKind::Disk => "see to the disk and start again: nothing was changed",
+            DamageKind::Disk => "check the disk and start again: nothing was changed",
         }
     }
 }

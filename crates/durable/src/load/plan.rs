@@ -72,7 +72,7 @@ impl Folder {
 
     fn without_manifest(files: &[FileInfo]) -> Result<Self, Damage> {
         if let Some(other) = files.iter().find(|f| DataFile::parse(&f.file).is_some()) {
-            let what = format!("missing, although there are files of data ({})", other.file);
+            let what = format!("missing, although data files exist ({})", other.file);
             return Err(Damage::manifest(what));
         }
         let strays = files.iter().filter(|info| *info.file == *MANIFEST_NEXT);

@@ -68,7 +68,7 @@ impl SnapshotPass {
         match self.plan.found {
             Some(found) if found == bytes => Ok(()),
             Some(found) => {
-                let what = format!("it has {found} bytes, and the manifest says {bytes}");
+                let what = format!("it has {found} bytes; the manifest records {bytes}");
                 Err(self.damage(None, what))
             }
             None => Err(self.damage(None, "missing, although the manifest names it")),
@@ -133,7 +133,7 @@ impl SnapshotPass {
                     Ok(Entry::SnapshotEnd { keys: of, frames }) if !self.ended => {
                         if (of, frames) != (self.keys + keys, self.frames) {
                             let what = format!(
-                                "it has {} keys in {} frames, and its end says {of} in {frames}",
+                                "it has {} keys in {} frames; its end mark records {of} in {frames}",
                                 self.keys + keys,
                                 self.frames
                             );
@@ -195,7 +195,7 @@ impl Pass for SnapshotPass {
         let named = &self.plan.named;
         if self.keys != named.keys {
             let what = format!(
-                "it has {} keys, the manifest says {}",
+                "it has {} keys; the manifest records {}",
                 self.keys, named.keys
             );
             return Err(self.damage(None, what));

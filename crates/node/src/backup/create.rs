@@ -28,7 +28,7 @@ pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result
         let file = describe(&path, name, *bytes, server)?;
         if store.has(&file).await? {
             tell(format_args!(
-                "  {name}: {} there already",
+                "  {name}: {} already stored",
                 human(file.bytes)
             ));
         } else {

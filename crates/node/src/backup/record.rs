@@ -67,7 +67,7 @@ impl Record {
     /// Reads what [`Record::encode`] wrote. Destinations are no friends: names
     /// that would lead out of a folder are refused.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let record: Self = serde_json::from_slice(bytes).context("it is no list of a backup")?;
+        let record: Self = serde_json::from_slice(bytes).context("it is not a backup record")?;
         ensure!(
             record.format == FORMAT,
             "it has format {}, and this program knows {FORMAT}: use a newer one",
@@ -86,7 +86,7 @@ impl Record {
                     .blake3
                     .bytes()
                     .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-            ensure!(is_hash, "the hash of '{}' is none", file.name);
+            ensure!(is_hash, "the hash of '{}' is invalid", file.name);
         }
         Ok(record)
     }

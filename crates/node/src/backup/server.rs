@@ -86,15 +86,15 @@ impl Server {
         match self.call(&["CONFIG", "GET", "dir"])? {
             Reply::Array(words) => match words.as_slice() {
                 [_, Reply::Bulk(dir)] => Ok(String::from_utf8_lossy(dir).into_owned()),
-                _ => bail!("the server does not tell its folder: give it with --dir"),
+                _ => bail!("the server does not report its data folder: pass it with --dir"),
             },
-            _ => bail!("the server does not tell its folder: give it with --dir"),
+            _ => bail!("the server does not report its data folder: pass it with --dir"),
         }
     }
 
     pub fn pin(&mut self) -> Result<Pin> {
         let reply = self.call(&["BACKUP", "PIN"])?;
-        parse_pin(reply).context("the server's answer to BACKUP PIN makes no sense")
+        parse_pin(reply).context("the server sent an unexpected reply to BACKUP PIN")
     }
 
     /// Keeps the connection, and with it the pin, alive.

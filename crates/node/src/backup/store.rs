@@ -33,7 +33,7 @@ impl Store {
             Some(url) if url.scheme() != "file" => Self::open_cloud(&url),
             Some(url) => match url.to_file_path() {
                 Ok(path) => Self::open_folder(&path, create),
-                Err(()) => bail!("'{place}' is no path: write file:///path"),
+                Err(()) => bail!("'{place}' is not a path: write file:///path"),
             },
             None => Self::open_folder(std::path::Path::new(place), create),
         }
@@ -147,7 +147,7 @@ impl Store {
         let found = match self.store.get(&path).await {
             Ok(found) => found,
             Err(Error::NotFound { .. }) => {
-                bail!("there is no backup '{id}': `rufous backup list` shows those that there are")
+                bail!("no backup '{id}': see `rufous backup list`")
             }
             Err(error) => return Err(error.into()),
         };

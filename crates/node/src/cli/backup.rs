@@ -167,7 +167,7 @@ async fn make(arguments: Create) -> Result<()> {
     };
     ensure!(
         Path::new(&folder).is_dir(),
-        "there is no data folder {} on this machine",
+        "no data folder {} on this machine",
         folder.display()
     );
     let store = Store::open(&arguments.to, true)?;

@@ -52,7 +52,7 @@ pub(super) fn health(arguments: Arguments) -> ExitCode {
     };
     let config = &effective.config;
     if config.admin_port == 0 {
-        return fail("admin-port is 0: such a node does not tell its health");
+        return fail("admin-port is 0: this node has no health endpoint");
     }
     match ask(&config.admin_bind, config.admin_port) {
         Ok(answer) if answer.starts_with("HTTP/1.1 200 ") => ExitCode::SUCCESS,

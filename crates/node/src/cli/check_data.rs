@@ -56,7 +56,7 @@ pub(super) fn run(arguments: CheckData) -> ExitCode {
 /// Checks, and repairs if so told. Returns whether a node would start.
 fn check_dir(dir: &Path, repair: bool, out: &mut String) -> Result<bool, String> {
     if !dir.is_dir() {
-        return Err(format!("there is no data folder {}", dir.display()));
+        return Err(format!("no data folder {}", dir.display()));
     }
     // Held to the end: no node may start meanwhile.
     let _lock = match lock_data_dir(dir) {

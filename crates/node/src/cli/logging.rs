@@ -51,7 +51,7 @@ pub(super) fn start(config: &Config) -> io::Result<Log> {
 impl Log {
     pub(super) fn set_level(&self, level: LogLevel) {
         if self.filter.reload(targets(level)).is_err() {
-            tracing::warn!("cannot change how much is logged");
+            tracing::warn!("cannot change the log level");
         }
     }
 

@@ -78,7 +78,7 @@ pub(super) fn run(command: Saves) -> ExitCode {
 
 /// A node may run meanwhile: what it removes is not shown, or shown as missing.
 fn list(dir: &Path) -> Result<String> {
-    ensure!(dir.is_dir(), "there is no data folder {}", dir.display());
+    ensure!(dir.is_dir(), "no data folder {}", dir.display());
     let saves = earlier_saves(&mut DataDir::new(dir), Depth::Names)
         .with_context(|| format!("cannot read {}", dir.display()))?;
     let mut text = String::new();
@@ -101,13 +101,13 @@ fn list(dir: &Path) -> Result<String> {
 /// Whatever breaks off leaves the present data in place, or the save, and in
 /// both cases a folder with the present data once that has its name.
 fn go_back(dir: &Path, generation: u64) -> Result<String> {
-    ensure!(dir.is_dir(), "there is no data folder {}", dir.display());
+    ensure!(dir.is_dir(), "no data folder {}", dir.display());
     // Held to the end: no node may start meanwhile.
     let _lock = lock_data_dir(dir)?;
     let mut folder = DataDir::new(dir);
     let cannot_read = || format!("cannot read {}", dir.display());
     let Some(chosen) = earlier_save(&mut folder, generation).with_context(cannot_read)? else {
-        bail!("there is no earlier save {generation} in {}", dir.display());
+        bail!("no earlier save {generation} in {}", dir.display());
     };
     if let Some(damage) = &chosen.damage {
         bail!("the save {generation} is damaged: {damage}");
@@ -135,7 +135,10 @@ fn go_back(dir: &Path, generation: u64) -> Result<String> {
 fn put_aside(dir: &Path, back: &Return) -> Result<PathBuf> {
     let free = |n: &u32| !dir.join(format!("replaced-{n}")).exists();
     let Some(number) = (1..u32::MAX).find(free) else {
-        bail!("there are too many of them in {}", dir.display());
+        bail!(
+            "too many replaced-* folders in {}: remove some",
+            dir.display()
+        );
     };
     let aside = dir.join(format!("replaced-{number}"));
     let part = dir.join(format!("replaced-{number}.part"));

@@ -142,7 +142,7 @@ fn explain(error: NodeError) -> anyhow::Error {
     let advice = match &error {
         NodeError::Start(StartError::Listen { source, .. }) => match source.kind() {
             ErrorKind::AddrInUse => {
-                "another server listens there already; choose another one with --port, or with --cluster-listen for other nodes"
+                "another process uses this port; choose another one with --port, or with --cluster-listen for other nodes"
             }
             ErrorKind::PermissionDenied => {
                 "ports below 1024, and directories of others, need more rights"
@@ -156,7 +156,7 @@ fn explain(error: NodeError) -> anyhow::Error {
                     "the file system is read-only: choose another folder with --dir, or keep data in memory alone with --appendonly no --save ''"
                 }
                 ErrorKind::PermissionDenied => {
-                    "choose another folder with --dir, or give this user the right to write there"
+                    "choose another folder with --dir, or grant this user write permission"
                 }
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                     "make room, or choose another folder with --dir"

@@ -79,7 +79,10 @@ async fn listen(
             std::process::exit(1);
         }
         asked = true;
-        tracing::info!(signal = name, "asked to stop; once more to stop at once");
+        tracing::info!(
+            signal = name,
+            "stopping; send the signal again to stop at once"
+        );
         super::notify::send("STOPPING=1");
         node.stop();
     }
@@ -87,9 +90,9 @@ async fn listen(
 
 fn reopen(log: &Log) {
     match log.reopen() {
-        Ok(()) => tracing::info!("SIGHUP: the log goes on here"),
+        Ok(()) => tracing::info!("SIGHUP: log file reopened"),
         Err(error) => {
-            tracing::error!(%error, "SIGHUP: cannot open the log file anew; the old one stays in use")
+            tracing::error!(%error, "SIGHUP: cannot reopen the log file; the old one stays in use")
         }
     }
 }

@@ -35,7 +35,7 @@ const AREAS: [(&str, &[&str], &str); 8] = [
         &[
             "publish", "pubsub", "psub", "punsub", "sub", "unsub", "spub", "ssub", "sunsub",
         ],
-        "There are no channels, and no keyspace notifications.",
+        "Channels and keyspace notifications are not supported.",
     ),
     (
         "Scripts and functions",

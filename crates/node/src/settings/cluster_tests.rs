@@ -165,7 +165,7 @@ fn what_does_not_go_together_says_what_to_do() {
     );
     check(
         &[name, ("cluster-listen", "here")],
-        "no address with a port",
+        "not an address with a port",
     );
     check(
         &[name, ("cluster-tls-cert-file", "a")],

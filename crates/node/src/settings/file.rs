@@ -154,7 +154,7 @@ fn line_of(text: &str, span: Range<usize>) -> usize {
 fn unknown(key: &str, value: &DeValue<'_>) -> String {
     if value.is_table() {
         return format!(
-            "unknown section '{key}': all settings stand at top level, without [sections]"
+            "unknown section '{key}': settings belong at the top level, without [sections]"
         );
     }
     match options::nearest(key) {

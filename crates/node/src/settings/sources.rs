@@ -227,13 +227,13 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
         let name = if ports == [0, 0] { "port" } else { "bind" };
         wrong(
             name,
-            "there is nothing to listen on: give a port with an address, or a unixsocket".into(),
+            "nothing to listen on: set a port with an address, or a unixsocket".into(),
         );
     }
     if config.tls.port == config.port && config.port != 0 {
         wrong(
             "tls-port",
-            format!("{} is the port without TLS already", config.port),
+            format!("{} is already the port without TLS", config.port),
         );
     }
     for address in &config.bind {
@@ -243,7 +243,7 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
         {
             wrong(
                 "bind",
-                format!("'{host}' is no address of this machine: {error}"),
+                format!("'{host}' is not an address of this machine: {error}"),
             );
         }
     }
@@ -261,7 +261,7 @@ fn check(effective: &Effective, problems: &mut Vec<Problem>) {
         if ports.contains(&config.admin_port) && effective.is_given("admin-port") {
             wrong(
                 "admin-port",
-                format!("{} is the port for clients already", config.admin_port),
+                format!("{} is already the port for clients", config.admin_port),
             );
         }
     }
@@ -396,13 +396,13 @@ mod tests {
         check_wrong(
             &given(None, &[], &[("port", "0")]),
             &[
-                "command line: port: there is nothing to listen on: give a port with an address, or a unixsocket",
+                "command line: port: nothing to listen on: set a port with an address, or a unixsocket",
             ],
         );
         check_wrong(
             &given(None, &[], &[("bind", "")]),
             &[
-                "command line: bind: there is nothing to listen on: give a port with an address, or a unixsocket",
+                "command line: bind: nothing to listen on: set a port with an address, or a unixsocket",
             ],
         );
         check_wrong(

@@ -328,7 +328,7 @@ fn what_cannot_be_passed_on_says_where_to_go() {
     assert!(refused > 3 && done > 3);
     let sorted = text(nodes[0].call(&["SORT", "none", "BY", "w_*"]));
     assert!(
-        sorted.starts_with("CROSSNODE Keys that the patterns"),
+        sorted.starts_with("CROSSNODE Keys that match the patterns"),
         "{sorted}"
     );
 }

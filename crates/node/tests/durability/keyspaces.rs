@@ -284,7 +284,7 @@ fn hostile_keyspaces_are_refused_and_the_node_lives() {
         assert_eq!(client.words(&create), ok());
     }
     let more = client.words("KEYSPACE CREATE more PREFIX more REGIME strict");
-    assert_eq!(more.error(), "ERR there are 1024 keyspaces already");
+    assert_eq!(more.error(), "ERR the limit of 1024 keyspaces is reached");
     assert_eq!(client.words("KEYSPACE LIST").array().len(), 1024);
     assert_eq!(client.words("SET k1000:x 1"), ok());
 }

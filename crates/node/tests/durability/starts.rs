@@ -182,7 +182,7 @@ fn a_torn_tail_is_cut_and_told() {
         assert_eq!(first_keys(&node), KEYS - lost);
         let log = node.log();
         assert!(
-            log.contains("it was cut there") && log.contains(&name(&path)),
+            log.contains("which was truncated") && log.contains(&name(&path)),
             "{log}"
         );
         let cut: u64 = node.info("load_cut_bytes").parse().expect("a number");

@@ -151,7 +151,7 @@ fn certificates_are_read_again_when_their_files_change() {
         (metric(&node, "rufous_tls_certificates_stale") == 1.0).then_some(())
     });
     assert_eq!(client(&old, port).call("PING"), simple("PONG"));
-    assert!(node.log().contains("go on with the certificates of before"));
+    assert!(node.log().contains("new connections keep the old ones"));
     new.sign_into(files.path());
     eventually("new clients see the new certificate", || {
         try_client(&new, port, None).ok()

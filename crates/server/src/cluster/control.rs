@@ -207,14 +207,14 @@ impl<C: Coordinator> Hands<C> {
         };
         match self.coordinator.announce(encode_member(&member)).await {
             Ok(()) => about.was_said(&member),
-            Err(error) => tracing::debug!(%error, "cannot announce what has changed; again soon"),
+            Err(error) => tracing::debug!(%error, "cannot announce a change; trying again"),
         }
     }
 }
 
 fn log_adopted(mapping: &Mapping, numbered: Option<NodeNo>) {
     let members = mapping.members.len();
-    tracing::info!(epoch = mapping.epoch, members, "a mapping comes into force");
+    tracing::info!(epoch = mapping.epoch, members, "applying a mapping");
     if let Some(own) = numbered.filter(|own| usize::from(own.0) >= MOST_NODES) {
         tracing::error!(
             %own,

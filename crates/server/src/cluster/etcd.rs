@@ -69,13 +69,13 @@ pub(super) fn follow(
                 Err(error @ Error::Away(_)) => {
                     let what = error.to_string();
                     if said != what {
-                        tracing::warn!(%error, "no cluster yet; the node tries again");
+                        tracing::warn!(%error, "cannot reach the cluster yet; trying again");
                         said = what;
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => {
-                    tracing::error!(%error, "no cluster by these settings");
+                    tracing::error!(%error, "cannot start the cluster with these settings");
                     return node.stop();
                 }
             }

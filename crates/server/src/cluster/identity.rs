@@ -20,10 +20,10 @@ const MAX_FILE: u64 = 1024;
 pub enum IdentityError {
     #[error("cannot keep the node's id in '{path}': {source}")]
     File { path: PathBuf, source: io::Error },
-    #[error("'{0}' is damaged: without it nobody knows which node of its cluster this is")]
+    #[error("'{0}' is damaged: it holds the identity of this node in its cluster")]
     Damaged(PathBuf),
     #[error(
-        "the data folder is that of node {kept}, and not of node {given}: choose the folder of that node"
+        "the data folder belongs to node {kept}, not to node {given}: choose that node's folder"
     )]
     Other { kept: String, given: String },
 }

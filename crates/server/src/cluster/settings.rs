@@ -90,9 +90,9 @@ impl fmt::Debug for EtcdAccess {
 /// Why a cluster's settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    #[error("a cluster's name has 1 to {MAX_NAME} bytes, no slash and nothing unprintable")]
+    #[error("a cluster name needs 1 to {MAX_NAME} printable bytes without a slash")]
     Name,
-    #[error("a node's id has {} hexadecimal digits", 2 * ID)]
+    #[error("a node id needs {} hexadecimal digits", 2 * ID)]
     Id,
     #[error(
         "a coordinator is 'local', 'etcd://host:port' with further 'host:port' behind commas, or 'rufous://host:port' on this machine"
@@ -100,9 +100,11 @@ pub enum Wrong {
     Place,
     #[error("this program was built without etcd: build it with the feature etcd")]
     NoEtcd,
-    #[error("a node that listens on all addresses has to say under which one others reach it")]
+    #[error(
+        "cluster-listen is a wildcard address: set cluster-advertise to the address that other nodes can reach"
+    )]
     NoAddress,
-    #[error("an address to be reached under is the name or address of a host, without a port")]
+    #[error("cluster-advertise is a host name or address without a port")]
     Address,
     #[error("a slot has 1 to {MAX_COPIES} copies")]
     Copies,
@@ -110,7 +112,7 @@ pub enum Wrong {
     Weight,
     #[error("a zone's name has at most {} bytes", rufous_mapping::member::MAX_NAME)]
     Zone,
-    #[error("this program speaks the wire versions {OLDEST} to {NEWEST}")]
+    #[error("this program supports wire versions {OLDEST} to {NEWEST}")]
     WireVersion,
 }
 

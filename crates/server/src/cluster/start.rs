@@ -196,7 +196,7 @@ fn follow_process(
         match Client::open(&at, &cluster.settings.name, me) {
             Ok(client) => control::serve(node, client, cluster, teller).await,
             Err(error) => {
-                tracing::error!(%error, "no cluster by these settings");
+                tracing::error!(%error, "cannot start the cluster with these settings");
                 node.stop();
             }
         }

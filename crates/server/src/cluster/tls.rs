@@ -45,7 +45,7 @@ impl PeerCertificates {
         match client_config(&self.settings.settings()) {
             Ok(config) => self.dialling.replace(config),
             Err(error) => {
-                tracing::error!(%error, "nodes are dialled with the certificates of before")
+                tracing::error!(%error, "cannot load the new certificates; links to nodes keep the old ones")
             }
         }
     }

@@ -114,7 +114,7 @@ impl Front {
             && is_open(args)
             && !links.routing().mapping.is_none_or(has_one_head)
         {
-            return Some(format!("CROSSNODE Keys that the patterns of '{}' name may be on other nodes: read them by commands of their own", spec.name).into());
+            return Some(format!("CROSSNODE Keys that match the patterns of '{}' may be on other nodes: read them with separate commands", spec.name).into());
         }
         let no = match way {
             Way::Here => return None,
@@ -133,10 +133,17 @@ impl Front {
         };
         let name = || name_of(links.routing().mapping, no);
         if in_transaction || spec.flags.has(Flags::AT_ONCE) {
-            return Some(format!("CROSSNODE A transaction runs at the node that has all of its keys, and this key's is node {}: connect there", name()).into());
+            return Some(format!("CROSSNODE A transaction runs at the node that has all of its keys; this key is at node {}: connect there", name()).into());
         }
         if spec.flags.has(Flags::BLOCKING) {
-            return Some(format!("CROSSNODE '{}' waits at the node that has its keys, which is node {}: connect there", spec.name, name()).into());
+            return Some(
+                format!(
+                    "CROSSNODE '{}' blocks at the node that has its keys, node {}: connect there",
+                    spec.name,
+                    name()
+                )
+                .into(),
+            );
         }
         words::too_large(args, name)
     }

@@ -31,7 +31,7 @@ pub(crate) fn size_of(args: &Args<'_>) -> usize {
 pub(super) fn too_large(args: &Args<'_>, node: impl FnOnce() -> String) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
-        format!("ERR a request of {size} bytes is too large to be passed on to the node that has its key, which is node {}; at most {MAX_WORDS} bytes are: connect there, or with a cluster client where cluster-clients is set", node()).into()
+        format!("ERR a request of {size} bytes is too large to be forwarded to node {}, which has its key (limit {MAX_WORDS} bytes): connect there, or with a cluster client where cluster-clients is set", node()).into()
     })
 }
 
@@ -54,14 +54,14 @@ pub(super) fn part_too_large(
         }
     }
     let (no, size) = sizes.into_iter().find(|(_, size)| *size > MAX_WORDS)?;
-    Some(format!("ERR {size} bytes of this request are about keys of node {}, and at most {MAX_WORDS} bytes are passed on: use commands with fewer keys", node(no)).into())
+    Some(format!("ERR {size} bytes of this request concern keys of node {}; the limit for forwarding is {MAX_WORDS} bytes: use commands with fewer keys", node(no)).into())
 }
 
 /// The same for one that is sent to all nodes.
 pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
-        format!("ERR a request of {size} bytes is too large to be passed on to all nodes; at most {MAX_WORDS} bytes are").into()
+        format!("ERR a request of {size} bytes is too large to be forwarded to all nodes (limit {MAX_WORDS} bytes)").into()
     })
 }
 
@@ -69,7 +69,7 @@ pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
 pub(super) fn too_large_by_now(args: &Args<'_>) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
-        format!("TRYAGAIN The key has moved to another node before this was done, and a request of {size} bytes is too large to be passed on; at most {MAX_WORDS} bytes are: the reply to the next attempt names that node").into()
+        format!("TRYAGAIN The key moved to another node before execution, and a request of {size} bytes is too large to be forwarded (limit {MAX_WORDS} bytes): the reply to the next attempt names that node").into()
     })
 }
 
@@ -130,7 +130,7 @@ mod tests {
         assert!(check(most).is_none());
         let refused = check(most + 1).expect("too large");
         let refused = refused.text();
-        assert!(refused.contains("are about keys of node n1, "), "{refused}");
+        assert!(refused.contains("concern keys of node n1; "), "{refused}");
     }
 
     #[test]

@@ -204,7 +204,7 @@ impl Clustering {
         let at = address(&self.clients).map_err(|why| (NAME, why))?;
         let at = not_the_port(NAME, at, config)?;
         if at.port() != 0 && at.port() == self.listens(config)?.port() {
-            let what = format!("{} is the port for other nodes already", at.port());
+            let what = format!("{} is already the port for other nodes", at.port());
             return Err((NAME, what));
         }
         Ok(Some(at))
@@ -235,17 +235,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         None => text.to_owned(),
     };
     let mut found = text.to_socket_addrs().map_err(|_| {
-        format!("'{text}' is no address with a port, such as 10.0.0.1:16379 or [::1]:16379")
+        format!("'{text}' is not an address with a port such as 10.0.0.1:16379 or [::1]:16379")
     })?;
     found
         .next()
-        .ok_or_else(|| format!("'{text}' is no address of this machine"))
+        .ok_or_else(|| format!("'{text}' is not an address of this machine"))
 }
 
 fn not_the_port(name: &'static str, at: SocketAddr, config: &Config) -> Result<SocketAddr, Wrong> {
     match [config.port, config.tls.port].contains(&at.port()) && at.port() != 0 {
         true => {
-            let what = format!("{} is the port for clients already", at.port());
+            let what = format!("{} is already the port for clients", at.port());
             Err((name, what))
         }
         false => Ok(at),

@@ -109,7 +109,7 @@ pub(super) const SAVE: Param = Param {
         config.save = points;
         Ok(())
     }),
-    help: "Pairs of seconds and changes: a snapshot is taken after that time if there were that many changes; empty: never.",
+    help: "Pairs of seconds and changes: a snapshot is taken after that time with at least that many changes; empty: never.",
 };
 
 pub(super) const AUTO_AOF_REWRITE_PERCENTAGE: Param = Param {
@@ -184,13 +184,13 @@ fact!(
     AOF_USE_RDB_PREAMBLE,
     "aof-use-rdb-preamble",
     "yes",
-    "the log goes on from a snapshot"
+    "the log continues from a snapshot"
 );
 fact!(
     APPENDFILENAME,
     "appendfilename",
     "log",
-    "each worker has log files of its own, called log-..."
+    "each worker has its own log files, named log-..."
 );
 fact!(
     DBFILENAME,

@@ -106,7 +106,7 @@ pub static PARAMS: &[Param] = &[
             constant(
                 value,
                 "10",
-                "workers look after themselves as often as they need",
+                "workers choose the period of background work themselves",
             )
         }),
         help: "Background cycles per second of an idle worker.",
@@ -210,7 +210,7 @@ pub static PARAMS: &[Param] = &[
         name: "pin",
         get: |config| yes_no(config.pin),
         set: None,
-        help: "Whether each worker is pinned to a core of its own, if there are enough.",
+        help: "Whether each worker is pinned to its own core, with enough cores.",
     },
     Param {
         name: "port",

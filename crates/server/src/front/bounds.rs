@@ -103,7 +103,7 @@ impl Front {
             let peer = self.connection(conn).map(|c| c.info.peer.clone());
             tracing::warn!(
                 peer = peer.as_deref().unwrap_or_default(),
-                "dropped a connection that speaks HTTP: is somebody making a browser send commands?"
+                "closed a connection that speaks HTTP: possible cross-protocol attack through a browser"
             );
         }
         self.close_now(conn);

@@ -230,7 +230,7 @@ impl Front {
                 offset = torn.offset,
                 bytes = torn.bytes,
                 frames = torn.frames,
-                "the log ended in the middle of a write ({}): it was cut there",
+                "the log ended with an incomplete write ({}), which was truncated",
                 torn.why
             );
         }
@@ -340,7 +340,7 @@ impl Front {
                 node.last_save_failed = true;
                 node.last_save_error = Some(text.clone());
                 node.last_rewrite_failed |= rewrite;
-                tracing::error!("saving failed, the last save is still whole: {text}");
+                tracing::error!("the save failed; the last successful save is intact: {text}");
             }
         }
         if self.durability.stop_save == StopSave::UnderWay {

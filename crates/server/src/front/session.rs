@@ -39,7 +39,7 @@ impl Session<'_> {
         self.local
             .front
             .connection(conn)
-            .ok_or(Failure::from("ERR the connection is gone"))
+            .ok_or(Failure::from("ERR the connection was closed"))
     }
 }
 

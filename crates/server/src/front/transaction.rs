@@ -336,7 +336,7 @@ impl Session<'_> {
             return Err("ERR MULTI calls can not be nested".into());
         }
         if transaction.is_begun() {
-            return Err("ERR MULTI inside a transaction that BEGIN has begun".into());
+            return Err("ERR MULTI inside a transaction started by BEGIN".into());
         }
         transaction.open = true;
         Ok(())
@@ -373,7 +373,7 @@ impl Session<'_> {
             return Err("ERR WATCH inside MULTI is not allowed".into());
         }
         if connection.transaction.is_begun() {
-            return Err("ERR WATCH comes before BEGIN".into());
+            return Err("ERR WATCH inside BEGIN is not allowed".into());
         }
         let (watcher, db) = (connection.watcher(), connection.db);
         let transaction = &mut connection.transaction;

@@ -79,7 +79,7 @@ impl fmt::Display for NotALevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotALevel::Unknown(text) => {
-                write!(f, "'{text}' is no level; there are ")?;
+                write!(f, "unknown level '{text}'; use ")?;
                 for (at, spec) in ALL.iter().enumerate() {
                     let comma = if at > 0 { ", " } else { "" };
                     write!(f, "{comma}{}", spec.name)?;

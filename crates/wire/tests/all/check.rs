@@ -182,9 +182,9 @@ fn a_mapping_is_whole() {
             m.chains.clear();
         },
     );
-    let workers = "a member has as many workers as none may have";
+    let workers = "a member has an invalid number of workers";
     mapping(workers, |m| m.members[2].workers = 257);
-    mapping("who is in a chain is no member", |m| {
+    mapping("a chain names a node that is no member", |m| {
         m.chains[0].learner = Some(9);
     });
 }
@@ -273,7 +273,7 @@ fn requests_and_replies_are_bounded_and_in_order() {
     let wordless = requests(2, |r| r.requests[1].words.clear());
     assert_eq!(wordless, Err("a request without words"));
     let nowhere = requests(2, |r| r.requests[1].db = 16);
-    assert_eq!(nowhere, Err("there is no such database"));
+    assert_eq!(nowhere, Err("no such database"));
     let last = requests(2, |r| r.first = u64::MAX - 1);
     assert_eq!(last, Err("requests without numbers"));
     let replies = |parts: &[(u64, bool)]| {

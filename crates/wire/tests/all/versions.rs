@@ -76,7 +76,7 @@ fn a_message_that_the_version_lacks_ends_the_session() {
                 b.receive(&a.out());
                 let expected = Refused::ByPeer {
                     code: 11,
-                    text: format!("a message that does not belong here: {why}"),
+                    text: format!("unexpected message: {why}"),
                 };
                 assert_eq!(b.refused(), Some(&expected));
             }

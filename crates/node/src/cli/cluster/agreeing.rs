@@ -65,12 +65,12 @@ impl Agreeing {
         let place = Self::place(layout);
         match layout.plan.coordinator {
             Agree::Process => format!(
-                "The nodes agree through this process ({place}), which is there once and believes whoever\nreaches it from this machine. While it is away every key is served, but no node can come,\nleave or be replaced. For a cluster that lasts take etcd.\n"
+                "This process ({place}) is the coordinator of the nodes. It is a single point of failure and\naccepts any connection from this machine. While it is down all keys are served, but nodes\ncannot join, leave or be replaced. Use etcd in production.\n"
             ),
             Agree::Etcd => format!(
-                "The nodes agree through an etcd of one member ({place}). It is on the same machine:\nfor a cluster that lasts take an etcd of three.\n"
+                "The coordinator is an etcd with one member ({place}) on this machine.\nUse an etcd with three members in production.\n"
             ),
-            Agree::At(_) => format!("The nodes agree through {place}.\n"),
+            Agree::At(_) => format!("The coordinator is {place}.\n"),
         }
     }
 

@@ -38,7 +38,7 @@ impl Connection {
         let what = || format!("cannot reach {at}");
         let mut all = at
             .to_socket_addrs()
-            .with_context(|| format!("'{at}' is no address, such as 127.0.0.1:7001"))?;
+            .with_context(|| format!("'{at}' is not an address such as 127.0.0.1:7001"))?;
         let found = all.next().with_context(what)?;
         let stream = TcpStream::connect_timeout(&found, PATIENCE).with_context(what)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -67,7 +67,7 @@ impl Connection {
             let parsed = self.parser.parse(&self.received);
             let (done, reply) = parsed
                 .ok()
-                .with_context(|| format!("{} speaks something else", self.at))?;
+                .with_context(|| format!("{} does not speak the Redis protocol", self.at))?;
             self.received.drain(..done);
             match reply {
                 Some(Reply::Error(why)) => {
@@ -88,10 +88,11 @@ impl Connection {
 
     pub(super) fn status(&mut self) -> Result<Status> {
         let Reply::Bulk(text) = self.call(&["CLUSTER", "STATUS"])? else {
-            bail!("{} answers something else", self.at);
+            bail!("{} sent an unexpected reply; is it a Rufous node?", self.at);
         };
         let status = Status::parse(&String::from_utf8_lossy(&text));
-        status.with_context(|| format!("{} answers something else", self.at))
+        status
+            .with_context(|| format!("{} sent an unexpected reply; is it a Rufous node?", self.at))
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) fn find<'a>(status: &'a Status, name: &str) -> Result<&'a Node> {
             .iter()
             .map(|node| node.plain.as_str())
             .collect();
-        format!("no node '{name}'; there are {}", all.join(", "))
+        format!("unknown node '{name}'; nodes: {}", all.join(", "))
     })?;
     ensure!(found.next().is_none(), "several nodes are '{name}'");
     Ok(first)

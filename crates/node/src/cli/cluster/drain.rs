@@ -40,7 +40,7 @@ pub(super) fn drain(drain: &Drain) -> Result<()> {
     let mut node = Connection::open(&plain, &drain.password)?;
     if drain.cancel {
         node.call(&["CLUSTER", "DRAIN", "OFF"])?;
-        println!("{plain} keeps its slots, and takes more");
+        println!("{plain} keeps its slots and may receive more");
         return Ok(());
     }
     node.call(&["CLUSTER", "DRAIN", "ON"])?;
@@ -62,7 +62,7 @@ pub(super) fn drain(drain: &Drain) -> Result<()> {
         }
         std::thread::sleep(PAUSE);
     }
-    println!("{plain} has no slot left, and is no member of the cluster any more");
+    println!("{plain} has no slots left and is no longer a member of the cluster");
     if drain.stop {
         // Its answer is that it is gone.
         let _gone = node.call(&["SHUTDOWN"]);
@@ -81,5 +81,5 @@ fn ask_any(nodes: &[String], password: &Password) -> Result<Status> {
             Err(error) => last = Some(error),
         }
     }
-    Err(last.context("there is no other node")?)
+    Err(last.context("no other node answered")?)
 }

@@ -111,9 +111,9 @@ impl Layout {
     pub(super) fn make(folder: &Path, plan: Plan) -> Result<Self> {
         ensure!(
             (1..=MAX_PORT).contains(&plan.port),
-            "the first port is 1 to {MAX_PORT}: there are others up to 30000 above"
+            "the first port must be 1 to {MAX_PORT}: ports up to 30000 above it are used as well"
         );
-        let text = toml::to_string(&plan).context("cannot write down what was chosen")?;
+        let text = toml::to_string(&plan).context("cannot save the cluster's plan")?;
         let path = folder.join(PLAN);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         let folder = folder.to_owned();
@@ -129,8 +129,8 @@ impl Layout {
                 return Err(error).with_context(|| format!("cannot read {}", path.display()));
             }
         };
-        let plan: Plan =
-            toml::from_str(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+        let plan: Plan = toml::from_str(&text)
+            .with_context(|| format!("{} is not a valid plan of a cluster", path.display()))?;
         ensure!(
             (1..=MAX_PORT).contains(&plan.port),
             "{}: the first port is 1 to {MAX_PORT}",
@@ -158,7 +158,7 @@ impl Layout {
         let number = self.nodes()?.last().map_or(1, |last| last + 1);
         ensure!(
             number <= MAX_NODES,
-            "there are {MAX_NODES} nodes on this machine already"
+            "the limit of {MAX_NODES} nodes on one machine is reached"
         );
         let folder = self.node(number);
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -223,7 +223,7 @@ pub(super) fn add(add: &Add) -> Result<()> {
     let dir = &add.dir;
     let Some(layout) = Layout::open(dir)? else {
         bail!(
-            "there is no cluster in {}: rufous cluster start makes one",
+            "no cluster in {}: create one with `rufous cluster start`",
             dir.display()
         );
     };
@@ -243,12 +243,12 @@ pub(super) fn add(add: &Add) -> Result<()> {
         }
         ensure!(
             Instant::now() < until,
-            "node-{number} does not come: see {}",
+            "node-{number} did not become ready in time; see its log {}",
             layout.node(number).display()
         );
         std::thread::sleep(PAUSE);
     }
-    println!("it is a member, and takes its share of the slots: rufous cluster status {at}");
+    println!("it has joined and receives its share of the slots: rufous cluster status {at}");
     Ok(())
 }
 

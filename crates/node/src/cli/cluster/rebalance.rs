@@ -50,10 +50,18 @@ pub(super) fn run(rebalance: &Rebalance) -> Result<()> {
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let Reply::Bulk(text) = node.call(&words)? else {
-        bail!("{} answers something else", rebalance.at);
+        bail!(
+            "{} sent an unexpected reply; is it a Rufous node?",
+            rebalance.at
+        );
     };
     let preview = Preview::parse(&String::from_utf8_lossy(&text));
-    let preview = preview.with_context(|| format!("{} answers something else", rebalance.at))?;
+    let preview = preview.with_context(|| {
+        format!(
+            "{} sent an unexpected reply; is it a Rufous node?",
+            rebalance.at
+        )
+    })?;
     std::io::stdout().write_all(table(&preview, &status).as_bytes())?;
     if rebalance.dry_run {
         return Ok(());

@@ -141,7 +141,7 @@ fn summary(status: &Status) -> String {
     }
     if !status.is_current {
         text.push_str(
-            "the coordinator is away: this is how it was last, and nodes cannot come or go\n",
+            "the coordinator is unreachable: this is the last known state, and nodes cannot join or leave\n",
         );
     }
     text
@@ -271,7 +271,7 @@ mod tests {
         status.is_current = false;
         let text = table(&status);
         assert!(
-            text.contains("384 have fewer than 2 copies\nthe coordinator is away"),
+            text.contains("384 have fewer than 2 copies\nthe coordinator is unreachable"),
             "{text}"
         );
     }

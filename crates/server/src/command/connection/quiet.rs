@@ -14,7 +14,7 @@ use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 pub static QUIET: SessionCommand = SessionCommand {
     spec: Spec {
         name: "quiet",
-        summary: "Runs a command that writes, and answers OK instead of what the command would: an update whose reply nobody needs is independent of more.",
+        summary: "Runs a write command and replies OK instead of its result.",
         since: "7.2.0",
         group: Group::Connection,
         complexity: "That of the command",

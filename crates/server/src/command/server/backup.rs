@@ -103,7 +103,7 @@ fn show(pinned: &Pinned, reply: &mut Reply<'_>) {
 
 fn unpin(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(), Failure> {
     let id = rufous_command::options::integer(args.get(2))?;
-    let id = u64::try_from(id).map_err(|_| Failure::from("ERR there is no such pin"))?;
+    let id = u64::try_from(id).map_err(|_| Failure::from("ERR no such pin"))?;
     session.local.forget_pin(id);
     session.order_save(SaveOrder::Unpin(id), |_, answer, reply| match answer {
         SaveAnswer::Unpinned(found) => reply.integer(i64::from(found)),

@@ -10,7 +10,7 @@ use rufous_command::{Failure, Group, Keys, Reply, Spec};
 pub static BGREWRITEAOF: SessionCommand = SessionCommand {
     spec: Spec {
         name: "bgrewriteaof",
-        summary: "Begins to take a snapshot that replaces the log so far.",
+        summary: "Starts a snapshot that replaces the log.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(1)",

@@ -11,7 +11,7 @@ use rufous_command::{Failure, Group, Keys, Reply, Spec};
 pub static BGSAVE: SessionCommand = SessionCommand {
     spec: Spec {
         name: "bgsave",
-        summary: "Begins to take a snapshot.",
+        summary: "Starts a snapshot.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(1)",

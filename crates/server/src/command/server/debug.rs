@@ -118,7 +118,7 @@ pub static ERROR: SessionCommand = SessionCommand {
 pub static SET_ACTIVE_EXPIRE: SessionCommand = SessionCommand {
     spec: spec(
         "debug|set-active-expire",
-        "Says whether keys whose time has come go by themselves (1) or when they are met (0).",
+        "Sets whether expired keys are removed actively (1) or only on access (0).",
         3,
         "<0 | 1>",
         Flags::NONE,

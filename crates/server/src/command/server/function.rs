@@ -45,7 +45,7 @@ pub static FLUSH: SessionCommand = SessionCommand {
         -2,
         Flags::WRITE.or(Flags::NOSCRIPT),
         "[ASYNC | SYNC]",
-        "Removes all libraries: does nothing, for there are never any.",
+        "Removes all libraries. Functions are not supported, so this has no effect.",
     ),
     run: flush,
 };
@@ -56,7 +56,7 @@ pub static LIST: SessionCommand = SessionCommand {
         -2,
         Flags::NOSCRIPT,
         "[LIBRARYNAME library-name-pattern] [WITHCODE]",
-        "Lists the libraries: nothing, for there are never any.",
+        "Lists the libraries. Functions are not supported, so the list is empty.",
     ),
     run: list,
 };

@@ -14,7 +14,7 @@ use rufous_resp::encode;
 pub static KEYS: SessionCommand = SessionCommand {
     spec: Spec {
         name: "keys",
-        summary: "Returns all keys that match a pattern. Looks at every key: SCAN disturbs others less.",
+        summary: "Returns all keys that match a pattern. Visits every key at once: prefer SCAN.",
         since: "1.0.0",
         group: Group::Generic,
         complexity: "O(N) where N is the number of keys in the database",

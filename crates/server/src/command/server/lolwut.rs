@@ -14,7 +14,7 @@ const HEIGHT: usize = 9;
 pub static LOLWUT: SessionCommand = SessionCommand {
     spec: Spec {
         name: "lolwut",
-        summary: "Draws a forest that differs each time, and tells the version.",
+        summary: "Draws a random forest, and returns the version.",
         since: "5.0.0",
         group: Group::Server,
         complexity: "O(1)",

@@ -52,7 +52,7 @@ pub static DOCTOR: SessionCommand = SessionCommand {
         "memory|doctor",
         2,
         Flags::NONE,
-        "Says in words whether memory is used well.",
+        "Reports problems of memory usage.",
     ),
     run: |session, _, reply| {
         ask(session, reply, |local, usage, reply| {
@@ -67,7 +67,7 @@ pub static PURGE: SessionCommand = SessionCommand {
         "memory|purge",
         2,
         Flags::NONE,
-        "Does nothing: freed memory goes back by itself.",
+        "No effect: freed memory is returned automatically.",
     ),
     run: |_, _, reply| {
         reply.ok();
@@ -80,7 +80,7 @@ pub static MALLOC_STATS: SessionCommand = SessionCommand {
         "memory|malloc-stats",
         2,
         Flags::NONE,
-        "Returns the allocator's figures, of which there are none.",
+        "Returns the statistics of the allocator: none are available.",
     ),
     run: |_, _, reply| {
         reply.bulk(b"Stats not supported for the current allocator");
@@ -218,7 +218,7 @@ fn stats(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
 
 fn diagnosis(usage: &Usage, rss: usize) -> String {
     if usage.total() < SMALL {
-        return "There is too little data to tell whether memory is used well.\n".into();
+        return "The data is too small for a report on memory usage.\n".into();
     }
     let mut text = String::new();
     if rss > usage.total() / 2 * 3 {
@@ -228,7 +228,7 @@ fn diagnosis(usage: &Usage, rss: usize) -> String {
         text.push_str("Records fill less than half of their pages, as after many deletions; compaction is giving pages back.\n");
     }
     if usage.clients > usage.total() / 4 {
-        text.push_str("More than a quarter of the memory holds requests and replies of clients: look at qbuf and omem in CLIENT LIST.\n");
+        text.push_str("Requests and replies of clients take more than a quarter of the memory: see qbuf and omem in CLIENT LIST.\n");
     }
     if text.is_empty() {
         text.push_str("Memory is used well.\n");
@@ -265,7 +265,7 @@ mod tests {
     fn the_others() {
         let mut rig = Rig::new(1);
         rig.check("MEMORY PURGE", "+OK\r\n");
-        assert!(rig.run("MEMORY DOCTOR").contains("too little data"));
+        assert!(rig.run("MEMORY DOCTOR").contains("too small"));
         assert!(rig.run("MEMORY HELP").contains("+MEMORY <subcommand>"));
         rig.check(
             "MEMORY nosuch",

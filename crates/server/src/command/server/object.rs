@@ -27,7 +27,7 @@ const fn spec(
 pub static OBJECT: SessionCommand = SessionCommand {
     spec: spec(
         "object",
-        "A container for commands that look at how a key is kept.",
+        "A container for commands that inspect the representation of a key.",
         "2.2.3",
         -2,
         Flags::CONTAINER,
@@ -53,13 +53,13 @@ pub static HELP: SessionCommand = SessionCommand {
 const HELP_LINES: [&str; 11] = [
     "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "ENCODING <key>",
-    "    Tell how Redis would keep the value: int, embstr or raw.",
+    "    Return the encoding that Redis would use for the value.",
     "FREQ <key>",
-    "    Tell the logarithmic counter of accesses (LFU policies only).",
+    "    Return the logarithmic access counter (LFU policies only).",
     "IDLETIME <key>",
-    "    Tell the seconds since the last access (not with LFU policies).",
+    "    Return the seconds since the last access (not with LFU policies).",
     "REFCOUNT <key>",
-    "    Tell how many references the value has.",
+    "    Return the number of references to the value.",
     "HELP",
     "    Show this text.",
 ];

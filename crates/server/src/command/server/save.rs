@@ -8,14 +8,15 @@ use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
 pub(super) const FLAGS: Flags = Flags::ADMIN.or(Flags::NOSCRIPT);
 
-pub(super) const NO_FOLDER: &str = "ERR Data is kept in memory alone and cannot be saved: the server was started without a data folder";
+pub(super) const NO_FOLDER: &str =
+    "ERR Data is in memory only and cannot be saved: the server was started without a data folder";
 
 pub(super) const BUSY: &str = "ERR Background save already in progress";
 
 pub static SAVE: SessionCommand = SessionCommand {
     spec: Spec {
         name: "save",
-        summary: "Takes a snapshot, and answers when it is on disk. Others are served meanwhile.",
+        summary: "Takes a snapshot, and replies when it is on disk. Other clients are served meanwhile.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(N) where N is the total number of keys",
@@ -41,7 +42,7 @@ pub(super) fn refuse(answer: &SaveAnswer, busy: &'static str, reply: &mut Reply<
         SaveAnswer::Busy => reply.error(&busy.into()),
         SaveAnswer::NoFolder => reply.error(&NO_FOLDER.into()),
         SaveAnswer::Failed(why) => reply.error(&format!("ERR {why}").into()),
-        _ => reply.error(&"ERR the order was answered with something else".into()),
+        _ => reply.error(&"ERR unexpected internal reply".into()),
     }
 }
 
@@ -138,10 +139,7 @@ mod tests {
                 let client = rig.connect(workers - 1);
                 rig.send(client, format!("{request}\r\n").as_bytes());
                 let reply = rig.take(client);
-                assert!(
-                    reply.starts_with("-ERR Data is kept in memory alone"),
-                    "{reply}"
-                );
+                assert!(reply.starts_with("-ERR Data is in memory only"), "{reply}");
             }
             rig.check("BGSAVE now", "-ERR syntax error\r\n");
         }

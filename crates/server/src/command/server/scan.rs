@@ -21,7 +21,7 @@ use rufous_resp::encode;
 pub static SCAN: SessionCommand = SessionCommand {
     spec: Spec {
         name: "scan",
-        summary: "Goes through the keys of the database, a few with every call.",
+        summary: "Iterates over the keys of the database, a few per call.",
         since: "2.8.0",
         group: Group::Generic,
         complexity: "O(1) for every call, O(N) for a whole pass over N keys",

@@ -158,7 +158,7 @@ mod tests {
         rig.check("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n");
         assert!(
             rig.run("SHUTDOWN SAVE")
-                .starts_with("-ERR Data is kept in memory alone")
+                .starts_with("-ERR Data is in memory only")
         );
         assert_eq!(rig.node_effects, []);
     }

@@ -11,7 +11,7 @@ pub static ROLLBACK: SessionCommand = SessionCommand {
         1,
         Flags::FAST.or(Flags::AT_ONCE),
         "O(N) where N is the number of keys that the transaction has copies of",
-        "Drops the transaction that BEGIN has begun.",
+        "Discards the transaction that BEGIN started.",
     ),
     run: |session, _, reply| {
         session.rollback()?;

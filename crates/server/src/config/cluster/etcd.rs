@@ -20,7 +20,7 @@ impl Clustering {
         if let Some(at) = first.filter(|_| !matches!(coordinator, Place::Etcd(_))) {
             return wrong(
                 at,
-                "the coordinator is no etcd: cluster-coordinator says which it is",
+                "this needs an etcd as the coordinator: see cluster-coordinator",
             );
         }
         match () {
@@ -30,7 +30,7 @@ impl Clustering {
             }
             () if is(1) && !is(0) => wrong(
                 0,
-                "the node shows a certificate by TLS: give the certificate of who signed etcd's",
+                "client certificates need TLS: set the CA certificate of etcd as well",
             ),
             () if is(3) && !is(4) => wrong(4, "etcd wants the password of cluster-etcd-user"),
             () if is(4) && !is(3) => wrong(3, "etcd wants to know whose cluster-etcd-password is"),

@@ -73,7 +73,7 @@ impl Session<'_> {
             _ => level_of(args.get(1)),
         };
         let level: Level = level.ok_or(Failure::from(
-            "ERR no level of transactions: there are read-committed, read-uncommitted and item-cut",
+            "ERR unknown isolation level: use read-committed, read-uncommitted or item-cut",
         ))?;
         let (now, conn) = (self.now, self.conn);
         let open = self.local.front.kernel.open_transaction(now, level);
@@ -82,7 +82,7 @@ impl Session<'_> {
         let refused = if transaction.open {
             Some("ERR BEGIN inside MULTI is not allowed")
         } else if transaction.is_begun() {
-            Some("ERR a transaction has begun already: COMMIT or ROLLBACK ends it")
+            Some("ERR a transaction is already open: end it with COMMIT or ROLLBACK")
         } else if at_once && !transaction.watched.is_empty() {
             Some(
                 "ERR WATCH has no meaning for a transaction of level read-uncommitted: its writes are done at once",
@@ -235,5 +235,9 @@ impl Front {
 
 /// The reply to commands of a transaction that was given up.
 pub(super) fn given_up(why: &Failure) -> Failure {
-    format!("{}: it is given up, ROLLBACK ends it", why.text()).into()
+    format!(
+        "{}: the transaction is aborted, end it with ROLLBACK",
+        why.text()
+    )
+    .into()
 }

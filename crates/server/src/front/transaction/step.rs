@@ -15,7 +15,7 @@ use rufous_kernel::{Batch, Program, Submitted};
 use std::borrow::Cow;
 
 const NOT_INSIDE: Failure = Failure(Cow::Borrowed(
-    "ERR Command not allowed inside a transaction that BEGIN has begun",
+    "ERR Command not allowed inside a transaction started by BEGIN",
 ));
 const OTHER_KEYS: Failure = Failure(Cow::Borrowed(
     "ERR BY and GET may tell of keys that the command does not name, of which the transaction has no copies: \

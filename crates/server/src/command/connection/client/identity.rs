@@ -64,7 +64,7 @@ pub static SETINFO: SessionCommand = SessionCommand {
         4,
         Flags::NOSCRIPT,
         "<LIB-NAME libname | LIB-VER libver>",
-        "Tells which library the client uses.",
+        "Sets the name or version of the client's library.",
     ),
     run: set_info,
 };

@@ -15,7 +15,7 @@ pub static GETREDIR: SessionCommand = SessionCommand {
         2,
         Flags::NOSCRIPT,
         "",
-        "Returns the connection that is told instead which keys changed: none, -1.",
+        "Returns the connection that invalidations are redirected to: -1, none.",
     ),
     run: |_, _, reply| {
         reply.integer(NOBODY);
@@ -30,7 +30,7 @@ pub static TRACKINGINFO: SessionCommand = SessionCommand {
         2,
         Flags::NOSCRIPT,
         "",
-        "Tells how this connection learns which keys changed: not at all.",
+        "Returns the state of client-side caching, which is not supported.",
     ),
     run: |_, _, reply| {
         reply.map(3);

@@ -11,7 +11,7 @@ use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 pub(super) static READONLY: SessionCommand = SessionCommand {
     spec: spec(
         "readonly",
-        "Says that the client takes reads of replicas: here every node with a copy answers them anyway.",
+        "Allows reads from replicas. No effect: every node with a copy answers reads.",
     ),
     run: accept,
 };

@@ -29,7 +29,7 @@ fn what_is_too_large_to_be_asked_for_elsewhere_is_said_to_be() {
         rig.tell_all(|| Message::Peer(PeerMessage::Mapping(Arc::clone(&last))));
         let reply = rig.take(client);
         assert_eq!(reply.starts_with("-TRYAGAIN "), is_told, "{reply}");
-        assert_eq!(reply.contains("at most 16776192 bytes"), is_told, "{reply}");
+        assert_eq!(reply.contains("limit 16776192 bytes"), is_told, "{reply}");
         assert_eq!(reply.is_empty(), !is_told, "it waits for a way: {reply}");
     }
 }

@@ -179,7 +179,7 @@ pub static SHARDS: SessionCommand = SessionCommand {
         "O(N) where N is the number of ranges of slots",
         2,
         "",
-        "Returns the slots of each node, and who has copies of them.",
+        "Returns the slots of each node, and the nodes with copies.",
     ),
     run: |session, _, reply| {
         members::shards(&known(session)?, reply);

@@ -59,11 +59,11 @@ pub(super) static DRAIN: SessionCommand = SessionCommand {
         let known = known(session)?;
         let others = |own| known.mapping.ring.members().keys().any(|no| *no != own);
         if drains && !known.own.is_some_and(others) {
-            return Err("ERR there is no other node that could take the slots".into());
+            return Err("ERR no other node can take the slots".into());
         }
         let id = NodeId(known.id);
         if !drains && known.mapping.number_of(id).is_none() {
-            return Err("ERR the node is no member any more: start it again".into());
+            return Err("ERR the node is no longer a member of the cluster: restart it".into());
         }
         say(session, reply, |member| member.drains = drains)
     },
@@ -104,7 +104,7 @@ fn say(
             reply.simple("OK");
             Ok(())
         }
-        false => Err("CLUSTERDOWN The node has not come into its cluster yet".into()),
+        false => Err("CLUSTERDOWN The node has not joined its cluster yet".into()),
     }
 }
 

@@ -7,7 +7,7 @@ use rufous_mapping::NodeNo;
 #[test]
 fn what_operators_ask_is_said_to_the_coordinator() {
     let mut rig = rig(&[1, 2], 2);
-    let not_there = "-CLUSTERDOWN The node has not come into its cluster yet\r\n";
+    let not_there = "-CLUSTERDOWN The node has not joined its cluster yet\r\n";
     rig.check("CLUSTER DRAIN", not_there);
     rig.check("CLUSTER WEIGHT 50", not_there);
     assert!(rig.run("CLUSTER STATUS").starts_with("-CLUSTERDOWN "));

@@ -22,7 +22,7 @@ pub mod sections;
 pub static INFO: SessionCommand = SessionCommand {
     spec: Spec {
         name: "info",
-        summary: "Returns the state of the server and what it counts.",
+        summary: "Returns the state and statistics of the server.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(1)",

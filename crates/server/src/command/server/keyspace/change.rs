@@ -34,7 +34,7 @@ pub static ALTER: SessionCommand = SessionCommand {
         CHANGES,
         "name [PREFIX prefix] [REGIME <LATTICE | STRICT>] [LEVEL level] [THREADS <threads | ALL>] \
          [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [GOSSIP milliseconds]",
-        "Changes a keyspace, and converts the keys that are there.",
+        "Changes a keyspace, and converts its keys.",
     ),
     run: alter,
 };
@@ -71,7 +71,7 @@ fn create(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
 fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let name = name(args.get(2))?;
     let found = session.local.keyspaces().get(name).cloned();
-    let mut keyspace = found.ok_or(Failure::from("ERR there is no such keyspace"))?;
+    let mut keyspace = found.ok_or(Failure::from("ERR no such keyspace"))?;
     let (before, kept_siblings) = (keyspace.regime, keyspace.level.keeps_siblings());
     let given = read_options(&mut keyspace, &args)?;
     match (before, keyspace.regime) {

@@ -30,12 +30,12 @@ pub static DESCRIBE: SessionCommand = SessionCommand {
         3,
         Flags::NONE,
         "name",
-        "Returns what was said of a keyspace.",
+        "Returns the options of a keyspace.",
     ),
     run: |session, args, reply| {
         let name = String::from_utf8_lossy(args.get(2));
         let found = session.local.keyspaces().get(&name);
-        let keyspace = found.ok_or(Failure::from("ERR there is no such keyspace"))?;
+        let keyspace = found.ok_or(Failure::from("ERR no such keyspace"))?;
         let options = keyspaces::options(keyspace);
         reply.map(options.len() + 1);
         reply.bulk(b"name");

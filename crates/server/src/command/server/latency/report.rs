@@ -53,17 +53,14 @@ pub static DOCTOR: SessionCommand = SessionCommand {
             if threshold_ms == 0 {
                 text.push_str("Delays are not being noted. Turn this on with CONFIG SET latency-monitor-threshold <milliseconds>.\n");
             } else if log.events.is_empty() {
-                let _ = writeln!(
-                    text,
-                    "No command took {threshold_ms} ms or longer. Nothing to complain of."
-                );
+                let _ = writeln!(text, "No command took {threshold_ms} ms or longer.");
             }
             for (name, event) in &log.events {
                 let count = event.samples.len() as u64;
                 let mean = event.samples.iter().map(|s| s.ms).sum::<u64>() / count.max(1);
                 let _ = writeln!(
                     text,
-                    "{name}: {count} slow seconds, {mean} ms on average, {} ms at worst. SLOWLOG GET tells which commands.",
+                    "{name}: {count} slow seconds, {mean} ms on average, {} ms at worst. SLOWLOG GET shows the commands.",
                     event.max_ms
                 );
             }
@@ -145,7 +142,7 @@ mod tests {
                 .contains("CONFIG SET latency-monitor-threshold")
         );
         rig.run("CONFIG SET latency-monitor-threshold 100");
-        assert!(rig.run("LATENCY DOCTOR").contains("Nothing to complain"));
+        assert!(rig.run("LATENCY DOCTOR").contains("or longer."));
         rig.run("DEBUG SLEEP 0.2");
         assert!(
             rig.run("LATENCY DOCTOR")

@@ -33,7 +33,7 @@ fn who_takes_too_much_is_told_so_until_the_end() {
                 "{last}"
             );
             assert!(
-                last.ends_with("it is given up, ROLLBACK ends it\r\n"),
+                last.ends_with("the transaction is aborted, end it with ROLLBACK\r\n"),
                 "{last}"
             );
             let line = rig.run_on(client, "CLIENT INFO");
