@@ -90,7 +90,7 @@ macro_rules! value {
             $field,
             bytes,
             $name,
-            "Maximum size of an element of a packed collection."
+            "Maximum size of an element of a packed collection, which has at most 3,500 bytes in any case."
         )
     };
 }
