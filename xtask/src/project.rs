@@ -1,7 +1,9 @@
 //! Where things are: the repository's root, cargo's target directory, and the files under version
 //! control (found by walking, so that a source archive without git works too).
 
+use crate::tidy::Source;
 use anyhow::{Context, Result};
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 /// Names of what holds build products, downloads or version control, never sources of ours.
@@ -39,12 +41,29 @@ pub(crate) fn server_binary() -> PathBuf {
 }
 
 /// One file of the repository, as the rules see it.
-#[derive(Debug, Clone)]
 pub(crate) struct File {
     /// Path from the root, with `/` as the separator.
     pub(crate) path: String,
     /// The contents; bytes that are not UTF-8 are replaced.
     pub(crate) text: String,
+    /// Read when a rule first asks for it.
+    source: OnceCell<Source>,
+}
+
+impl File {
+    pub(crate) fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+            source: OnceCell::new(),
+        }
+    }
+
+    /// The file as Rust source.
+    pub(crate) fn source(&self) -> &Source {
+        self.source
+            .get_or_init(|| Source::read(&self.path, &self.text))
+    }
 }
 
 /// All text files of the repository, ordered by path.
@@ -78,10 +97,10 @@ fn walk(root: &Path, directory: &Path, found: &mut Vec<File>) -> Result<()> {
             continue;
         }
         let relative = path.strip_prefix(root).unwrap_or(&path);
-        found.push(File {
-            path: relative.to_string_lossy().replace('\\', "/"),
-            text: String::from_utf8_lossy(&bytes).into_owned(),
-        });
+        found.push(File::new(
+            relative.to_string_lossy().replace('\\', "/"),
+            String::from_utf8_lossy(&bytes),
+        ));
     }
     Ok(())
 }

@@ -146,6 +146,39 @@ fn ignored(text: &str) -> impl Iterator<Item = &str> {
         .map(|(name, _)| name)
 }
 
+/// How many test programs `slowest` lists.
+const LISTED: usize = 12;
+
+/// A table of the test programs in the output of `cargo test` that took longest. The harness tells no
+/// times of single tests.
+pub(super) fn slowest(text: &str) -> String {
+    let (mut package, mut program, mut times) = ("", String::new(), Vec::new());
+    for line in text.lines().map(str::trim_start) {
+        if let Some(running) = line.strip_prefix("Running ") {
+            let file = running.rsplit('/').next().unwrap_or(running);
+            let target = file.rsplit_once('-').map_or(file, |(target, _)| target);
+            // Cargo runs the tests inside of a package first and names packages nowhere else.
+            program = if running.starts_with("unittests ") {
+                package = target;
+                target.to_owned()
+            } else {
+                format!("{package}, tests/{target}")
+            };
+        } else if let Some(library) = line.strip_prefix("Doc-tests ") {
+            program = format!("{library}, documentation");
+        } else if let Some((_, time)) = line.split_once("; finished in ") {
+            let seconds = time.trim_end_matches('s').parse::<f64>();
+            times.extend(seconds.ok().map(|seconds| (seconds, program.clone())));
+        }
+    }
+    times.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut table = String::from("minutes  slowest test programs\n");
+    for (seconds, program) in times.iter().take(LISTED) {
+        table.push_str(&format!("{:7.2}  {program}\n", seconds / 60.0));
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +244,20 @@ mod tests {
     fn a_run_without_a_test_fails() {
         assert_eq!(of(Some(101), "error: could not compile").failed, 1);
         assert_eq!(of(Some(0), "").word(), "failed");
+    }
+
+    #[test]
+    fn the_slowest_programs_come_first_with_their_packages() {
+        let text = "     Running unittests src/lib.rs (target/debug/deps/rufous_sim-0a)\n\
+            test result: ok. 3 passed; 0 filtered out; finished in 0.60s\n\
+                 Running tests/all/main.rs (target/debug/deps/all-1b)\n\
+            test result: ok. 1 passed; 0 filtered out; finished in 90.00s\n\
+               Doc-tests rufous\n\
+            test result: ok. 0 passed; 0 filtered out; finished in 1.20s\n";
+        assert_eq!(
+            slowest(text),
+            "minutes  slowest test programs\n   1.50  rufous_sim, tests/all\n   \
+             0.02  rufous, documentation\n   0.01  rufous_sim\n"
+        );
     }
 }

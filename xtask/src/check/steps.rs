@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test`, in the order in which they run: what others need first, then
 //! what fails fastest.
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, slowest};
 use crate::process::{self, Finished, line, tested_features, watch, without_etcd};
 use crate::{chart, diff, fuzz, install, merge, network, project, sim, suite, tidy};
 use anyhow::Result;
@@ -16,107 +16,78 @@ pub(super) struct Step {
     pub(super) about: &'static str,
     /// Part of `--quick`.
     pub(super) quick: bool,
-    /// Takes whether this is a full run.
-    pub(super) run: fn(bool) -> Result<Outcome>,
+    pub(super) run: Run,
 }
 
-pub(super) const STEPS: &[Step] = &[
+/// Takes whether this is a full run.
+type Run = fn(bool) -> Result<Outcome>;
+
+const fn quick(name: &'static str, about: &'static str, run: Run) -> Step {
     Step {
-        name: "install",
-        about: "get the tools that tests need",
-        quick: false,
-        run: install_tools,
-    },
-    Step {
-        name: "tidy",
-        about: "layout and style rules",
+        name,
+        about,
         quick: true,
-        run: tidiness,
-    },
+        run,
+    }
+}
+
+const fn slow(name: &'static str, about: &'static str, run: Run) -> Step {
+    let step = quick(name, about, run);
     Step {
-        name: "format",
-        about: "cargo fmt --check",
-        quick: true,
-        run: format,
-    },
-    Step {
-        name: "lint",
-        about: "cargo clippy, warnings are errors",
-        quick: true,
-        run: lint,
-    },
-    Step {
-        name: "compile",
-        about: "all tests of the workspace, compiled",
-        quick: true,
-        run: compile,
-    },
-    Step {
-        name: "unit",
-        about: "all tests of the workspace, hostile input included",
-        quick: true,
-        run: unit,
-    },
-    Step {
-        name: "sim",
-        about: "seeds in each of the five worlds of the simulator, each twice",
         quick: false,
-        run: simulate,
-    },
-    Step {
-        name: "build",
-        about: "the release build",
-        quick: false,
-        run: build,
-    },
-    Step {
-        name: "chart",
-        about: "the Helm chart, linted, rendered, and its settings",
-        quick: false,
-        run: chart_of_helm,
-    },
-    Step {
-        name: "merge",
-        about: "programs on two replicas of lattice keyspaces",
-        quick: false,
-        run: merging,
-    },
-    Step {
-        name: "network",
-        about: "a cluster in network namespaces, each kind of fault",
-        quick: false,
-        run: network_broken,
-    },
-    Step {
-        name: "diff",
-        about: "random commands, side by side with redis-server",
-        quick: false,
-        run: side_by_side,
-    },
-    Step {
-        name: "fuzz",
-        about: "the fuzz targets, shortly",
-        quick: false,
-        run: fuzzing,
-    },
-    Step {
-        name: "deny",
-        about: "licences and advisories of dependencies",
-        quick: false,
-        run: deny,
-    },
-    Step {
-        name: "suites",
-        about: "the suites of Redis, redis-py and redis-benchmark",
-        quick: false,
-        run: suites,
-    },
-    Step {
-        name: "cluster-clients",
-        about: "cluster clients of five libraries, while nodes come and go",
-        quick: false,
-        run: cluster_clients,
-    },
+        ..step
+    }
+}
+
+pub(super) const STEPS: [Step; 16] = [
+    slow("install", "get the tools that tests need", install_tools),
+    quick("tidy", "layout and style rules", tidiness),
+    quick("format", "cargo fmt --check", format),
+    quick("lint", "cargo clippy, warnings are errors", lint),
+    quick("compile", "all tests of the workspace, compiled", compile),
+    quick(
+        "unit",
+        "all tests of the workspace, hostile input included",
+        unit,
+    ),
+    slow(
+        "sim",
+        "seeds in each of the five worlds of the simulator, each twice",
+        simulate,
+    ),
+    slow("build", "the release build", build),
+    slow(
+        "chart",
+        "the Helm chart, linted, rendered, and its settings",
+        chart_of_helm,
+    ),
+    slow(
+        "merge",
+        "programs on two replicas of lattice keyspaces",
+        merging,
+    ),
+    slow(
+        "network",
+        "a cluster in network namespaces, each kind of fault",
+        network_broken,
+    ),
+    slow(
+        "diff",
+        "random commands, side by side with redis-server",
+        side_by_side,
+    ),
+    slow("fuzz", "the fuzz targets, shortly", fuzzing),
+    slow("deny", "licences and advisories of dependencies", deny),
+    slow(
+        "suites",
+        "the suites of Redis, redis-py and redis-benchmark",
+        suites,
+    ),
+    slow(
+        "cluster-clients",
+        "cluster clients of five libraries, while nodes come and go",
+        cluster_clients,
+    ),
 ];
 
 fn install_tools(_full: bool) -> Result<Outcome> {
@@ -167,6 +138,7 @@ fn compile(full: bool) -> Result<Outcome> {
 
 fn unit(full: bool) -> Result<Outcome> {
     let finished = logged("unit", &mut tests(full))?;
+    println!("{}", slowest(&finished.text));
     let mut outcome = Outcome::of_tests(&finished, LIMIT);
     if let Some(program) = without_etcd() {
         let why = format!("not compiled: needs the program {program}");
@@ -199,17 +171,10 @@ fn simulate(_full: bool) -> Result<Outcome> {
 
 fn build(_full: bool) -> Result<Outcome> {
     let mut command = process::cargo();
-    command.args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "rufous-node",
-        "--package",
-        "rufous-bench",
-        "--package",
-        "rufous-examples",
-    ]);
+    let packages = "-p rufous-node -p rufous-bench -p rufous-examples";
+    command
+        .args(["build", "--release", "--locked"])
+        .args(packages.split(' '));
     let finished = logged("build", &mut command)?;
     Ok(Outcome::ended(&finished, LIMIT, "cargo build --release"))
 }

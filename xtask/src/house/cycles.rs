@@ -178,17 +178,9 @@ fn walk(at: usize, edges: &[BTreeSet<usize>], seen: &mut [bool], order: &mut Vec
 mod tests {
     use super::*;
     use crate::house::read;
-    use crate::project::File;
 
     fn found(files: &[(&str, &str)]) -> Vec<Cycle> {
-        let files: Vec<File> = files
-            .iter()
-            .map(|(path, text)| File {
-                path: format!("crates/a/src/{path}"),
-                text: (*text).to_owned(),
-            })
-            .collect();
-        let units = read::read(&files).expect("samples parse");
+        let units = read::tests::samples(files);
         cycles(&units.iter().collect::<Vec<_>>())
     }
 

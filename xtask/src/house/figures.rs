@@ -214,17 +214,9 @@ fn stem(path: &str) -> &str {
 mod tests {
     use super::*;
     use crate::house::read;
-    use crate::project::File;
 
     fn figures(files: &[(&str, &str)]) -> Figures {
-        let files: Vec<File> = files
-            .iter()
-            .map(|(path, text)| File {
-                path: format!("crates/a/src/{path}"),
-                text: (*text).to_owned(),
-            })
-            .collect();
-        measure(&read::read(&files).expect("samples parse"), &[])
+        measure(&read::tests::samples(files), &[])
     }
 
     #[test]
@@ -248,14 +240,7 @@ mod tests {
             ("y.rs", "struct A; impl A {}"),
             ("z.rs", "use crate::y::A; impl A {}"),
         ];
-        let units: Vec<File> = files
-            .iter()
-            .map(|(path, text)| File {
-                path: format!("crates/a/src/{path}"),
-                text: (*text).to_owned(),
-            })
-            .collect();
-        let found = types(&read::read(&units).expect("samples parse"));
+        let found = types(&read::tests::samples(&files));
         assert_eq!((found["a::x::A"].files, found["a::y::A"].files), (1, 2));
     }
 

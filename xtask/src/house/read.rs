@@ -389,15 +389,18 @@ fn imports(tree: &syn::UseTree, before: &mut Vec<String>, found: &mut Vec<Vec<St
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn sample(text: &str) -> Unit {
-        let file = File {
-            path: "crates/a/src/lib.rs".to_owned(),
-            text: text.to_owned(),
-        };
-        read(&[file]).expect("the sample parses").remove(0)
+    /// Files of one package, by name and text.
+    pub(in crate::house) fn samples(files: &[(&str, &str)]) -> Vec<Unit> {
+        let file = |(name, text): &(&str, &str)| File::new(format!("crates/a/src/{name}"), *text);
+        let files: Vec<File> = files.iter().map(file).collect();
+        read(&files).expect("samples parse")
+    }
+
+    fn sample(text: &str) -> Unit {
+        samples(&[("lib.rs", text)]).remove(0)
     }
 
     #[test]

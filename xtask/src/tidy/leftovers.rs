@@ -1,7 +1,7 @@
 //! Nothing unfinished is left behind: no `todo!`, `unimplemented!` or `dbg!`, and no ignored test
 //! without its reason.
 
-use super::source::{Source, words};
+use super::source::words;
 use super::{Violation, rust};
 use crate::project::File;
 
@@ -10,7 +10,7 @@ const RULE: &str = "leftovers";
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in rust(files) {
-        let source = Source::read(&file.path, &file.text);
+        let source = file.source();
         for (line, code) in source.code.iter().enumerate() {
             for name in ["todo", "unimplemented", "dbg"] {
                 if words(code, name).any(|at| code[at + name.len()..].starts_with('!')) {

@@ -7,7 +7,6 @@
 //! there. What became better needs no edit either: tidy says that an entry can be lowered, and
 //! `cargo xtask tidy --lower` rewrites the file.
 
-use super::source::Source;
 use super::{Violation, rust};
 use crate::house::{MOST_FILES_OF_A_TYPE, MOST_PARAMETERS, read, types};
 use crate::project::File;
@@ -154,7 +153,7 @@ fn raise(table: &mut BTreeMap<String, usize>, name: &str, value: usize, most: us
 /// Comments of Rust files and text of documents, but for code blocks; by path.
 fn prose(files: &[File]) -> impl Iterator<Item = (&str, String)> {
     let comments = rust(files).map(|file| {
-        let comments = Source::read(&file.path, &file.text).comments;
+        let comments = &file.source().comments;
         (file.path.as_str(), comments.join("\n"))
     });
     let documents = files.iter().filter(|file| file.path.ends_with(".md"));

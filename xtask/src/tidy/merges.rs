@@ -5,7 +5,7 @@
 //! total. Merges of data types need no such rule: what is registered as a type is tried by the
 //! checker of algebra, which visits all of them.
 
-use super::source::{Source, is_word, words};
+use super::source::{is_word, words};
 use super::{Violation, rust};
 use crate::project::File;
 
@@ -25,7 +25,7 @@ struct Claim {
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let (mut claims, mut tests) = (Vec::new(), String::new());
     for file in rust(files).filter(|file| file.path.starts_with(CRATE)) {
-        let source = Source::read(&file.path, &file.text);
+        let source = file.source();
         for (line, code) in source.shipped() {
             claims.extend(claim(code).map(|(name, check)| Claim {
                 name,

@@ -20,7 +20,7 @@ mod unwraps;
 
 use crate::project::{self, File};
 use anyhow::Result;
-pub(crate) use source::is_test_file;
+pub(crate) use source::{Source, is_test_file};
 use std::fmt;
 
 /// Crates that hold no clock, socket, file, thread or unseeded hasher.
@@ -119,7 +119,7 @@ fn rust(files: &[File]) -> impl Iterator<Item = &File> {
 pub(crate) fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
     let mut for_tests: Vec<String> = Vec::new();
     for file in rust(files).filter(|file| file.text.contains("cfg(test)")) {
-        let source = source::Source::read(&file.path, &file.text);
+        let source = file.source();
         let directory = match file.path.rsplit_once('/') {
             Some((directory, "lib.rs" | "main.rs" | "mod.rs")) => directory.to_owned(),
             _ => file.path.trim_end_matches(".rs").to_owned(),
@@ -164,10 +164,7 @@ mod tests {
     pub(crate) fn repository(files: &[(&str, &str)]) -> Vec<File> {
         files
             .iter()
-            .map(|(path, text)| File {
-                path: (*path).to_owned(),
-                text: (*text).to_owned(),
-            })
+            .map(|(path, text)| File::new(*path, *text))
             .collect()
     }
 

@@ -1,7 +1,6 @@
 //! Every paper that a comment or document cites, as in `[Anna §V]`, is described in docs/papers.md
 //! under a heading with its key.
 
-use super::source::Source;
 use super::{Violation, rust};
 use crate::project::File;
 
@@ -30,11 +29,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
         }
     };
     for file in rust(files) {
-        for (line, comment) in Source::read(&file.path, &file.text)
-            .comments
-            .iter()
-            .enumerate()
-        {
+        for (line, comment) in file.source().comments.iter().enumerate() {
             report(&file.path, line, comment);
         }
     }

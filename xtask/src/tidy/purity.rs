@@ -27,18 +27,15 @@ const FORBIDDEN: [(&str, &str); 11] = [
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in rust(files) {
-        let source = Source::read(&file.path, &file.text);
+        let source = file.source();
         if crate_of(&file.path) != Some("runtime") {
-            found.extend(unsafe_code(file, &source));
+            found.extend(unsafe_code(file, source));
         }
     }
     for file in
         shipped(files).filter(|file| crate_of(&file.path).is_some_and(|name| PURE.contains(&name)))
     {
-        found.extend(impurities(
-            &file.path,
-            &Source::read(&file.path, &file.text),
-        ));
+        found.extend(impurities(&file.path, file.source()));
     }
     found
 }

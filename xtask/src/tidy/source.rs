@@ -1,11 +1,12 @@
-//! A light reading of Rust source, line by line: which part is code, which is comment, which lines
-//! belong to tests, and where functions begin and end.
+//! A reading of Rust source by its tokens: which part is code, which is comment, which lines belong to
+//! tests, and where functions begin and end.
 //!
-//! It knows strings, raw strings, characters, lifetimes and nested comments, and counts braces. It
-//! does not know the grammar: that is enough for the rules here and keeps the compile time of this
-//! package small, which is why no parser library is used.
+//! It looks at tokens and not at the grammar, so that a rule can read samples that are no whole file.
+
+use proc_macro2::{Delimiter, Literal, Span, TokenStream, TokenTree};
 
 /// A source file split into what the rules look at. All vectors have one element per line.
+#[derive(Default)]
 pub(crate) struct Source {
     /// The line with comments removed and the contents of strings and characters blanked.
     pub(crate) code: Vec<String>,
@@ -13,6 +14,7 @@ pub(crate) struct Source {
     pub(crate) comments: Vec<String>,
     /// Whether the line belongs to an item that only tests see.
     pub(crate) in_test: Vec<bool>,
+    functions: Vec<Function>,
 }
 
 /// A function with a body.
@@ -35,15 +37,35 @@ impl Function {
 impl Source {
     /// Reads `text`; `path` tells whether the whole file is a test.
     pub(crate) fn read(path: &str, text: &str) -> Self {
-        let (code, comments) = split(text);
-        let mut in_test = vec![is_test_file(path); code.len()];
-        for (first, last) in test_items(&code) {
-            in_test[first..=last].fill(true);
+        let mut reader = Reader {
+            text,
+            at: 0,
+            code: String::new(),
+            comments: String::new(),
+            tests: Vec::new(),
+            functions: Vec::new(),
+        };
+        if let Ok(tokens) = text.parse::<TokenStream>() {
+            reader.walk(tokens);
+            reader.advance(text.len());
+        } else {
+            reader.code.push_str(text);
+        }
+        let lines = text.lines().count().max(1);
+        let split = |all: &str| {
+            let lines_of = all.split('\n').map(str::to_owned);
+            let padded = lines_of.chain(std::iter::repeat(String::new()));
+            padded.take(lines).collect()
+        };
+        let mut in_test = vec![is_test_file(path); lines];
+        for (first, last) in reader.tests {
+            in_test[first..=last.min(lines - 1)].fill(true);
         }
         Self {
-            code,
-            comments,
+            code: split(&reader.code),
+            comments: split(&reader.comments),
             in_test,
+            functions: reader.functions,
         }
     }
 
@@ -57,27 +79,8 @@ impl Source {
     }
 
     /// All functions that have a body, in order of their first line.
-    pub(crate) fn functions(&self) -> Vec<Function> {
-        let joined = Joined::new(&self.code);
-        let mut found = Vec::new();
-        for start in words(&joined.text, "fn") {
-            let name: String = joined.text[start + 2..]
-                .trim_start()
-                .chars()
-                .take_while(|c| is_word(*c))
-                .collect();
-            if name.is_empty() {
-                continue; // a function pointer type
-            }
-            if let Some(end) = joined.end_of_item(start, false) {
-                found.push(Function {
-                    name,
-                    first: joined.line(start),
-                    last: joined.line(end),
-                });
-            }
-        }
-        found
+    pub(crate) fn functions(&self) -> &[Function] {
+        &self.functions
     }
 }
 
@@ -109,210 +112,140 @@ pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = us
         })
 }
 
-/// The code as one string, with the way back to line numbers.
-struct Joined {
-    text: String,
-    starts: Vec<usize>,
-}
-
-impl Joined {
-    fn new(code: &[String]) -> Self {
-        let mut text = String::new();
-        let mut starts = Vec::with_capacity(code.len());
-        for line in code {
-            starts.push(text.len());
-            text.push_str(line);
-            text.push('\n');
-        }
-        Self { text, starts }
-    }
-
-    fn line(&self, offset: usize) -> usize {
-        self.starts
-            .partition_point(|start| *start <= offset)
-            .saturating_sub(1)
-    }
-
-    /// The offset of the brace that closes the item starting at `start`. An item that ends with a
-    /// semicolon has no body: its semicolon when `bodiless` items count, else nothing.
-    fn end_of_item(&self, start: usize, bodiless: bool) -> Option<usize> {
-        let mut round = 0_i32;
-        let mut curly = 0_i32;
-        for (at, byte) in self.text.bytes().enumerate().skip(start) {
-            match byte {
-                b'(' | b'[' => round += 1,
-                b')' | b']' => round -= 1,
-                b'{' => curly += 1,
-                b'}' => {
-                    curly -= 1;
-                    if curly == 0 && round == 0 {
-                        return Some(at);
-                    }
-                }
-                b';' if curly == 0 && round == 0 => return bodiless.then_some(at),
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
-/// First and last lines of items behind an attribute such as `#[cfg(test)]` or `#[test]`.
-fn test_items(code: &[String]) -> Vec<(usize, usize)> {
-    let joined = Joined::new(code);
-    let mut found = Vec::new();
-    for attribute in [
-        "#[cfg(test)]",
-        "#[cfg(all(test",
-        "#[cfg(any(test",
-        "#[test]",
-        "#![cfg(test)]",
-    ] {
-        for (at, _) in joined.text.match_indices(attribute) {
-            if attribute.starts_with("#!") {
-                found.push((0, code.len() - 1));
-            } else if let Some(end) = joined.end_of_item(at, true) {
-                found.push((joined.line(at), joined.line(end)));
-            }
-        }
-    }
-    found
-}
-
-/// What the splitter is inside of.
-enum Inside {
-    Code,
-    LineComment,
-    BlockComment(u32),
-    String,
-    RawString(usize),
-}
-
-/// Splits `text` into code and comments, line by line.
-fn split(text: &str) -> (Vec<String>, Vec<String>) {
-    let (mut code, mut comments) = (Vec::new(), Vec::new());
-    let mut inside = Inside::Code;
-    for line in text.lines() {
-        let (line_code, line_comment) = split_line(line, &mut inside);
-        code.push(line_code);
-        comments.push(line_comment);
-        if matches!(inside, Inside::LineComment) {
-            inside = Inside::Code;
-        }
-    }
-    if code.is_empty() {
-        code.push(String::new());
-        comments.push(String::new());
-    }
-    (code, comments)
-}
-
-fn split_line(line: &str, inside: &mut Inside) -> (String, String) {
-    let chars: Vec<char> = line.chars().collect();
-    let (mut code, mut comment) = (String::new(), String::new());
-    let mut at = 0;
-    while at < chars.len() {
-        let pair = (chars[at], chars.get(at + 1).copied());
-        let mut taken = 1;
-        match inside {
-            Inside::Code => taken = step_code(&chars, at, inside, &mut code, &mut comment),
-            Inside::LineComment => comment.push(pair.0),
-            Inside::BlockComment(depth) => {
-                comment.push(pair.0);
-                if pair == ('*', Some('/')) || pair == ('/', Some('*')) {
-                    comment.extend(pair.1);
-                    taken = 2;
-                    *depth = if pair.0 == '*' {
-                        *depth - 1
-                    } else {
-                        *depth + 1
-                    };
-                    if *depth == 0 {
-                        *inside = Inside::Code;
-                    }
-                }
-            }
-            Inside::String => match pair.0 {
-                '\\' => taken = 2,
-                '"' => {
-                    code.push('"');
-                    *inside = Inside::Code;
-                }
-                _ => {}
-            },
-            Inside::RawString(hashes) => {
-                let closing = chars[at + 1..]
-                    .iter()
-                    .take(*hashes)
-                    .filter(|c| **c == '#')
-                    .count();
-                if pair.0 == '"' && closing == *hashes {
-                    code.push('"');
-                    taken = 1 + closing;
-                    *inside = Inside::Code;
-                }
-            }
-        }
-        at += taken;
-    }
-    (code, comment)
-}
-
-/// Handles one position in code and answers how many characters it took.
-fn step_code(
-    chars: &[char],
+/// Goes through the tokens of one file in their order.
+struct Reader<'a> {
+    text: &'a str,
+    /// Up to where the text is read.
     at: usize,
-    inside: &mut Inside,
-    code: &mut String,
-    comment: &mut String,
-) -> usize {
-    let here = chars[at];
-    let next = chars.get(at + 1).copied();
-    match (here, next) {
-        ('/', Some('/')) => {
-            *inside = Inside::LineComment;
-            comment.push_str("//");
-            return 2;
-        }
-        ('/', Some('*')) => {
-            *inside = Inside::BlockComment(1);
-            comment.push_str("/*");
-            return 2;
-        }
-        ('"', _) => {
-            code.push('"');
-            let before: Vec<char> = code
-                .chars()
-                .rev()
-                .skip(1)
-                .take_while(|c| *c == '#' || *c == 'r')
-                .collect();
-            let hashes = before.iter().take_while(|c| **c == '#').count();
-            *inside = if before.get(hashes) == Some(&'r') {
-                Inside::RawString(hashes)
-            } else {
-                Inside::String
+    code: String,
+    comments: String,
+    /// First and last lines of items that only tests see.
+    tests: Vec<(usize, usize)>,
+    functions: Vec<Function>,
+}
+
+impl Reader<'_> {
+    fn walk(&mut self, tokens: TokenStream) {
+        let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, tree) in trees.iter().enumerate() {
+            let first = match tree {
+                TokenTree::Group(group) => group.span_open(),
+                other => other.span(),
             };
-            return 1;
+            let text = &self.text[first.byte_range().start..];
+            // The tokens that a documentation comment stands for lie where it does.
+            if text.starts_with("//") || text.starts_with("/*") {
+                continue;
+            }
+            self.note(&trees[at..]);
+            match tree {
+                TokenTree::Group(group) => {
+                    self.copy(group.span_open());
+                    self.walk(group.stream());
+                    self.copy(group.span_close());
+                }
+                TokenTree::Literal(literal) => self.blank(literal),
+                other => self.copy(other.span()),
+            }
         }
-        ('\'', Some('\\')) => {
-            // An escaped character: skip to its closing quote.
-            let length = chars
-                .iter()
-                .skip(at + 3)
-                .position(|c| *c == '\'')
-                .unwrap_or(0);
-            code.push_str("''");
-            return length + 4;
-        }
-        ('\'', Some(_)) if chars.get(at + 2) == Some(&'\'') => {
-            code.push_str("''");
-            return 3;
-        }
-        _ => {}
     }
-    code.push(here);
-    1
+
+    /// Notes the function or the item for tests that begins with the first of `trees`.
+    fn note(&mut self, trees: &[TokenTree]) {
+        match trees {
+            [TokenTree::Ident(word), TokenTree::Ident(name), rest @ ..] if word == "fn" => {
+                if let Some(TokenTree::Group(body)) = end_of_item(rest) {
+                    self.functions.push(Function {
+                        name: name.to_string(),
+                        first: line(word.span()),
+                        last: line(body.span_close()),
+                    });
+                }
+            }
+            [
+                TokenTree::Punct(hash),
+                TokenTree::Punct(inner),
+                TokenTree::Group(attribute),
+                ..,
+            ] if hash.as_char() == '#'
+                && inner.as_char() == '!'
+                && for_tests(attribute.stream()) =>
+            {
+                self.tests.push((0, usize::MAX));
+            }
+            [
+                TokenTree::Punct(hash),
+                TokenTree::Group(attribute),
+                rest @ ..,
+            ] if hash.as_char() == '#' && for_tests(attribute.stream()) => {
+                if let Some(end) = end_of_item(rest) {
+                    let last = end.span().end().line - 1;
+                    self.tests.push((line(hash.span()), last));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads what is between tokens: white space is code, the rest are comments.
+    fn advance(&mut self, to: usize) {
+        let gap = &self.text[self.at.min(to)..to];
+        for (number, piece) in gap.split('\n').enumerate() {
+            if number > 0 {
+                self.code.push('\n');
+                self.comments.push('\n');
+            }
+            let comment = piece.trim();
+            self.comments.push_str(comment);
+            self.code.push_str(&piece.replacen(comment, "", 1));
+        }
+        self.at = to;
+    }
+
+    fn copy(&mut self, span: Span) {
+        let range = span.byte_range();
+        self.advance(range.start);
+        self.code.push_str(&self.text[range.clone()]);
+        self.at = range.end;
+    }
+
+    /// Writes a literal without the contents of strings and characters.
+    fn blank(&mut self, literal: &Literal) {
+        let range = literal.span().byte_range();
+        let text = &self.text[range.clone()];
+        let Some(quote) = text.find(['"', '\'']) else {
+            return self.copy(literal.span());
+        };
+        self.advance(range.start);
+        self.code.push_str(&text[..=quote]);
+        for _ in text.matches('\n') {
+            self.code.push('\n');
+            self.comments.push('\n');
+        }
+        self.code.push_str(&text[quote..=quote]);
+        self.at = range.end;
+    }
+}
+
+/// The line, from zero, on which a token begins.
+fn line(span: Span) -> usize {
+    span.start().line - 1
+}
+
+/// The body of an item, or the semicolon of one that has none.
+fn end_of_item(trees: &[TokenTree]) -> Option<&TokenTree> {
+    trees.iter().find(|tree| match tree {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        _ => false,
+    })
+}
+
+/// Whether an attribute is `test` or `cfg(test)`.
+fn for_tests(attribute: TokenStream) -> bool {
+    let text: String = attribute.to_string().split_whitespace().collect();
+    let begins = |start: &str| text.starts_with(start);
+    text == "test" || text == "cfg(test)" || begins("cfg(all(test") || begins("cfg(any(test")
 }
 
 #[cfg(test)]
@@ -356,7 +289,8 @@ mod tests {
     #[test]
     fn functions_have_their_lines() {
         let text = "trait T {\n  fn none(&self) -> [u8; 4];\n}\nfn long(\n  a: u8,\n) -> u8 {\n  if a > 1 { 2 } else { 3 }\n}\ntype F = fn(u8) -> u8;";
-        let functions = Source::read("src/a.rs", text).functions();
+        let source = Source::read("src/a.rs", text);
+        let functions = source.functions();
         assert_eq!(
             functions,
             [Function {

@@ -35,7 +35,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     for file in shipped(files)
         .filter(|file| crate_of(&file.path).is_some_and(|name| GUARDED.contains(&name)))
     {
-        let source = Source::read(&file.path, &file.text);
+        let source = file.source();
         for (line, code) in source.shipped() {
             // A parser's own method `expect` is no panic.
             let code = code
@@ -43,7 +43,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
                 .collect::<String>()
                 .replace("self.expect(", "");
             let panics = PANICS.iter().find(|name| code.contains(**name));
-            if let Some(name) = panics.filter(|_| !explained(&source, line)) {
+            if let Some(name) = panics.filter(|_| !explained(source, line)) {
                 let what = format!("{name} without a comment that states its `invariant:`");
                 found.push(Violation::at(RULE, &file.path, line, what));
             }
