@@ -26,13 +26,12 @@ mod store;
 
 mod boot;
 mod chains;
-mod closing;
+mod commit;
 mod contexts;
 mod converting;
-pub mod durability;
+mod durability;
 mod exchange;
 mod exec;
-mod gates;
 mod keying;
 mod leaving;
 mod limit;
@@ -45,7 +44,6 @@ mod out;
 mod replicating;
 mod running;
 mod saves;
-mod saving;
 mod scratch;
 mod served;
 mod serving;
@@ -56,8 +54,8 @@ mod unsettled;
 mod waiting;
 
 pub use chains::{ChainFigures, ChainSettings, Said};
+pub use commit::Settings as DurableSettings;
 pub use converting::{Draining, Findings};
-pub use durability::Settings as DurableSettings;
 pub use exec::{ExecPlan, HeldExec};
 use message::Work;
 pub use message::{Message, Submitted};
@@ -101,7 +99,8 @@ pub struct Worker<P> {
     waits: Waits,
     multis: BTreeMap<u64, Multi>,
     committing: BTreeMap<u64, Committing>,
-    durable: durability::Durability,
+    commit: commit::Commit,
+    quiet: commit::Quiet,
     next_multi: u64,
     /// Requests collected for each other worker.
     #[expect(clippy::vec_box, reason = "taking one must not copy it")]
@@ -136,7 +135,8 @@ impl<P: Program> Worker<P> {
             waits: Waits::default(),
             multis: BTreeMap::new(),
             committing: BTreeMap::new(),
-            durable: durability::Durability::new(hash_seed),
+            commit: commit::Commit::new(id, hash_seed),
+            quiet: commit::Quiet::default(),
             next_multi: 0,
             outbox: (0..placement.workers()).map(|_| Box::default()).collect(),
             pool: Vec::new(),
@@ -385,7 +385,7 @@ impl<P: Program> Worker<P> {
             Message::Release(release) => self.on_release(now, from, release),
             Message::Committed { multi } => self.on_committed(now, multi),
             Message::Doubtful { multi } => self.on_doubtful(multi),
-            Message::Lost(batch) => self.on_lost(&batch),
+            Message::Lost(batch) => self.out.lost(&batch),
             Message::Unlock { ticket, txn } => self.on_unlock(now, ticket, txn),
             Message::Await(arrival) => self.on_arrival(from, *arrival),
             Message::Waits(note) => self.on_waits(*note),
@@ -412,8 +412,10 @@ impl<P: Program> Worker<P> {
                         .on_next(now, next, &mut store!(self), &mut self.out);
                 }
                 Call::Keep(keeper) => self.saves.on_keeper(*keeper),
+                Call::Send(to, message) if to == self.id => self.take(now, to, message),
+                Call::Send(to, message) => self.send(to, message),
                 Call::StartLog(start) => {
-                    self.start_log(start);
+                    self.commit.on_start(start, &mut store!(self));
                     self.note_ready();
                 }
                 Call::Snapshot { generation } => self.begin_snapshot(generation),

@@ -23,7 +23,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use super::durability::Settings;
+use super::commit::Settings;
 use super::out::{Call, LogStart, Out};
 use super::store::Store;
 use crate::durable::load::{self, Loader, LogSummary, judge};

@@ -23,12 +23,12 @@ use super::Worker;
 use super::leaving::Leaving;
 use super::serving::Waiting;
 use crate::chains::{BySlot, Slots, items_of};
-use crate::durable::{Event, SlotMark};
+use crate::durable::SlotMark;
 use crate::planted::{self, Planted};
 use crate::program::Program;
+use rufous_base::Now;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::{slots_of_worker, worker_of_slot};
-use rufous_base::{Now, Until};
 use rufous_chain::{Envelope, Peer, Replica};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::VecDeque;
@@ -49,6 +49,7 @@ impl<P: Program> Worker<P> {
     pub fn join_chains(&mut self, settings: ChainSettings) {
         self.shard.invite_all();
         self.lattice.nodes = Some(Box::default());
+        self.commit.on_join();
         self.chains = Some(Box::new(Chains {
             settings,
             slots: self.own_slots(),
@@ -57,8 +58,6 @@ impl<P: Program> Worker<P> {
             is_alone: true,
             taken: 0,
             appended: None,
-            is_losing: false,
-            gates: VecDeque::new(),
             held: VecDeque::new(),
             out: Vec::new(),
             waiting: Waiting::default(),
@@ -170,13 +169,6 @@ impl<P: Program> Worker<P> {
             chains.taken = self.shard.journal().len();
         }
         Some(result)
-    }
-
-    /// The frame of the current journal, or the last one.
-    fn open_frame(&mut self) -> u64 {
-        let is_open = !self.shard.journal().is_empty();
-        let log = self.durable.log.as_ref();
-        self.durable.base + log.map_or(0, |log| log.appended()) + u64::from(is_open)
     }
 
     fn own_slots(&self) -> Range<u16> {
@@ -312,9 +304,8 @@ impl<P: Program> Worker<P> {
         };
         if replica.take_lost() {
             chains.figures.lost += 1;
-            chains.is_losing = true;
-            self.out.events.push(Event::Uncommitted(Until::Passed));
-            self.lose_held(now, Until::Passed);
+            self.commit.on_chains_lost(&mut self.out);
+            self.carry_out(now);
         }
         self.send_what_waits();
         self.log_moved_on(now);
@@ -323,31 +314,15 @@ impl<P: Program> Worker<P> {
     }
 
     /// Sends the messages that no longer wait, and opens gates.
-    fn send_what_waits(&mut self) {
-        let (frame, logged) = (self.open_frame(), self.logged());
+    pub(super) fn send_what_waits(&mut self) {
+        let (frame, logged) = (self.commit.open_frame(&mut self.shard), self.logged());
         let Some(chains) = &mut self.chains else {
             return;
         };
         let settled = chains.replica.as_ref().map_or(0, Replica::settled);
-        while !chains.is_losing && chains.gates.front().is_some_and(|(_, at)| *at <= settled) {
-            chains.gates.pop_front();
-        }
+        self.commit.on_settled(settled);
         chains.collect(frame);
         chains.release(logged);
-    }
-
-    /// The waiting clients are told at the end of this turn.
-    pub(super) fn told_of_losses(&mut self) {
-        if let Some(chains) = &mut self.chains {
-            chains.is_losing = false;
-        }
-    }
-
-    /// The log has committed frames.
-    pub(super) fn release_envelopes(&mut self) {
-        if self.chains.is_some() {
-            self.send_what_waits();
-        }
     }
 
     /// Passes the open frame's effects to the chains, unless they have them.
@@ -393,8 +368,7 @@ impl<P: Program> Worker<P> {
 
     /// Whether replies wait for other nodes.
     pub fn awaits_chains(&self) -> bool {
-        let chains = self.chains.as_ref();
-        chains.is_some_and(|chains| !chains.gates.is_empty())
+        self.commit.gates() > 0
     }
 
     /// The latest time at which [`Worker::step_chains`] must be called.
@@ -403,7 +377,7 @@ impl<P: Program> Worker<P> {
         let replica = chains.replica.as_ref()?;
         let step = chains.more.then_some(chains.step_at);
         let parked = self.parked_until_us();
-        let passed = self.has_passed().then_some(0);
+        let passed = self.commit.has_passed().then_some(0);
         step.into_iter()
             .chain(parked)
             .chain(passed)
@@ -430,7 +404,7 @@ impl<P: Program> Worker<P> {
     pub fn chain_figures(&self) -> Option<ChainFigures> {
         let chains = self.chains.as_ref()?;
         let mut figures = chains.figures;
-        figures.waiting = chains.gates.len() as u64;
+        figures.waiting = self.commit.gates() as u64;
         figures.held = chains.held.len() as u64;
         figures.parked = chains.waiting.len() as u64;
         if let Some(replica) = &chains.replica {

@@ -1,130 +1,18 @@
-//! The worker's part in durability: the effects in its shard's journal are logged, and all outputs
-//! that depend on them wait until they are committed.
-//!
-//! Invariants:
-//! 1. A reply or a message that depends on this worker's data leaves only when every frame appended
-//!    before it is committed: replies of the worker's own connections by the driver's gate,
-//!    messages by [`Worker::send_committed`]. Outputs that concern lattice keys alone leave when
-//!    the log has these frames. Frames of expiries only need not be committed: without them, a
-//!    start finds the keys' expiry times, which have passed.
-//! 2. Frames end between commands.
-//! 3. While the log cannot be written no command changes data; reads continue, and may return
-//!    recent changes that are not committed yet.
+//! The embedder's calls on durability: settings, the ends of turns and frames, the disk, saves and
+//! the shutdown. They pass them to the machines: [`super::commit`] for the log and what waits for
+//! commits, [`super::saves`], [`super::boot`].
 
-use super::out::LogStart;
-use super::{Worker, gates};
-use crate::durable::file::salt;
-use crate::durable::keeper::Schedule;
-use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
-use crate::durable::note::Trouble;
-use crate::durable::{Event, Note, TxnId, ids};
+use super::commit::{Commit, FrameEnd, Settings};
+use super::saves::{CutOf, SaveRefused, SnapshotStart};
+use super::{Message, Outcome, Worker};
+use crate::batch::Batch;
+use crate::durable::keeper::{Keeper, Pinned};
+use crate::durable::{Event, LogWriter, ids};
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use rufous_base::disk::{DiskDone, DiskRequest};
-use rufous_base::{Now, Until, WorkerId};
-use std::collections::BTreeMap;
+use rufous_base::{Now, Output, Until, WorkerId};
 use std::sync::Arc;
-
-/// A longer frame is ended between two commands.
-const FRAME_BYTES: usize = 1 << 20;
-
-/// The limit of bytes of frames that wait for the disk; beyond it clients have to wait.
-const CONGESTED_BYTES: u64 = 64 << 20;
-
-/// The embedder's settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Whether changes are logged.
-    pub log: bool,
-    pub fsync: Fsync,
-    pub segment_bytes: u64,
-    pub schedule: Schedule,
-    /// Whether a save by schedule that fails stops writes, where there is no log.
-    pub stop_on_save_error: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            log: false,
-            fsync: Fsync::EverySec,
-            segment_bytes: 64 << 20,
-            schedule: Schedule::default(),
-            stop_on_save_error: false,
-        }
-    }
-}
-
-/// A worker's state of durability.
-#[derive(Debug)]
-pub struct Durability {
-    pub(super) settings: Settings,
-    /// The seed of the salts of files: the hash seed of the first start.
-    pub(super) file_seed: u64,
-    pub(super) log: Option<LogWriter>,
-    /// Frames of earlier logs, from before logging was switched off: positions never decrease.
-    pub(super) base: u64,
-    /// The position to commit for everything that replies may have shown.
-    pub(super) told: u64,
-    /// Increases with every start of the node.
-    pub(super) run: u64,
-    next_txn: u64,
-    pub(super) held: gates::Held,
-    /// The logs that cannot be written or have lost data, and why.
-    troubles: BTreeMap<WorkerId, Trouble>,
-    /// Nothing more is logged.
-    pub(super) closing: bool,
-    /// The node stops.
-    pub(super) ending: bool,
-    /// This worker has reported that it is quiet; at worker 0, the number of such reports; and all
-    /// have reported, so that logs may be closed.
-    pub(super) said_quiet: bool,
-    pub(super) quiet: usize,
-    pub(super) may_close: bool,
-}
-
-impl Durability {
-    pub(super) fn new(hash_seed: u64) -> Self {
-        Self {
-            settings: Settings::default(),
-            file_seed: hash_seed,
-            log: None,
-            base: 0,
-            told: 0,
-            run: 0,
-            next_txn: 0,
-            held: gates::Held::default(),
-            troubles: BTreeMap::new(),
-            closing: false,
-            ending: false,
-            said_quiet: false,
-            quiet: 0,
-            may_close: false,
-        }
-    }
-
-    /// Whether commands are logged.
-    pub(super) fn logs(&self) -> bool {
-        self.log.is_some() && !self.closing
-    }
-
-    pub(super) fn identity(&self, worker: WorkerId, workers: usize) -> Identity {
-        Identity {
-            worker: worker.0,
-            workers: workers as u16,
-            run: self.run,
-            salt: salt(self.file_seed),
-        }
-    }
-
-    pub(super) fn next_txn(&mut self, worker: WorkerId) -> TxnId {
-        self.next_txn += 1;
-        TxnId {
-            run: self.run,
-            worker: worker.0,
-            n: self.next_txn,
-        }
-    }
-}
 
 impl<P: Program> Worker<P> {
     /// Loads the data on disk; serve no request before [`Event::Serving`]. Without this call the
@@ -132,52 +20,29 @@ impl<P: Program> Worker<P> {
     pub fn begin(&mut self, settings: Settings) {
         self.boot.begin(&settings, self.id, &mut self.out);
         self.saves.configure(&settings, &mut self.out);
-        self.durable.settings = settings;
+        self.commit.on_settings(settings, &mut self.shard);
     }
 
     /// Applies settings. Logging that is switched on begins with the next save, which the embedder
     /// requests.
     pub fn configure_durability(&mut self, settings: Settings) {
-        if let Some(log) = &mut self.durable.log {
-            log.set_fsync(settings.fsync);
-        }
-        if !settings.log && self.durable.logs() {
+        if self.commit.stops_by(&settings) {
             self.end_frame();
-            self.shard
-                .observers_mut()
-                .set_journaling(self.chains.is_some());
-            self.durable.closing = true;
         }
         self.saves.configure(&settings, &mut self.out);
         self.boot.configure(&settings);
-        self.durable.settings = settings;
+        self.commit.on_settings(settings, &mut self.shard);
     }
 
     /// Whether logging was switched on and waits for a save to begin.
     pub fn wants_log(&self) -> bool {
-        self.durable.settings.log && self.durable.log.is_none()
-    }
-
-    pub(super) fn start_log(&mut self, at: LogStart) {
-        let settings = &self.durable.settings;
-        if !settings.log {
-            return;
-        }
-        let config = LogConfig {
-            fsync: settings.fsync,
-            segment_bytes: settings.segment_bytes,
-        };
-        let mut identity = self.durable.identity(self.id, self.placement.workers());
-        identity.salt = at.salt.unwrap_or(identity.salt);
-        let mut log = LogWriter::new(config, identity);
-        log.start(at.generation, at.index, at.seq);
-        self.durable.log = Some(log);
-        self.shard.observers_mut().set_journaling(true);
+        self.commit.wants_log()
     }
 
     /// Ends the open frame if it is long. Call it between commands.
+    #[inline]
     pub fn end_long_frame(&mut self) {
-        if self.shard.journal().len() > FRAME_BYTES {
+        if Commit::is_long(&mut self.shard) {
             self.end_frame();
         }
     }
@@ -186,28 +51,17 @@ impl<P: Program> Worker<P> {
         if self.shard.journal().is_empty() {
             return;
         }
-        let tells = self.shard.observers().journal_tells();
-        self.append_to_chains();
-        let journal = self.shard.journal();
-        let durable = &mut self.durable;
-        let frame = match &mut durable.log {
-            Some(log) if !durable.closing => durable.base + log.append(journal) + 1,
-            Some(log) => durable.base + log.appended(),
-            None => {
-                durable.base += u64::from(self.chains.is_some());
-                durable.base
-            }
+        let mut end = FrameEnd {
+            tells: self.shard.observers().journal_tells(),
+            ..FrameEnd::default()
         };
-        if tells && (durable.log.is_some() && !durable.closing || self.chains.is_some()) {
-            durable.told = frame;
+        self.append_to_chains();
+        if let Some(chains) = &mut self.chains {
+            (end.written, end.settled) = chains.take_written();
         }
+        let frame = self.commit.on_frame(end, &mut self.shard);
         if let Some(chains) = &mut self.chains {
             chains.end_frame(frame);
-        }
-        self.shard.observers_mut().empty_journal();
-        let journal = self.shard.journal();
-        if journal.capacity() > 4 * FRAME_BYTES {
-            *journal = Vec::new();
         }
     }
 
@@ -215,46 +69,21 @@ impl<P: Program> Worker<P> {
     pub fn end_turn(&mut self, now: Now) -> Option<u64> {
         self.end_frame();
         self.replicate(now);
-        let Some(log) = &mut self.durable.log else {
-            self.send_to_others();
-            let told = self.durable.told;
-            return (self.committed() < told).then_some(told);
-        };
-        if self.durable.closing {
-            log.close();
+        let gate = self.commit.on_turn(now, &mut self.out);
+        if self.out.has_calls() {
+            self.carry_out(now);
         }
-        log.poll(now, &mut self.out.disk);
-        if log.is_closed() && self.durable.held.is_empty() && !self.durable.ending {
-            // Logging was switched off. It may be switched on again.
-            self.durable.base += log.appended();
-            self.durable.log = None;
-            self.durable.closing = false;
-            let told = self.durable.told;
-            return (self.committed() < told).then_some(told);
-        }
-        let told = self.durable.told;
-        // In trouble replies to reads do not wait, and writes are refused. Replies to writes from
-        // before this turn learnt of the trouble do wait: to those of the turn itself, or of an
-        // earlier one whose reply waited for others of its connection until now.
-        let uncommitted = |e: &Event| matches!(e, Event::Uncommitted(_));
-        let lost = self.out.events.iter().any(uncommitted);
-        let waits = self.committed() < told && (lost || !self.is_in_trouble());
-        waits.then_some(told)
+        gate
     }
 
     /// Whether the disk is so far behind that no more requests should be accepted.
     pub fn is_congested(&self) -> bool {
-        let pending = self
-            .durable
-            .log
-            .as_ref()
-            .map_or(0, |l| l.gauges().pending_bytes);
-        pending > CONGESTED_BYTES && !self.is_in_trouble()
+        self.commit.is_congested()
     }
 
     /// The latest time at which [`Worker::end_turn`] must be called.
     pub fn durability_wake_us(&self) -> Option<u64> {
-        let log = self.durable.log.as_ref().and_then(LogWriter::wake_at_us);
+        let log = self.commit.log().and_then(LogWriter::wake_at_us);
         let chains = self.chains_wake_us();
         let others = chains.into_iter().chain(self.replication_wake_us());
         log.into_iter().chain(others).min()
@@ -266,7 +95,7 @@ impl<P: Program> Worker<P> {
     }
 
     pub fn take_durable_events(&mut self) -> Vec<Event> {
-        self.told_of_losses();
+        self.commit.on_events_taken();
         std::mem::take(&mut self.out.events)
     }
 
@@ -292,29 +121,21 @@ impl<P: Program> Worker<P> {
     }
 
     fn on_log_disk(&mut self, now: Now, done: DiskDone) {
-        // If the log is lost, the writes of this turn so far are lost with it.
         self.end_frame();
-        let Some(log) = &mut self.durable.log else {
-            return;
-        };
-        let outcome = log.on_done(now, done);
-        log.poll(now, &mut self.out.disk);
-        if outcome == Outcome::Failed {
-            // If it was already known, no client waits any more.
-            let known = self.durable.troubles.get(&self.id).is_some_and(|t| !t.lost);
-            if !known && self.committed() < self.position() {
-                self.out.events.push(Event::Uncommitted(Until::Logged));
-            }
-            self.lose_held(now, Until::Logged);
+        if self.commit.log().is_some() {
+            self.commit.on_disk(now, done, &mut self.out);
+            self.carry_out(now);
+            self.log_moved_on(now);
         }
-        self.log_moved_on(now);
     }
 
     /// Reports the progress of the log to all that wait for it.
     pub(super) fn log_moved_on(&mut self, now: Now) {
-        self.release_envelopes();
-        self.note_trouble(now);
-        self.send_held(now);
+        if self.chains.is_some() {
+            self.send_what_waits();
+        }
+        self.commit.on_progress(&store!(self), &mut self.out);
+        self.carry_out(now);
         self.note_saves();
         self.note_ready();
         self.carry_out(now);
@@ -322,58 +143,233 @@ impl<P: Program> Worker<P> {
 
     /// The snapshot or the log has progressed.
     fn note_saves(&mut self) {
-        let log = self.durable.log.as_ref();
+        let log = self.commit.log();
         self.saves
             .on_progress(log, &mut store!(self), &mut self.out);
     }
 
     /// If this worker's log accepts frames, the start may continue.
     pub(super) fn note_ready(&mut self) {
-        let log = self.durable.log.as_ref();
-        if log.is_none_or(|log| log.generation_ready(log.generation())) {
+        if self.commit.is_ready() {
             self.boot.on_log_ready(&mut self.out);
         }
-    }
-
-    /// Reports to all workers that this log can no longer be written, or can be again.
-    fn note_trouble(&mut self, now: Now) {
-        let log = self.durable.log.as_ref();
-        let text = log.and_then(LogWriter::trouble);
-        let lost = log.is_some_and(|l| l.has_lost() && !l.is_stuck());
-        let told = self.durable.troubles.get(&self.id);
-        if text == told.map(|t| &*t.text) && told.is_none_or(|t| t.lost == lost) {
-            return;
-        }
-        let text = text.map(Arc::<str>::from);
-        self.out.events.push(Event::Trouble(text.clone()));
-        let trouble = text.map(|text| Trouble { text, lost });
-        self.tell_all(now, || Note::Trouble(trouble.clone()));
-    }
-
-    /// Whether a log cannot be written, so that waiting for it takes long.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.durable.troubles.values().any(|t| !t.lost)
-    }
-
-    pub(super) fn is_in_trouble(&self) -> bool {
-        self.durable.troubles.contains_key(&self.id)
-    }
-
-    pub(super) fn on_trouble(&mut self, from: WorkerId, trouble: Option<Trouble>) {
-        match trouble {
-            Some(trouble) => self.durable.troubles.insert(from, trouble),
-            None => self.durable.troubles.remove(&from),
-        };
     }
 
     /// Why changes are refused now.
     #[inline]
     pub fn refuses_writes(&self) -> Option<&str> {
-        if self.durable.troubles.is_empty() && self.saves.error().is_none() {
-            return None;
+        let why = self.commit.trouble().or_else(|| self.saves.error());
+        why.map(|text| &**text)
+    }
+
+    /// The position that commits everything that happened so far.
+    pub(super) fn position(&self) -> u64 {
+        self.commit.position(&self.shard)
+    }
+
+    /// The position that is committed in the log.
+    pub fn logged(&self) -> u64 {
+        self.commit.logged()
+    }
+
+    /// The position up to which gates have been passed.
+    pub fn passed(&self) -> u64 {
+        self.commit.committed()
+    }
+
+    /// Whether replies wait for the log alone, and whether replies wait for more.
+    #[inline]
+    pub fn splits(&self) -> bool {
+        self.chains.is_some() && self.placement.has_lattice()
+    }
+
+    /// What replies wait for that concern these keys only.
+    #[inline]
+    pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
+        match self.splits() {
+            true if planted::is(Planted::AllTakenForLattice) => Until::Logged,
+            true => self.placement.until(keys),
+            false => Until::Passed,
         }
-        let troubles = self.durable.troubles.values().map(|t| &t.text);
-        let mut all = troubles.chain(self.saves.error());
-        all.next().map(|text| &**text)
+    }
+
+    /// Sends a message as soon as [`super::commit::Commit::on_message`] allows; `to` may be this
+    /// worker.
+    pub(super) fn send_committed(&mut self, now: Now, to: WorkerId, waits: (Until, Message)) {
+        let Some(message) = self.commit.on_message(to, waits, &self.shard) else {
+            return;
+        };
+        if to == self.id {
+            self.take(now, to, message);
+        } else {
+            self.send(to, message);
+        }
+    }
+
+    /// As [`Worker::send_committed`], for messages to other workers that concern lattice keys.
+    pub(super) fn send_logged(&mut self, to: WorkerId, message: Message) {
+        let waits = (Until::Logged, message);
+        if let Some(message) = self.commit.on_message(to, waits, &self.shard) {
+            self.send(to, message);
+        }
+    }
+
+    /// The client of a command over several workers gets no reply; its keys stay held until the
+    /// command is committed.
+    pub(super) fn on_doubtful(&mut self, multi: u64) {
+        let Some(committing) = self.committing.get(&multi) else {
+            return;
+        };
+        let requests = committing.replies.requests.iter();
+        if committing.origin == self.id {
+            return self
+                .out
+                .outcomes
+                .extend(requests.map(|r| Outcome::Lost(r.header)));
+        }
+        let mut lost = Box::<Batch>::default();
+        requests.for_each(|r| lost.push_reply(r.header, Output::default()));
+        self.send(committing.origin, Message::Lost(lost));
+    }
+
+    /// The node stops, and this worker has no work in progress that it began. True once this holds
+    /// for all workers: then no work is in progress anywhere.
+    pub fn all_quiet(&mut self, now: Now) -> bool {
+        self.say_quiet(now);
+        self.quiet.is_everywhere(self.placement.workers())
+    }
+
+    /// Reports to worker 0 that this worker has no work in progress. Returns whether it was
+    /// reported before.
+    pub fn say_quiet(&mut self, now: Now) -> bool {
+        let said = self.quiet.say(&mut self.out);
+        self.carry_out(now);
+        said
+    }
+
+    /// At worker 0, when all are quiet: makes every worker close its log.
+    pub fn close_logs(&mut self, now: Now) {
+        self.quiet.close_logs(&store!(self), &mut self.out);
+        self.carry_out(now);
+    }
+
+    /// Ends the log. True once it is on disk, or if there is no log.
+    pub fn close_log(&mut self, now: Now) -> bool {
+        self.end_frame();
+        self.commit.on_stop(now, &mut self.out)
+    }
+}
+
+/// Saves of the node.
+impl<P: Program> Worker<P> {
+    /// Begins a save of the whole node. At worker 0 only.
+    pub fn begin_save(&mut self, now: Now) -> Result<u64, SaveRefused> {
+        self.begin_cut(now, CutOf::Save)
+    }
+
+    /// Begins a new generation of the logs.
+    fn begin_cut(&mut self, now: Now, cut: CutOf) -> Result<u64, SaveRefused> {
+        if !self.is_serving() {
+            return Err(SaveRefused::Loading);
+        }
+        if self.quiet.may_close() {
+            return Err(SaveRefused::Stopping);
+        }
+        if self.commit.is_stuck() {
+            // The cut would wait for commands that wait for a log.
+            return Err(SaveRefused::Stuck);
+        }
+        let begun = self.saves.begin(now, cut, &mut self.out);
+        self.carry_out(now);
+        begun
+    }
+
+    /// Whether a backup needs no save: the logs have all changes since the last one.
+    pub fn can_pin_without_save(&self) -> bool {
+        self.commit.logs()
+    }
+
+    /// Pins the current files on disk for a backup, so that they are not removed. Returns the pin
+    /// and the generation that begins now. Once that is sealed ([`crate::durable::Event::Sealed`]),
+    /// files of earlier generations are not written any more. At worker 0 only.
+    pub fn pin(&mut self, now: Now) -> Result<(u64, u64), SaveRefused> {
+        let generation = self.begin_cut(now, CutOf::Logs)?;
+        Ok((self.saves.pin()?, generation))
+    }
+
+    /// Pins the files of the last save; with the list of files to copy.
+    pub fn pin_saved(&mut self) -> Option<(u64, Pinned)> {
+        self.saves.pin_saved()
+    }
+
+    /// Ends a pin; false if it does not exist.
+    pub fn unpin(&mut self, id: u64) -> bool {
+        self.saves.unpin(id, &mut self.out)
+    }
+
+    pub fn keeper(&self) -> Option<&Keeper> {
+        self.saves.keeper()
+    }
+
+    /// The instant of a cut: earlier effects belong to the old generation.
+    pub(super) fn cut(&mut self, generation: u64, cut: CutOf) {
+        self.end_frame();
+        self.commit.on_cut(generation, &mut store!(self));
+        match (cut, self.commit.log()) {
+            (CutOf::Save, _) => self.begin_snapshot(generation),
+            // The end of a log is synced, whatever the setting.
+            (CutOf::Logs, Some(log)) => self.saves.on_logs_cut(generation, log.appended()),
+            (CutOf::Logs, None) => {}
+        }
+    }
+
+    pub(super) fn begin_snapshot(&mut self, generation: u64) {
+        let log = self.commit.log();
+        let start = SnapshotStart {
+            generation,
+            identity: self.commit.identity(self.placement.workers()),
+            next_seq: log.map_or(0, LogWriter::appended),
+            log_bytes: log.map_or(0, |l| l.gauges().bytes_written),
+            head: self.head_effects(),
+        };
+        self.saves.on_cut(start, &mut store!(self));
+    }
+
+    /// Continues the snapshot by about this many bytes of records; one larger value may exceed
+    /// that. True where it could continue at once.
+    pub fn snapshot_slice(&mut self, bytes: usize) -> bool {
+        self.saves.on_slice(bytes, &mut store!(self), &mut self.out)
+    }
+
+    /// Handles the end of a save of the node.
+    pub(super) fn on_save_ended(&mut self, now: Now, ended: Result<u64, Arc<str>>) {
+        if let Ok(generation) = ended {
+            self.commit.on_saved(generation);
+        }
+        self.saves.on_ended(now, ended, &mut self.out);
+        self.log_moved_on(now);
+    }
+
+    /// Whether there are changes since the last save.
+    pub fn unsaved_changes(&self) -> bool {
+        self.saves.has_unsaved(&self.shard)
+    }
+
+    pub fn is_snapshotting(&self) -> bool {
+        self.saves.is_under_way() || self.shard.is_unwinding()
+    }
+
+    /// Changes since the last cut with a snapshot.
+    pub fn changes_since_save(&self) -> u64 {
+        self.saves.changes(&self.shard)
+    }
+
+    /// Reports the figures for the schedule to worker 0, which begins a save when it is due.
+    pub fn look_after_saving(&mut self, now: Now) {
+        if self.is_serving() {
+            let log = (self.commit.log(), self.commit.logs());
+            self.saves.on_tick(now, log, &store!(self), &mut self.out);
+            self.carry_out(now);
+        }
     }
 }

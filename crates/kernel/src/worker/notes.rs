@@ -29,10 +29,10 @@ pub struct DurableFigures {
 impl<P: Program> Worker<P> {
     pub fn durable_figures(&self) -> DurableFigures {
         let mut figures = DurableFigures {
-            logs: self.durable.logs(),
+            logs: self.commit.logs(),
             ..DurableFigures::default()
         };
-        if let Some(log) = &self.durable.log {
+        if let Some(log) = self.commit.log() {
             figures.log = log.gauges();
         }
         self.saves.count(&mut figures, &self.shard);
@@ -43,7 +43,7 @@ impl<P: Program> Worker<P> {
         match note {
             Note::Plan(plan) => {
                 if let Some(seed) = plan.hash_seed() {
-                    self.durable.file_seed = seed;
+                    self.commit.on_seed(seed);
                 }
                 self.boot.on_plan(plan, &mut store!(self), &mut self.out);
             }
@@ -53,7 +53,7 @@ impl<P: Program> Worker<P> {
                     .on_scanned(now, scanned, &mut store!(self), &mut self.out);
             }
             Note::Resolved { verdicts, run } => {
-                self.durable.run = run;
+                self.commit.on_run(run);
                 self.boot.on_resolved(verdicts, &mut self.out);
             }
             Note::Table(table) => self.on_table(&table),
@@ -88,9 +88,9 @@ impl<P: Program> Worker<P> {
                 // Refused only while another save is in progress, which serves as well.
                 let _ = self.begin_save(now);
             }
-            Note::Trouble(trouble) => self.on_trouble(from, trouble),
-            Note::Quiet => self.durable.quiet += 1,
-            Note::CloseLogs => self.durable.may_close = true,
+            Note::Trouble(trouble) => self.commit.on_trouble(from, trouble),
+            Note::Quiet => self.quiet.on_quiet(),
+            Note::CloseLogs => self.quiet.on_close_logs(),
         }
     }
 }

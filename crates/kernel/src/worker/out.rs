@@ -1,9 +1,9 @@
 //! The only queue for outputs of a worker's machines: outcomes of requests for the embedder,
 //! requests to the disk, events, and calls between machines, which the worker carries out in order.
 
-use super::boot;
 use super::saves::CutOf;
 use super::store::Store;
+use super::{Message, boot};
 use crate::batch::{Batch, Header};
 use crate::durable::keeper::Keeper;
 use crate::durable::{Event, Note};
@@ -32,13 +32,11 @@ pub enum Outcome {
 
 /// A request of a machine to another one, or to the worker.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most calls are notes, at starts and saves only, and each is taken at once"
-)]
 pub(super) enum Call {
     /// Sends a note to a worker, which may be this one.
     Tell(WorkerId, Note),
+    /// Sends a message that no longer waits to a worker, which may be this one.
+    Send(WorkerId, Message),
     /// Continues loading, now that the notes before this call have arrived here.
     Load(boot::Next),
     /// Begins a new generation of all logs.
@@ -99,6 +97,13 @@ impl Out {
         self.outcomes.push_back(Outcome::Waits(header));
     }
 
+    /// The outcome of these requests is unknown; those without a reply yet are not over.
+    pub(super) fn lost(&mut self, batch: &Batch) {
+        let answered = batch.requests.iter().filter(|r| !r.reply.is_later());
+        self.outcomes
+            .extend(answered.map(|r| Outcome::Lost(r.header)));
+    }
+
     /// Whether the embedder has yet to say if a client waits.
     pub(super) fn has_undecided(&self) -> bool {
         self.undecided > 0
@@ -128,6 +133,11 @@ impl Out {
             self.tell(to, note());
         }
         self.tell(store.id, note());
+    }
+
+    #[inline]
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
     }
 
     #[inline]

@@ -117,7 +117,7 @@ impl<P: Program> Worker<P> {
         let mut bytes = Vec::new();
         table.encode(&mut bytes);
         let effect = Effect::Keyspaces { bytes: &bytes };
-        if self.durable.logs() {
+        if self.commit.logs() {
             effect.encode(self.shard.journal());
         }
         self.adopt_table(table);

@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::durability::Settings;
+use super::commit::Settings;
 use super::notes::DurableFigures;
 use super::out::{Call, Out};
 use super::store::Store;

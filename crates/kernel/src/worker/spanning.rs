@@ -294,7 +294,7 @@ impl<P: Program> Worker<P> {
         let multi = self.next_multi;
         self.next_multi += 1;
         let piece = (writers.len() > 1).then(|| PieceOf {
-            txn: self.durable.next_txn(self.id),
+            txn: self.commit.next_txn(),
             participants: writers.iter().map(|w| w.0).collect(),
         });
         let mut committing = Committing {
@@ -348,7 +348,7 @@ impl<P: Program> Worker<P> {
 
     /// The workers that have something to log, in order.
     fn writers(&self, held: &[(WorkerId, Ticket)], writes: &Writes, whole: bool) -> Vec<WorkerId> {
-        if !self.commits() {
+        if !self.commit.commits() {
             return Vec::new();
         }
         if !whole {

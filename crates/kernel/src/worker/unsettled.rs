@@ -72,7 +72,7 @@ impl<P: Program> Worker<P> {
     /// Whether changes wait. While this worker's log cannot be written, messages with data do not
     /// wait for it.
     pub(super) fn keeps_changes(&mut self) -> bool {
-        if self.lattice.unsettled.waits() && self.is_in_trouble() {
+        if self.lattice.unsettled.waits() && self.commit.is_in_trouble() {
             let outbox = self.lattice.unsettled.give_up();
             self.send_changes(outbox);
         }

@@ -1,6 +1,6 @@
 //! The start of one worker, driven by hand: its inputs and its requests.
 
-use super::super::durability::Settings;
+use super::super::commit::Settings;
 use super::super::out::{Call, Out};
 use super::super::store::Store;
 use super::plan::plan;

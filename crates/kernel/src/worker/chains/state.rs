@@ -97,11 +97,6 @@ pub(in crate::worker) struct Chains {
     pub(in crate::worker) taken: usize,
     /// The write that chains must have committed for the open frame to be committed.
     pub(in crate::worker) appended: Option<u64>,
-    /// The outcome of some writes is unknown. No gate opens before the clients that wait were told
-    /// so, at the end of the turn: the replica no longer waits for these writes.
-    pub(in crate::worker) is_losing: bool,
-    /// Frames that wait for the chains, with the write that these must have committed.
-    pub(in crate::worker) gates: VecDeque<(u64, u64)>,
     /// Messages that wait for the log.
     pub(in crate::worker) held: VecDeque<(u64, Said)>,
     pub(in crate::worker) out: Vec<Said>,
@@ -117,23 +112,14 @@ pub(in crate::worker) struct Chains {
 }
 
 impl Chains {
-    /// The committed position, for what the log has committed.
-    pub(in crate::worker) fn committed_of(&self, logged: u64) -> u64 {
-        let first = self.gates.front();
-        match first.filter(|_| !planted::is(Planted::GatesOpen)) {
-            Some((frame, _)) => logged.min(frame - 1),
-            None => logged,
-        }
+    /// The last write of the ending frame, and the writes that are committed.
+    pub(in crate::worker) fn take_written(&mut self) -> (Option<u64>, u64) {
+        let settled = self.replica.as_ref().map_or(0, Replica::settled);
+        (self.appended.take(), settled)
     }
 
-    /// Ends a frame: it is committed once it is logged and the chains have committed its writes.
+    /// Ends a frame.
     pub(in crate::worker) fn end_frame(&mut self, frame: u64) {
-        let settled = self.replica.as_ref().map_or(0, Replica::settled);
-        let appended = self.appended.take();
-        let waits = |position: &u64| *position > settled || self.is_losing;
-        if let Some(position) = appended.filter(waits) {
-            self.gates.push_back((frame, position));
-        }
         self.taken = 0;
         self.collect(frame);
     }
