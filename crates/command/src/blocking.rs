@@ -23,26 +23,17 @@ pub fn timeout(ctx: &Ctx<'_>, arg: &[u8]) -> Result<Option<u64>, Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn timeouts() {
-        let mut rig = Rig::new();
-        for bad in ["x", "nan", "\"\"", "1e999"] {
-            rig.check(
-                &format!("BLPOP k {bad}"),
-                "-ERR timeout is not a float or out of range\r\n",
-            );
-        }
-        rig.check("BLPOP k -1", "-ERR timeout is negative\r\n");
-        rig.check("BLPOP k -0.001", "-ERR timeout is negative\r\n");
-        rig.check("BLPOP k 1e20", "-ERR timeout is out of range\r\n");
-        rig.check(
-            "BLPOP k 9223372036854775",
-            "-ERR timeout is out of range\r\n",
-        );
-        rig.check("BLPOP k 0.0001", "*-1\r\n");
-        rig.check("BLPOP k -0.0001", "*-1\r\n");
-    }
+crate::testing::transcripts! {
+    timeouts: "
+        BLPOP k x => -ERR timeout is not a float or out of range
+        BLPOP k nan => -ERR timeout is not a float or out of range
+        BLPOP k '' => -ERR timeout is not a float or out of range
+        BLPOP k 1e999 => -ERR timeout is not a float or out of range
+        BLPOP k -1 => -ERR timeout is negative
+        BLPOP k -0.001 => -ERR timeout is negative
+        BLPOP k 1e20 => -ERR timeout is out of range
+        BLPOP k 9223372036854775 => -ERR timeout is out of range
+        BLPOP k 0.0001 => *-1
+        BLPOP k -0.0001 => *-1
+    "
 }

@@ -48,22 +48,47 @@ impl Rig {
         self
     }
 
-    /// Runs a request of space-separated words (`""` is the empty word) and
-    /// compares its reply.
+    /// Runs a request (see [`words`]) and compares its reply (see [`encoded`]).
     #[track_caller]
     pub fn check(&mut self, request: &str, reply: &str) {
-        let words: Vec<&[u8]> = request
-            .split(' ')
-            .map(|w| {
-                if w == "\"\"" {
-                    b"".as_slice()
-                } else {
-                    w.as_bytes()
-                }
-            })
-            .collect();
+        let words: Vec<&[u8]> = words(request).map(|(word, _)| word.as_bytes()).collect();
         let got = self.run(&words);
-        assert_eq!(String::from_utf8_lossy(&got), reply, "{request}");
+        assert_eq!(String::from_utf8_lossy(&got), encoded(reply), "{request}");
+    }
+
+    /// Checks the rows `request => reply` of a transcript. In front of a row may stand `resp3:`,
+    /// `after N ms:`, `database N:`, each of which holds from there on, and `for {n} in A..B:`, which
+    /// repeats the row with each number in place of `{n}`.
+    #[track_caller]
+    pub fn replay(&mut self, transcript: &str) {
+        let rows = transcript.lines().map(str::trim);
+        for row in rows.filter(|row| !row.is_empty() && !row.starts_with("//")) {
+            self.row(row);
+        }
+    }
+
+    #[track_caller]
+    fn row(&mut self, row: &str) {
+        let (before, rest) = row.split_once(": ").unwrap_or((row, ""));
+        match before.split(' ').collect::<Vec<_>>()[..] {
+            ["resp3"] => self.resp3 = true,
+            ["after", ms, "ms"] => {
+                self.advance_ms(number(ms));
+            }
+            ["database", index] => self.db = number(index) as usize,
+            ["for", name, "in", range] => {
+                let (first, end) = range.split_once("..").expect("a range");
+                for n in number(first)..number(end) {
+                    self.row(&rest.replace(name, &n.to_string()));
+                }
+                return;
+            }
+            _ => {
+                let (request, reply) = row.split_once(" => ").expect("request => reply");
+                return self.check(request, reply);
+            }
+        }
+        self.row(rest);
     }
 
     /// Runs a request and returns its reply.
@@ -107,3 +132,50 @@ impl Rig {
         out.to_vec()
     }
 }
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
+}
+
+/// Words between spaces, and whether each stood in quotes, where it may be empty or have spaces.
+fn words(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split('\'').enumerate().flat_map(|(index, part)| {
+        let quoted = (index % 2 == 1).then_some((part, true));
+        let plain = (index % 2 == 0).then(|| part.split_whitespace().map(|word| (word, false)));
+        quoted.into_iter().chain(plain.into_iter().flatten())
+    })
+}
+
+/// A reply on the wire: `+OK` and `-ERR ...` are one line; of all others each word is a line, and words
+/// in quotes are bulk strings, as in `*2 'a' :1`. One that has line ends is taken as it stands.
+fn encoded(reply: &str) -> String {
+    if reply.contains('\r') {
+        return reply.to_owned();
+    }
+    if reply.starts_with(['+', '-']) {
+        return format!("{reply}\r\n");
+    }
+    let line = |(word, is_quoted): (&str, bool)| {
+        if is_quoted {
+            format!("${}\r\n{word}\r\n", word.len())
+        } else {
+            format!("{word}\r\n")
+        }
+    };
+    words(reply).map(line).collect()
+}
+
+/// Tests that are transcripts: a name, and rows of [`Rig::replay`].
+macro_rules! transcripts {
+    ($($(#[$doc:meta])* $name:ident: $transcript:literal)+) => {
+        mod transcripts {
+            $($(#[$doc])*
+            #[test]
+            fn $name() {
+                $crate::testing::Rig::new().replay($transcript);
+            })+
+        }
+    };
+}
+
+pub(crate) use transcripts;

@@ -42,34 +42,25 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    all_or_a_part: "
+        SET k foobar => +OK
+        BITCOUNT k => :26
+        BITCOUNT k 0 0 => :4
+        BITCOUNT k 1 1 byte => :6
+        BITCOUNT k 5 30 BIT => :17
+        BITCOUNT k -1 -3 => :0
+        BITCOUNT none => :0
+    "
 
-    #[test]
-    fn all_or_a_part() {
-        let mut rig = Rig::new();
-        rig.check("SET k foobar", "+OK\r\n");
-        rig.check("BITCOUNT k", ":26\r\n");
-        rig.check("BITCOUNT k 0 0", ":4\r\n");
-        rig.check("BITCOUNT k 1 1 byte", ":6\r\n");
-        rig.check("BITCOUNT k 5 30 BIT", ":17\r\n");
-        rig.check("BITCOUNT k -1 -3", ":0\r\n");
-        rig.check("BITCOUNT none", ":0\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("SET k foobar", "+OK\r\n");
-        rig.check("BITCOUNT k 0", "-ERR syntax error\r\n");
-        rig.check("BITCOUNT k 0 1 word", "-ERR syntax error\r\n");
-        rig.check("BITCOUNT k 0 1 BIT x", "-ERR syntax error\r\n");
-        rig.check(
-            "BITCOUNT k 0 x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("BITCOUNT none 0 x", ":0\r\n");
-        rig.check("BITCOUNT k -1 -2 word", ":0\r\n");
-        rig.check("BITCOUNT k -2 -1 word", "-ERR syntax error\r\n");
-    }
+    refusals: "
+        SET k foobar => +OK
+        BITCOUNT k 0 => -ERR syntax error
+        BITCOUNT k 0 1 word => -ERR syntax error
+        BITCOUNT k 0 1 BIT x => -ERR syntax error
+        BITCOUNT k 0 x => -ERR value is not an integer or out of range
+        BITCOUNT none 0 x => :0
+        BITCOUNT k -1 -2 word => :0
+        BITCOUNT k -2 -1 word => -ERR syntax error
+    "
 }

@@ -119,41 +119,58 @@ pub(super) fn read(
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    reads_sets_and_counts: "
+        BITFIELD k => *0
+        BITFIELD k GET u8 0 => *1 :0
+        GET k => $-1
+        BITFIELD k INCRBY i5 100 1 GET u4 0 => *2 :1 :0
+        STRLEN k => :14
+        BITFIELD b SET u8 #1 97 get u8 8 => *2 :0 :97
+        GET b => '\0a'
+        BITFIELD b SET i8 #1 -1 GET u8 8 GET i8 8 => *3 :97 :255 :-1
+    "
+
+    overflow_rules_hold_for_what_follows: "
+        BITFIELD k INCRBY u2 100 3 overflow sat INCRBY u2 102 3 INCRBY u2 102 1 => *3 :3 :3 :3
+        BITFIELD k INCRBY u2 100 1 => *1 :0
+        BITFIELD k OVERFLOW FAIL INCRBY u2 102 1 GET u2 102 => *2 $-1 :3
+        resp3: BITFIELD n OVERFLOW FAIL SET u8 0 256 => *1 _
+        STRLEN n => :1
+    "
+
+    keeps_the_expiry: "
+        SET k v PX 10 => +OK
+        BITFIELD k SET u8 100 1 => *1 :0
+        after 10 ms: GET k => $-1
+    "
+
+    nothing_happens_where_anything_is_refused: "
+        BITFIELD k SET u8 0 1 GET u64 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET i65 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET u0 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET 8 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET x 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET u08 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET I8 0 => -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+        BITFIELD k SET u8 0 1 GET u8 -1 => -ERR bit offset is not an integer or out of range
+        BITFIELD k SET u8 0 1 GET u8 x => -ERR bit offset is not an integer or out of range
+        BITFIELD k SET u8 0 1 GET u8 4294967296 => -ERR bit offset is not an integer or out of range
+        BITFIELD k SET u8 0 1 GET u8 #536870912 => -ERR bit offset is not an integer or out of range
+        BITFIELD k SET u8 0 1 GET u8 #-1 => -ERR bit offset is not an integer or out of range
+        BITFIELD k SET u8 0 1 GET u8 #9223372036854775807 => -ERR bit offset is not an integer or out of range
+        BITFIELD k SET u8 0 1 GET u8 => -ERR syntax error
+        BITFIELD k SET u8 0 => -ERR syntax error
+        BITFIELD k OVERFLOW => -ERR syntax error
+        BITFIELD k OVERFLOW x => -ERR Invalid OVERFLOW type specified
+        BITFIELD k SET u8 0 x => -ERR value is not an integer or out of range
+        GET k => $-1
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn reads_sets_and_counts() {
-        let mut rig = Rig::new();
-        rig.check("BITFIELD k", "*0\r\n");
-        rig.check("BITFIELD k GET u8 0", "*1\r\n:0\r\n");
-        rig.check("GET k", "$-1\r\n");
-        rig.check("BITFIELD k INCRBY i5 100 1 GET u4 0", "*2\r\n:1\r\n:0\r\n");
-        rig.check("STRLEN k", ":14\r\n");
-        rig.check("BITFIELD b SET u8 #1 97 get u8 8", "*2\r\n:0\r\n:97\r\n");
-        rig.check("GET b", "$2\r\n\0a\r\n");
-        rig.check(
-            "BITFIELD b SET i8 #1 -1 GET u8 8 GET i8 8",
-            "*3\r\n:97\r\n:255\r\n:-1\r\n",
-        );
-    }
-
-    #[test]
-    fn overflow_rules_hold_for_what_follows() {
-        let mut rig = Rig::new();
-        rig.check(
-            "BITFIELD k INCRBY u2 100 3 overflow sat INCRBY u2 102 3 INCRBY u2 102 1",
-            "*3\r\n:3\r\n:3\r\n:3\r\n",
-        );
-        rig.check("BITFIELD k INCRBY u2 100 1", "*1\r\n:0\r\n");
-        rig.check(
-            "BITFIELD k OVERFLOW FAIL INCRBY u2 102 1 GET u2 102",
-            "*2\r\n$-1\r\n:3\r\n",
-        );
-        rig.resp3()
-            .check("BITFIELD n OVERFLOW FAIL SET u8 0 256", "*1\r\n_\r\n");
-        rig.check("STRLEN n", ":1\r\n");
-    }
 
     #[test]
     fn what_stays_as_it_is_counts_as_no_change() {
@@ -182,45 +199,5 @@ mod tests {
             1,
         );
         step("BITFIELD k SET i5 90 0", "*1\r\n:0\r\n", 1);
-    }
-
-    #[test]
-    fn keeps_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("SET k v PX 10", "+OK\r\n");
-        rig.check("BITFIELD k SET u8 100 1", "*1\r\n:0\r\n");
-        rig.advance_ms(10).check("GET k", "$-1\r\n");
-    }
-
-    #[test]
-    fn nothing_happens_where_anything_is_refused() {
-        let mut rig = Rig::new();
-        let encoding = "-ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.\r\n";
-        for bad in ["u64", "i65", "u0", "8", "x", "u08", "I8"] {
-            rig.check(&format!("BITFIELD k SET u8 0 1 GET {bad} 0"), encoding);
-        }
-        let offset = "-ERR bit offset is not an integer or out of range\r\n";
-        for bad in [
-            "-1",
-            "x",
-            "4294967296",
-            "#536870912",
-            "#-1",
-            "#9223372036854775807",
-        ] {
-            rig.check(&format!("BITFIELD k SET u8 0 1 GET u8 {bad}"), offset);
-        }
-        rig.check("BITFIELD k SET u8 0 1 GET u8", "-ERR syntax error\r\n");
-        rig.check("BITFIELD k SET u8 0", "-ERR syntax error\r\n");
-        rig.check("BITFIELD k OVERFLOW", "-ERR syntax error\r\n");
-        rig.check(
-            "BITFIELD k OVERFLOW x",
-            "-ERR Invalid OVERFLOW type specified\r\n",
-        );
-        rig.check(
-            "BITFIELD k SET u8 0 x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("GET k", "$-1\r\n");
     }
 }

@@ -21,23 +21,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn reads_and_only_reads() {
-        let mut rig = Rig::new();
-        rig.check("SET k ab", "+OK\r\n");
-        rig.check(
-            "BITFIELD_RO k GET u8 #1 GET i4 0 GET u8 100",
-            "*3\r\n:98\r\n:6\r\n:0\r\n",
-        );
-        rig.check("BITFIELD_RO none GET u8 0", "*1\r\n:0\r\n");
-        rig.check("BITFIELD_RO none", "*0\r\n");
-        rig.check(
-            "BITFIELD_RO k GET u8 0 SET u8 0 1",
-            "-ERR BITFIELD_RO only supports the GET subcommand\r\n",
-        );
-        rig.check("GET k", "$2\r\nab\r\n");
-    }
+crate::testing::transcripts! {
+    reads_and_only_reads: "
+        SET k ab => +OK
+        BITFIELD_RO k GET u8 #1 GET i4 0 GET u8 100 => *3 :98 :6 :0
+        BITFIELD_RO none GET u8 0 => *1 :0
+        BITFIELD_RO none => *0
+        BITFIELD_RO k GET u8 0 SET u8 0 1 => -ERR BITFIELD_RO only supports the GET subcommand
+        GET k => 'ab'
+    "
 }

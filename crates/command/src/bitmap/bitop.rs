@@ -47,34 +47,40 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    replaces_or_removes_the_destination: "
+        SET r old PX 10 => +OK
+        SET a x => +OK
+        BITOP OR r a => :1
+        after 10 ms: GET r => 'x'
+        BITOP AND r none nothing => :0
+        GET r => $-1
+    "
+
+    refusals: "
+        BITOP NAND r a => -ERR syntax error
+        BITOP NOT r a b => -ERR BITOP NOT must be called with a single source key.
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
     fn combines_strings_of_any_length() {
         let mut rig = Rig::new();
-        rig.check("MSET a abc b ABCD", "+OK\r\n");
-        rig.check("BITOP and r a b", ":4\r\n");
-        rig.check("GET r", "$4\r\nABC\0\r\n");
-        rig.check("BITOP OR r a b none", ":4\r\n");
-        rig.check("GET r", "$4\r\nabcD\r\n");
-        rig.check("BITOP XOR r a b", ":4\r\n");
-        rig.check("GET r", "$4\r\n\x20\x20\x20D\r\n");
-        rig.check("BITOP NOT r r", ":4\r\n");
+        rig.check("MSET a abc b ABCD", "+OK");
+        rig.check("BITOP and r a b", ":4");
+        rig.check("GET r", "'ABC\0'");
+        rig.check("BITOP OR r a b none", ":4");
+        rig.check("GET r", "'abcD'");
+        rig.check("BITOP XOR r a b", ":4");
+        rig.check("GET r", "'   D'");
+        rig.check("BITOP NOT r r", ":4");
         assert_eq!(rig.run(&[b"GET", b"r"]), b"$4\r\n\xdf\xdf\xdf\xbb\r\n");
-        rig.check("BITOP XOR a a a", ":3\r\n");
-        rig.check("GET a", "$3\r\n\0\0\0\r\n");
-    }
-
-    #[test]
-    fn replaces_or_removes_the_destination() {
-        let mut rig = Rig::new();
-        rig.check("SET r old PX 10", "+OK\r\n");
-        rig.check("SET a x", "+OK\r\n");
-        rig.check("BITOP OR r a", ":1\r\n");
-        rig.advance_ms(10).check("GET r", "$1\r\nx\r\n");
-        rig.check("BITOP AND r none nothing", ":0\r\n");
-        rig.check("GET r", "$-1\r\n");
+        rig.check("BITOP XOR a a a", ":3");
+        rig.check("GET a", "'\0\0\0'");
     }
 
     #[test]
@@ -82,18 +88,8 @@ mod tests {
         let mut rig = Rig::new();
         rig.run(&[b"SET", b"a", &vec![0x0f; 100_000]]);
         rig.run(&[b"SET", b"b", &vec![0xf0; 90_000]]);
-        rig.check("BITOP OR a a b", ":100000\r\n");
-        rig.check("BITCOUNT a", ":760000\r\n");
-        rig.check("BITCOUNT b", ":360000\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("BITOP NAND r a", "-ERR syntax error\r\n");
-        rig.check(
-            "BITOP NOT r a b",
-            "-ERR BITOP NOT must be called with a single source key.\r\n",
-        );
+        rig.check("BITOP OR a a b", ":100000");
+        rig.check("BITCOUNT a", ":760000");
+        rig.check("BITCOUNT b", ":360000");
     }
 }

@@ -42,6 +42,19 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    refusals: "
+        SET k v => +OK
+        BITPOS none 2 => -ERR The bit argument must be 1 or 0.
+        BITPOS none x => -ERR value is not an integer or out of range
+        BITPOS none 0 x y z => :0
+        BITPOS k 0 0 x z => -ERR syntax error
+        BITPOS k 0 x 0 z => -ERR value is not an integer or out of range
+        BITPOS k 0 0 0 BIT z => -ERR syntax error
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
@@ -49,40 +62,22 @@ mod tests {
     fn set_and_clear_bits() {
         let mut rig = Rig::new();
         rig.run(&[b"SET", b"k", b"\xff\xf0\x00"]);
-        rig.check("BITPOS k 0", ":12\r\n");
-        rig.check("BITPOS k 1", ":0\r\n");
-        rig.check("BITPOS k 1 2", ":-1\r\n");
-        rig.check("BITPOS k 1 7 -1 bit", ":7\r\n");
-        rig.check("BITPOS k 0 -1 -1 BYTE", ":16\r\n");
+        rig.check("BITPOS k 0", ":12");
+        rig.check("BITPOS k 1", ":0");
+        rig.check("BITPOS k 1 2", ":-1");
+        rig.check("BITPOS k 1 7 -1 bit", ":7");
+        rig.check("BITPOS k 0 -1 -1 BYTE", ":16");
     }
 
     #[test]
     fn beyond_the_end_are_zeros_unless_an_end_is_given() {
         let mut rig = Rig::new();
         rig.run(&[b"SET", b"k", b"\xff\xff"]);
-        rig.check("BITPOS k 0", ":16\r\n");
-        rig.check("BITPOS k 0 1", ":16\r\n");
-        rig.check("BITPOS k 0 0 -1", ":-1\r\n");
-        rig.check("BITPOS k 0 5", ":-1\r\n");
-        rig.check("BITPOS none 0", ":0\r\n");
-        rig.check("BITPOS none 1", ":-1\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("BITPOS none 2", "-ERR The bit argument must be 1 or 0.\r\n");
-        rig.check(
-            "BITPOS none x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("BITPOS none 0 x y z", ":0\r\n");
-        rig.check("BITPOS k 0 0 x z", "-ERR syntax error\r\n");
-        rig.check(
-            "BITPOS k 0 x 0 z",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("BITPOS k 0 0 0 BIT z", "-ERR syntax error\r\n");
+        rig.check("BITPOS k 0", ":16");
+        rig.check("BITPOS k 0 1", ":16");
+        rig.check("BITPOS k 0 0 -1", ":-1");
+        rig.check("BITPOS k 0 5", ":-1");
+        rig.check("BITPOS none 0", ":0");
+        rig.check("BITPOS none 1", ":-1");
     }
 }

@@ -36,45 +36,44 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    sets_and_returns_what_was: "
+        SETBIT k 1 1 => :0
+        SETBIT k 9 1 => :0
+        GET k => '@@'
+        SETBIT k 1 1 => :1
+        SETBIT k 9 0 => :1
+        GET k => '@\0'
+        SETBIT new 16 0 => :0
+        GET new => '\0\0\0'
+    "
+
+    keeps_the_expiry: "
+        SET k a PX 10 => +OK
+        SETBIT k 100 1 => :0
+        after 10 ms: GET k => $-1
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
-    fn sets_and_returns_what_was() {
-        let mut rig = Rig::new();
-        rig.check("SETBIT k 1 1", ":0\r\n");
-        rig.check("SETBIT k 9 1", ":0\r\n");
-        rig.check("GET k", "$2\r\n@@\r\n");
-        rig.check("SETBIT k 1 1", ":1\r\n");
-        rig.check("SETBIT k 9 0", ":1\r\n");
-        rig.check("GET k", "$2\r\n@\0\r\n");
-        rig.check("SETBIT new 16 0", ":0\r\n");
-        rig.check("GET new", "$3\r\n\0\0\0\r\n");
-    }
-
-    #[test]
-    fn keeps_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("SET k a PX 10", "+OK\r\n");
-        rig.check("SETBIT k 100 1", ":0\r\n");
-        rig.advance_ms(10).check("GET k", "$-1\r\n");
-    }
-
-    #[test]
     fn offsets_and_bits_have_limits() {
         let mut rig = Rig::new();
-        rig.check("SETBIT k 4294967295 1", ":0\r\n");
-        rig.check("STRLEN k", ":536870912\r\n");
+        rig.check("SETBIT k 4294967295 1", ":0");
+        rig.check("STRLEN k", ":536870912");
         for bad in ["4294967296", "-1", "x", "1.0", "#1", ""] {
             rig.check(
                 &format!("SETBIT k {} 1", if bad.is_empty() { "\"\"" } else { bad }),
-                "-ERR bit offset is not an integer or out of range\r\n",
+                "-ERR bit offset is not an integer or out of range",
             );
         }
         for bad in ["2", "-1", "x", "01"] {
             rig.check(
                 &format!("SETBIT k 0 {bad}"),
-                "-ERR bit is not an integer or out of range\r\n",
+                "-ERR bit is not an integer or out of range",
             );
         }
     }

@@ -39,33 +39,21 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    positions_are_scores: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        ZSCORE g Palermo => '3479099956230698'
+        GEOADD g NX CH 1 1 Palermo 2 2 Rome => :1
+        GEOADD g XX CH 1 1 Palermo 2 2 Milan => :1
+        ZCARD g => :3
+    "
 
-    #[test]
-    fn positions_are_scores() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check("ZSCORE g Palermo", "$16\r\n3479099956230698\r\n");
-        rig.check("GEOADD g NX CH 1 1 Palermo 2 2 Rome", ":1\r\n");
-        rig.check("GEOADD g XX CH 1 1 Palermo 2 2 Milan", ":1\r\n");
-        rig.check("ZCARD g", ":3\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 181 1 a",
-            "-ERR invalid longitude,latitude pair 181.000000,1.000000\r\n",
-        );
-        rig.check("GEOADD g x 1 a", "-ERR value is not a valid float\r\n");
-        rig.check("GEOADD g 1 1 a 2 2", "-ERR syntax error\r\n");
-        rig.check("GEOADD g NX XX 1 1 a", "-ERR syntax error\r\n");
-        rig.check("GEOADD g CH CH CH", "-ERR syntax error\r\n");
-        rig.check("EXISTS g", ":0\r\n");
-    }
+    refusals: "
+        GEOADD g 181 1 a => -ERR invalid longitude,latitude pair 181.000000,1.000000
+        GEOADD g x 1 a => -ERR value is not a valid float
+        GEOADD g 1 1 a 2 2 => -ERR syntax error
+        GEOADD g NX XX 1 1 a => -ERR syntax error
+        GEOADD g CH CH CH => -ERR syntax error
+        EXISTS g => :0
+    "
 }

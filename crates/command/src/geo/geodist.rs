@@ -32,24 +32,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn distances_in_any_unit() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check("GEODIST g Palermo Catania", "$11\r\n166274.1516\r\n");
-        rig.check("GEODIST g Palermo Catania km", "$8\r\n166.2742\r\n");
-        rig.check("GEODIST g Palermo none", "$-1\r\n");
-        rig.check("GEODIST none a b", "$-1\r\n");
-        rig.check(
-            "GEODIST g a b x",
-            "-ERR unsupported unit provided. please use M, KM, FT, MI\r\n",
-        );
-        rig.check("GEODIST g a b m m", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    distances_in_any_unit: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEODIST g Palermo Catania => '166274.1516'
+        GEODIST g Palermo Catania km => '166.2742'
+        GEODIST g Palermo none => $-1
+        GEODIST none a b => $-1
+        GEODIST g a b x => -ERR unsupported unit provided. please use M, KM, FT, MI
+        GEODIST g a b m m => -ERR syntax error
+    "
 }

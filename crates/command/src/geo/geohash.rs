@@ -25,20 +25,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn hashes_of_eleven_letters() {
-        let mut rig = Rig::new();
-        rig.check("GEOHASH g a", "*1\r\n$-1\r\n");
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEOHASH g Palermo Catania",
-            "*2\r\n$11\r\nsqc8b49rny0\r\n$11\r\nsqdtr74hyu0\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    hashes_of_eleven_letters: "
+        GEOHASH g a => *1 $-1
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEOHASH g Palermo Catania => *2 'sqc8b49rny0' 'sqdtr74hyu0'
+    "
 }

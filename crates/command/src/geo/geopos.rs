@@ -26,24 +26,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn positions_or_nothing() {
-        let mut rig = Rig::new();
-        rig.check("GEOPOS g a", "*1\r\n*-1\r\n");
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEOPOS g Palermo none",
-            "*2\r\n*2\r\n$20\r\n13.36138933897018433\r\n$20\r\n38.11555639549629859\r\n*-1\r\n",
-        );
-        rig.resp3().check(
-            "GEOPOS g Palermo",
-            "*1\r\n*2\r\n,13.36138933897018433\r\n,38.11555639549629859\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    positions_or_nothing: "
+        GEOPOS g a => *1 *-1
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEOPOS g Palermo none => *2 *2 '13.36138933897018433' '38.11555639549629859' *-1
+        resp3: GEOPOS g Palermo => *1 *2 ,13.36138933897018433 ,38.11555639549629859
+    "
 }

@@ -21,25 +21,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn finds_and_stores() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check("GEORADIUS g 15 37 100 km", "*1\r\n$7\r\nCatania\r\n");
-        rig.check("GEORADIUS g 15 37 200 km COUNT 1 ANY STORE d", ":1\r\n");
-        rig.check("ZCARD d", ":1\r\n");
-        rig.check("GEORADIUS none 15 37 200 km STOREDIST d", ":0\r\n");
-        rig.check("EXISTS d", ":0\r\n");
-        rig.check("GEORADIUS g 15 37 200 km STORE d WITHDIST", "-ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options\r\n");
-        rig.check(
-            "GEORADIUS g 15 37 200 km FROMMEMBER x",
-            "-ERR syntax error\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    finds_and_stores: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEORADIUS g 15 37 100 km => *1 'Catania'
+        GEORADIUS g 15 37 200 km COUNT 1 ANY STORE d => :1
+        ZCARD d => :1
+        GEORADIUS none 15 37 200 km STOREDIST d => :0
+        EXISTS d => :0
+        GEORADIUS g 15 37 200 km STORE d WITHDIST => -ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options
+        GEORADIUS g 15 37 200 km FROMMEMBER x => -ERR syntax error
+    "
 }

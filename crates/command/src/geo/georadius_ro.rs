@@ -18,23 +18,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn never_stores() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEORADIUS_RO g 15 37 200 km DESC",
-            "*2\r\n$7\r\nPalermo\r\n$7\r\nCatania\r\n",
-        );
-        rig.check(
-            "GEORADIUS_RO g 15 37 200 km STORE d",
-            "-ERR syntax error\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    never_stores: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEORADIUS_RO g 15 37 200 km DESC => *2 'Palermo' 'Catania'
+        GEORADIUS_RO g 15 37 200 km STORE d => -ERR syntax error
+    "
 }

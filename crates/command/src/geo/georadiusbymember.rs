@@ -21,26 +21,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn finds_and_stores() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEORADIUSBYMEMBER g Palermo 200 km ASC",
-            "*2\r\n$7\r\nPalermo\r\n$7\r\nCatania\r\n",
-        );
-        rig.check("GEORADIUSBYMEMBER g Palermo 200 km STOREDIST d", ":2\r\n");
-        rig.check("ZRANGE d 0 0", "*1\r\n$7\r\nPalermo\r\n");
-        rig.check("GEORADIUSBYMEMBER none Palermo x km", "*0\r\n");
-        rig.check(
-            "GEORADIUSBYMEMBER g none 1 km",
-            "-ERR could not decode requested zset member\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    finds_and_stores: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEORADIUSBYMEMBER g Palermo 200 km ASC => *2 'Palermo' 'Catania'
+        GEORADIUSBYMEMBER g Palermo 200 km STOREDIST d => :2
+        ZRANGE d 0 0 => *1 'Palermo'
+        GEORADIUSBYMEMBER none Palermo x km => *0
+        GEORADIUSBYMEMBER g none 1 km => -ERR could not decode requested zset member
+    "
 }

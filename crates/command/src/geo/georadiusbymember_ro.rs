@@ -18,23 +18,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn never_stores() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEORADIUSBYMEMBER_RO g Palermo 1 km",
-            "*1\r\n$7\r\nPalermo\r\n",
-        );
-        rig.check(
-            "GEORADIUSBYMEMBER_RO g Palermo 1 km STORE d",
-            "-ERR syntax error\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    never_stores: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEORADIUSBYMEMBER_RO g Palermo 1 km => *1 'Palermo'
+        GEORADIUSBYMEMBER_RO g Palermo 1 km STORE d => -ERR syntax error
+    "
 }

@@ -18,77 +18,26 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    circles_and_boxes: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST => *2 *2 'Catania' '56.4413' *2 'Palermo' '190.4424'
+        GEOSEARCH g FROMMEMBER Palermo BYBOX 10 10 km => *1 'Palermo'
+        GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km DESC COUNT 1 WITHHASH => *1 *2 'Palermo' :3479099956230698
+        GEOSEARCH none FROMMEMBER x BYRADIUS 1 m => *0
+    "
 
-    #[test]
-    fn circles_and_boxes() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST",
-            "*2\r\n*2\r\n$7\r\nCatania\r\n$7\r\n56.4413\r\n*2\r\n$7\r\nPalermo\r\n$8\r\n190.4424\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMMEMBER Palermo BYBOX 10 10 km",
-            "*1\r\n$7\r\nPalermo\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km DESC COUNT 1 WITHHASH",
-            "*1\r\n*2\r\n$7\r\nPalermo\r\n:3479099956230698\r\n",
-        );
-        rig.check("GEOSEARCH none FROMMEMBER x BYRADIUS 1 m", "*0\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMMEMBER none BYRADIUS 1 m",
-            "-ERR could not decode requested zset member\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 ASC DESC ASC",
-            "-ERR exactly one of BYRADIUS and BYBOX can be specified for GEOSEARCH\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g BYRADIUS 1 m ASC DESC",
-            "-ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for GEOSEARCH\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS -1 m",
-            "-ERR radius cannot be negative\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS x m",
-            "-ERR need numeric radius\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYBOX 1 x m",
-            "-ERR need numeric height\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m ANY",
-            "-ERR the ANY argument requires COUNT argument\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m COUNT 0",
-            "-ERR COUNT must be > 0\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m BYBOX 1 1 m",
-            "-ERR syntax error\r\n",
-        );
-        rig.check(
-            "GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m STORE x",
-            "-ERR syntax error\r\n",
-        );
-    }
+    refusals: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEOSEARCH g FROMMEMBER none BYRADIUS 1 m => -ERR could not decode requested zset member
+        GEOSEARCH g FROMLONLAT 1 1 ASC DESC ASC => -ERR exactly one of BYRADIUS and BYBOX can be specified for GEOSEARCH
+        GEOSEARCH g BYRADIUS 1 m ASC DESC => -ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for GEOSEARCH
+        GEOSEARCH g FROMLONLAT 1 1 BYRADIUS -1 m => -ERR radius cannot be negative
+        GEOSEARCH g FROMLONLAT 1 1 BYRADIUS x m => -ERR need numeric radius
+        GEOSEARCH g FROMLONLAT 1 1 BYBOX 1 x m => -ERR need numeric height
+        GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m ANY => -ERR the ANY argument requires COUNT argument
+        GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m COUNT 0 => -ERR COUNT must be > 0
+        GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m BYBOX 1 1 m => -ERR syntax error
+        GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m STORE x => -ERR syntax error
+    "
 }

@@ -19,34 +19,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn stores_positions_or_distances() {
-        let mut rig = Rig::new();
-        rig.check(
-            "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania",
-            ":2\r\n",
-        );
-        rig.check(
-            "GEOSEARCHSTORE d g FROMLONLAT 15 37 BYRADIUS 200 km",
-            ":2\r\n",
-        );
-        rig.check("ZSCORE d Palermo", "$16\r\n3479099956230698\r\n");
-        rig.check(
-            "GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 1 km STOREDIST",
-            ":1\r\n",
-        );
-        rig.check(
-            "ZRANGE d 0 -1 WITHSCORES",
-            "*2\r\n$7\r\nPalermo\r\n$1\r\n0\r\n",
-        );
-        rig.check(
-            "GEOSEARCHSTORE d none FROMMEMBER Palermo BYRADIUS 1 km",
-            ":0\r\n",
-        );
-        rig.check("EXISTS d", ":0\r\n");
-        rig.check("GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 1 km WITHDIST", "-ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options\r\n");
-    }
+crate::testing::transcripts! {
+    stores_positions_or_distances: "
+        GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
+        GEOSEARCHSTORE d g FROMLONLAT 15 37 BYRADIUS 200 km => :2
+        ZSCORE d Palermo => '3479099956230698'
+        GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 1 km STOREDIST => :1
+        ZRANGE d 0 -1 WITHSCORES => *2 'Palermo' '0'
+        GEOSEARCHSTORE d none FROMMEMBER Palermo BYRADIUS 1 km => :0
+        EXISTS d => :0
+        GEOSEARCHSTORE d g FROMMEMBER Palermo BYRADIUS 1 km WITHDIST => -ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options
+    "
 }

@@ -21,17 +21,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_what_was_there() {
-        let mut rig = Rig::new();
-        rig.check("HDEL k a", ":0\r\n");
-        rig.check("HSET k a 1 b 2 c 3", ":3\r\n");
-        rig.check("HDEL k a x a 1", ":1\r\n");
-        rig.check("HLEN k", ":2\r\n");
-        rig.check("HDEL k b c", ":2\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    counts_what_was_there: "
+        HDEL k a => :0
+        HSET k a 1 b 2 c 3 => :3
+        HDEL k a x a 1 => :1
+        HLEN k => :2
+        HDEL k b c => :2
+        EXISTS k => :0
+    "
 }

@@ -17,15 +17,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn one_or_zero() {
-        let mut rig = Rig::new();
-        rig.check("HEXISTS k a", ":0\r\n");
-        rig.check("HSET k a b", ":1\r\n");
-        rig.check("HEXISTS k a", ":1\r\n");
-        rig.check("HEXISTS k b", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    one_or_zero: "
+        HEXISTS k a => :0
+        HSET k a b => :1
+        HEXISTS k a => :1
+        HEXISTS k b => :0
+    "
 }

@@ -19,21 +19,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_value_or_nil() {
-        let mut rig = Rig::new();
-        rig.check("HGET k a", "$-1\r\n");
-        rig.check("HSET k a 1 1 b", ":2\r\n");
-        rig.check("HGET k a", "$1\r\n1\r\n");
-        rig.check("HGET k b", "$-1\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "HGET s a",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.resp3().check("HGET k b", "_\r\n");
-    }
+crate::testing::transcripts! {
+    a_value_or_nil: "
+        HGET k a => $-1
+        HSET k a 1 1 b => :2
+        HGET k a => '1'
+        HGET k b => $-1
+        SET s v => +OK
+        HGET s a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        resp3: HGET k b => _
+    "
 }

@@ -24,22 +24,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_map_or_a_flat_array() {
-        let mut rig = Rig::new();
-        rig.check("HGETALL k", "*0\r\n");
-        rig.check("HSET k a 1 b 2", ":2\r\n");
-        let pairs = "$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n2\r\n";
-        rig.check("HGETALL k", &format!("*4\r\n{pairs}"));
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "HGETALL s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.resp3().check("HGETALL k", &format!("%2\r\n{pairs}"));
-        rig.check("HGETALL none", "%0\r\n");
-    }
+crate::testing::transcripts! {
+    a_map_or_a_flat_array: "
+        HGETALL k => *0
+        HSET k a 1 b 2 => :2
+        HGETALL k => *4 'a' '1' 'b' '2'
+        SET s v => +OK
+        HGETALL s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        resp3: HGETALL k => %2 'a' '1' 'b' '2'
+        HGETALL none => %0
+    "
 }

@@ -24,40 +24,22 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    counts: "
+        HINCRBY k a 5 => :5
+        HINCRBY k a -7 => :-2
+        HGET k a => '-2'
+        HINCRBY k a 9223372036854775807 => :9223372036854775805
+        HINCRBY k a 3 => -ERR increment or decrement would overflow
+    "
 
-    #[test]
-    fn counts() {
-        let mut rig = Rig::new();
-        rig.check("HINCRBY k a 5", ":5\r\n");
-        rig.check("HINCRBY k a -7", ":-2\r\n");
-        rig.check("HGET k a", "$2\r\n-2\r\n");
-        rig.check(
-            "HINCRBY k a 9223372036854775807",
-            ":9223372036854775805\r\n",
-        );
-        rig.check(
-            "HINCRBY k a 3",
-            "-ERR increment or decrement would overflow\r\n",
-        );
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check(
-            "HINCRBY k a x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("HSET k a 01", ":1\r\n");
-        rig.check("HINCRBY k a 1", "-ERR hash value is not an integer\r\n");
-        rig.check("HGET k a", "$2\r\n01\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "HINCRBY s a 1",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+    refusals: "
+        HINCRBY k a x => -ERR value is not an integer or out of range
+        EXISTS k => :0
+        HSET k a 01 => :1
+        HINCRBY k a 1 => -ERR hash value is not an integer
+        HGET k a => '01'
+        SET s v => +OK
+        HINCRBY s a 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -26,35 +26,23 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    adds_without_the_noise_of_doubles: "
+        HINCRBYFLOAT k a 10.5 => '10.5'
+        HINCRBYFLOAT k a 0.1 => '10.6'
+        HINCRBYFLOAT k a -5.6e0 => '5'
+        HINCRBY k a 1 => :6
+    "
 
-    #[test]
-    fn adds_without_the_noise_of_doubles() {
-        let mut rig = Rig::new();
-        rig.check("HINCRBYFLOAT k a 10.5", "$4\r\n10.5\r\n");
-        rig.check("HINCRBYFLOAT k a 0.1", "$4\r\n10.6\r\n");
-        rig.check("HINCRBYFLOAT k a -5.6e0", "$1\r\n5\r\n");
-        rig.check("HINCRBY k a 1", ":6\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("SET s v", "+OK\r\n");
-        rig.check("HINCRBYFLOAT s a x", "-ERR value is not a valid float\r\n");
-        rig.check("HINCRBYFLOAT s a inf", "-ERR value is NaN or Infinity\r\n");
-        rig.check(
-            "HINCRBYFLOAT s a 1",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.check("HSET k a x", ":1\r\n");
-        rig.check("HINCRBYFLOAT k a 1", "-ERR hash value is not a float\r\n");
-        rig.check("HSET k a 1e4932", ":0\r\n");
-        rig.check(
-            "HINCRBYFLOAT k a 1e4932",
-            "-ERR increment would produce NaN or Infinity\r\n",
-        );
-        rig.check("HGET k a", "$6\r\n1e4932\r\n");
-    }
+    refusals: "
+        SET s v => +OK
+        HINCRBYFLOAT s a x => -ERR value is not a valid float
+        HINCRBYFLOAT s a inf => -ERR value is NaN or Infinity
+        HINCRBYFLOAT s a 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        HSET k a x => :1
+        HINCRBYFLOAT k a 1 => -ERR hash value is not a float
+        HSET k a 1e4932 => :0
+        HINCRBYFLOAT k a 1e4932 => -ERR increment would produce NaN or Infinity
+        HGET k a => '1e4932'
+    "
 }

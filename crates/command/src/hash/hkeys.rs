@@ -21,15 +21,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn all_of_them() {
-        let mut rig = Rig::new();
-        rig.check("HKEYS k", "*0\r\n");
-        rig.check("HSET k a 1 b 2", ":2\r\n");
-        rig.check("HKEYS k", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
-        rig.resp3().check("HKEYS none", "*0\r\n");
-    }
+crate::testing::transcripts! {
+    all_of_them: "
+        HKEYS k => *0
+        HSET k a 1 b 2 => :2
+        HKEYS k => *2 'a' 'b'
+        resp3: HKEYS none => *0
+    "
 }

@@ -17,19 +17,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn fields_or_none() {
-        let mut rig = Rig::new();
-        rig.check("HLEN k", ":0\r\n");
-        rig.check("HSET k a 1 b 2", ":2\r\n");
-        rig.check("HLEN k", ":2\r\n");
-        rig.check("SADD s a", ":1\r\n");
-        rig.check(
-            "HLEN s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    fields_or_none: "
+        HLEN k => :0
+        HSET k a 1 b 2 => :2
+        HLEN k => :2
+        SADD s a => :1
+        HLEN s => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -23,19 +23,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn values_in_the_order_of_the_fields() {
-        let mut rig = Rig::new();
-        rig.check("HMGET k a b", "*2\r\n$-1\r\n$-1\r\n");
-        rig.check("HSET k a 1 b 2", ":2\r\n");
-        rig.check("HMGET k b x a", "*3\r\n$1\r\n2\r\n$-1\r\n$1\r\n1\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "HMGET s a",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    values_in_the_order_of_the_fields: "
+        HMGET k a b => *2 $-1 $-1
+        HSET k a 1 b 2 => :2
+        HMGET k b x a => *3 '2' $-1 '1'
+        SET s v => +OK
+        HMGET s a => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -17,18 +17,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn ok_whatever_is_new() {
-        let mut rig = Rig::new();
-        rig.check("HMSET k a 1 b 2", "+OK\r\n");
-        rig.check("HMSET k a 3", "+OK\r\n");
-        rig.check("HGET k a", "$1\r\n3\r\n");
-        rig.check(
-            "HMSET k a 1 b",
-            "-ERR wrong number of arguments for 'hmset' command\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    ok_whatever_is_new: "
+        HMSET k a 1 b 2 => +OK
+        HMSET k a 3 => +OK
+        HGET k a => '3'
+        HMSET k a 1 b => -ERR wrong number of arguments for 'hmset' command
+    "
 }

@@ -67,38 +67,23 @@ fn parse(args: &Args<'_>) -> Result<(i64, bool), Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    any_or_different_ones: "
+        HRANDFIELD k => $-1
+        HRANDFIELD k 3 => *0
+        HSET k a 1 => :1
+        HRANDFIELD k => 'a'
+        HRANDFIELD k 0 => *0
+        HRANDFIELD k 3 => *1 'a'
+        HRANDFIELD k -2 => *2 'a' 'a'
+        HRANDFIELD k 3 withvalues => *2 'a' '1'
+        resp3: HRANDFIELD k -1 WITHVALUES => *1 *2 'a' '1'
+    "
 
-    #[test]
-    fn any_or_different_ones() {
-        let mut rig = Rig::new();
-        rig.check("HRANDFIELD k", "$-1\r\n");
-        rig.check("HRANDFIELD k 3", "*0\r\n");
-        rig.check("HSET k a 1", ":1\r\n");
-        rig.check("HRANDFIELD k", "$1\r\na\r\n");
-        rig.check("HRANDFIELD k 0", "*0\r\n");
-        rig.check("HRANDFIELD k 3", "*1\r\n$1\r\na\r\n");
-        rig.check("HRANDFIELD k -2", "*2\r\n$1\r\na\r\n$1\r\na\r\n");
-        rig.check("HRANDFIELD k 3 withvalues", "*2\r\n$1\r\na\r\n$1\r\n1\r\n");
-        rig.resp3().check(
-            "HRANDFIELD k -1 WITHVALUES",
-            "*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n",
-        );
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("HRANDFIELD k 1 x", "-ERR syntax error\r\n");
-        rig.check("HRANDFIELD k 1 WITHVALUES 2", "-ERR syntax error\r\n");
-        rig.check(
-            "HRANDFIELD k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "HRANDFIELD k -9223372036854775807 WITHVALUES",
-            "-ERR value is out of range\r\n",
-        );
-    }
+    refusals: "
+        HRANDFIELD k 1 x => -ERR syntax error
+        HRANDFIELD k 1 WITHVALUES 2 => -ERR syntax error
+        HRANDFIELD k x => -ERR value is not an integer or out of range
+        HRANDFIELD k -9223372036854775807 WITHVALUES => -ERR value is out of range
+    "
 }

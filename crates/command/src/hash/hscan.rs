@@ -31,19 +31,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_small_hash_at_once() {
-        let mut rig = Rig::new();
-        rig.check("HSCAN k 0", "*2\r\n$1\r\n0\r\n*0\r\n");
-        rig.check("HSET k ab 1 b 2", ":2\r\n");
-        rig.check(
-            "HSCAN k 0 COUNT 1 MATCH a?",
-            "*2\r\n$1\r\n0\r\n*2\r\n$2\r\nab\r\n$1\r\n1\r\n",
-        );
-        rig.check("HSCAN k 0 NOVALUES", "-ERR syntax error\r\n");
-        rig.check("HSCAN k -1", "-ERR invalid cursor\r\n");
-    }
+crate::testing::transcripts! {
+    a_small_hash_at_once: "
+        HSCAN k 0 => *2 '0' *0
+        HSET k ab 1 b 2 => :2
+        HSCAN k 0 COUNT 1 MATCH a? => *2 '0' *2 'ab' '1'
+        HSCAN k 0 NOVALUES => -ERR syntax error
+        HSCAN k -1 => -ERR invalid cursor
+    "
 }

@@ -36,45 +36,38 @@ pub(super) fn set(ctx: &mut Ctx<'_>, args: &Args<'_>, name: &str) -> Result<usiz
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    counts_what_is_new: "
+        HSET k a 1 b 2 a 3 => :2
+        HSET k b 4 c 5 => :1
+        HMGET k a b c => *3 '3' '4' '5'
+        HSET k '' '' => :1
+        HGET k '' => ''
+    "
+
+    refusals: "
+        HSET k a 1 b => -ERR wrong number of arguments for 'hset' command
+        SET s v => +OK
+        HSET s a 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET s => 'v'
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn counts_what_is_new() {
-        let mut rig = Rig::new();
-        rig.check("HSET k a 1 b 2 a 3", ":2\r\n");
-        rig.check("HSET k b 4 c 5", ":1\r\n");
-        rig.check("HMGET k a b c", "*3\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n");
-        rig.check("HSET k \"\" \"\"", ":1\r\n");
-        rig.check("HGET k \"\"", "$0\r\n\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check(
-            "HSET k a 1 b",
-            "-ERR wrong number of arguments for 'hset' command\r\n",
-        );
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "HSET s a 1",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.check("GET s", "$1\r\nv\r\n");
-    }
 
     #[test]
     fn grows_from_a_record_to_a_table() {
         let mut rig = Rig::new();
         for n in 0..1_000 {
-            rig.check(&format!("HSET k f{n} {n}"), ":1\r\n");
+            rig.check(&format!("HSET k f{n} {n}"), ":1");
         }
-        rig.check("HSET k f7 seven", ":0\r\n");
-        rig.check("HLEN k", ":1000\r\n");
-        rig.check("HGET k f7", "$5\r\nseven\r\n");
+        rig.check("HSET k f7 seven", ":0");
+        rig.check("HLEN k", ":1000");
+        rig.check("HGET k f7", "'seven'");
         rig.run(&[b"HSET", b"k", b"f8", &[b'x'; 100_000]]);
-        rig.check("HSTRLEN k f8", ":100000\r\n");
-        rig.check("HGET k f999", "$3\r\n999\r\n");
+        rig.check("HSTRLEN k f8", ":100000");
+        rig.check("HGET k f999", "'999'");
     }
 }

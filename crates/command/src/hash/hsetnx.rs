@@ -21,14 +21,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn only_once() {
-        let mut rig = Rig::new();
-        rig.check("HSETNX k a 1", ":1\r\n");
-        rig.check("HSETNX k a 2", ":0\r\n");
-        rig.check("HGET k a", "$1\r\n1\r\n");
-    }
+crate::testing::transcripts! {
+    only_once: "
+        HSETNX k a 1 => :1
+        HSETNX k a 2 => :0
+        HGET k a => '1'
+    "
 }

@@ -17,15 +17,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn bytes_or_none() {
-        let mut rig = Rig::new();
-        rig.check("HSTRLEN k a", ":0\r\n");
-        rig.check("HSET k a bcd", ":1\r\n");
-        rig.check("HSTRLEN k a", ":3\r\n");
-        rig.check("HSTRLEN k bcd", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    bytes_or_none: "
+        HSTRLEN k a => :0
+        HSET k a bcd => :1
+        HSTRLEN k a => :3
+        HSTRLEN k bcd => :0
+    "
 }

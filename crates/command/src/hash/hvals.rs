@@ -21,15 +21,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn all_of_them() {
-        let mut rig = Rig::new();
-        rig.check("HVALS k", "*0\r\n");
-        rig.check("HSET k a 1 b 2", ":2\r\n");
-        rig.check("HVALS k", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
-        rig.resp3().check("HVALS none", "*0\r\n");
-    }
+crate::testing::transcripts! {
+    all_of_them: "
+        HVALS k => *0
+        HSET k a 1 b 2 => :2
+        HVALS k => *2 '1' '2'
+        resp3: HVALS none => *0
+    "
 }

@@ -76,27 +76,51 @@ fn raise_dense(ctx: &mut Ctx<'_>, key: Key<'_>, raising: &[Observation]) {
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    says_whether_a_register_was_raised: "
+        PFADD k => :1
+        PFADD k => :0
+        PFADD k a b c => :1
+        PFADD k a b c => :0
+        PFADD k '' => :1
+        PFADD new x x => :1
+        PFCOUNT new => :1
+    "
+
+    keeps_the_expiry_in_both_encodings: "
+        PFADD k a => :1
+        PEXPIRE k 10 => :1
+        PFADD k b => :1
+        PFDEBUG TODENSE k => :1
+        PFADD k c => :1
+        PTTL k => :10
+        after 10 ms: GET k => $-1
+    "
+
+    other_strings_are_refused: "
+        SET k bar => +OK
+        PFADD k a => -WRONGTYPE Key is not a valid HyperLogLog string value.
+        GET k => 'bar'
+        PFADD l a => :1
+        SETRANGE l 4 x => :21
+        PFADD l b => -WRONGTYPE Key is not a valid HyperLogLog string value.
+        PFADD m a => :1
+        APPEND m hello => :26
+        PFADD m b => -INVALIDOBJ Corrupted HLL object detected
+        STRLEN m => :26
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
     use rufous_datatype::algebra::Tuning;
 
     #[test]
-    fn says_whether_a_register_was_raised() {
-        let mut rig = Rig::new();
-        rig.check("PFADD k", ":1\r\n");
-        rig.check("PFADD k", ":0\r\n");
-        rig.check("PFADD k a b c", ":1\r\n");
-        rig.check("PFADD k a b c", ":0\r\n");
-        rig.check("PFADD k \"\"", ":1\r\n");
-        rig.check("PFADD new x x", ":1\r\n");
-        rig.check("PFCOUNT new", ":1\r\n");
-    }
-
-    #[test]
     fn values_are_the_bytes_of_redis() {
         let mut rig = Rig::new();
-        rig.check("PFADD k a", ":1\r\n");
-        rig.check("PFADD k b c", ":1\r\n");
+        rig.check("PFADD k a", ":1");
+        rig.check("PFADD k b c", ":1");
         assert_eq!(
             rig.run(&[b"GET", b"k"]),
             b"$27\r\nHYLL\x01\0\0\0\0\0\0\0\0\0\0\x80\x60\xf3\x80\x50\xb1\x84\x4b\xfb\x80\x42\x5a\r\n"
@@ -115,13 +139,13 @@ mod tests {
         for element in &elements {
             rig.run(&[b"PFADD", b"single", element.as_bytes()]);
         }
-        rig.check("PFDEBUG ENCODING single", "+dense\r\n");
+        rig.check("PFDEBUG ENCODING single", "+dense");
         assert_eq!(
             rig.run(&[b"GET", b"single"]),
             rig.run(&[b"GET", b"together"])
         );
-        rig.check("PFCOUNT single", ":4985\r\n");
-        rig.check("STRLEN single", ":12304\r\n");
+        rig.check("PFCOUNT single", ":4985");
+        rig.check("STRLEN single", ":12304");
     }
 
     #[test]
@@ -132,38 +156,10 @@ mod tests {
             ..Tuning::default()
         };
         rig.shard.set_tuning(tuning);
-        rig.check("PFADD k", ":1\r\n");
-        rig.check("PFDEBUG ENCODING k", "+sparse\r\n");
-        rig.check("PFADD k a", ":1\r\n");
-        rig.check("PFDEBUG ENCODING k", "+dense\r\n");
-        rig.check("PFADD k a", ":0\r\n");
-    }
-
-    #[test]
-    fn keeps_the_expiry_in_both_encodings() {
-        let mut rig = Rig::new();
-        rig.check("PFADD k a", ":1\r\n");
-        rig.check("PEXPIRE k 10", ":1\r\n");
-        rig.check("PFADD k b", ":1\r\n");
-        rig.check("PFDEBUG TODENSE k", ":1\r\n");
-        rig.check("PFADD k c", ":1\r\n");
-        rig.check("PTTL k", ":10\r\n");
-        rig.advance_ms(10).check("GET k", "$-1\r\n");
-    }
-
-    #[test]
-    fn other_strings_are_refused() {
-        let mut rig = Rig::new();
-        let wrong = "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n";
-        rig.check("SET k bar", "+OK\r\n");
-        rig.check("PFADD k a", wrong);
-        rig.check("GET k", "$3\r\nbar\r\n");
-        rig.check("PFADD l a", ":1\r\n");
-        rig.check("SETRANGE l 4 x", ":21\r\n");
-        rig.check("PFADD l b", wrong);
-        rig.check("PFADD m a", ":1\r\n");
-        rig.check("APPEND m hello", ":26\r\n");
-        rig.check("PFADD m b", "-INVALIDOBJ Corrupted HLL object detected\r\n");
-        rig.check("STRLEN m", ":26\r\n");
+        rig.check("PFADD k", ":1");
+        rig.check("PFDEBUG ENCODING k", "+sparse");
+        rig.check("PFADD k a", ":1");
+        rig.check("PFDEBUG ENCODING k", "+dense");
+        rig.check("PFADD k a", ":0");
     }
 }

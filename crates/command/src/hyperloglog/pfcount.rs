@@ -58,51 +58,48 @@ fn count_union(ctx: &mut Ctx<'_>, args: &Args<'_>) -> Result<u64, Failure> {
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    of_one_key_and_of_a_union: "
+        PFCOUNT none => :0
+        PFADD a 1 2 3 4 5 => :1
+        PFADD b 4 5 6 => :1
+        PFCOUNT a => :5
+        PFCOUNT a none b => :6
+        PFDEBUG TODENSE a => :1
+        PFCOUNT a => :5
+        PFCOUNT a b a => :6
+    "
+
+    other_strings_are_refused: "
+        SET s bar => +OK
+        PFADD k a b c => :1
+        PFCOUNT s => -WRONGTYPE Key is not a valid HyperLogLog string value.
+        PFCOUNT k s => -WRONGTYPE Key is not a valid HyperLogLog string value.
+        APPEND k hello => :32
+        PFCOUNT k => -INVALIDOBJ Corrupted HLL object detected
+        PFCOUNT none k => -INVALIDOBJ Corrupted HLL object detected
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
-    fn of_one_key_and_of_a_union() {
-        let mut rig = Rig::new();
-        rig.check("PFCOUNT none", ":0\r\n");
-        rig.check("PFADD a 1 2 3 4 5", ":1\r\n");
-        rig.check("PFADD b 4 5 6", ":1\r\n");
-        rig.check("PFCOUNT a", ":5\r\n");
-        rig.check("PFCOUNT a none b", ":6\r\n");
-        rig.check("PFDEBUG TODENSE a", ":1\r\n");
-        rig.check("PFCOUNT a", ":5\r\n");
-        rig.check("PFCOUNT a b a", ":6\r\n");
-    }
-
-    #[test]
     fn the_estimate_is_kept_until_a_register_changes() {
         let mut rig = Rig::new();
-        rig.check("PFADD k a b c", ":1\r\n");
+        rig.check("PFADD k a b c", ":1");
         assert_eq!(
             rig.run(&[b"GETRANGE", b"k", b"15", b"15"]),
             b"$1\r\n\x80\r\n"
         );
-        rig.check("PFCOUNT k", ":3\r\n");
-        rig.check("GETRANGE k 8 15", "$8\r\n\x03\0\0\0\0\0\0\0\r\n");
-        rig.check("PFADD k a b c", ":0\r\n");
-        rig.check("GETRANGE k 15 15", "$1\r\n\0\r\n");
-        rig.check("SETRANGE k 8 \x04", ":27\r\n");
-        rig.check("PFCOUNT k", ":4\r\n");
-        rig.check("PFADD k 1 2 3", ":1\r\n");
-        rig.check("PFCOUNT k", ":6\r\n");
-    }
-
-    #[test]
-    fn other_strings_are_refused() {
-        let mut rig = Rig::new();
-        rig.check("SET s bar", "+OK\r\n");
-        rig.check("PFADD k a b c", ":1\r\n");
-        let wrong = "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n";
-        rig.check("PFCOUNT s", wrong);
-        rig.check("PFCOUNT k s", wrong);
-        rig.check("APPEND k hello", ":32\r\n");
-        let corrupted = "-INVALIDOBJ Corrupted HLL object detected\r\n";
-        rig.check("PFCOUNT k", corrupted);
-        rig.check("PFCOUNT none k", corrupted);
+        rig.check("PFCOUNT k", ":3");
+        rig.check("GETRANGE k 8 15", "'\x03\0\0\0\0\0\0\0'");
+        rig.check("PFADD k a b c", ":0");
+        rig.check("GETRANGE k 15 15", "'\0'");
+        rig.check("SETRANGE k 8 \x04", ":27");
+        rig.check("PFCOUNT k", ":4");
+        rig.check("PFADD k 1 2 3", ":1");
+        rig.check("PFCOUNT k", ":6");
     }
 }

@@ -62,47 +62,39 @@ fn make_dense(ctx: &mut Ctx<'_>, key: Key<'_>) -> Result<bool, Failure> {
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    refusals: "
+        PFDEBUG ENCODING k => -ERR The specified key does not exist
+        PFADD k a => :1
+        PFDEBUG x k => -ERR Unknown PFDEBUG subcommand 'x'
+        APPEND k x => :22
+        PFDEBUG TODENSE k => -INVALIDOBJ Corrupted HLL object detected
+        SET k x => +OK
+        PFDEBUG TODENSE k => -WRONGTYPE Key is not a valid HyperLogLog string value.
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
     fn shows_what_a_sketch_consists_of() {
         let mut rig = Rig::new();
-        rig.check("PFADD k a b c", ":1\r\n");
-        rig.check("PFDEBUG encoding k", "+sparse\r\n");
+        rig.check("PFADD k a b c", ":1");
+        rig.check("PFDEBUG encoding k", "+sparse");
         rig.check(
             "PFDEBUG DECODE k",
-            "$44\r\nZ:8436 v:1,1 Z:4274 v:2,1 Z:3068 v:1,1 Z:603\r\n",
+            "'Z:8436 v:1,1 Z:4274 v:2,1 Z:3068 v:1,1 Z:603'",
         );
         let registers = rig.run(&[b"PFDEBUG", b"GETREG", b"k"]);
         assert!(registers.starts_with(b"*16384\r\n:0\r\n"));
         let ones = registers.windows(4).filter(|w| w == b":1\r\n").count();
         let twos = registers.windows(4).filter(|w| w == b":2\r\n").count();
         assert_eq!((ones, twos), (2, 1));
-        rig.check("PFDEBUG ENCODING k", "+dense\r\n");
-        rig.check("PFDEBUG DECODE k", "-ERR HLL encoding is not sparse\r\n");
-        rig.check("PFDEBUG TODENSE k", ":0\r\n");
-        rig.check("PFCOUNT k", ":3\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check(
-            "PFDEBUG ENCODING k",
-            "-ERR The specified key does not exist\r\n",
-        );
-        rig.check("PFADD k a", ":1\r\n");
-        rig.check("PFDEBUG x k", "-ERR Unknown PFDEBUG subcommand 'x'\r\n");
-        rig.check("APPEND k x", ":22\r\n");
-        rig.check(
-            "PFDEBUG TODENSE k",
-            "-INVALIDOBJ Corrupted HLL object detected\r\n",
-        );
-        rig.check("SET k x", "+OK\r\n");
-        rig.check(
-            "PFDEBUG TODENSE k",
-            "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n",
-        );
+        rig.check("PFDEBUG ENCODING k", "+dense");
+        rig.check("PFDEBUG DECODE k", "-ERR HLL encoding is not sparse");
+        rig.check("PFDEBUG TODENSE k", ":0");
+        rig.check("PFCOUNT k", ":3");
     }
 }

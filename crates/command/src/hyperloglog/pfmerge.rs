@@ -49,50 +49,38 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    adds_sources_to_the_destination: "
+        PFADD a a b c => :1
+        PFADD b b c d => :1
+        PFADD c c d e => :1
+        PFMERGE r a b none c => +OK
+        PFCOUNT r => :5
+        PFDEBUG ENCODING r => +sparse
+        PFMERGE b a => +OK
+        PFCOUNT b => :4
+        PFMERGE new => +OK
+        PFCOUNT new => :0
+    "
 
-    #[test]
-    fn adds_sources_to_the_destination() {
-        let mut rig = Rig::new();
-        rig.check("PFADD a a b c", ":1\r\n");
-        rig.check("PFADD b b c d", ":1\r\n");
-        rig.check("PFADD c c d e", ":1\r\n");
-        rig.check("PFMERGE r a b none c", "+OK\r\n");
-        rig.check("PFCOUNT r", ":5\r\n");
-        rig.check("PFDEBUG ENCODING r", "+sparse\r\n");
-        rig.check("PFMERGE b a", "+OK\r\n");
-        rig.check("PFCOUNT b", ":4\r\n");
-        rig.check("PFMERGE new", "+OK\r\n");
-        rig.check("PFCOUNT new", ":0\r\n");
-    }
+    dense_where_any_source_is: "
+        PFADD a a b c => :1
+        PFADD b c d => :1
+        PFDEBUG TODENSE b => :1
+        PEXPIRE a 10 => :1
+        PFMERGE a b => +OK
+        PFDEBUG ENCODING a => +dense
+        PFCOUNT a => :4
+        PTTL a => :10
+    "
 
-    #[test]
-    fn dense_where_any_source_is() {
-        let mut rig = Rig::new();
-        rig.check("PFADD a a b c", ":1\r\n");
-        rig.check("PFADD b c d", ":1\r\n");
-        rig.check("PFDEBUG TODENSE b", ":1\r\n");
-        rig.check("PEXPIRE a 10", ":1\r\n");
-        rig.check("PFMERGE a b", "+OK\r\n");
-        rig.check("PFDEBUG ENCODING a", "+dense\r\n");
-        rig.check("PFCOUNT a", ":4\r\n");
-        rig.check("PTTL a", ":10\r\n");
-    }
-
-    #[test]
-    fn other_strings_are_refused_and_nothing_changed() {
-        let mut rig = Rig::new();
-        let wrong = "-WRONGTYPE Key is not a valid HyperLogLog string value.\r\n";
-        rig.check("SET s bar", "+OK\r\n");
-        rig.check("PFMERGE r s", wrong);
-        rig.check("PFMERGE s r", wrong);
-        rig.check("EXISTS r", ":0\r\n");
-        rig.check("PFADD k a", ":1\r\n");
-        rig.check("APPEND k x", ":22\r\n");
-        rig.check(
-            "PFMERGE r k",
-            "-INVALIDOBJ Corrupted HLL object detected\r\n",
-        );
-    }
+    other_strings_are_refused_and_nothing_changed: "
+        SET s bar => +OK
+        PFMERGE r s => -WRONGTYPE Key is not a valid HyperLogLog string value.
+        PFMERGE s r => -WRONGTYPE Key is not a valid HyperLogLog string value.
+        EXISTS r => :0
+        PFADD k a => :1
+        APPEND k x => :22
+        PFMERGE r k => -INVALIDOBJ Corrupted HLL object detected
+    "
 }

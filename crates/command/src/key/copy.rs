@@ -78,70 +78,59 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    copies_value_and_expiry: "
+        COPY a b => :0
+        SET a 1 PX 1000 => +OK
+        COPY a b => :1
+        GET b => '1'
+        PTTL b => :1000
+        GET a => '1'
+        SET b 2 => +OK
+        COPY a b => :0
+        COPY a b replace => :1
+        GET b => '1'
+        COPY none b REPLACE => :0
+        EXISTS b => :1
+    "
+
+    to_another_database: "
+        SET a 1 => +OK
+        COPY a a DB 3 => :1
+        COPY a a db 3 => :0
+        COPY a b REPLACE DB 3 => :1
+        database 3: GET a => '1'
+        GET b => '1'
+    "
+
+    refused: "
+        SET a 1 => +OK
+        COPY a a => -ERR source and destination objects are the same
+        COPY none none DB 0 => -ERR source and destination objects are the same
+        COPY a b DB 16 => -ERR DB index is out of range
+        COPY a b DB -1 => -ERR DB index is out of range
+        COPY a b DB x => -ERR value is not an integer or out of range
+        COPY a b DB 99999999999 => -ERR value is out of range, value must between -2147483648 and 2147483647
+        COPY a b DB => -ERR syntax error
+        COPY a b REPLACE x => -ERR syntax error
+        EXISTS b => :0
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
     use rufous_base::Args;
 
     #[test]
-    fn copies_value_and_expiry() {
-        let mut rig = Rig::new();
-        rig.check("COPY a b", ":0\r\n");
-        rig.check("SET a 1 PX 1000", "+OK\r\n");
-        rig.check("COPY a b", ":1\r\n");
-        rig.check("GET b", "$1\r\n1\r\n");
-        rig.check("PTTL b", ":1000\r\n");
-        rig.check("GET a", "$1\r\n1\r\n");
-        rig.check("SET b 2", "+OK\r\n");
-        rig.check("COPY a b", ":0\r\n");
-        rig.check("COPY a b replace", ":1\r\n");
-        rig.check("GET b", "$1\r\n1\r\n");
-        rig.check("COPY none b REPLACE", ":0\r\n");
-        rig.check("EXISTS b", ":1\r\n");
-    }
-
-    #[test]
-    fn to_another_database() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("COPY a a DB 3", ":1\r\n");
-        rig.check("COPY a a db 3", ":0\r\n");
-        rig.check("COPY a b REPLACE DB 3", ":1\r\n");
-        rig.db = 3;
-        rig.check("GET a", "$1\r\n1\r\n");
-        rig.check("GET b", "$1\r\n1\r\n");
-    }
-
-    #[test]
     fn a_large_value_is_shared_until_it_changes() {
         let mut rig = Rig::new();
         rig.run(&[b"SET", b"a", &[b'x'; 100_000]]);
-        rig.check("COPY a b", ":1\r\n");
+        rig.check("COPY a b", ":1");
         let copy = rig.run(&[b"GET", b"b"]);
-        rig.check("SET a y", "+OK\r\n");
+        rig.check("SET a y", "+OK");
         assert_eq!(rig.run(&[b"GET", b"b"]), copy);
         assert!(copy.starts_with(b"$100000\r\nxxx"));
-    }
-
-    #[test]
-    fn refused() {
-        let mut rig = Rig::new();
-        let same = "-ERR source and destination objects are the same\r\n";
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("COPY a a", same);
-        rig.check("COPY none none DB 0", same);
-        rig.check("COPY a b DB 16", "-ERR DB index is out of range\r\n");
-        rig.check("COPY a b DB -1", "-ERR DB index is out of range\r\n");
-        rig.check(
-            "COPY a b DB x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "COPY a b DB 99999999999",
-            "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n",
-        );
-        rig.check("COPY a b DB", "-ERR syntax error\r\n");
-        rig.check("COPY a b REPLACE x", "-ERR syntax error\r\n");
-        rig.check("EXISTS b", ":0\r\n");
     }
 
     #[test]

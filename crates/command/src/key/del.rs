@@ -30,23 +30,17 @@ pub(super) fn remove(ctx: &mut Ctx<'_>, args: &Args<'_>, reply: &mut Reply<'_>) 
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    counts_the_keys_that_were_there: "
+        SET a 1 => +OK
+        SET b 2 => +OK
+        DEL a none b a => :2
+        GET a => $-1
+        DEL b => :0
+    "
 
-    #[test]
-    fn counts_the_keys_that_were_there() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("SET b 2", "+OK\r\n");
-        rig.check("DEL a none b a", ":2\r\n");
-        rig.check("GET a", "$-1\r\n");
-        rig.check("DEL b", ":0\r\n");
-    }
-
-    #[test]
-    fn a_key_whose_time_has_come_was_not_there() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1 PX 5", "+OK\r\n");
-        rig.advance_ms(10).check("DEL a", ":0\r\n");
-    }
+    a_key_whose_time_has_come_was_not_there: "
+        SET a 1 PX 5 => +OK
+        after 10 ms: DEL a => :0
+    "
 }

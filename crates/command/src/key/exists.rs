@@ -24,24 +24,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    repeats_count_and_expired_keys_do_not: "
+        SET a 1 => +OK
+        SET b 1 PX 5 => +OK
+        EXISTS a b a none => :3
+        after 10 ms: EXISTS a b a none => :2
+        EXISTS none => :0
+    "
 
-    #[test]
-    fn repeats_count_and_expired_keys_do_not() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("SET b 1 PX 5", "+OK\r\n");
-        rig.check("EXISTS a b a none", ":3\r\n");
-        rig.advance_ms(10).check("EXISTS a b a none", ":2\r\n");
-        rig.check("EXISTS none", ":0\r\n");
-    }
-
-    #[test]
-    fn asking_is_not_an_access() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.advance_ms(30_000).check("EXISTS a", ":1\r\n");
-        rig.check("object|idletime idletime a", ":30\r\n");
-    }
+    asking_is_not_an_access: "
+        SET a 1 => +OK
+        after 30000 ms: EXISTS a => :1
+        object|idletime idletime a => :30
+    "
 }

@@ -57,66 +57,54 @@ pub(super) fn set_deadline(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    a_key_lives_so_many_seconds: "
+        EXPIRE k 10 => :0
+        SET k v => +OK
+        EXPIRE k 10 => :1
+        PTTL k => :10000
+        after 9999 ms: GET k => 'v'
+        after 2 ms: GET k => $-1
+    "
 
-    #[test]
-    fn a_key_lives_so_many_seconds() {
-        let mut rig = Rig::new();
-        rig.check("EXPIRE k 10", ":0\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("EXPIRE k 10", ":1\r\n");
-        rig.check("PTTL k", ":10000\r\n");
-        rig.advance_ms(9_999).check("GET k", "$1\r\nv\r\n");
-        rig.advance_ms(2).check("GET k", "$-1\r\n");
-    }
+    conditions: "
+        SET k v => +OK
+        EXPIRE k 10 XX => :0
+        EXPIRE k 10 GT => :0
+        EXPIRE k 10 nx => :1
+        EXPIRE k 20 NX => :0
+        EXPIRE k 5 GT => :0
+        EXPIRE k 15 GT XX => :1
+        EXPIRE k 20 LT => :0
+        EXPIRE k 5 LT LT => :1
+        TTL k => :5
+        EXPIRE k -1 GT => :0
+        EXISTS k => :1
+    "
 
-    #[test]
-    fn conditions() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("EXPIRE k 10 XX", ":0\r\n");
-        rig.check("EXPIRE k 10 GT", ":0\r\n");
-        rig.check("EXPIRE k 10 nx", ":1\r\n");
-        rig.check("EXPIRE k 20 NX", ":0\r\n");
-        rig.check("EXPIRE k 5 GT", ":0\r\n");
-        rig.check("EXPIRE k 15 GT XX", ":1\r\n");
-        rig.check("EXPIRE k 20 LT", ":0\r\n");
-        rig.check("EXPIRE k 5 LT LT", ":1\r\n");
-        rig.check("TTL k", ":5\r\n");
-        rig.check("EXPIRE k -1 GT", ":0\r\n");
-        rig.check("EXISTS k", ":1\r\n");
-    }
+    the_past_deletes: "
+        SET k v => +OK
+        EXPIRE k 0 => :1
+        EXISTS k => :0
+        SET k v => +OK
+        EXPIRE k -1 => :1
+        EXISTS k => :0
+        SET k v => +OK
+        EXPIRE k -1000000000000 => :1
+        EXISTS k => :0
+    "
 
-    #[test]
-    fn the_past_deletes() {
-        let mut rig = Rig::new();
-        for seconds in ["0", "-1", "-1000000000000"] {
-            rig.check("SET k v", "+OK\r\n");
-            rig.check(&format!("EXPIRE k {seconds}"), ":1\r\n");
-            rig.check("EXISTS k", ":0\r\n");
-        }
-    }
-
-    #[test]
-    fn refused() {
-        let mut rig = Rig::new();
-        let invalid = "-ERR invalid expire time in 'expire' command\r\n";
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("EXPIRE k 9223372036854775807", invalid);
-        rig.check("EXPIRE none 9223372036854775807", invalid);
-        rig.check("EXPIRE k -9223372036854775808", invalid);
-        rig.check("EXPIRE k 9223372036854775", invalid);
-        rig.check(
-            "EXPIRE k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("EXPIRE k x foo", "-ERR Unsupported option foo\r\n");
-        let nx = "-ERR NX and XX, GT or LT options at the same time are not compatible\r\n";
-        rig.check("EXPIRE k 10 NX XX", nx);
-        rig.check("EXPIRE k 10 GT NX", nx);
-        let gt = "-ERR GT and LT options at the same time are not compatible\r\n";
-        rig.check("EXPIRE k x LT GT", gt);
-        rig.check("TTL k", ":-1\r\n");
-    }
+    refused: "
+        SET k v => +OK
+        EXPIRE k 9223372036854775807 => -ERR invalid expire time in 'expire' command
+        EXPIRE none 9223372036854775807 => -ERR invalid expire time in 'expire' command
+        EXPIRE k -9223372036854775808 => -ERR invalid expire time in 'expire' command
+        EXPIRE k 9223372036854775 => -ERR invalid expire time in 'expire' command
+        EXPIRE k x => -ERR value is not an integer or out of range
+        EXPIRE k x foo => -ERR Unsupported option foo
+        EXPIRE k 10 NX XX => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE k 10 GT NX => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE k x LT GT => -ERR GT and LT options at the same time are not compatible
+        TTL k => :-1
+    "
 }

@@ -17,21 +17,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_key_lives_until_then() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("EXPIREAT k 1700000010", ":1\r\n");
-        rig.check("PTTL k", ":10000\r\n");
-        rig.check("EXPIREAT k 1700000005 GT", ":0\r\n");
-        rig.check(
-            "EXPIREAT k 99999999999999999",
-            "-ERR invalid expire time in 'expireat' command\r\n",
-        );
-        rig.check("EXPIREAT k 1700000000", ":1\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    a_key_lives_until_then: "
+        SET k v => +OK
+        EXPIREAT k 1700000010 => :1
+        PTTL k => :10000
+        EXPIREAT k 1700000005 GT => :0
+        EXPIREAT k 99999999999999999 => -ERR invalid expire time in 'expireat' command
+        EXPIREAT k 1700000000 => :1
+        EXISTS k => :0
+    "
 }

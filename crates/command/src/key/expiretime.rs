@@ -17,18 +17,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn to_the_nearest_second() {
-        let mut rig = Rig::new();
-        rig.check("EXPIRETIME k", ":-2\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("EXPIRETIME k", ":-1\r\n");
-        rig.check("PEXPIREAT k 1700000001499", ":1\r\n");
-        rig.check("EXPIRETIME k", ":1700000001\r\n");
-        rig.check("PEXPIREAT k 1700000001500", ":1\r\n");
-        rig.check("EXPIRETIME k", ":1700000002\r\n");
-    }
+crate::testing::transcripts! {
+    to_the_nearest_second: "
+        EXPIRETIME k => :-2
+        SET k v => +OK
+        EXPIRETIME k => :-1
+        PEXPIREAT k 1700000001499 => :1
+        EXPIRETIME k => :1700000001
+        PEXPIREAT k 1700000001500 => :1
+        EXPIRETIME k => :1700000002
+    "
 }

@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn no_less_than_what_is_stored() {
         let mut rig = Rig::new();
-        rig.check("memory|usage usage k", "$-1\r\n");
+        rig.check("memory|usage usage k", "$-1");
         let mut last = 0;
         for len in [10, 1_000, 1_000_000] {
             rig.run(&[b"SET", b"k", &vec![b'x'; len]]);
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn samples_are_accepted() {
         let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
+        rig.check("SET k v", "+OK");
         let bytes = usage(&mut rig);
         rig.check("memory|usage usage k samples 0", &format!(":{bytes}\r\n"));
-        rig.check("memory|usage usage k SAMPLES", "-ERR syntax error\r\n");
-        rig.check("memory|usage usage k SAMPLES -1", "-ERR syntax error\r\n");
-        rig.check("memory|usage usage k foo 1", "-ERR syntax error\r\n");
+        rig.check("memory|usage usage k SAMPLES", "-ERR syntax error");
+        rig.check("memory|usage usage k SAMPLES -1", "-ERR syntax error");
+        rig.check("memory|usage usage k foo 1", "-ERR syntax error");
         let integer = "-ERR value is not an integer or out of range\r\n";
         rig.check("memory|usage usage k SAMPLES x", integer);
     }

@@ -38,43 +38,26 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn value_and_expiry_move() {
-        let mut rig = Rig::new();
-        rig.check("MOVE k 1", ":0\r\n");
-        rig.check("SET k 1 PX 1000", "+OK\r\n");
-        rig.check("MOVE k 1", ":1\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("SET k 2", "+OK\r\n");
-        rig.check("MOVE k 1", ":0\r\n");
-        rig.check("GET k", "$1\r\n2\r\n");
-        rig.db = 1;
-        rig.check("GET k", "$1\r\n1\r\n");
-        rig.check("PTTL k", ":1000\r\n");
+crate::testing::transcripts! {
+    value_and_expiry_move: "
+        MOVE k 1 => :0
+        SET k 1 PX 1000 => +OK
+        MOVE k 1 => :1
+        EXISTS k => :0
+        SET k 2 => +OK
+        MOVE k 1 => :0
+        GET k => '2'
+        database 1: GET k => '1'
+        PTTL k => :1000
         // A key that has expired there is not in the way.
-        rig.db = 0;
-        rig.advance_ms(2000).check("MOVE k 1", ":1\r\n");
-    }
+        database 0: after 2000 ms: MOVE k 1 => :1
+    "
 
-    #[test]
-    fn refused() {
-        let mut rig = Rig::new();
-        rig.check(
-            "MOVE k 0",
-            "-ERR source and destination objects are the same\r\n",
-        );
-        rig.check("MOVE k 16", "-ERR DB index is out of range\r\n");
-        rig.check("MOVE k -1", "-ERR DB index is out of range\r\n");
-        rig.check(
-            "MOVE k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "MOVE k 99999999999999",
-            "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n",
-        );
-    }
+    refused: "
+        MOVE k 0 => -ERR source and destination objects are the same
+        MOVE k 16 => -ERR DB index is out of range
+        MOVE k -1 => -ERR DB index is out of range
+        MOVE k x => -ERR value is not an integer or out of range
+        MOVE k 99999999999999 => -ERR value is out of range, value must between -2147483648 and 2147483647
+    "
 }

@@ -20,17 +20,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn tells_whether_there_was_an_expiry() {
-        let mut rig = Rig::new();
-        rig.check("PERSIST k", ":0\r\n");
-        rig.check("SET k v PX 100", "+OK\r\n");
-        rig.check("PERSIST k", ":1\r\n");
-        rig.check("PERSIST k", ":0\r\n");
-        rig.advance_ms(200).check("GET k", "$1\r\nv\r\n");
-        rig.check("TTL k", ":-1\r\n");
-    }
+crate::testing::transcripts! {
+    tells_whether_there_was_an_expiry: "
+        PERSIST k => :0
+        SET k v PX 100 => +OK
+        PERSIST k => :1
+        PERSIST k => :0
+        after 200 ms: GET k => 'v'
+        TTL k => :-1
+    "
 }

@@ -17,21 +17,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_key_lives_so_many_milliseconds() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("PEXPIRE k 1500", ":1\r\n");
-        rig.check("PTTL k", ":1500\r\n");
-        rig.check("PEXPIRE k 2000 LT", ":0\r\n");
-        rig.check(
-            "PEXPIRE k 9223372036854775807",
-            "-ERR invalid expire time in 'pexpire' command\r\n",
-        );
-        rig.check("PEXPIRE k -9223372036854775808", ":1\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    a_key_lives_so_many_milliseconds: "
+        SET k v => +OK
+        PEXPIRE k 1500 => :1
+        PTTL k => :1500
+        PEXPIRE k 2000 LT => :0
+        PEXPIRE k 9223372036854775807 => -ERR invalid expire time in 'pexpire' command
+        PEXPIRE k -9223372036854775808 => :1
+        EXISTS k => :0
+    "
 }

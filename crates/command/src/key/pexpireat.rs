@@ -18,22 +18,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_key_lives_until_then() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("PEXPIREAT k 1700000000001", ":1\r\n");
-        rig.check("PTTL k", ":1\r\n");
-        rig.check("PEXPIREAT k 9223372036854775807", ":1\r\n");
-        rig.check("PEXPIRETIME k", ":9223372036854775807\r\n");
-        rig.check("PEXPIREAT k 1700000000000", ":1\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check(
-            "PEXPIREAT k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    a_key_lives_until_then: "
+        SET k v => +OK
+        PEXPIREAT k 1700000000001 => :1
+        PTTL k => :1
+        PEXPIREAT k 9223372036854775807 => :1
+        PEXPIRETIME k => :9223372036854775807
+        PEXPIREAT k 1700000000000 => :1
+        EXISTS k => :0
+        PEXPIREAT k x => -ERR value is not an integer or out of range
+    "
 }

@@ -16,16 +16,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn to_the_millisecond() {
-        let mut rig = Rig::new();
-        rig.check("PEXPIRETIME k", ":-2\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("PEXPIRETIME k", ":-1\r\n");
-        rig.check("PEXPIREAT k 1700000001499", ":1\r\n");
-        rig.check("PEXPIRETIME k", ":1700000001499\r\n");
-    }
+crate::testing::transcripts! {
+    to_the_millisecond: "
+        PEXPIRETIME k => :-2
+        SET k v => +OK
+        PEXPIRETIME k => :-1
+        PEXPIREAT k 1700000001499 => :1
+        PEXPIRETIME k => :1700000001499
+    "
 }

@@ -17,16 +17,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn to_the_millisecond() {
-        let mut rig = Rig::new();
-        rig.check("PTTL k", ":-2\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("PTTL k", ":-1\r\n");
-        rig.check("PEXPIRE k 1499", ":1\r\n");
-        rig.advance_ms(99).check("PTTL k", ":1400\r\n");
-    }
+crate::testing::transcripts! {
+    to_the_millisecond: "
+        PTTL k => :-2
+        SET k v => +OK
+        PTTL k => :-1
+        PEXPIRE k 1499 => :1
+        after 99 ms: PTTL k => :1400
+    "
 }

@@ -20,40 +20,39 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    value_and_expiry_move: "
+        RENAME a b => -ERR no such key
+        RENAME a a => -ERR no such key
+        SET a 1 PX 1000 => +OK
+        SET b 2 => +OK
+        RENAME a b => +OK
+        GET a => $-1
+        GET b => '1'
+        PTTL b => :1000
+        RENAME b b => +OK
+        PTTL b => :1000
+    "
+
+    the_expiry_of_the_destination_is_gone: "
+        SET a 1 => +OK
+        SET b 2 PX 5 => +OK
+        RENAME a b => +OK
+        after 10 ms: GET b => '1'
+        TTL b => :-1
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn value_and_expiry_move() {
-        let mut rig = Rig::new();
-        rig.check("RENAME a b", "-ERR no such key\r\n");
-        rig.check("RENAME a a", "-ERR no such key\r\n");
-        rig.check("SET a 1 PX 1000", "+OK\r\n");
-        rig.check("SET b 2", "+OK\r\n");
-        rig.check("RENAME a b", "+OK\r\n");
-        rig.check("GET a", "$-1\r\n");
-        rig.check("GET b", "$1\r\n1\r\n");
-        rig.check("PTTL b", ":1000\r\n");
-        rig.check("RENAME b b", "+OK\r\n");
-        rig.check("PTTL b", ":1000\r\n");
-    }
-
-    #[test]
-    fn the_expiry_of_the_destination_is_gone() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("SET b 2 PX 5", "+OK\r\n");
-        rig.check("RENAME a b", "+OK\r\n");
-        rig.advance_ms(10).check("GET b", "$1\r\n1\r\n");
-        rig.check("TTL b", ":-1\r\n");
-    }
 
     #[test]
     fn large_values_move_too() {
         let mut rig = Rig::new();
         let large = vec![b'x'; 300_000];
         rig.run(&[b"SET", b"a", &large]);
-        rig.check("RENAME a b", "+OK\r\n");
+        rig.check("RENAME a b", "+OK");
         let reply = rig.run(&[b"GET", b"b"]);
         assert_eq!(reply[9..reply.len() - 2], large);
     }

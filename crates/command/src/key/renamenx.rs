@@ -23,20 +23,16 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn only_to_a_free_name() {
-        let mut rig = Rig::new();
-        rig.check("RENAMENX a b", "-ERR no such key\r\n");
-        rig.check("SET a 1 PX 1000", "+OK\r\n");
-        rig.check("SET b 2 PX 5", "+OK\r\n");
-        rig.check("RENAMENX a b", ":0\r\n");
-        rig.check("RENAMENX a a", ":0\r\n");
-        rig.advance_ms(10).check("RENAMENX a b", ":1\r\n");
-        rig.check("GET b", "$1\r\n1\r\n");
-        rig.check("PTTL b", ":990\r\n");
-        rig.check("EXISTS a", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    only_to_a_free_name: "
+        RENAMENX a b => -ERR no such key
+        SET a 1 PX 1000 => +OK
+        SET b 2 PX 5 => +OK
+        RENAMENX a b => :0
+        RENAMENX a a => :0
+        after 10 ms: RENAMENX a b => :1
+        GET b => '1'
+        PTTL b => :990
+        EXISTS a => :0
+    "
 }

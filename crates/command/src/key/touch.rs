@@ -27,25 +27,26 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    makes_keys_recent: "
+        SET a 1 => +OK
+        SET b 1 => +OK
+        after 30000 ms: TOUCH a none a => :2
+        object|idletime idletime a => :0
+        object|idletime idletime b => :30
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
-    fn makes_keys_recent() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("SET b 1", "+OK\r\n");
-        rig.advance_ms(30_000).check("TOUCH a none a", ":2\r\n");
-        rig.check("object|idletime idletime a", ":0\r\n");
-        rig.check("object|idletime idletime b", ":30\r\n");
-    }
-
-    #[test]
     fn even_where_reads_leave_no_trace() {
         let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
+        rig.check("SET a 1", "+OK");
         rig.shard.set_touch(false);
-        rig.advance_ms(30_000).check("TOUCH a", ":1\r\n");
-        rig.check("object|idletime idletime a", ":0\r\n");
+        rig.advance_ms(30_000).check("TOUCH a", ":1");
+        rig.check("object|idletime idletime a", ":0");
     }
 }

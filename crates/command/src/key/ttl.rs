@@ -35,19 +35,15 @@ pub(super) fn deadline(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn to_the_nearest_second() {
-        let mut rig = Rig::new();
-        rig.check("TTL k", ":-2\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("TTL k", ":-1\r\n");
-        rig.check("PEXPIRE k 1499", ":1\r\n");
-        rig.check("TTL k", ":1\r\n");
-        rig.check("PEXPIRE k 1500", ":1\r\n");
-        rig.check("TTL k", ":2\r\n");
-        rig.advance_ms(1501).check("TTL k", ":-2\r\n");
-    }
+crate::testing::transcripts! {
+    to_the_nearest_second: "
+        TTL k => :-2
+        SET k v => +OK
+        TTL k => :-1
+        PEXPIRE k 1499 => :1
+        TTL k => :1
+        PEXPIRE k 1500 => :1
+        TTL k => :2
+        after 1501 ms: TTL k => :-2
+    "
 }

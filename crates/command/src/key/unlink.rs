@@ -17,23 +17,17 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    counts_the_keys_that_were_there: "
+        SET a 1 => +OK
+        SET b 2 => +OK
+        UNLINK a none b a => :2
+        GET a => $-1
+        UNLINK b => :0
+    "
 
-    #[test]
-    fn counts_the_keys_that_were_there() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1", "+OK\r\n");
-        rig.check("SET b 2", "+OK\r\n");
-        rig.check("UNLINK a none b a", ":2\r\n");
-        rig.check("GET a", "$-1\r\n");
-        rig.check("UNLINK b", ":0\r\n");
-    }
-
-    #[test]
-    fn a_key_whose_time_has_come_was_not_there() {
-        let mut rig = Rig::new();
-        rig.check("SET a 1 PX 5", "+OK\r\n");
-        rig.advance_ms(10).check("UNLINK a", ":0\r\n");
-    }
+    a_key_whose_time_has_come_was_not_there: "
+        SET a 1 PX 5 => +OK
+        after 10 ms: UNLINK a => :0
+    "
 }

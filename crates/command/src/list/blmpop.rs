@@ -43,36 +43,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    as_lmpop_where_there_is_something: "
+        RPUSH k 1 2 3 => :3
+        BLMPOP 0 2 none k RIGHT COUNT 2 => *2 'k' *2 '3' '2'
+        BLMPOP 0 1 none LEFT => *-1
+    "
 
-    #[test]
-    fn as_lmpop_where_there_is_something() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k 1 2 3", ":3\r\n");
-        rig.check(
-            "BLMPOP 0 2 none k RIGHT COUNT 2",
-            "*2\r\n$1\r\nk\r\n*2\r\n$1\r\n3\r\n$1\r\n2\r\n",
-        );
-        rig.check("BLMPOP 0 1 none LEFT", "*-1\r\n");
-    }
-
-    #[test]
-    fn refusals_in_their_order() {
-        let mut rig = Rig::new();
-        rig.check(
-            "BLMPOP -1 0 k LEFT",
-            "-ERR numkeys should be greater than 0\r\n",
-        );
-        rig.check("BLMPOP x 1 k UP", "-ERR syntax error\r\n");
-        rig.check("BLMPOP 0 2 k LEFT", "-ERR syntax error\r\n");
-        rig.check(
-            "BLMPOP 0 1 k LEFT COUNT 0",
-            "-ERR count should be greater than 0\r\n",
-        );
-        rig.check(
-            "BLMPOP x 1 k LEFT",
-            "-ERR timeout is not a float or out of range\r\n",
-        );
-    }
+    refusals_in_their_order: "
+        BLMPOP -1 0 k LEFT => -ERR numkeys should be greater than 0
+        BLMPOP x 1 k UP => -ERR syntax error
+        BLMPOP 0 2 k LEFT => -ERR syntax error
+        BLMPOP 0 1 k LEFT COUNT 0 => -ERR count should be greater than 0
+        BLMPOP x 1 k LEFT => -ERR timeout is not a float or out of range
+    "
 }

@@ -23,22 +23,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn from_both_ends() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a b c", ":3\r\n");
-        rig.check("LINDEX k 0", "$1\r\na\r\n");
-        rig.check("LINDEX k -1", "$1\r\nc\r\n");
-        rig.check("LINDEX k -3", "$1\r\na\r\n");
-        rig.check("LINDEX k 3", "$-1\r\n");
-        rig.check("LINDEX k -4", "$-1\r\n");
-        rig.check("LINDEX none x", "$-1\r\n");
-        rig.check(
-            "LINDEX k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    from_both_ends: "
+        RPUSH k a b c => :3
+        LINDEX k 0 => 'a'
+        LINDEX k -1 => 'c'
+        LINDEX k -3 => 'a'
+        LINDEX k 3 => $-1
+        LINDEX k -4 => $-1
+        LINDEX none x => $-1
+        LINDEX k x => -ERR value is not an integer or out of range
+    "
 }

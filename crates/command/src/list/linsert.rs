@@ -32,21 +32,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn beside_the_first_pivot() {
-        let mut rig = Rig::new();
-        rig.check("LINSERT k BEFORE a b", ":0\r\n");
-        rig.check("RPUSH k a b a", ":3\r\n");
-        rig.check("LINSERT k before a x", ":4\r\n");
-        rig.check("LINSERT k AFTER a y", ":5\r\n");
-        rig.check("LINSERT k AFTER none z", ":-1\r\n");
-        rig.check(
-            "LRANGE k 0 -1",
-            "*5\r\n$1\r\nx\r\n$1\r\na\r\n$1\r\ny\r\n$1\r\nb\r\n$1\r\na\r\n",
-        );
-        rig.check("LINSERT k BESIDE a z", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    beside_the_first_pivot: "
+        LINSERT k BEFORE a b => :0
+        RPUSH k a b a => :3
+        LINSERT k before a x => :4
+        LINSERT k AFTER a y => :5
+        LINSERT k AFTER none z => :-1
+        LRANGE k 0 -1 => *5 'x' 'a' 'y' 'b' 'a'
+        LINSERT k BESIDE a z => -ERR syntax error
+    "
 }

@@ -16,19 +16,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn of_lists_and_nothing_else() {
-        let mut rig = Rig::new();
-        rig.check("LLEN k", ":0\r\n");
-        rig.check("RPUSH k a b", ":2\r\n");
-        rig.check("LLEN k", ":2\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "LLEN s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    of_lists_and_nothing_else: "
+        LLEN k => :0
+        RPUSH k a b => :2
+        LLEN k => :2
+        SET s v => +OK
+        LLEN s => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

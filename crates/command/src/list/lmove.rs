@@ -20,48 +20,36 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    between_any_ends: "
+        RPUSH a 1 2 3 4 => :4
+        LMOVE a b LEFT LEFT => '1'
+        LMOVE a b left right => '2'
+        LMOVE a b RIGHT LEFT => '4'
+        LMOVE a b RIGHT RIGHT => '3'
+        EXISTS a => :0
+        LMOVE a b RIGHT RIGHT => $-1
+        LRANGE b 0 -1 => *4 '4' '1' '2' '3'
+        LMOVE b b UP RIGHT => -ERR syntax error
+    "
 
-    #[test]
-    fn between_any_ends() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH a 1 2 3 4", ":4\r\n");
-        rig.check("LMOVE a b LEFT LEFT", "$1\r\n1\r\n");
-        rig.check("LMOVE a b left right", "$1\r\n2\r\n");
-        rig.check("LMOVE a b RIGHT LEFT", "$1\r\n4\r\n");
-        rig.check("LMOVE a b RIGHT RIGHT", "$1\r\n3\r\n");
-        rig.check("EXISTS a", ":0\r\n");
-        rig.check("LMOVE a b RIGHT RIGHT", "$-1\r\n");
-        rig.check(
-            "LRANGE b 0 -1",
-            "*4\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n",
-        );
-        rig.check("LMOVE b b UP RIGHT", "-ERR syntax error\r\n");
-    }
+    within_one_list: "
+        RPUSH a 1 2 3 => :3
+        LMOVE a a LEFT RIGHT => '1'
+        LRANGE a 0 -1 => *3 '2' '3' '1'
+        LMOVE a a LEFT LEFT => '2'
+        RPUSH one 1 => :1
+        PEXPIRE one 10 => :1
+        LMOVE one one LEFT RIGHT => '1'
+        PTTL one => :10
+    "
 
-    #[test]
-    fn within_one_list() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH a 1 2 3", ":3\r\n");
-        rig.check("LMOVE a a LEFT RIGHT", "$1\r\n1\r\n");
-        rig.check("LRANGE a 0 -1", "*3\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n1\r\n");
-        rig.check("LMOVE a a LEFT LEFT", "$1\r\n2\r\n");
-        rig.check("RPUSH one 1", ":1\r\n");
-        rig.check("PEXPIRE one 10", ":1\r\n");
-        rig.check("LMOVE one one LEFT RIGHT", "$1\r\n1\r\n");
-        rig.check("PTTL one", ":10\r\n");
-    }
-
-    #[test]
-    fn nothing_is_taken_where_it_cannot_be_put() {
-        let mut rig = Rig::new();
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("RPUSH a 1", ":1\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check("LMOVE a s LEFT LEFT", wrong);
-        rig.check("LMOVE s a LEFT LEFT", wrong);
-        rig.check("LMOVE none s LEFT LEFT", "$-1\r\n");
-        rig.check("LLEN a", ":1\r\n");
-    }
+    nothing_is_taken_where_it_cannot_be_put: "
+        RPUSH a 1 => :1
+        SET s v => +OK
+        LMOVE a s LEFT LEFT => -WRONGTYPE Operation against a key holding the wrong kind of value
+        LMOVE s a LEFT LEFT => -WRONGTYPE Operation against a key holding the wrong kind of value
+        LMOVE none s LEFT LEFT => $-1
+        LLEN a => :1
+    "
 }

@@ -98,42 +98,27 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    of_the_first_list_that_is_there: "
+        LMPOP 2 a b LEFT => *-1
+        RPUSH b 1 2 3 => :3
+        LMPOP 2 a b LEFT => *2 'b' *1 '1'
+        LMPOP 2 a b right count 5 => *2 'b' *2 '3' '2'
+        EXISTS b => :0
+    "
 
-    #[test]
-    fn of_the_first_list_that_is_there() {
-        let mut rig = Rig::new();
-        rig.check("LMPOP 2 a b LEFT", "*-1\r\n");
-        rig.check("RPUSH b 1 2 3", ":3\r\n");
-        rig.check("LMPOP 2 a b LEFT", "*2\r\n$1\r\nb\r\n*1\r\n$1\r\n1\r\n");
-        rig.check(
-            "LMPOP 2 a b right count 5",
-            "*2\r\n$1\r\nb\r\n*2\r\n$1\r\n3\r\n$1\r\n2\r\n",
-        );
-        rig.check("EXISTS b", ":0\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        let keys = "-ERR numkeys should be greater than 0\r\n";
-        let count = "-ERR count should be greater than 0\r\n";
-        let syntax = "-ERR syntax error\r\n";
-        rig.check("LMPOP 0 a LEFT", keys);
-        rig.check("LMPOP x a LEFT", keys);
-        rig.check("LMPOP 3 a b LEFT", syntax);
-        rig.check("LMPOP 9223372036854775807 a LEFT", syntax);
-        rig.check("LMPOP 1 a UP", syntax);
-        rig.check("LMPOP 1 a LEFT COUNT", syntax);
-        rig.check("LMPOP 1 a LEFT COUNT 0", count);
-        rig.check("LMPOP 1 a LEFT COUNT -1", count);
-        rig.check("LMPOP 1 a LEFT COUNT 1 COUNT 1", syntax);
-        rig.check("SET s v", "+OK\r\n");
-        rig.check("RPUSH b 1", ":1\r\n");
-        rig.check(
-            "LMPOP 2 s b LEFT",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+    refusals: "
+        LMPOP 0 a LEFT => -ERR numkeys should be greater than 0
+        LMPOP x a LEFT => -ERR numkeys should be greater than 0
+        LMPOP 3 a b LEFT => -ERR syntax error
+        LMPOP 9223372036854775807 a LEFT => -ERR syntax error
+        LMPOP 1 a UP => -ERR syntax error
+        LMPOP 1 a LEFT COUNT => -ERR syntax error
+        LMPOP 1 a LEFT COUNT 0 => -ERR count should be greater than 0
+        LMPOP 1 a LEFT COUNT -1 => -ERR count should be greater than 0
+        LMPOP 1 a LEFT COUNT 1 COUNT 1 => -ERR syntax error
+        SET s v => +OK
+        RPUSH b 1 => :1
+        LMPOP 2 s b LEFT => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -80,37 +80,28 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    the_first_or_several_from_either_end: "
+        RPUSH k a b c 1 2 3 c c => :8
+        LPOS k c => :2
+        LPOS k none => $-1
+        LPOS k c RANK 2 => :6
+        LPOS k c RANK -1 => :7
+        LPOS k c RANK 4 => $-1
+        LPOS k c COUNT 0 => *3 :2 :6 :7
+        LPOS k c COUNT 2 RANK -1 => *2 :7 :6
+        LPOS k c COUNT 0 MAXLEN 3 => *1 :2
+        LPOS k c COUNT 0 MAXLEN 2 => *0
+        LPOS k c COUNT 0 MAXLEN 2 RANK -1 => *2 :7 :6
+        LPOS none c => $-1
+        LPOS none c COUNT 1 => *0
+    "
 
-    #[test]
-    fn the_first_or_several_from_either_end() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a b c 1 2 3 c c", ":8\r\n");
-        rig.check("LPOS k c", ":2\r\n");
-        rig.check("LPOS k none", "$-1\r\n");
-        rig.check("LPOS k c RANK 2", ":6\r\n");
-        rig.check("LPOS k c RANK -1", ":7\r\n");
-        rig.check("LPOS k c RANK 4", "$-1\r\n");
-        rig.check("LPOS k c COUNT 0", "*3\r\n:2\r\n:6\r\n:7\r\n");
-        rig.check("LPOS k c COUNT 2 RANK -1", "*2\r\n:7\r\n:6\r\n");
-        rig.check("LPOS k c COUNT 0 MAXLEN 3", "*1\r\n:2\r\n");
-        rig.check("LPOS k c COUNT 0 MAXLEN 2", "*0\r\n");
-        rig.check("LPOS k c COUNT 0 MAXLEN 2 RANK -1", "*2\r\n:7\r\n:6\r\n");
-        rig.check("LPOS none c", "$-1\r\n");
-        rig.check("LPOS none c COUNT 1", "*0\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("LPOS k c COUNT -1", "-ERR COUNT can't be negative\r\n");
-        rig.check("LPOS k c MAXLEN -1", "-ERR MAXLEN can't be negative\r\n");
-        rig.check("LPOS k c RANK", "-ERR syntax error\r\n");
-        rig.check("LPOS k c WHAT 1", "-ERR syntax error\r\n");
-        rig.check(
-            "LPOS k c RANK 0",
-            "-ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list\r\n",
-        );
-    }
+    refusals: "
+        LPOS k c COUNT -1 => -ERR COUNT can't be negative
+        LPOS k c MAXLEN -1 => -ERR MAXLEN can't be negative
+        LPOS k c RANK => -ERR syntax error
+        LPOS k c WHAT 1 => -ERR syntax error
+        LPOS k c RANK 0 => -ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list
+    "
 }

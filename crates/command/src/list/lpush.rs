@@ -16,17 +16,24 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    the_last_given_is_first: "
+        LPUSH k a => :1
+        LPUSH k b c => :3
+        LRANGE k 0 -1 => *3 'c' 'b' 'a'
+        TYPE k => +list
+    "
+
+    other_types_are_refused: "
+        SET k v => +OK
+        LPUSH k a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET k => 'v'
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn the_last_given_is_first() {
-        let mut rig = Rig::new();
-        rig.check("LPUSH k a", ":1\r\n");
-        rig.check("LPUSH k b c", ":3\r\n");
-        rig.check("LRANGE k 0 -1", "*3\r\n$1\r\nc\r\n$1\r\nb\r\n$1\r\na\r\n");
-        rig.check("TYPE k", "+list\r\n");
-    }
 
     #[test]
     fn grows_from_a_record_to_a_large_list() {
@@ -34,23 +41,12 @@ mod tests {
         for n in 0..128 {
             rig.check(&format!("LPUSH k {n}"), &format!(":{}\r\n", n + 1));
         }
-        rig.check("object|encoding ENCODING k", "$8\r\nlistpack\r\n");
-        rig.check("LPUSH k x", ":129\r\n");
-        rig.check("object|encoding ENCODING k", "$9\r\nquicklist\r\n");
-        rig.check("LINDEX k 0", "$1\r\nx\r\n");
-        rig.check("LINDEX k -1", "$1\r\n0\r\n");
+        rig.check("object|encoding ENCODING k", "'listpack'");
+        rig.check("LPUSH k x", ":129");
+        rig.check("object|encoding ENCODING k", "'quicklist'");
+        rig.check("LINDEX k 0", "'x'");
+        rig.check("LINDEX k -1", "'0'");
         rig.run(&[b"LPUSH", b"one", &vec![b'x'; 100_000]]);
-        rig.check("object|encoding ENCODING one", "$9\r\nquicklist\r\n");
-    }
-
-    #[test]
-    fn other_types_are_refused() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check(
-            "LPUSH k a",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.check("GET k", "$1\r\nv\r\n");
+        rig.check("object|encoding ENCODING one", "'quicklist'");
     }
 }

@@ -16,16 +16,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn nothing_where_there_is_no_list() {
-        let mut rig = Rig::new();
-        rig.check("LPUSHX k a", ":0\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("RPUSH k a", ":1\r\n");
-        rig.check("LPUSHX k b c", ":3\r\n");
-        rig.check("LPOP k", "$1\r\nc\r\n");
-    }
+crate::testing::transcripts! {
+    nothing_where_there_is_no_list: "
+        LPUSHX k a => :0
+        EXISTS k => :0
+        RPUSH k a => :1
+        LPUSHX k b c => :3
+        LPOP k => 'c'
+    "
 }

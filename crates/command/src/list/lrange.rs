@@ -26,28 +26,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn indices_from_both_ends() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a b c", ":3\r\n");
-        rig.check("LRANGE k 0 0", "*1\r\n$1\r\na\r\n");
-        rig.check("LRANGE k -2 -1", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
-        rig.check("LRANGE k -100 0", "*1\r\n$1\r\na\r\n");
-        rig.check("LRANGE k 2 100", "*1\r\n$1\r\nc\r\n");
-        rig.check("LRANGE k 2 1", "*0\r\n");
-        rig.check("LRANGE k 3 4", "*0\r\n");
-        rig.check("LRANGE k 0 -4", "*0\r\n");
-        rig.check("LRANGE none 0 -1", "*0\r\n");
-        rig.check(
-            "LRANGE none 0 x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "LRANGE k -9223372036854775808 9223372036854775807",
-            "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    indices_from_both_ends: "
+        RPUSH k a b c => :3
+        LRANGE k 0 0 => *1 'a'
+        LRANGE k -2 -1 => *2 'b' 'c'
+        LRANGE k -100 0 => *1 'a'
+        LRANGE k 2 100 => *1 'c'
+        LRANGE k 2 1 => *0
+        LRANGE k 3 4 => *0
+        LRANGE k 0 -4 => *0
+        LRANGE none 0 -1 => *0
+        LRANGE none 0 x => -ERR value is not an integer or out of range
+        LRANGE k -9223372036854775808 9223372036854775807 => *3 'a' 'b' 'c'
+    "
 }

@@ -25,27 +25,25 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    from_either_end_or_all: "
+        RPUSH k a b a c a d a => :7
+        LREM k 1 a => :1
+        LREM k -1 a => :1
+        LRANGE k 0 -1 => *5 'b' 'a' 'c' 'a' 'd'
+        LREM k 0 a => :2
+        LREM k 0 a => :0
+        LREM none 0 a => :0
+        LREM k 9 b => :1
+        LREM k 9 c => :1
+        LREM k 9 d => :1
+        EXISTS k => :0
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn from_either_end_or_all() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a b a c a d a", ":7\r\n");
-        rig.check("LREM k 1 a", ":1\r\n");
-        rig.check("LREM k -1 a", ":1\r\n");
-        rig.check(
-            "LRANGE k 0 -1",
-            "*5\r\n$1\r\nb\r\n$1\r\na\r\n$1\r\nc\r\n$1\r\na\r\n$1\r\nd\r\n",
-        );
-        rig.check("LREM k 0 a", ":2\r\n");
-        rig.check("LREM k 0 a", ":0\r\n");
-        rig.check("LREM none 0 a", ":0\r\n");
-        rig.check("LREM k 9 b", ":1\r\n");
-        rig.check("LREM k 9 c", ":1\r\n");
-        rig.check("LREM k 9 d", ":1\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-    }
 
     #[test]
     fn of_large_lists_few_or_many() {
@@ -54,9 +52,9 @@ mod tests {
             let element: &[u8] = if n % 2 == 0 { b"even" } else { b"odd" };
             rig.run(&[b"RPUSH", b"k", element]);
         }
-        rig.check("LREM k -3 even", ":3\r\n");
-        rig.check("LREM k 0 odd", ":1000\r\n");
-        rig.check("LLEN k", ":997\r\n");
-        rig.check("LPOS k odd", "$-1\r\n");
+        rig.check("LREM k -3 even", ":3");
+        rig.check("LREM k 0 odd", ":1000");
+        rig.check("LLEN k", ":997");
+        rig.check("LPOS k odd", "$-1");
     }
 }

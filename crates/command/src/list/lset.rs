@@ -32,26 +32,16 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn replaces_what_is_there() {
-        let mut rig = Rig::new();
-        rig.check("LSET k 0 a", "-ERR no such key\r\n");
-        rig.check("LSET k x a", "-ERR no such key\r\n");
-        rig.check("RPUSH k a b c", ":3\r\n");
-        rig.check("LSET k 1 longer", "+OK\r\n");
-        rig.check("LSET k -1 \"\"", "+OK\r\n");
-        rig.check(
-            "LRANGE k 0 -1",
-            "*3\r\n$1\r\na\r\n$6\r\nlonger\r\n$0\r\n\r\n",
-        );
-        rig.check("LSET k 3 x", "-ERR index out of range\r\n");
-        rig.check("LSET k -4 x", "-ERR index out of range\r\n");
-        rig.check(
-            "LSET k x x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    replaces_what_is_there: "
+        LSET k 0 a => -ERR no such key
+        LSET k x a => -ERR no such key
+        RPUSH k a b c => :3
+        LSET k 1 longer => +OK
+        LSET k -1 '' => +OK
+        LRANGE k 0 -1 => *3 'a' 'longer' ''
+        LSET k 3 x => -ERR index out of range
+        LSET k -4 x => -ERR index out of range
+        LSET k x x => -ERR value is not an integer or out of range
+    "
 }

@@ -15,32 +15,22 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    one_or_several: "
+        RPUSH k a b c d e => :5
+        RPOP k => 'e'
+        RPOP k 2 => *2 'd' 'c'
+        RPOP k 0 => *0
+        RPOP k 10 => *2 'b' 'a'
+        EXISTS k => :0
+        RPOP k => $-1
+        RPOP k 1 => *-1
+        resp3: RPOP k 1 => _
+    "
 
-    #[test]
-    fn one_or_several() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a b c d e", ":5\r\n");
-        rig.check("RPOP k", "$1\r\ne\r\n");
-        rig.check("RPOP k 2", "*2\r\n$1\r\nd\r\n$1\r\nc\r\n");
-        rig.check("RPOP k 0", "*0\r\n");
-        rig.check("RPOP k 10", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("RPOP k", "$-1\r\n");
-        rig.check("RPOP k 1", "*-1\r\n");
-        rig.resp3().check("RPOP k 1", "_\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        let positive = "-ERR value is out of range, must be positive\r\n";
-        rig.check("RPOP k -1", positive);
-        rig.check("RPOP k x", positive);
-        rig.check(
-            "RPOP k 1 2",
-            "-ERR wrong number of arguments for 'rpop' command\r\n",
-        );
-    }
+    refusals: "
+        RPOP k -1 => -ERR value is out of range, must be positive
+        RPOP k x => -ERR value is out of range, must be positive
+        RPOP k 1 2 => -ERR wrong number of arguments for 'rpop' command
+    "
 }

@@ -16,23 +16,17 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    in_the_order_given: "
+        RPUSH k a b => :2
+        RPUSH k '' => :3
+        LRANGE k 0 -1 => *3 'a' 'b' ''
+    "
 
-    #[test]
-    fn in_the_order_given() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a b", ":2\r\n");
-        rig.check("RPUSH k \"\"", ":3\r\n");
-        rig.check("LRANGE k 0 -1", "*3\r\n$1\r\na\r\n$1\r\nb\r\n$0\r\n\r\n");
-    }
-
-    #[test]
-    fn keeps_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("RPUSH k a", ":1\r\n");
-        rig.check("PEXPIRE k 10", ":1\r\n");
-        rig.check("RPUSH k b", ":2\r\n");
-        rig.advance_ms(10).check("LLEN k", ":0\r\n");
-    }
+    keeps_the_expiry: "
+        RPUSH k a => :1
+        PEXPIRE k 10 => :1
+        RPUSH k b => :2
+        after 10 ms: LLEN k => :0
+    "
 }

@@ -16,16 +16,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn nothing_where_there_is_no_list() {
-        let mut rig = Rig::new();
-        rig.check("RPUSHX k a", ":0\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("RPUSH k a", ":1\r\n");
-        rig.check("RPUSHX k b c", ":3\r\n");
-        rig.check("RPOP k", "$1\r\nc\r\n");
-    }
+crate::testing::transcripts! {
+    nothing_where_there_is_no_list: "
+        RPUSHX k a => :0
+        EXISTS k => :0
+        RPUSH k a => :1
+        RPUSHX k b c => :3
+        RPOP k => 'c'
+    "
 }

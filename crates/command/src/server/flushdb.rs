@@ -19,19 +19,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn empties_the_selected_database_alone() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.db = 1;
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("FLUSHDB foo", "-ERR syntax error\r\n");
-        rig.check("FLUSHDB sync", "+OK\r\n");
-        rig.check("GET k", "$-1\r\n");
-        rig.db = 0;
-        rig.check("GET k", "$1\r\nv\r\n");
-    }
+crate::testing::transcripts! {
+    empties_the_selected_database_alone: "
+        SET k v => +OK
+        database 1: SET k v => +OK
+        FLUSHDB foo => -ERR syntax error
+        FLUSHDB sync => +OK
+        GET k => $-1
+        database 0: GET k => 'v'
+    "
 }

@@ -34,32 +34,24 @@ pub fn databases(args: &Args<'_>) -> Result<(u8, u8), Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    keys_change_places: "
+        SET k zero => +OK
+        database 5: SET k five PX 100 => +OK
+        SWAPDB 0 5 => +OK
+        GET k => 'zero'
+        PTTL k => :-1
+        database 0: GET k => 'five'
+        PTTL k => :100
+        SWAPDB 0 0 => +OK
+        GET k => 'five'
+    "
 
-    #[test]
-    fn keys_change_places() {
-        let mut rig = Rig::new();
-        rig.check("SET k zero", "+OK\r\n");
-        rig.db = 5;
-        rig.check("SET k five PX 100", "+OK\r\n");
-        rig.check("SWAPDB 0 5", "+OK\r\n");
-        rig.check("GET k", "$4\r\nzero\r\n");
-        rig.check("PTTL k", ":-1\r\n");
-        rig.db = 0;
-        rig.check("GET k", "$4\r\nfive\r\n");
-        rig.check("PTTL k", ":100\r\n");
-        rig.check("SWAPDB 0 0", "+OK\r\n");
-        rig.check("GET k", "$4\r\nfive\r\n");
-    }
-
-    #[test]
-    fn refused() {
-        let mut rig = Rig::new();
-        rig.check("SWAPDB x 1", "-ERR invalid first DB index\r\n");
-        rig.check("SWAPDB 99 x", "-ERR invalid second DB index\r\n");
-        rig.check("SWAPDB 0 99999999999", "-ERR invalid second DB index\r\n");
-        rig.check("SWAPDB 0 16", "-ERR DB index is out of range\r\n");
-        rig.check("SWAPDB -1 0", "-ERR DB index is out of range\r\n");
-    }
+    refused: "
+        SWAPDB x 1 => -ERR invalid first DB index
+        SWAPDB 99 x => -ERR invalid second DB index
+        SWAPDB 0 99999999999 => -ERR invalid second DB index
+        SWAPDB 0 16 => -ERR DB index is out of range
+        SWAPDB -1 0 => -ERR DB index is out of range
+    "
 }

@@ -17,19 +17,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn members_or_none() {
-        let mut rig = Rig::new();
-        rig.check("SCARD k", ":0\r\n");
-        rig.check("SADD k a b", ":2\r\n");
-        rig.check("SCARD k", ":2\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "SCARD s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    members_or_none: "
+        SCARD k => :0
+        SADD k a b => :2
+        SCARD k => :2
+        SET s v => +OK
+        SCARD s => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

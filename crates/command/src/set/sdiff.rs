@@ -22,22 +22,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn the_first_without_the_others() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y z", ":3\r\n");
-        rig.check("SADD b y", ":1\r\n");
-        rig.check("SDIFF a b none b", "*2\r\n$1\r\nx\r\n$1\r\nz\r\n");
-        rig.check("SDIFF none a", "*0\r\n");
-        rig.check("SDIFF a a", "*0\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "SDIFF none a s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.resp3().check("SDIFF b", "~1\r\n$1\r\ny\r\n");
-    }
+crate::testing::transcripts! {
+    the_first_without_the_others: "
+        SADD a x y z => :3
+        SADD b y => :1
+        SDIFF a b none b => *2 'x' 'z'
+        SDIFF none a => *0
+        SDIFF a a => *0
+        SET s v => +OK
+        SDIFF none a s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        resp3: SDIFF b => ~1 'y'
+    "
 }

@@ -20,34 +20,25 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    replaces_or_removes_the_destination: "
+        SADD a x y z => :3
+        SADD b y 1 2 3 => :4
+        SET d v PX 10 => +OK
+        SDIFFSTORE d a b => :2
+        after 10 ms: SMISMEMBER d x y z => *3 :1 :0 :1
+        SDIFFSTORE b b a => :3
+        SMISMEMBER b y 1 2 3 => *4 :0 :1 :1 :1
+        SDIFFSTORE a a none a => :0
+        EXISTS a => :0
+    "
 
-    #[test]
-    fn replaces_or_removes_the_destination() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y z", ":3\r\n");
-        rig.check("SADD b y 1 2 3", ":4\r\n");
-        rig.check("SET d v PX 10", "+OK\r\n");
-        rig.check("SDIFFSTORE d a b", ":2\r\n");
-        rig.advance_ms(10)
-            .check("SMISMEMBER d x y z", "*3\r\n:1\r\n:0\r\n:1\r\n");
-        rig.check("SDIFFSTORE b b a", ":3\r\n");
-        rig.check("SMISMEMBER b y 1 2 3", "*4\r\n:0\r\n:1\r\n:1\r\n:1\r\n");
-        rig.check("SDIFFSTORE a a none a", ":0\r\n");
-        rig.check("EXISTS a", ":0\r\n");
-    }
-
-    #[test]
-    fn a_little_from_a_large_one() {
-        let mut rig = Rig::new();
-        for n in 0..3_000 {
-            rig.check(&format!("SADD a {n}"), ":1\r\n");
-        }
-        rig.check("SADD b 5 6 3000", ":3\r\n");
-        rig.check("SDIFFSTORE d a b", ":2998\r\n");
-        rig.check("SCARD a", ":3000\r\n");
-        rig.check("SDIFFSTORE b d a", ":0\r\n");
-        rig.check("SDIFFSTORE b a d", ":2\r\n");
-    }
+    a_little_from_a_large_one: "
+        for {n} in 0..3000: SADD a {n} => :1
+        SADD b 5 6 3000 => :3
+        SDIFFSTORE d a b => :2998
+        SCARD a => :3000
+        SDIFFSTORE b d a => :0
+        SDIFFSTORE b a d => :2
+    "
 }

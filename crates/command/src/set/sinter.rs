@@ -26,21 +26,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn what_is_in_all() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y z", ":3\r\n");
-        rig.check("SADD b z y", ":2\r\n");
-        rig.check("SINTER a b", "*2\r\n$1\r\nz\r\n$1\r\ny\r\n");
-        rig.check("SINTER a b none", "*0\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "SINTER none a s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.resp3().check("SINTER a none", "~0\r\n");
-    }
+crate::testing::transcripts! {
+    what_is_in_all: "
+        SADD a x y z => :3
+        SADD b z y => :2
+        SINTER a b => *2 'z' 'y'
+        SINTER a b none => *0
+        SET s v => +OK
+        SINTER none a s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        resp3: SINTER a none => ~0
+    "
 }

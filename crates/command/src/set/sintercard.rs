@@ -57,36 +57,27 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    counts_up_to_the_limit: "
+        SADD a x y z => :3
+        SADD b z y x w => :4
+        SINTERCARD 2 a b => :3
+        SINTERCARD 1 b => :4
+        SINTERCARD 3 a b none => :0
+        SINTERCARD 2 a b LIMIT 2 => :2
+        SINTERCARD 2 a b limit 0 => :3
+        SINTERCARD 2 a b LIMIT 9 => :3
+    "
 
-    #[test]
-    fn counts_up_to_the_limit() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y z", ":3\r\n");
-        rig.check("SADD b z y x w", ":4\r\n");
-        rig.check("SINTERCARD 2 a b", ":3\r\n");
-        rig.check("SINTERCARD 1 b", ":4\r\n");
-        rig.check("SINTERCARD 3 a b none", ":0\r\n");
-        rig.check("SINTERCARD 2 a b LIMIT 2", ":2\r\n");
-        rig.check("SINTERCARD 2 a b limit 0", ":3\r\n");
-        rig.check("SINTERCARD 2 a b LIMIT 9", ":3\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        let few = "-ERR numkeys should be greater than 0\r\n";
-        rig.check("SINTERCARD 0 a", few);
-        rig.check("SINTERCARD -1 a", few);
-        rig.check("SINTERCARD x a", few);
-        let many = "-ERR Number of keys can't be greater than number of args\r\n";
-        rig.check("SINTERCARD 2 a", many);
-        rig.check("SINTERCARD 9223372036854775807 a", many);
-        rig.check("SINTERCARD 1 a LIMIT", "-ERR syntax error\r\n");
-        rig.check("SINTERCARD 1 a b", "-ERR syntax error\r\n");
-        let negative = "-ERR LIMIT can't be negative\r\n";
-        rig.check("SINTERCARD 1 a LIMIT -1", negative);
-        rig.check("SINTERCARD 1 a LIMIT x", negative);
-    }
+    refusals: "
+        SINTERCARD 0 a => -ERR numkeys should be greater than 0
+        SINTERCARD -1 a => -ERR numkeys should be greater than 0
+        SINTERCARD x a => -ERR numkeys should be greater than 0
+        SINTERCARD 2 a => -ERR Number of keys can't be greater than number of args
+        SINTERCARD 9223372036854775807 a => -ERR Number of keys can't be greater than number of args
+        SINTERCARD 1 a LIMIT => -ERR syntax error
+        SINTERCARD 1 a b => -ERR syntax error
+        SINTERCARD 1 a LIMIT -1 => -ERR LIMIT can't be negative
+        SINTERCARD 1 a LIMIT x => -ERR LIMIT can't be negative
+    "
 }

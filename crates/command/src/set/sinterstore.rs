@@ -26,23 +26,16 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn replaces_or_removes_the_destination() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y z", ":3\r\n");
-        rig.check("SADD b z y", ":2\r\n");
-        rig.check("SINTERSTORE a a b", ":2\r\n");
-        rig.check("SMISMEMBER a x y z", "*3\r\n:0\r\n:1\r\n:1\r\n");
-        rig.check("SINTERSTORE a a none", ":0\r\n");
-        rig.check("EXISTS a", ":0\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "SINTERSTORE b none s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.check("SCARD b", ":2\r\n");
-    }
+crate::testing::transcripts! {
+    replaces_or_removes_the_destination: "
+        SADD a x y z => :3
+        SADD b z y => :2
+        SINTERSTORE a a b => :2
+        SMISMEMBER a x y z => *3 :0 :1 :1
+        SINTERSTORE a a none => :0
+        EXISTS a => :0
+        SET s v => +OK
+        SINTERSTORE b none s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SCARD b => :2
+    "
 }

@@ -17,15 +17,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn one_or_zero() {
-        let mut rig = Rig::new();
-        rig.check("SISMEMBER k a", ":0\r\n");
-        rig.check("SADD k a", ":1\r\n");
-        rig.check("SISMEMBER k a", ":1\r\n");
-        rig.check("SISMEMBER k b", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    one_or_zero: "
+        SISMEMBER k a => :0
+        SADD k a => :1
+        SISMEMBER k a => :1
+        SISMEMBER k b => :0
+    "
 }

@@ -21,16 +21,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn all_of_them() {
-        let mut rig = Rig::new();
-        rig.check("SMEMBERS k", "*0\r\n");
-        rig.check("SADD k b a", ":2\r\n");
-        rig.check("SMEMBERS k", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
-        rig.resp3()
-            .check("SMEMBERS k", "~2\r\n$1\r\nb\r\n$1\r\na\r\n");
-    }
+crate::testing::transcripts! {
+    all_of_them: "
+        SMEMBERS k => *0
+        SADD k b a => :2
+        SMEMBERS k => *2 'b' 'a'
+        resp3: SMEMBERS k => ~2 'b' 'a'
+    "
 }

@@ -22,14 +22,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn one_or_zero_for_each() {
-        let mut rig = Rig::new();
-        rig.check("SMISMEMBER k a b", "*2\r\n:0\r\n:0\r\n");
-        rig.check("SADD k a", ":1\r\n");
-        rig.check("SMISMEMBER k b a a", "*3\r\n:0\r\n:1\r\n:1\r\n");
-    }
+crate::testing::transcripts! {
+    one_or_zero_for_each: "
+        SMISMEMBER k a b => *2 :0 :0
+        SADD k a => :1
+        SMISMEMBER k b a a => *3 :0 :1 :1
+    "
 }

@@ -35,34 +35,27 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    from_one_to_the_other: "
+        SMOVE a b x => :0
+        SADD a x y => :2
+        SMOVE a b x => :1
+        SMOVE a b x => :0
+        SMEMBERS a => *1 'y'
+        SMEMBERS b => *1 'x'
+        SMOVE a a y => :1
+        SMOVE a b y => :1
+        EXISTS a => :0
+        SCARD b => :2
+    "
 
-    #[test]
-    fn from_one_to_the_other() {
-        let mut rig = Rig::new();
-        rig.check("SMOVE a b x", ":0\r\n");
-        rig.check("SADD a x y", ":2\r\n");
-        rig.check("SMOVE a b x", ":1\r\n");
-        rig.check("SMOVE a b x", ":0\r\n");
-        rig.check("SMEMBERS a", "*1\r\n$1\r\ny\r\n");
-        rig.check("SMEMBERS b", "*1\r\n$1\r\nx\r\n");
-        rig.check("SMOVE a a y", ":1\r\n");
-        rig.check("SMOVE a b y", ":1\r\n");
-        rig.check("EXISTS a", ":0\r\n");
-        rig.check("SCARD b", ":2\r\n");
-    }
-
-    #[test]
-    fn wrong_types_change_nothing() {
-        let mut rig = Rig::new();
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("SET s v", "+OK\r\n");
-        rig.check("SMOVE none s x", ":0\r\n");
-        rig.check("SMOVE s none x", wrong);
-        rig.check("SADD a x", ":1\r\n");
-        rig.check("SMOVE a s x", wrong);
-        rig.check("SMOVE a s none", wrong);
-        rig.check("SMEMBERS a", "*1\r\n$1\r\nx\r\n");
-    }
+    wrong_types_change_nothing: "
+        SET s v => +OK
+        SMOVE none s x => :0
+        SMOVE s none x => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SADD a x => :1
+        SMOVE a s x => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SMOVE a s none => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SMEMBERS a => *1 'x'
+    "
 }

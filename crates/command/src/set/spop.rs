@@ -61,55 +61,54 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    refusals: "
+        SPOP k -1 => -ERR value is out of range, must be positive
+        SPOP k x => -ERR value is out of range, must be positive
+        SPOP k 1 2 => -ERR syntax error
+        SET k v => +OK
+        SPOP k => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SPOP k 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
     fn one_of_them() {
         let mut rig = Rig::new();
-        rig.check("SPOP k", "$-1\r\n");
-        rig.check("SADD k a b", ":2\r\n");
+        rig.check("SPOP k", "$-1");
+        rig.check("SADD k a b", ":2");
         let one = rig.run(&[b"SPOP", b"k"]);
         let other = rig.run(&[b"SPOP", b"k"]);
         let mut both = [one, other];
         both.sort();
         assert_eq!(both, [b"$1\r\na\r\n", b"$1\r\nb\r\n"]);
-        rig.check("EXISTS k", ":0\r\n");
+        rig.check("EXISTS k", ":0");
     }
 
     #[test]
     fn so_many_of_them() {
         let mut rig = Rig::new();
-        rig.check("SPOP k 3", "*0\r\n");
+        rig.check("SPOP k 3", "*0");
         for n in 0..3_000 {
-            rig.check(&format!("SADD k {n}"), ":1\r\n");
+            rig.check(&format!("SADD k {n}"), ":1");
         }
-        rig.check("SPOP k 0", "*0\r\n");
+        rig.check("SPOP k 0", "*0");
         let taken = rig.run(&[b"SPOP", b"k", b"2000"]);
         assert!(taken.starts_with(b"*2000\r\n"));
         let text = String::from_utf8(taken).expect("text");
         for member in text.split("\r\n").skip(2).step_by(2) {
-            rig.check(&format!("SISMEMBER k {member}"), ":0\r\n");
+            rig.check(&format!("SISMEMBER k {member}"), ":0");
         }
-        rig.check("SCARD k", ":1000\r\n");
+        rig.check("SCARD k", ":1000");
         assert!(
             rig.resp3()
                 .run(&[b"SPOP", b"k", b"5000"])
                 .starts_with(b"~1000\r\n")
         );
-        rig.check("EXISTS k", ":0\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        let positive = "-ERR value is out of range, must be positive\r\n";
-        rig.check("SPOP k -1", positive);
-        rig.check("SPOP k x", positive);
-        rig.check("SPOP k 1 2", "-ERR syntax error\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("SPOP k", wrong);
-        rig.check("SPOP k 0", wrong);
+        rig.check("EXISTS k", ":0");
     }
 }

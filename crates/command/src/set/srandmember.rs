@@ -43,38 +43,23 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    any_or_different_ones: "
+        SRANDMEMBER k => $-1
+        SRANDMEMBER k 3 => *0
+        SADD k a => :1
+        SRANDMEMBER k => 'a'
+        SRANDMEMBER k 0 => *0
+        SRANDMEMBER k 3 => *1 'a'
+        SRANDMEMBER k -2 => *2 'a' 'a'
+        SCARD k => :1
+    "
 
-    #[test]
-    fn any_or_different_ones() {
-        let mut rig = Rig::new();
-        rig.check("SRANDMEMBER k", "$-1\r\n");
-        rig.check("SRANDMEMBER k 3", "*0\r\n");
-        rig.check("SADD k a", ":1\r\n");
-        rig.check("SRANDMEMBER k", "$1\r\na\r\n");
-        rig.check("SRANDMEMBER k 0", "*0\r\n");
-        rig.check("SRANDMEMBER k 3", "*1\r\n$1\r\na\r\n");
-        rig.check("SRANDMEMBER k -2", "*2\r\n$1\r\na\r\n$1\r\na\r\n");
-        rig.check("SCARD k", ":1\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("SRANDMEMBER k 1 2", "-ERR syntax error\r\n");
-        rig.check(
-            "SRANDMEMBER k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "SRANDMEMBER k -9223372036854775808",
-            "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n",
-        );
-        rig.check("SADD k a", ":1\r\n");
-        rig.check(
-            "SRANDMEMBER k -9223372036854775807",
-            "-ERR the reply would be larger than any client may be sent\r\n",
-        );
-    }
+    refusals: "
+        SRANDMEMBER k 1 2 => -ERR syntax error
+        SRANDMEMBER k x => -ERR value is not an integer or out of range
+        SRANDMEMBER k -9223372036854775808 => -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
+        SADD k a => :1
+        SRANDMEMBER k -9223372036854775807 => -ERR the reply would be larger than any client may be sent
+    "
 }

@@ -21,22 +21,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_what_was_there() {
-        let mut rig = Rig::new();
-        rig.check("SREM none a", ":0\r\n");
-        rig.check("SADD k a b c", ":3\r\n");
-        rig.check("SREM k a x a", ":1\r\n");
-        rig.check("SISMEMBER k a", ":0\r\n");
-        rig.check("SREM k b c", ":2\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check(
-            "SREM k a",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    counts_what_was_there: "
+        SREM none a => :0
+        SADD k a b c => :3
+        SREM k a x a => :1
+        SISMEMBER k a => :0
+        SREM k b c => :2
+        EXISTS k => :0
+        SET k v => +OK
+        SREM k a => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

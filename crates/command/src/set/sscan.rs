@@ -30,26 +30,33 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    a_small_set_at_once: "
+        SSCAN k 0 => *2 '0' *0
+        SADD k ab b => :2
+        SSCAN k 0 COUNT 1 => *2 '0' *2 'ab' 'b'
+        SSCAN k 0 match a* => *2 '0' *1 'ab'
+    "
+
+    refusals: "
+        SSCAN k x => -ERR invalid cursor
+        SADD k a => :1
+        SSCAN k 0 COUNT => -ERR syntax error
+        SSCAN k 0 COUNT 0 => -ERR syntax error
+        SSCAN k 0 TYPE set => -ERR syntax error
+        SSCAN k 0 COUNT x => -ERR value is not an integer or out of range
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn a_small_set_at_once() {
-        let mut rig = Rig::new();
-        rig.check("SSCAN k 0", "*2\r\n$1\r\n0\r\n*0\r\n");
-        rig.check("SADD k ab b", ":2\r\n");
-        rig.check(
-            "SSCAN k 0 COUNT 1",
-            "*2\r\n$1\r\n0\r\n*2\r\n$2\r\nab\r\n$1\r\nb\r\n",
-        );
-        rig.check("SSCAN k 0 match a*", "*2\r\n$1\r\n0\r\n*1\r\n$2\r\nab\r\n");
-    }
 
     #[test]
     fn a_large_set_in_parts() {
         let mut rig = Rig::new();
         for n in 0..1_000 {
-            rig.check(&format!("SADD k {n}"), ":1\r\n");
+            rig.check(&format!("SADD k {n}"), ":1");
         }
         let (mut cursor, mut seen) = (String::from("0"), Vec::new());
         loop {
@@ -67,19 +74,5 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), 1_000);
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("SSCAN k x", "-ERR invalid cursor\r\n");
-        rig.check("SADD k a", ":1\r\n");
-        rig.check("SSCAN k 0 COUNT", "-ERR syntax error\r\n");
-        rig.check("SSCAN k 0 COUNT 0", "-ERR syntax error\r\n");
-        rig.check("SSCAN k 0 TYPE set", "-ERR syntax error\r\n");
-        rig.check(
-            "SSCAN k 0 COUNT x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
     }
 }

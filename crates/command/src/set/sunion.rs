@@ -19,23 +19,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn each_member_once() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y", ":2\r\n");
-        rig.check("SADD b y z w", ":3\r\n");
-        let all = "4\r\n$1\r\ny\r\n$1\r\nz\r\n$1\r\nw\r\n$1\r\nx\r\n";
-        rig.check("SUNION a none b a", &format!("*{all}"));
-        rig.check("SUNION none", "*0\r\n");
-        rig.check("SCARD b", ":3\r\n");
-        rig.check("SET s v", "+OK\r\n");
-        rig.check(
-            "SUNION a s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.resp3().check("SUNION a b", &format!("~{all}"));
-    }
+crate::testing::transcripts! {
+    each_member_once: "
+        SADD a x y => :2
+        SADD b y z w => :3
+        SUNION a none b a => *4 'y' 'z' 'w' 'x'
+        SUNION none => *0
+        SCARD b => :3
+        SET s v => +OK
+        SUNION a s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        resp3: SUNION a b => ~4 'y' 'z' 'w' 'x'
+    "
 }

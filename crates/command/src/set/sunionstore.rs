@@ -19,30 +19,22 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    replaces_or_removes_the_destination: "
+        SADD a x y => :2
+        SADD b y z => :2
+        SUNIONSTORE a a b => :3
+        SMISMEMBER a x y z w => *4 :1 :1 :1 :0
+        SUNIONSTORE a none nothing => :0
+        EXISTS a => :0
+    "
 
-    #[test]
-    fn replaces_or_removes_the_destination() {
-        let mut rig = Rig::new();
-        rig.check("SADD a x y", ":2\r\n");
-        rig.check("SADD b y z", ":2\r\n");
-        rig.check("SUNIONSTORE a a b", ":3\r\n");
-        rig.check("SMISMEMBER a x y z w", "*4\r\n:1\r\n:1\r\n:1\r\n:0\r\n");
-        rig.check("SUNIONSTORE a none nothing", ":0\r\n");
-        rig.check("EXISTS a", ":0\r\n");
-    }
-
-    #[test]
-    fn a_copy_of_a_large_one_is_another() {
-        let mut rig = Rig::new();
-        for n in 0..3_000 {
-            rig.check(&format!("SADD a {n}"), ":1\r\n");
-        }
-        rig.check("SADD b 1 x", ":2\r\n");
-        rig.check("SUNIONSTORE c b a", ":3001\r\n");
-        rig.check("SREM c 1 2 3", ":3\r\n");
-        rig.check("SCARD a", ":3000\r\n");
-        rig.check("SCARD c", ":2998\r\n");
-    }
+    a_copy_of_a_large_one_is_another: "
+        for {n} in 0..3000: SADD a {n} => :1
+        SADD b 1 x => :2
+        SUNIONSTORE c b a => :3001
+        SREM c 1 2 3 => :3
+        SCARD a => :3000
+        SCARD c => :2998
+    "
 }

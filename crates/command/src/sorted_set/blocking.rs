@@ -35,20 +35,12 @@ pub(super) fn run(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn the_first_that_has_any() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check(
-            "BZPOPMIN none z 0",
-            "*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n",
-        );
-        rig.resp3()
-            .check("BZPOPMAX z 0", "*3\r\n$1\r\nz\r\n$1\r\nc\r\n,3\r\n");
-        rig.check("BZPOPMAX none 0", "_\r\n");
-        rig.check("BZPOPMAX z -1", "-ERR timeout is negative\r\n");
-    }
+crate::testing::transcripts! {
+    the_first_that_has_any: "
+        ZADD z 1 a 2 b 3 c => :3
+        BZPOPMIN none z 0 => *3 'z' 'a' '1'
+        resp3: BZPOPMAX z 0 => *3 'z' 'c' ,3
+        BZPOPMAX none 0 => _
+        BZPOPMAX z -1 => -ERR timeout is negative
+    "
 }

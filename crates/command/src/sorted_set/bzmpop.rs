@@ -34,18 +34,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn as_zmpop_where_there_is_something() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a", ":1\r\n");
-        rig.check(
-            "BZMPOP 0 2 none z MIN",
-            "*2\r\n$1\r\nz\r\n*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n",
-        );
-        rig.check("BZMPOP 0 1 z MAX", "*-1\r\n");
-        rig.check("BZMPOP x 1 z UP", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    as_zmpop_where_there_is_something: "
+        ZADD z 1 a => :1
+        BZMPOP 0 2 none z MIN => *2 'z' *1 *2 'a' '1'
+        BZMPOP 0 1 z MAX => *-1
+        BZMPOP x 1 z UP => -ERR syntax error
+    "
 }

@@ -195,27 +195,60 @@ pub(super) fn increment(
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    adds_and_updates: "
+        ZADD z 1 a 2 b 3 c => :3
+        ZADD z CH 1 a 5 b 4 d => :2
+        ZADD z 9 a => :0
+        ZSCORE z a => '9'
+        TYPE z => +zset
+        object|encoding ENCODING z => 'listpack'
+    "
+
+    a_member_that_is_named_twice_keeps_the_last_score: "
+        ZADD z CH 1 a 2 a 3 a 4 a 5 a => :5
+        ZSCORE z a => '5'
+        ZCARD z => :1
+    "
+
+    conditions: "
+        ZADD z XX 1 a => :0
+        EXISTS z => :0
+        ZADD z NX 1 a 2 a => :1
+        ZADD z gt ch 0 a 5 b => :1
+        ZADD z GT CH 2 a => :1
+        ZADD z LT CH 7 a 1 b => :1
+        ZADD z XX CH 8 c 8 b => :1
+        ZRANGE z 0 -1 WITHSCORES => *4 'a' '2' 'b' '8'
+    "
+
+    increments: "
+        ZADD z INCR 1.5 a => '1.5'
+        ZADD z NX INCR 1 a => $-1
+        ZADD z XX INCR 1 b => $-1
+        ZADD z GT INCR -1 a => $-1
+        resp3: ZADD z INCR inf a => ,inf
+        ZADD z INCR -inf a => -ERR resulting score is not a number (NaN)
+    "
+
+    refusals: "
+        ZADD z 1 a x b => -ERR value is not a valid float
+        ZADD z nan a => -ERR value is not a valid float
+        ZADD z 1 a 2 => -ERR syntax error
+        ZADD z NX CH INCR => -ERR syntax error
+        EXISTS z => :0
+        ZADD z NX XX 1 a => -ERR XX and NX options at the same time are not compatible
+        ZADD z GT LT 1 a => -ERR GT, LT, and/or NX options at the same time are not compatible
+        ZADD z INCR 1 a 2 b => -ERR INCR option supports a single increment-element pair
+        SET s x => +OK
+        ZADD s 1 a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET s => 'x'
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn adds_and_updates() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check("ZADD z CH 1 a 5 b 4 d", ":2\r\n");
-        rig.check("ZADD z 9 a", ":0\r\n");
-        rig.check("ZSCORE z a", "$1\r\n9\r\n");
-        rig.check("TYPE z", "+zset\r\n");
-        rig.check("object|encoding ENCODING z", "$8\r\nlistpack\r\n");
-    }
-
-    #[test]
-    fn a_member_that_is_named_twice_keeps_the_last_score() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z CH 1 a 2 a 3 a 4 a 5 a", ":5\r\n");
-        rig.check("ZSCORE z a", "$1\r\n5\r\n");
-        rig.check("ZCARD z", ":1\r\n");
-    }
 
     #[test]
     fn short_numbers_are_read_like_all_others() {
@@ -237,71 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn conditions() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z XX 1 a", ":0\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-        rig.check("ZADD z NX 1 a 2 a", ":1\r\n");
-        rig.check("ZADD z gt ch 0 a 5 b", ":1\r\n");
-        rig.check("ZADD z GT CH 2 a", ":1\r\n");
-        rig.check("ZADD z LT CH 7 a 1 b", ":1\r\n");
-        rig.check("ZADD z XX CH 8 c 8 b", ":1\r\n");
-        rig.check(
-            "ZRANGE z 0 -1 WITHSCORES",
-            "*4\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\nb\r\n$1\r\n8\r\n",
-        );
-    }
-
-    #[test]
-    fn increments() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z INCR 1.5 a", "$3\r\n1.5\r\n");
-        rig.check("ZADD z NX INCR 1 a", "$-1\r\n");
-        rig.check("ZADD z XX INCR 1 b", "$-1\r\n");
-        rig.check("ZADD z GT INCR -1 a", "$-1\r\n");
-        rig.resp3().check("ZADD z INCR inf a", ",inf\r\n");
-        rig.check(
-            "ZADD z INCR -inf a",
-            "-ERR resulting score is not a number (NaN)\r\n",
-        );
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a x b", "-ERR value is not a valid float\r\n");
-        rig.check("ZADD z nan a", "-ERR value is not a valid float\r\n");
-        rig.check("ZADD z 1 a 2", "-ERR syntax error\r\n");
-        rig.check("ZADD z NX CH INCR", "-ERR syntax error\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-        rig.check(
-            "ZADD z NX XX 1 a",
-            "-ERR XX and NX options at the same time are not compatible\r\n",
-        );
-        rig.check(
-            "ZADD z GT LT 1 a",
-            "-ERR GT, LT, and/or NX options at the same time are not compatible\r\n",
-        );
-        rig.check(
-            "ZADD z INCR 1 a 2 b",
-            "-ERR INCR option supports a single increment-element pair\r\n",
-        );
-        rig.check("SET s x", "+OK\r\n");
-        rig.check(
-            "ZADD s 1 a",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-        rig.check("GET s", "$1\r\nx\r\n");
-    }
-
-    #[test]
     fn many_members_make_it_large() {
         let mut rig = Rig::new();
         for n in 0..300 {
-            rig.check(&format!("ZADD z {} m{n}", n * 7 % 300), ":1\r\n");
+            rig.check(&format!("ZADD z {} m{n}", n * 7 % 300), ":1");
         }
-        rig.check("object|encoding ENCODING z", "$8\r\nskiplist\r\n");
-        rig.check("ZRANGE z 298 -1", "*2\r\n$4\r\nm214\r\n$4\r\nm257\r\n");
-        rig.check("ZCARD z", ":300\r\n");
+        rig.check("object|encoding ENCODING z", "'skiplist'");
+        rig.check("ZRANGE z 298 -1", "*2 'm214' 'm257'");
+        rig.check("ZCARD z", ":300");
     }
 }

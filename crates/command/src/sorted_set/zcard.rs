@@ -18,14 +18,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_members() {
-        let mut rig = Rig::new();
-        rig.check("ZCARD z", ":0\r\n");
-        rig.check("ZADD z 1 a 1 b", ":2\r\n");
-        rig.check("ZCARD z", ":2\r\n");
-    }
+crate::testing::transcripts! {
+    counts_members: "
+        ZCARD z => :0
+        ZADD z 1 a 1 b => :2
+        ZCARD z => :2
+    "
 }

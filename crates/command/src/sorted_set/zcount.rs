@@ -20,19 +20,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_between_scores() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 2 c 3 d inf e", ":5\r\n");
-        rig.check("ZCOUNT z 2 3", ":3\r\n");
-        rig.check("ZCOUNT z (2 3", ":1\r\n");
-        rig.check("ZCOUNT z -inf (inf", ":4\r\n");
-        rig.check("ZCOUNT z 3 2", ":0\r\n");
-        rig.check("ZCOUNT none 1 2", ":0\r\n");
-        rig.check("ZCOUNT z x 2", "-ERR min or max is not a float\r\n");
-        rig.check("ZCOUNT z 1 nan", "-ERR min or max is not a float\r\n");
-    }
+crate::testing::transcripts! {
+    counts_between_scores: "
+        ZADD z 1 a 2 b 2 c 3 d inf e => :5
+        ZCOUNT z 2 3 => :3
+        ZCOUNT z (2 3 => :1
+        ZCOUNT z -inf (inf => :4
+        ZCOUNT z 3 2 => :0
+        ZCOUNT none 1 2 => :0
+        ZCOUNT z x 2 => -ERR min or max is not a float
+        ZCOUNT z 1 nan => -ERR min or max is not a float
+    "
 }

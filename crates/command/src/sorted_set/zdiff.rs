@@ -17,16 +17,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn what_others_do_not_have() {
-        let mut rig = Rig::new();
-        rig.check("ZADD a 1 x 2 y 5 z", ":3\r\n");
-        rig.check("ZADD b 3 y 4 z", ":2\r\n");
-        rig.check("ZDIFF 2 a b WITHSCORES", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n");
-        rig.check("ZDIFF 2 b a", "*0\r\n");
-        rig.check("ZDIFF 1 a WEIGHTS 2", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    what_others_do_not_have: "
+        ZADD a 1 x 2 y 5 z => :3
+        ZADD b 3 y 4 z => :2
+        ZDIFF 2 a b WITHSCORES => *2 'x' '1'
+        ZDIFF 2 b a => *0
+        ZDIFF 1 a WEIGHTS 2 => -ERR syntax error
+    "
 }

@@ -18,15 +18,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn stores_what_others_do_not_have() {
-        let mut rig = Rig::new();
-        rig.check("ZADD a 1 x 2 y", ":2\r\n");
-        rig.check("ZADD b 5 y", ":1\r\n");
-        rig.check("ZDIFFSTORE a 2 a b", ":1\r\n");
-        rig.check("ZRANGE a 0 -1", "*1\r\n$1\r\nx\r\n");
-    }
+crate::testing::transcripts! {
+    stores_what_others_do_not_have: "
+        ZADD a 1 x 2 y => :2
+        ZADD b 5 y => :1
+        ZDIFFSTORE a 2 a b => :1
+        ZRANGE a 0 -1 => *1 'x'
+    "
 }

@@ -18,21 +18,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn adds_to_a_score() {
-        let mut rig = Rig::new();
-        rig.check("ZINCRBY z 2 a", "$1\r\n2\r\n");
-        rig.check("ZINCRBY z -3.5 a", "$4\r\n-1.5\r\n");
-        rig.check("ZINCRBY z x a", "-ERR value is not a valid float\r\n");
-        rig.resp3().check("ZINCRBY z 1 a", ",-0.5\r\n");
-        rig.check("ZINCRBY z -inf a", ",-inf\r\n");
-        rig.check(
-            "ZINCRBY z inf a",
-            "-ERR resulting score is not a number (NaN)\r\n",
-        );
-        rig.check("ZSCORE z a", ",-inf\r\n");
-    }
+crate::testing::transcripts! {
+    adds_to_a_score: "
+        ZINCRBY z 2 a => '2'
+        ZINCRBY z -3.5 a => '-1.5'
+        ZINCRBY z x a => -ERR value is not a valid float
+        resp3: ZINCRBY z 1 a => ,-0.5
+        ZINCRBY z -inf a => ,-inf
+        ZINCRBY z inf a => -ERR resulting score is not a number (NaN)
+        ZSCORE z a => ,-inf
+    "
 }

@@ -18,19 +18,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn common_members() {
-        let mut rig = Rig::new();
-        rig.check("ZADD a 1 x 2 y 5 z", ":3\r\n");
-        rig.check("ZADD b 3 y 4 z", ":2\r\n");
-        rig.check(
-            "ZINTER 2 a b WITHSCORES",
-            "*4\r\n$1\r\ny\r\n$1\r\n5\r\n$1\r\nz\r\n$1\r\n9\r\n",
-        );
-        rig.check("ZINTER 2 a b WEIGHTS 0 -1", "*2\r\n$1\r\nz\r\n$1\r\ny\r\n");
-        rig.check("ZINTER 2 a none", "*0\r\n");
-    }
+crate::testing::transcripts! {
+    common_members: "
+        ZADD a 1 x 2 y 5 z => :3
+        ZADD b 3 y 4 z => :2
+        ZINTER 2 a b WITHSCORES => *4 'y' '5' 'z' '9'
+        ZINTER 2 a b WEIGHTS 0 -1 => *2 'z' 'y'
+        ZINTER 2 a none => *0
+    "
 }

@@ -15,22 +15,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_up_to_a_limit() {
-        let mut rig = Rig::new();
-        rig.check("ZADD a 1 x 2 y 3 z", ":3\r\n");
-        rig.check("ZADD b 1 x 2 y 3 z 4 w", ":4\r\n");
-        rig.check("ZINTERCARD 2 a b", ":3\r\n");
-        rig.check("ZINTERCARD 2 a b LIMIT 2", ":2\r\n");
-        rig.check("ZINTERCARD 2 a b LIMIT 0", ":3\r\n");
-        rig.check("ZINTERCARD 2 a none", ":0\r\n");
-        rig.check(
-            "ZINTERCARD 1 a LIMIT -1",
-            "-ERR LIMIT can't be negative\r\n",
-        );
-        rig.check("ZINTERCARD 1 a LIMIT", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    counts_up_to_a_limit: "
+        ZADD a 1 x 2 y 3 z => :3
+        ZADD b 1 x 2 y 3 z 4 w => :4
+        ZINTERCARD 2 a b => :3
+        ZINTERCARD 2 a b LIMIT 2 => :2
+        ZINTERCARD 2 a b LIMIT 0 => :3
+        ZINTERCARD 2 a none => :0
+        ZINTERCARD 1 a LIMIT -1 => -ERR LIMIT can't be negative
+        ZINTERCARD 1 a LIMIT => -ERR syntax error
+    "
 }

@@ -18,15 +18,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn stores_common_members() {
-        let mut rig = Rig::new();
-        rig.check("ZADD a 1 x 2 y", ":2\r\n");
-        rig.check("ZADD b 5 y", ":1\r\n");
-        rig.check("ZINTERSTORE d 2 a b AGGREGATE min", ":1\r\n");
-        rig.check("ZRANGE d 0 -1 WITHSCORES", "*2\r\n$1\r\ny\r\n$1\r\n2\r\n");
-    }
+crate::testing::transcripts! {
+    stores_common_members: "
+        ZADD a 1 x 2 y => :2
+        ZADD b 5 y => :1
+        ZINTERSTORE d 2 a b AGGREGATE min => :1
+        ZRANGE d 0 -1 WITHSCORES => *2 'y' '2'
+    "
 }

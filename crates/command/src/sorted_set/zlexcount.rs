@@ -23,22 +23,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_between_members() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 0 a 0 b 0 bb 0 c", ":4\r\n");
-        rig.check("ZLEXCOUNT z - +", ":4\r\n");
-        rig.check("ZLEXCOUNT z [b (c", ":2\r\n");
-        rig.check("ZLEXCOUNT z (b [c", ":2\r\n");
-        rig.check("ZLEXCOUNT z + -", ":0\r\n");
-        rig.check(
-            "ZLEXCOUNT z a b",
-            "-ERR min or max not valid string range item\r\n",
-        );
-        rig.check("ZADD z 5 bbb", ":1\r\n");
-        rig.check("ZLEXCOUNT z [b (c", ":3\r\n");
-    }
+crate::testing::transcripts! {
+    counts_between_members: "
+        ZADD z 0 a 0 b 0 bb 0 c => :4
+        ZLEXCOUNT z - + => :4
+        ZLEXCOUNT z [b (c => :2
+        ZLEXCOUNT z (b [c => :2
+        ZLEXCOUNT z + - => :0
+        ZLEXCOUNT z a b => -ERR min or max not valid string range item
+        ZADD z 5 bbb => :1
+        ZLEXCOUNT z [b (c => :3
+    "
 }

@@ -97,40 +97,22 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    takes_from_the_first_that_has_any: "
+        ZMPOP 1 z MIN => *-1
+        ZADD z 1 a 2 b 3 c => :3
+        ZMPOP 2 none z MAX COUNT 2 => *2 'z' *2 *2 'c' '3' *2 'b' '2'
+        ZMPOP 2 z none min => *2 'z' *1 *2 'a' '1'
+    "
 
-    #[test]
-    fn takes_from_the_first_that_has_any() {
-        let mut rig = Rig::new();
-        rig.check("ZMPOP 1 z MIN", "*-1\r\n");
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check(
-            "ZMPOP 2 none z MAX COUNT 2",
-            "*2\r\n$1\r\nz\r\n*2\r\n*2\r\n$1\r\nc\r\n$1\r\n3\r\n*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
-        );
-        rig.check(
-            "ZMPOP 2 z none min",
-            "*2\r\n$1\r\nz\r\n*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n",
-        );
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("ZMPOP 0 z MIN", "-ERR numkeys should be greater than 0\r\n");
-        rig.check("ZMPOP 2 z MIN", "-ERR syntax error\r\n");
-        rig.check("ZMPOP 1 z MID", "-ERR syntax error\r\n");
-        rig.check(
-            "ZMPOP 1 z MIN COUNT 0",
-            "-ERR count should be greater than 0\r\n",
-        );
-        rig.check("ZMPOP 1 z MIN COUNT", "-ERR syntax error\r\n");
-        rig.check("ZMPOP 9223372036854775807 z MIN", "-ERR syntax error\r\n");
-        rig.check("SET s x", "+OK\r\n");
-        rig.check(
-            "ZMPOP 2 s z MIN",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+    refusals: "
+        ZMPOP 0 z MIN => -ERR numkeys should be greater than 0
+        ZMPOP 2 z MIN => -ERR syntax error
+        ZMPOP 1 z MID => -ERR syntax error
+        ZMPOP 1 z MIN COUNT 0 => -ERR count should be greater than 0
+        ZMPOP 1 z MIN COUNT => -ERR syntax error
+        ZMPOP 9223372036854775807 z MIN => -ERR syntax error
+        SET s x => +OK
+        ZMPOP 2 s z MIN => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -26,17 +26,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn scores_and_nils() {
-        let mut rig = Rig::new();
-        rig.check("ZMSCORE z a b", "*2\r\n$-1\r\n$-1\r\n");
-        rig.check("ZADD z 1 a 2.5 b", ":2\r\n");
-        rig.check(
-            "ZMSCORE z b none a",
-            "*3\r\n$3\r\n2.5\r\n$-1\r\n$1\r\n1\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    scores_and_nils: "
+        ZMSCORE z a b => *2 $-1 $-1
+        ZADD z 1 a 2.5 b => :2
+        ZMSCORE z b none a => *3 '2.5' $-1 '1'
+    "
 }

@@ -15,34 +15,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn takes_the_lowest() {
-        let mut rig = Rig::new();
-        rig.check("ZPOPMIN z", "*0\r\n");
-        rig.check("ZADD z 1 a 2 b 3 c 4 d", ":4\r\n");
-        rig.check("ZPOPMIN z", "*2\r\n$1\r\na\r\n$1\r\n1\r\n");
-        rig.check("ZPOPMIN z 0", "*0\r\n");
-        rig.resp3().check("ZPOPMIN z", "*2\r\n$1\r\nb\r\n,2\r\n");
-        rig.check(
-            "ZPOPMIN z 5",
-            "*2\r\n*2\r\n$1\r\nc\r\n,3\r\n*2\r\n$1\r\nd\r\n,4\r\n",
-        );
-        rig.check("EXISTS z", ":0\r\n");
-        rig.check(
-            "ZPOPMIN z -1",
-            "-ERR value is out of range, must be positive\r\n",
-        );
-        rig.check(
-            "ZPOPMIN z x",
-            "-ERR value is out of range, must be positive\r\n",
-        );
-        rig.check("SET s x", "+OK\r\n");
-        rig.check(
-            "ZPOPMIN s",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    takes_the_lowest: "
+        ZPOPMIN z => *0
+        ZADD z 1 a 2 b 3 c 4 d => :4
+        ZPOPMIN z => *2 'a' '1'
+        ZPOPMIN z 0 => *0
+        resp3: ZPOPMIN z => *2 'b' ,2
+        ZPOPMIN z 5 => *2 *2 'c' ,3 *2 'd' ,4
+        EXISTS z => :0
+        ZPOPMIN z -1 => -ERR value is out of range, must be positive
+        ZPOPMIN z x => -ERR value is out of range, must be positive
+        SET s x => +OK
+        ZPOPMIN s => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

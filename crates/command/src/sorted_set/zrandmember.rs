@@ -105,54 +105,38 @@ fn distinct(view: View<'_>, most: usize, rng: &mut Rng) -> Vec<usize> {
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    one_or_none: "
+        ZRANDMEMBER z => $-1
+        ZRANDMEMBER z 3 => *0
+        ZADD z 1 a => :1
+        ZRANDMEMBER z => 'a'
+        ZRANDMEMBER z -2 WITHSCORES => *4 'a' '1' 'a' '1'
+        ZRANDMEMBER z 0 => *0
+        resp3: ZRANDMEMBER z 2 WITHSCORES => *1 *2 'a' ,1
+        ZRANDMEMBER z x => -ERR value is not an integer or out of range
+        ZRANDMEMBER z 1 SCORES => -ERR syntax error
+        ZRANDMEMBER z -9223372036854775808 => -ERR value is out of range
+    "
+
+    a_reply_without_end_is_refused: "
+        ZADD z 1 a => :1
+        ZRANDMEMBER z -4611686018427387903 => -ERR the reply would be larger than any client may be sent
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     use std::collections::BTreeSet;
 
     #[test]
-    fn one_or_none() {
-        let mut rig = Rig::new();
-        rig.check("ZRANDMEMBER z", "$-1\r\n");
-        rig.check("ZRANDMEMBER z 3", "*0\r\n");
-        rig.check("ZADD z 1 a", ":1\r\n");
-        rig.check("ZRANDMEMBER z", "$1\r\na\r\n");
-        rig.check(
-            "ZRANDMEMBER z -2 WITHSCORES",
-            "*4\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\na\r\n$1\r\n1\r\n",
-        );
-        rig.check("ZRANDMEMBER z 0", "*0\r\n");
-        rig.resp3().check(
-            "ZRANDMEMBER z 2 WITHSCORES",
-            "*1\r\n*2\r\n$1\r\na\r\n,1\r\n",
-        );
-        rig.check(
-            "ZRANDMEMBER z x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("ZRANDMEMBER z 1 SCORES", "-ERR syntax error\r\n");
-        rig.check(
-            "ZRANDMEMBER z -9223372036854775808",
-            "-ERR value is out of range\r\n",
-        );
-    }
-
-    #[test]
-    fn a_reply_without_end_is_refused() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a", ":1\r\n");
-        rig.check(
-            "ZRANDMEMBER z -4611686018427387903",
-            "-ERR the reply would be larger than any client may be sent\r\n",
-        );
-    }
-
-    #[test]
     fn all_different_unless_the_count_is_negative() {
         for size in [40, 400] {
             let mut rig = Rig::new();
             for n in 0..size {
-                rig.check(&format!("ZADD z {n} {}", 1000 + n), ":1\r\n");
+                rig.check(&format!("ZADD z {n} {}", 1000 + n), ":1");
             }
             for count in [1, 5, size / 2, size - 1, size, size + 7] {
                 let reply = rig.run(&[b"ZRANDMEMBER", b"z", count.to_string().as_bytes()]);

@@ -18,59 +18,36 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    by_position: "
+        ZRANGE z 0 -1 => *0
+        ZADD z 1 a 2 b 3 c => :3
+        ZRANGE z 0 -1 => *3 'a' 'b' 'c'
+        ZRANGE z -2 1 => *1 'b'
+        ZRANGE z 0 0 REV WITHSCORES => *2 'c' '3'
+        ZRANGE z 2 1 => *0
+        resp3: ZRANGE z 0 1 WITHSCORES => *2 *2 'a' ,1 *2 'b' ,2
+    "
 
-    #[test]
-    fn by_position() {
-        let mut rig = Rig::new();
-        rig.check("ZRANGE z 0 -1", "*0\r\n");
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check("ZRANGE z 0 -1", "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
-        rig.check("ZRANGE z -2 1", "*1\r\n$1\r\nb\r\n");
-        rig.check(
-            "ZRANGE z 0 0 REV WITHSCORES",
-            "*2\r\n$1\r\nc\r\n$1\r\n3\r\n",
-        );
-        rig.check("ZRANGE z 2 1", "*0\r\n");
-        rig.resp3().check(
-            "ZRANGE z 0 1 WITHSCORES",
-            "*2\r\n*2\r\n$1\r\na\r\n,1\r\n*2\r\n$1\r\nb\r\n,2\r\n",
-        );
-    }
+    by_score_and_by_bytes: "
+        ZADD z 1 a 2 b 3 c 4 d => :4
+        ZRANGE z (1 3 BYSCORE => *2 'b' 'c'
+        ZRANGE z +inf 2 BYSCORE REV LIMIT 1 1 => *1 'c'
+        ZRANGE z 2 +inf BYSCORE REV => *0
+        ZRANGE z 1 4 BYSCORE LIMIT -1 2 => *0
+        ZRANGE z 1 4 BYSCORE LIMIT 3 -5 => *1 'd'
+        ZADD l 0 a 0 b 0 c => :3
+        ZRANGE l [b + BYLEX => *2 'b' 'c'
+        ZRANGE l (c - BYLEX REV LIMIT 0 1 => *1 'b'
+    "
 
-    #[test]
-    fn by_score_and_by_bytes() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c 4 d", ":4\r\n");
-        rig.check("ZRANGE z (1 3 BYSCORE", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
-        rig.check("ZRANGE z +inf 2 BYSCORE REV LIMIT 1 1", "*1\r\n$1\r\nc\r\n");
-        rig.check("ZRANGE z 2 +inf BYSCORE REV", "*0\r\n");
-        rig.check("ZRANGE z 1 4 BYSCORE LIMIT -1 2", "*0\r\n");
-        rig.check("ZRANGE z 1 4 BYSCORE LIMIT 3 -5", "*1\r\n$1\r\nd\r\n");
-        rig.check("ZADD l 0 a 0 b 0 c", ":3\r\n");
-        rig.check("ZRANGE l [b + BYLEX", "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
-        rig.check("ZRANGE l (c - BYLEX REV LIMIT 0 1", "*1\r\n$1\r\nb\r\n");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("ZRANGE z 0 1 LIMIT 0 1", "-ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX\r\n");
-        rig.check(
-            "ZRANGE z - + BYLEX WITHSCORES",
-            "-ERR syntax error, WITHSCORES not supported in combination with BYLEX\r\n",
-        );
-        rig.check(
-            "ZRANGE z a b",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("ZRANGE z a b BYSCORE", "-ERR min or max is not a float\r\n");
-        rig.check(
-            "ZRANGE z a b BYLEX",
-            "-ERR min or max not valid string range item\r\n",
-        );
-        rig.check("ZRANGE z 0 1 LIMIT 0", "-ERR syntax error\r\n");
-        rig.check("ZRANGE z 0 1 MORE", "-ERR syntax error\r\n");
-    }
+    refusals: "
+        ZRANGE z 0 1 LIMIT 0 1 => -ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX
+        ZRANGE z - + BYLEX WITHSCORES => -ERR syntax error, WITHSCORES not supported in combination with BYLEX
+        ZRANGE z a b => -ERR value is not an integer or out of range
+        ZRANGE z a b BYSCORE => -ERR min or max is not a float
+        ZRANGE z a b BYLEX => -ERR min or max not valid string range item
+        ZRANGE z 0 1 LIMIT 0 => -ERR syntax error
+        ZRANGE z 0 1 MORE => -ERR syntax error
+    "
 }

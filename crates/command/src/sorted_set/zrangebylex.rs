@@ -22,22 +22,16 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    between_members: "
+        ZADD z 0 a 0 aa 0 b 0 c => :4
+        ZRANGEBYLEX z [a (b => *2 'a' 'aa'
+        ZRANGEBYLEX z (a + LIMIT 1 1 => *1 'b'
+    "
 
-    #[test]
-    fn between_members() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 0 a 0 aa 0 b 0 c", ":4\r\n");
-        rig.check("ZRANGEBYLEX z [a (b", "*2\r\n$1\r\na\r\n$2\r\naa\r\n");
-        rig.check("ZRANGEBYLEX z (a + LIMIT 1 1", "*1\r\n$1\r\nb\r\n");
-    }
-
-    #[test]
-    fn only_members_count_where_scores_differ() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 0 c 1 b 2 a", ":3\r\n");
-        rig.check("ZRANGEBYLEX z [b +", "*2\r\n$1\r\nc\r\n$1\r\nb\r\n");
-        rig.check("ZRANGEBYLEX z [b + LIMIT 1 9", "*1\r\n$1\r\nb\r\n");
-    }
+    only_members_count_where_scores_differ: "
+        ZADD z 0 c 1 b 2 a => :3
+        ZRANGEBYLEX z [b + => *2 'c' 'b'
+        ZRANGEBYLEX z [b + LIMIT 1 9 => *1 'b'
+    "
 }

@@ -22,21 +22,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn between_scores() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check(
-            "ZRANGEBYSCORE z -inf (3 WITHSCORES LIMIT 1 5",
-            "*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
-        );
-        rig.check("ZRANGEBYSCORE z 1 2 BYSCORE", "-ERR syntax error\r\n");
-        rig.check(
-            "ZRANGEBYSCORE z 1 2 LIMIT a 1",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    between_scores: "
+        ZADD z 1 a 2 b 3 c => :3
+        ZRANGEBYSCORE z -inf (3 WITHSCORES LIMIT 1 5 => *2 'b' '2'
+        ZRANGEBYSCORE z 1 2 BYSCORE => -ERR syntax error
+        ZRANGEBYSCORE z 1 2 LIMIT a 1 => -ERR value is not an integer or out of range
+    "
 }

@@ -22,20 +22,16 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn stores_or_removes() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check("SET d x", "+OK\r\n");
-        rig.check("ZRANGESTORE d z 0 0 REV", ":1\r\n");
-        rig.check("ZRANGE d 0 -1 WITHSCORES", "*2\r\n$1\r\nc\r\n$1\r\n3\r\n");
-        rig.check("ZRANGESTORE z z 2 inf BYSCORE LIMIT 0 1", ":1\r\n");
-        rig.check("ZRANGE z 0 -1", "*1\r\n$1\r\nb\r\n");
-        rig.check("ZRANGESTORE d none 0 -1", ":0\r\n");
-        rig.check("EXISTS d", ":0\r\n");
-        rig.check("ZRANGESTORE d z 0 1 WITHSCORES", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    stores_or_removes: "
+        ZADD z 1 a 2 b 3 c => :3
+        SET d x => +OK
+        ZRANGESTORE d z 0 0 REV => :1
+        ZRANGE d 0 -1 WITHSCORES => *2 'c' '3'
+        ZRANGESTORE z z 2 inf BYSCORE LIMIT 0 1 => :1
+        ZRANGE z 0 -1 => *1 'b'
+        ZRANGESTORE d none 0 -1 => :0
+        EXISTS d => :0
+        ZRANGESTORE d z 0 1 WITHSCORES => -ERR syntax error
+    "
 }

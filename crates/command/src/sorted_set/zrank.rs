@@ -51,19 +51,15 @@ pub(super) fn answer(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn positions_from_the_lowest() {
-        let mut rig = Rig::new();
-        rig.check("ZRANK z a", "$-1\r\n");
-        rig.check("ZADD z 3 a 1 b 1 a0", ":3\r\n");
-        rig.check("ZRANK z a", ":2\r\n");
-        rig.check("ZRANK z b", ":1\r\n");
-        rig.check("ZRANK z b withscore", "*2\r\n:1\r\n$1\r\n1\r\n");
-        rig.check("ZRANK z none WITHSCORE", "*-1\r\n");
-        rig.check("ZRANK z b SCORE", "-ERR syntax error\r\n");
-        rig.check("ZRANK z b WITHSCORE x", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    positions_from_the_lowest: "
+        ZRANK z a => $-1
+        ZADD z 3 a 1 b 1 a0 => :3
+        ZRANK z a => :2
+        ZRANK z b => :1
+        ZRANK z b withscore => *2 :1 '1'
+        ZRANK z none WITHSCORE => *-1
+        ZRANK z b SCORE => -ERR syntax error
+        ZRANK z b WITHSCORE x => -ERR syntax error
+    "
 }

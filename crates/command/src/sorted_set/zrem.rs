@@ -26,31 +26,21 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    removes_members_and_the_key_with_the_last: "
+        ZREM z a => :0
+        ZADD z 1 a 2 b 3 c => :3
+        ZREM z a none a c => :2
+        ZRANGE z 0 -1 => *1 'b'
+        ZREM z b => :1
+        EXISTS z => :0
+    "
 
-    #[test]
-    fn removes_members_and_the_key_with_the_last() {
-        let mut rig = Rig::new();
-        rig.check("ZREM z a", ":0\r\n");
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check("ZREM z a none a c", ":2\r\n");
-        rig.check("ZRANGE z 0 -1", "*1\r\n$1\r\nb\r\n");
-        rig.check("ZREM z b", ":1\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-    }
-
-    #[test]
-    fn large_sets_lose_members_too() {
-        let mut rig = Rig::new();
-        for n in 0..500 {
-            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
-        }
-        for n in 0..499 {
-            rig.check(&format!("ZREM z m{n}"), ":1\r\n");
-        }
-        rig.check("ZRANGE z 0 -1", "*1\r\n$4\r\nm499\r\n");
-        rig.check("ZREM z m499", ":1\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-    }
+    large_sets_lose_members_too: "
+        for {n} in 0..500: ZADD z {n} m{n} => :1
+        for {n} in 0..499: ZREM z m{n} => :1
+        ZRANGE z 0 -1 => *1 'm499'
+        ZREM z m499 => :1
+        EXISTS z => :0
+    "
 }

@@ -16,17 +16,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn between_members() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 0 a 0 b 0 c 0 d", ":4\r\n");
-        rig.check("ZREMRANGEBYLEX z (a [c", ":2\r\n");
-        rig.check("ZREMRANGEBYLEX z [x +", ":0\r\n");
-        rig.check("ZADD z 5 b", ":1\r\n");
-        rig.check("ZREMRANGEBYLEX z [b +", ":2\r\n");
-        rig.check("ZRANGE z 0 -1", "*1\r\n$1\r\na\r\n");
-    }
+crate::testing::transcripts! {
+    between_members: "
+        ZADD z 0 a 0 b 0 c 0 d => :4
+        ZREMRANGEBYLEX z (a [c => :2
+        ZREMRANGEBYLEX z [x + => :0
+        ZADD z 5 b => :1
+        ZREMRANGEBYLEX z [b + => :2
+        ZRANGE z 0 -1 => *1 'a'
+    "
 }

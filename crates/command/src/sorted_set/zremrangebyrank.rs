@@ -16,31 +16,23 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    by_position: "
+        ZADD z 1 a 2 b 3 c 4 d => :4
+        ZREMRANGEBYRANK z 5 9 => :0
+        ZREMRANGEBYRANK z 1 -2 => :2
+        ZRANGE z 0 -1 => *2 'a' 'd'
+        ZREMRANGEBYRANK z 0 -1 => :2
+        EXISTS z => :0
+        ZREMRANGEBYRANK z 0 -1 => :0
+    "
 
-    #[test]
-    fn by_position() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c 4 d", ":4\r\n");
-        rig.check("ZREMRANGEBYRANK z 5 9", ":0\r\n");
-        rig.check("ZREMRANGEBYRANK z 1 -2", ":2\r\n");
-        rig.check("ZRANGE z 0 -1", "*2\r\n$1\r\na\r\n$1\r\nd\r\n");
-        rig.check("ZREMRANGEBYRANK z 0 -1", ":2\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-        rig.check("ZREMRANGEBYRANK z 0 -1", ":0\r\n");
-    }
-
-    #[test]
-    fn large_sets() {
-        let mut rig = Rig::new();
-        for n in 0..300 {
-            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
-        }
-        rig.check("ZREMRANGEBYRANK z 1 -2", ":298\r\n");
-        rig.check("ZRANGE z 0 -1", "*2\r\n$2\r\nm0\r\n$4\r\nm299\r\n");
-        rig.check("ZSCORE z m5", "$-1\r\n");
-        rig.check("ZREMRANGEBYRANK z 0 -1", ":2\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-    }
+    large_sets: "
+        for {n} in 0..300: ZADD z {n} m{n} => :1
+        ZREMRANGEBYRANK z 1 -2 => :298
+        ZRANGE z 0 -1 => *2 'm0' 'm299'
+        ZSCORE z m5 => $-1
+        ZREMRANGEBYRANK z 0 -1 => :2
+        EXISTS z => :0
+    "
 }

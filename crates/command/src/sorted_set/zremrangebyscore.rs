@@ -16,20 +16,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn between_scores() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c 4 d", ":4\r\n");
-        rig.check("ZREMRANGEBYSCORE z (1 3", ":2\r\n");
-        rig.check("ZREMRANGEBYSCORE z 3 1", ":0\r\n");
-        rig.check(
-            "ZREMRANGEBYSCORE z x 1",
-            "-ERR min or max is not a float\r\n",
-        );
-        rig.check("ZREMRANGEBYSCORE z -inf +inf", ":2\r\n");
-        rig.check("EXISTS z", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    between_scores: "
+        ZADD z 1 a 2 b 3 c 4 d => :4
+        ZREMRANGEBYSCORE z (1 3 => :2
+        ZREMRANGEBYSCORE z 3 1 => :0
+        ZREMRANGEBYSCORE z x 1 => -ERR min or max is not a float
+        ZREMRANGEBYSCORE z -inf +inf => :2
+        EXISTS z => :0
+    "
 }

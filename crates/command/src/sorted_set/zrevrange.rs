@@ -22,20 +22,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_from_the_highest() {
-        let mut rig = Rig::new();
-        for n in 100..400 {
-            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
-        }
-        rig.check("ZREVRANGE z 0 1", "*2\r\n$4\r\nm399\r\n$4\r\nm398\r\n");
-        rig.check(
-            "ZREVRANGE z -1 -1 WITHSCORES",
-            "*2\r\n$4\r\nm100\r\n$3\r\n100\r\n",
-        );
-        rig.check("ZREVRANGE z 0 1 REV", "-ERR syntax error\r\n");
-    }
+crate::testing::transcripts! {
+    counts_from_the_highest: "
+        for {n} in 100..400: ZADD z {n} m{n} => :1
+        ZREVRANGE z 0 1 => *2 'm399' 'm398'
+        ZREVRANGE z -1 -1 WITHSCORES => *2 'm100' '100'
+        ZREVRANGE z 0 1 REV => -ERR syntax error
+    "
 }

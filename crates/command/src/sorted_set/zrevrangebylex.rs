@@ -23,14 +23,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn the_greater_bound_comes_first() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 0 a 0 b 0 c", ":3\r\n");
-        rig.check("ZREVRANGEBYLEX z + (a", "*2\r\n$1\r\nc\r\n$1\r\nb\r\n");
-        rig.check("ZREVRANGEBYLEX z - +", "*0\r\n");
-    }
+crate::testing::transcripts! {
+    the_greater_bound_comes_first: "
+        ZADD z 0 a 0 b 0 c => :3
+        ZREVRANGEBYLEX z + (a => *2 'c' 'b'
+        ZREVRANGEBYLEX z - + => *0
+    "
 }

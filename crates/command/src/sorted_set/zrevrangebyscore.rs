@@ -23,17 +23,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn the_greater_bound_comes_first() {
-        let mut rig = Rig::new();
-        rig.check("ZADD z 1 a 2 b 3 c", ":3\r\n");
-        rig.check(
-            "ZREVRANGEBYSCORE z 3 (1 LIMIT 0 10",
-            "*2\r\n$1\r\nc\r\n$1\r\nb\r\n",
-        );
-        rig.check("ZREVRANGEBYSCORE z 1 3", "*0\r\n");
-    }
+crate::testing::transcripts! {
+    the_greater_bound_comes_first: "
+        ZADD z 1 a 2 b 3 c => :3
+        ZREVRANGEBYSCORE z 3 (1 LIMIT 0 10 => *2 'c' 'b'
+        ZREVRANGEBYSCORE z 1 3 => *0
+    "
 }

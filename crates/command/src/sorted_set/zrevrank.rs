@@ -15,16 +15,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn positions_from_the_highest() {
-        let mut rig = Rig::new();
-        for n in 0..200 {
-            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
-        }
-        rig.check("ZREVRANK z m199", ":0\r\n");
-        rig.check("ZREVRANK z m10 WITHSCORE", "*2\r\n:189\r\n$2\r\n10\r\n");
-    }
+crate::testing::transcripts! {
+    positions_from_the_highest: "
+        for {n} in 0..200: ZADD z {n} m{n} => :1
+        ZREVRANK z m199 => :0
+        ZREVRANK z m10 WITHSCORE => *2 :189 '10'
+    "
 }

@@ -54,31 +54,33 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    small_sets_come_at_once: "
+        ZSCAN z 0 => *2 '0' *0
+        ZADD z 1.5 a 2 b => :2
+        ZSCAN z 0 COUNT 1 => *2 '0' *4 'a' '1.5' 'b' '2'
+        resp3: ZSCAN z 0 MATCH b* => *2 '0' *2 'b' '2'
+    "
+
+    refusals: "
+        ZSCAN z x => -ERR invalid cursor
+        ZADD z 1 a => :1
+        ZSCAN z 0 COUNT 0 => -ERR syntax error
+        ZSCAN z 0 MATCH => -ERR syntax error
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     use std::collections::BTreeSet;
 
     #[test]
-    fn small_sets_come_at_once() {
-        let mut rig = Rig::new();
-        rig.check("ZSCAN z 0", "*2\r\n$1\r\n0\r\n*0\r\n");
-        rig.check("ZADD z 1.5 a 2 b", ":2\r\n");
-        rig.check(
-            "ZSCAN z 0 COUNT 1",
-            "*2\r\n$1\r\n0\r\n*4\r\n$1\r\na\r\n$3\r\n1.5\r\n$1\r\nb\r\n$1\r\n2\r\n",
-        );
-        rig.resp3().check(
-            "ZSCAN z 0 MATCH b*",
-            "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
-        );
-    }
-
-    #[test]
     fn large_sets_come_in_pieces() {
         let mut rig = Rig::new();
         for n in 0..1000 {
-            rig.check(&format!("ZADD z {n} m{n}"), ":1\r\n");
+            rig.check(&format!("ZADD z {n} m{n}"), ":1");
         }
         let (mut cursor, mut seen) = ("0".to_owned(), BTreeSet::new());
         let mut calls = 0;
@@ -95,14 +97,5 @@ mod tests {
         }
         assert_eq!(seen.len(), 1000);
         assert!(calls > 5, "{calls} calls");
-    }
-
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        rig.check("ZSCAN z x", "-ERR invalid cursor\r\n");
-        rig.check("ZADD z 1 a", ":1\r\n");
-        rig.check("ZSCAN z 0 COUNT 0", "-ERR syntax error\r\n");
-        rig.check("ZSCAN z 0 MATCH", "-ERR syntax error\r\n");
     }
 }

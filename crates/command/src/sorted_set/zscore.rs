@@ -22,25 +22,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_score_or_nil() {
-        let mut rig = Rig::new();
-        rig.check("ZSCORE z a", "$-1\r\n");
-        rig.check("ZADD z 0.1 a -inf b 1e300 c 12345678901 d -0 e", ":5\r\n");
-        rig.check("ZSCORE z a", "$3\r\n0.1\r\n");
-        rig.check("ZSCORE z b", "$4\r\n-inf\r\n");
-        rig.check("ZSCORE z c", "$6\r\n1e+300\r\n");
-        rig.check("ZSCORE z d", "$11\r\n12345678901\r\n");
-        rig.check("ZSCORE z e", "$1\r\n0\r\n");
-        rig.check("ZSCORE z none", "$-1\r\n");
-        rig.resp3().check("ZSCORE z a", ",0.1\r\n");
-        rig.check("SET s x", "+OK\r\n");
-        rig.check(
-            "ZSCORE s a",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    a_score_or_nil: "
+        ZSCORE z a => $-1
+        ZADD z 0.1 a -inf b 1e300 c 12345678901 d -0 e => :5
+        ZSCORE z a => '0.1'
+        ZSCORE z b => '-inf'
+        ZSCORE z c => '1e+300'
+        ZSCORE z d => '12345678901'
+        ZSCORE z e => '0'
+        ZSCORE z none => $-1
+        resp3: ZSCORE z a => ,0.1
+        SET s x => +OK
+        ZSCORE s a => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -18,40 +18,35 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    stores_over_anything: "
+        ZADD a 1 x 2 y => :2
+        SET d x EX 100 => +OK
+        ZUNIONSTORE d 2 a a => :2
+        ZRANGE d 0 -1 WITHSCORES => *4 'x' '2' 'y' '4'
+        TTL d => :-1
+        ZUNIONSTORE d 1 none => :0
+        EXISTS d => :0
+        ZUNIONSTORE a 1 a WEIGHTS 3 => :2
+        ZSCORE a y => '6'
+        ZUNIONSTORE a 1 a WITHSCORES => -ERR syntax error
+        ZUNIONSTORE d 0 a => -ERR at least 1 input key is needed for 'zunionstore' command
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn stores_over_anything() {
-        let mut rig = Rig::new();
-        rig.check("ZADD a 1 x 2 y", ":2\r\n");
-        rig.check("SET d x EX 100", "+OK\r\n");
-        rig.check("ZUNIONSTORE d 2 a a", ":2\r\n");
-        rig.check(
-            "ZRANGE d 0 -1 WITHSCORES",
-            "*4\r\n$1\r\nx\r\n$1\r\n2\r\n$1\r\ny\r\n$1\r\n4\r\n",
-        );
-        rig.check("TTL d", ":-1\r\n");
-        rig.check("ZUNIONSTORE d 1 none", ":0\r\n");
-        rig.check("EXISTS d", ":0\r\n");
-        rig.check("ZUNIONSTORE a 1 a WEIGHTS 3", ":2\r\n");
-        rig.check("ZSCORE a y", "$1\r\n6\r\n");
-        rig.check("ZUNIONSTORE a 1 a WITHSCORES", "-ERR syntax error\r\n");
-        rig.check(
-            "ZUNIONSTORE d 0 a",
-            "-ERR at least 1 input key is needed for 'zunionstore' command\r\n",
-        );
-    }
 
     #[test]
     fn large_results() {
         let mut rig = Rig::new();
         for n in 0..300 {
-            rig.check(&format!("ZADD {} {n} m{n}", n % 2), ":1\r\n");
+            rig.check(&format!("ZADD {} {n} m{n}", n % 2), ":1");
         }
-        rig.check("ZUNIONSTORE d 2 0 1", ":300\r\n");
-        rig.check("ZRANGE d -1 -1", "*1\r\n$4\r\nm299\r\n");
-        rig.check("ZINTERSTORE d 2 0 1", ":0\r\n");
-        rig.check("ZDIFFSTORE d 2 0 1", ":150\r\n");
+        rig.check("ZUNIONSTORE d 2 0 1", ":300");
+        rig.check("ZRANGE d -1 -1", "*1 'm299'");
+        rig.check("ZINTERSTORE d 2 0 1", ":0");
+        rig.check("ZDIFFSTORE d 2 0 1", ":150");
     }
 }

@@ -33,27 +33,33 @@ fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    creates_and_grows: "
+        APPEND k ab => :2
+        APPEND k c => :3
+        APPEND k '' => :3
+        GET k => 'abc'
+        APPEND none '' => :0
+        GET none => ''
+    "
+
+    keeps_the_expiry: "
+        SET k a PX 10 => +OK
+        APPEND k b => :2
+        after 10 ms: GET k => $-1
+    "
+
+    stops_at_the_longest_string: "
+        SETRANGE k 536870911 x => :536870912
+        APPEND k x => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        APPEND k '' => :536870912
+        STRLEN k => :536870912
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn creates_and_grows() {
-        let mut rig = Rig::new();
-        rig.check("APPEND k ab", ":2\r\n");
-        rig.check("APPEND k c", ":3\r\n");
-        rig.check("APPEND k \"\"", ":3\r\n");
-        rig.check("GET k", "$3\r\nabc\r\n");
-        rig.check("APPEND none \"\"", ":0\r\n");
-        rig.check("GET none", "$0\r\n\r\n");
-    }
-
-    #[test]
-    fn keeps_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("SET k a PX 10", "+OK\r\n");
-        rig.check("APPEND k b", ":2\r\n");
-        rig.advance_ms(10).check("GET k", "$-1\r\n");
-    }
 
     #[test]
     fn grows_from_a_record_to_a_big_value() {
@@ -69,17 +75,5 @@ mod tests {
         reply.extend_from_slice(&expected);
         reply.extend_from_slice(b"\r\n");
         assert_eq!(rig.run(&[b"GET", b"k"]), reply);
-    }
-
-    #[test]
-    fn stops_at_the_longest_string() {
-        let mut rig = Rig::new();
-        rig.check("SETRANGE k 536870911 x", ":536870912\r\n");
-        rig.check(
-            "APPEND k x",
-            "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n",
-        );
-        rig.check("APPEND k \"\"", ":536870912\r\n");
-        rig.check("STRLEN k", ":536870912\r\n");
     }
 }

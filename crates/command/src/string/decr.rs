@@ -15,17 +15,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_down_to_the_least_integer() {
-        let mut rig = Rig::new();
-        rig.check("DECR n", ":-1\r\n");
-        rig.check("SET n 10", "+OK\r\n");
-        rig.check("DECR n", ":9\r\n");
-        rig.check("GET n", "$1\r\n9\r\n");
-        rig.check("SET n -9223372036854775808", "+OK\r\n");
-        rig.check("DECR n", "-ERR increment or decrement would overflow\r\n");
-    }
+crate::testing::transcripts! {
+    counts_down_to_the_least_integer: "
+        DECR n => :-1
+        SET n 10 => +OK
+        DECR n => :9
+        GET n => '9'
+        SET n -9223372036854775808 => +OK
+        DECR n => -ERR increment or decrement would overflow
+    "
 }

@@ -18,26 +18,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn subtracts_what_can_be_negated() {
-        let mut rig = Rig::new();
-        rig.check("DECRBY n 5", ":-5\r\n");
-        rig.check("DECRBY n -15", ":10\r\n");
-        rig.check(
-            "DECRBY n -9223372036854775808",
-            "-ERR decrement would overflow\r\n",
-        );
-        rig.check("DECRBY n 9223372036854775807", ":-9223372036854775797\r\n");
-        rig.check(
-            "DECRBY n 100",
-            "-ERR increment or decrement would overflow\r\n",
-        );
-        rig.check(
-            "DECRBY n x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    subtracts_what_can_be_negated: "
+        DECRBY n 5 => :-5
+        DECRBY n -15 => :10
+        DECRBY n -9223372036854775808 => -ERR decrement would overflow
+        DECRBY n 9223372036854775807 => :-9223372036854775797
+        DECRBY n 100 => -ERR increment or decrement would overflow
+        DECRBY n x => -ERR value is not an integer or out of range
+    "
 }

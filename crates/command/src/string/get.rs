@@ -19,15 +19,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn a_value_or_nil() {
-        let mut rig = Rig::new();
-        rig.check("GET k", "$-1\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("GET k", "$1\r\nv\r\n");
-        rig.resp3().check("GET none", "_\r\n");
-    }
+crate::testing::transcripts! {
+    a_value_or_nil: "
+        GET k => $-1
+        SET k v => +OK
+        GET k => 'v'
+        resp3: GET none => _
+    "
 }

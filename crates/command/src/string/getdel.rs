@@ -23,17 +23,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn reads_once() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("GETDEL k", "$1\r\nv\r\n");
-        rig.check("GETDEL k", "$-1\r\n");
-        rig.check("GET k", "$-1\r\n");
-        rig.check("SET k v PX 5", "+OK\r\n");
-        rig.advance_ms(5).check("GETDEL k", "$-1\r\n");
-    }
+crate::testing::transcripts! {
+    reads_once: "
+        SET k v => +OK
+        GETDEL k => 'v'
+        GETDEL k => $-1
+        GET k => $-1
+        SET k v PX 5 => +OK
+        after 5 ms: GETDEL k => $-1
+    "
 }

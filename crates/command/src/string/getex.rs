@@ -74,58 +74,48 @@ fn parse<'a>(args: &'a Args<'_>) -> Result<Change<'a>, Failure> {
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    sets_and_removes_the_expiry: "
+        SET k v => +OK
+        GETEX k => 'v'
+        GETEX k PX 10 => 'v'
+        GETEX k => 'v'
+        GETEX k PERSIST => 'v'
+        after 20 ms: GETEX k ex 1 => 'v'
+        after 999 ms: GET k => 'v'
+        after 1 ms: GETEX k PERSIST => $-1
+    "
+
+    refuses_what_contradicts_itself: "
+        SET k v => +OK
+        GETEX k EX => -ERR syntax error
+        GETEX k EX 1 PX 1 => -ERR syntax error
+        GETEX k EX 1 PERSIST => -ERR syntax error
+        GETEX k PERSIST EX 1 => -ERR syntax error
+        GETEX k KEEPTTL => -ERR syntax error
+        GETEX k NX => -ERR syntax error
+        GETEX k GET => -ERR syntax error
+        GETEX k EXAT 1 EX 1 => -ERR syntax error
+        GETEX k x => -ERR syntax error
+        GETEX k EX 0 => -ERR invalid expire time in 'getex' command
+        GETEX k PX -1 => -ERR invalid expire time in 'getex' command
+        GETEX k EX 9223372036854775807 => -ERR invalid expire time in 'getex' command
+        GETEX k EX 1 EX 0 => -ERR invalid expire time in 'getex' command
+        GETEX k EX x => -ERR value is not an integer or out of range
+        GETEX none EX x => $-1
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
-    fn sets_and_removes_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("GETEX k", "$1\r\nv\r\n");
-        rig.check("GETEX k PX 10", "$1\r\nv\r\n");
-        rig.check("GETEX k", "$1\r\nv\r\n");
-        rig.check("GETEX k PERSIST", "$1\r\nv\r\n");
-        rig.advance_ms(20).check("GETEX k ex 1", "$1\r\nv\r\n");
-        rig.advance_ms(999).check("GET k", "$1\r\nv\r\n");
-        rig.advance_ms(1).check("GETEX k PERSIST", "$-1\r\n");
-    }
-
-    #[test]
     fn a_time_in_the_past_removes_the_key() {
         let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        rig.check("GETEX k PXAT 1", "$1\r\nv\r\n");
-        rig.check("GETEX k", "$-1\r\n");
+        rig.check("SET k v", "+OK");
+        rig.check("GETEX k PXAT 1", "'v'");
+        rig.check("GETEX k", "$-1");
         assert_eq!(rig.shard.len(0), 0);
-    }
-
-    #[test]
-    fn refuses_what_contradicts_itself() {
-        let mut rig = Rig::new();
-        rig.check("SET k v", "+OK\r\n");
-        for bad in [
-            "EX",
-            "EX 1 PX 1",
-            "EX 1 PERSIST",
-            "PERSIST EX 1",
-            "KEEPTTL",
-            "NX",
-            "GET",
-            "EXAT 1 EX 1",
-            "x",
-        ] {
-            rig.check(&format!("GETEX k {bad}"), "-ERR syntax error\r\n");
-        }
-        for bad in ["EX 0", "PX -1", "EX 9223372036854775807", "EX 1 EX 0"] {
-            rig.check(
-                &format!("GETEX k {bad}"),
-                "-ERR invalid expire time in 'getex' command\r\n",
-            );
-        }
-        rig.check(
-            "GETEX k EX x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("GETEX none EX x", "$-1\r\n");
     }
 }

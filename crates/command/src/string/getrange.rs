@@ -30,29 +30,24 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    offsets_from_both_ends: "
+        SET k This-is-a-string => +OK
+        GETRANGE k 0 3 => 'This'
+        GETRANGE k -3 -1 => 'ing'
+        GETRANGE k 10 100 => 'string'
+        GETRANGE k 0 -100 => 'T'
+        GETRANGE k -1 -3 => ''
+        GETRANGE k 5 3 => ''
+        GETRANGE none 0 -1 => ''
+        GETRANGE none x -1 => -ERR value is not an integer or out of range
+        GETRANGE k 0 x => -ERR value is not an integer or out of range
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn offsets_from_both_ends() {
-        let mut rig = Rig::new();
-        rig.check("SET k This-is-a-string", "+OK\r\n");
-        rig.check("GETRANGE k 0 3", "$4\r\nThis\r\n");
-        rig.check("GETRANGE k -3 -1", "$3\r\ning\r\n");
-        rig.check("GETRANGE k 10 100", "$6\r\nstring\r\n");
-        rig.check("GETRANGE k 0 -100", "$1\r\nT\r\n");
-        rig.check("GETRANGE k -1 -3", "$0\r\n\r\n");
-        rig.check("GETRANGE k 5 3", "$0\r\n\r\n");
-        rig.check("GETRANGE none 0 -1", "$0\r\n\r\n");
-        rig.check(
-            "GETRANGE none x -1",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "GETRANGE k 0 x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-    }
 
     #[test]
     fn parts_and_the_whole_of_a_big_value() {

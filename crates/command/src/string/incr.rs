@@ -15,19 +15,20 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    counts_and_keeps_the_expiry: "
+        INCR n => :1
+        SET n 9 PX 100 => +OK
+        INCR n => :10
+        INCR n => :11
+        after 99 ms: GET n => '11'
+        after 1 ms: INCR n => :1
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn counts_and_keeps_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("INCR n", ":1\r\n");
-        rig.check("SET n 9 PX 100", "+OK\r\n");
-        rig.check("INCR n", ":10\r\n");
-        rig.check("INCR n", ":11\r\n");
-        rig.advance_ms(99).check("GET n", "$2\r\n11\r\n");
-        rig.advance_ms(1).check("INCR n", ":1\r\n");
-    }
 
     #[test]
     fn refuses_what_is_no_integer() {
@@ -44,14 +45,14 @@ mod tests {
             "9223372036854775808",
         ] {
             rig.run(&[b"SET", b"n", bad.as_bytes()]);
-            rig.check("INCR n", "-ERR value is not an integer or out of range\r\n");
+            rig.check("INCR n", "-ERR value is not an integer or out of range");
             assert_eq!(
                 rig.run(&[b"GETRANGE", b"n", b"0", b"-1"]),
                 rig.run(&[b"GET", b"n"])
             );
         }
-        rig.check("SET n 9223372036854775807", "+OK\r\n");
-        rig.check("INCR n", "-ERR increment or decrement would overflow\r\n");
-        rig.check("GET n", "$19\r\n9223372036854775807\r\n");
+        rig.check("SET n 9223372036854775807", "+OK");
+        rig.check("INCR n", "-ERR increment or decrement would overflow");
+        rig.check("GET n", "'9223372036854775807'");
     }
 }

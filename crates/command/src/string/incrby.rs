@@ -16,27 +16,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn adds_any_integer() {
-        let mut rig = Rig::new();
-        rig.check("INCRBY n 9223372036854775807", ":9223372036854775807\r\n");
-        rig.check(
-            "INCRBY n 1",
-            "-ERR increment or decrement would overflow\r\n",
-        );
-        rig.check("INCRBY n -9223372036854775808", ":-1\r\n");
-        rig.check("INCRBY n 0", ":-1\r\n");
-        rig.check(
-            "INCRBY n 1.0",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check(
-            "INCRBY none x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("GET none", "$-1\r\n");
-    }
+crate::testing::transcripts! {
+    adds_any_integer: "
+        INCRBY n 9223372036854775807 => :9223372036854775807
+        INCRBY n 1 => -ERR increment or decrement would overflow
+        INCRBY n -9223372036854775808 => :-1
+        INCRBY n 0 => :-1
+        INCRBY n 1.0 => -ERR value is not an integer or out of range
+        INCRBY none x => -ERR value is not an integer or out of range
+        GET none => $-1
+    "
 }

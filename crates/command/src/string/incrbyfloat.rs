@@ -28,44 +28,32 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn adds_without_the_noise_of_doubles() {
-        let mut rig = Rig::new();
-        rig.check("INCRBYFLOAT k 0.1", "$3\r\n0.1\r\n");
-        rig.check("INCRBYFLOAT k 0.2", "$3\r\n0.3\r\n");
-        rig.check("INCRBYFLOAT k -0.3", "$1\r\n0\r\n");
-        rig.check("INCRBYFLOAT k 5.0e3", "$4\r\n5000\r\n");
+crate::testing::transcripts! {
+    adds_without_the_noise_of_doubles: "
+        INCRBYFLOAT k 0.1 => '0.1'
+        INCRBYFLOAT k 0.2 => '0.3'
+        INCRBYFLOAT k -0.3 => '0'
+        INCRBYFLOAT k 5.0e3 => '5000'
         // 64 bits of mantissa are not enough for this one.
-        rig.check("INCRBYFLOAT k 0.3", "$22\r\n5000.29999999999999982\r\n");
-        rig.check("GET k", "$22\r\n5000.29999999999999982\r\n");
-    }
+        INCRBYFLOAT k 0.3 => '5000.29999999999999982'
+        GET k => '5000.29999999999999982'
+    "
 
-    #[test]
-    fn keeps_the_expiry() {
-        let mut rig = Rig::new();
-        rig.check("SET k 1 PX 10", "+OK\r\n");
-        rig.check("INCRBYFLOAT k 1.5", "$3\r\n2.5\r\n");
-        rig.advance_ms(10).check("GET k", "$-1\r\n");
-    }
+    keeps_the_expiry: "
+        SET k 1 PX 10 => +OK
+        INCRBYFLOAT k 1.5 => '2.5'
+        after 10 ms: GET k => $-1
+    "
 
-    #[test]
-    fn refusals() {
-        let mut rig = Rig::new();
-        let no_float = "-ERR value is not a valid float\r\n";
-        rig.check("INCRBYFLOAT k x", no_float);
-        rig.check("INCRBYFLOAT k nan", no_float);
-        rig.check("INCRBYFLOAT k \"\"", no_float);
-        rig.check("GET k", "$-1\r\n");
-        rig.check("SET k x", "+OK\r\n");
-        rig.check("INCRBYFLOAT k 1", no_float);
-        rig.check("SET k 1", "+OK\r\n");
-        rig.check(
-            "INCRBYFLOAT k inf",
-            "-ERR increment would produce NaN or Infinity\r\n",
-        );
-        rig.check("GET k", "$1\r\n1\r\n");
-    }
+    refusals: "
+        INCRBYFLOAT k x => -ERR value is not a valid float
+        INCRBYFLOAT k nan => -ERR value is not a valid float
+        INCRBYFLOAT k '' => -ERR value is not a valid float
+        GET k => $-1
+        SET k x => +OK
+        INCRBYFLOAT k 1 => -ERR value is not a valid float
+        SET k 1 => +OK
+        INCRBYFLOAT k inf => -ERR increment would produce NaN or Infinity
+        GET k => '1'
+    "
 }

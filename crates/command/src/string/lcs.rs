@@ -94,18 +94,18 @@ mod tests {
 
     fn rig() -> Rig {
         let mut rig = Rig::new();
-        rig.check("MSET a ohmytext b mynewtext", "+OK\r\n");
+        rig.check("MSET a ohmytext b mynewtext", "+OK");
         rig
     }
 
     #[test]
     fn bytes_or_their_number() {
         let mut rig = rig();
-        rig.check("LCS a b", "$6\r\nmytext\r\n");
-        rig.check("LCS a b LEN", ":6\r\n");
-        rig.check("LCS a none", "$0\r\n\r\n");
-        rig.check("LCS none a len", ":0\r\n");
-        rig.check("LCS a a WITHMATCHLEN", "$8\r\nohmytext\r\n");
+        rig.check("LCS a b", "'mytext'");
+        rig.check("LCS a b LEN", ":6");
+        rig.check("LCS a none", "''");
+        rig.check("LCS none a len", ":0");
+        rig.check("LCS a a WITHMATCHLEN", "'ohmytext'");
     }
 
     #[test]
@@ -129,10 +129,8 @@ mod tests {
             "LCS a b minmatchlen 4 idx withmatchlen",
             &reply(&format!("*1\r\n{with_len}")),
         );
-        rig.resp3().check(
-            "LCS a none IDX",
-            "%2\r\n$7\r\nmatches\r\n*0\r\n$3\r\nlen\r\n:0\r\n",
-        );
+        rig.resp3()
+            .check("LCS a none IDX", "%2 'matches' *0 'len' :0");
     }
 
     #[test]
@@ -140,22 +138,22 @@ mod tests {
         let mut rig = rig();
         rig.check(
             "LCS a b LEN IDX",
-            "-ERR If you want both the length and indexes, please just use IDX.\r\n",
+            "-ERR If you want both the length and indexes, please just use IDX.",
         );
-        rig.check("LCS a b MINMATCHLEN", "-ERR syntax error\r\n");
+        rig.check("LCS a b MINMATCHLEN", "-ERR syntax error");
         rig.check(
             "LCS a b MINMATCHLEN x",
-            "-ERR value is not an integer or out of range\r\n",
+            "-ERR value is not an integer or out of range",
         );
-        rig.check("LCS a b x", "-ERR syntax error\r\n");
-        rig.check("RPUSH list 1", ":1\r\n");
+        rig.check("LCS a b x", "-ERR syntax error");
+        rig.check("RPUSH list 1", ":1");
         let keys = "-ERR The specified keys must contain string values\r\n";
         rig.check("LCS a list x", keys);
-        rig.check("SETRANGE a 20000 x", ":20001\r\n");
-        rig.check("SETRANGE b 20000 x", ":20001\r\n");
+        rig.check("SETRANGE a 20000 x", ":20001");
+        rig.check("SETRANGE b 20000 x", ":20001");
         rig.check(
             "LCS a b LEN",
-            "-ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len\r\n",
+            "-ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         );
     }
 }

@@ -29,19 +29,17 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    values_in_the_order_of_the_keys: "
+        MSET a 1 b 2 => +OK
+        MGET b none a b => *4 '2' $-1 '1' '2'
+        resp3: MGET none => *1 _
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn values_in_the_order_of_the_keys() {
-        let mut rig = Rig::new();
-        rig.check("MSET a 1 b 2", "+OK\r\n");
-        rig.check(
-            "MGET b none a b",
-            "*4\r\n$1\r\n2\r\n$-1\r\n$1\r\n1\r\n$1\r\n2\r\n",
-        );
-        rig.resp3().check("MGET none", "*1\r\n_\r\n");
-    }
 
     #[test]
     fn more_keys_than_are_fetched_together() {

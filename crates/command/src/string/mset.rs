@@ -51,25 +51,15 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, mut args: Args<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    sets_all_and_clears_expiries: "
+        SET a 0 PX 10 => +OK
+        MSET a 1 b 2 a 3 => +OK
+        after 100 ms: MGET a b => *2 '3' '2'
+    "
 
-    #[test]
-    fn sets_all_and_clears_expiries() {
-        let mut rig = Rig::new();
-        rig.check("SET a 0 PX 10", "+OK\r\n");
-        rig.check("MSET a 1 b 2 a 3", "+OK\r\n");
-        rig.advance_ms(100);
-        rig.check("MGET a b", "*2\r\n$1\r\n3\r\n$1\r\n2\r\n");
-    }
-
-    #[test]
-    fn refuses_a_key_without_a_value() {
-        let mut rig = Rig::new();
-        rig.check(
-            "MSET a 1 b",
-            "-ERR wrong number of arguments for 'mset' command\r\n",
-        );
-        rig.check("GET a", "$-1\r\n");
-    }
+    refuses_a_key_without_a_value: "
+        MSET a 1 b => -ERR wrong number of arguments for 'mset' command
+        GET a => $-1
+    "
 }

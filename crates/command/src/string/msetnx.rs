@@ -37,20 +37,13 @@ fn any_exists(ctx: &mut Ctx<'_>, args: &Args<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn all_or_nothing() {
-        let mut rig = Rig::new();
-        rig.check("MSETNX a 1 b 2", ":1\r\n");
-        rig.check("MSETNX c 3 b 4", ":0\r\n");
-        rig.check("MGET a b c", "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n");
-        rig.check("MSETNX d 1 d 2", ":1\r\n");
-        rig.check("GET d", "$1\r\n2\r\n");
-        rig.check(
-            "MSETNX a 1 b",
-            "-ERR wrong number of arguments for 'msetnx' command\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    all_or_nothing: "
+        MSETNX a 1 b 2 => :1
+        MSETNX c 3 b 4 => :0
+        MGET a b c => *3 '1' '2' $-1
+        MSETNX d 1 d 2 => :1
+        GET d => '2'
+        MSETNX a 1 b => -ERR wrong number of arguments for 'msetnx' command
+    "
 }

@@ -16,32 +16,20 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    lives_as_long_as_told: "
+        PSETEX k 20 v => +OK
+        after 19 ms: GET k => 'v'
+        PSETEX k 20 w => +OK
+        after 19 ms: GET k => 'w'
+        after 1 ms: GET k => $-1
+    "
 
-    #[test]
-    fn lives_as_long_as_told() {
-        let mut rig = Rig::new();
-        rig.check("PSETEX k 20 v", "+OK\r\n");
-        rig.advance_ms(19).check("GET k", "$1\r\nv\r\n");
-        rig.check("PSETEX k 20 w", "+OK\r\n");
-        rig.advance_ms(19).check("GET k", "$1\r\nw\r\n");
-        rig.advance_ms(1).check("GET k", "$-1\r\n");
-    }
-
-    #[test]
-    fn refuses_times_that_are_none() {
-        let mut rig = Rig::new();
-        for bad in ["0", "-1", "9223372036854775807"] {
-            rig.check(
-                &format!("PSETEX k {bad} v"),
-                "-ERR invalid expire time in 'psetex' command\r\n",
-            );
-        }
-        rig.check(
-            "PSETEX k x v",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("GET k", "$-1\r\n");
-    }
+    refuses_times_that_are_none: "
+        PSETEX k 0 v => -ERR invalid expire time in 'psetex' command
+        PSETEX k -1 v => -ERR invalid expire time in 'psetex' command
+        PSETEX k 9223372036854775807 v => -ERR invalid expire time in 'psetex' command
+        PSETEX k x v => -ERR value is not an integer or out of range
+        GET k => $-1
+    "
 }

@@ -177,55 +177,53 @@ impl ExpiryUnit {
 }
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    conditions_and_the_old_value: "
+        SET k v XX => $-1
+        SET k v nx => +OK
+        SET k w NX => $-1
+        SET k w XX GET => 'v'
+        SET k x NX GET => 'w'
+        GET k => 'w'
+        SET new x GET => $-1
+        SET k v NX XX => -ERR syntax error
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
 
     #[test]
-    fn conditions_and_the_old_value() {
-        let mut rig = Rig::new();
-        rig.check("SET k v XX", "$-1\r\n");
-        rig.check("SET k v nx", "+OK\r\n");
-        rig.check("SET k w NX", "$-1\r\n");
-        rig.check("SET k w XX GET", "$1\r\nv\r\n");
-        rig.check("SET k x NX GET", "$1\r\nw\r\n");
-        rig.check("GET k", "$1\r\nw\r\n");
-        rig.check("SET new x GET", "$-1\r\n");
-        rig.check("SET k v NX XX", "-ERR syntax error\r\n");
-    }
-
-    #[test]
     fn expiry_in_every_unit() {
         let mut rig = Rig::new();
-        rig.check("SET k v EX 10", "+OK\r\n");
-        rig.advance_ms(9_999).check("GET k", "$1\r\nv\r\n");
-        rig.check("SET k w KEEPTTL", "+OK\r\n");
-        rig.advance_ms(2).check("GET k", "$-1\r\n");
-        rig.check("SET k v PX 10", "+OK\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.advance_ms(100).check("GET k", "$1\r\nv\r\n");
-        rig.check("SET k v PXAT 1", "+OK\r\n");
+        rig.check("SET k v EX 10", "+OK");
+        rig.advance_ms(9_999).check("GET k", "'v'");
+        rig.check("SET k w KEEPTTL", "+OK");
+        rig.advance_ms(2).check("GET k", "$-1");
+        rig.check("SET k v PX 10", "+OK");
+        rig.check("SET k v", "+OK");
+        rig.advance_ms(100).check("GET k", "'v'");
+        rig.check("SET k v PXAT 1", "+OK");
         assert_eq!(rig.shard.len(0), 0);
-        rig.check("GET k", "$-1\r\n");
-        rig.check(
-            "SET k v EX 0",
-            "-ERR invalid expire time in 'set' command\r\n",
-        );
+        rig.check("GET k", "$-1");
+        rig.check("SET k v EX 0", "-ERR invalid expire time in 'set' command");
         rig.check(
             "SET k v EX 9223372036854775807",
-            "-ERR invalid expire time in 'set' command\r\n",
+            "-ERR invalid expire time in 'set' command",
         );
-        rig.check("SET k v EX", "-ERR syntax error\r\n");
-        rig.check("SET k v EX 1 PX 1", "-ERR syntax error\r\n");
-        rig.check("SET k v EX 1 KEEPTTL", "-ERR syntax error\r\n");
-        rig.check("SET k v EX x y", "-ERR syntax error\r\n");
-        rig.check("SET k v KEEPTTL EX 1", "-ERR syntax error\r\n");
-        rig.check("SET k v EX 0 EX 1 KEEP", "-ERR syntax error\r\n");
-        rig.check("SET k v EX 0 EX 1", "+OK\r\n");
-        rig.advance_ms(1000).check("GET k", "$-1\r\n");
-        rig.check("SET k v PERSIST", "-ERR syntax error\r\n");
+        rig.check("SET k v EX", "-ERR syntax error");
+        rig.check("SET k v EX 1 PX 1", "-ERR syntax error");
+        rig.check("SET k v EX 1 KEEPTTL", "-ERR syntax error");
+        rig.check("SET k v EX x y", "-ERR syntax error");
+        rig.check("SET k v KEEPTTL EX 1", "-ERR syntax error");
+        rig.check("SET k v EX 0 EX 1 KEEP", "-ERR syntax error");
+        rig.check("SET k v EX 0 EX 1", "+OK");
+        rig.advance_ms(1000).check("GET k", "$-1");
+        rig.check("SET k v PERSIST", "-ERR syntax error");
         rig.check(
             "SET k v EX x",
-            "-ERR value is not an integer or out of range\r\n",
+            "-ERR value is not an integer or out of range",
         );
     }
 }

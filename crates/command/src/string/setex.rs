@@ -34,32 +34,20 @@ pub(super) fn set_expiring(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    lives_as_long_as_told: "
+        SETEX k 2 v => +OK
+        after 1999 ms: GET k => 'v'
+        SETEX k 2 w => +OK
+        after 1999 ms: GET k => 'w'
+        after 1 ms: GET k => $-1
+    "
 
-    #[test]
-    fn lives_as_long_as_told() {
-        let mut rig = Rig::new();
-        rig.check("SETEX k 2 v", "+OK\r\n");
-        rig.advance_ms(1999).check("GET k", "$1\r\nv\r\n");
-        rig.check("SETEX k 2 w", "+OK\r\n");
-        rig.advance_ms(1999).check("GET k", "$1\r\nw\r\n");
-        rig.advance_ms(1).check("GET k", "$-1\r\n");
-    }
-
-    #[test]
-    fn refuses_times_that_are_none() {
-        let mut rig = Rig::new();
-        for bad in ["0", "-1", "9223372036854776"] {
-            rig.check(
-                &format!("SETEX k {bad} v"),
-                "-ERR invalid expire time in 'setex' command\r\n",
-            );
-        }
-        rig.check(
-            "SETEX k x v",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("GET k", "$-1\r\n");
-    }
+    refuses_times_that_are_none: "
+        SETEX k 0 v => -ERR invalid expire time in 'setex' command
+        SETEX k -1 v => -ERR invalid expire time in 'setex' command
+        SETEX k 9223372036854776 v => -ERR invalid expire time in 'setex' command
+        SETEX k x v => -ERR value is not an integer or out of range
+        GET k => $-1
+    "
 }

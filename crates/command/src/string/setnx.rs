@@ -25,17 +25,13 @@ fn run(ctx: &mut Ctx<'_>, mut args: Args<'_>, reply: &mut Reply<'_>) -> Result<(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn only_the_first_wins() {
-        let mut rig = Rig::new();
-        rig.check("SETNX k a", ":1\r\n");
-        rig.check("SETNX k b", ":0\r\n");
-        rig.check("GET k", "$1\r\na\r\n");
-        rig.check("SET k c PX 5", "+OK\r\n");
-        rig.advance_ms(5).check("SETNX k d", ":1\r\n");
-        rig.advance_ms(5).check("GET k", "$1\r\nd\r\n");
-    }
+crate::testing::transcripts! {
+    only_the_first_wins: "
+        SETNX k a => :1
+        SETNX k b => :0
+        GET k => 'a'
+        SET k c PX 5 => +OK
+        after 5 ms: SETNX k d => :1
+        after 5 ms: GET k => 'd'
+    "
 }

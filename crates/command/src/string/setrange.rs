@@ -40,45 +40,30 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    overwrites_and_fills_up: "
+        SET k hello-world PX 10 => +OK
+        SETRANGE k 6 redis => :11
+        SETRANGE k 12 ! => :13
+        GET k => 'hello-redis\0!'
+        after 10 ms: GET k => $-1
+        SETRANGE k 3 x => :4
+        GET k => '\0\0\0x'
+    "
 
-    #[test]
-    fn overwrites_and_fills_up() {
-        let mut rig = Rig::new();
-        rig.check("SET k hello-world PX 10", "+OK\r\n");
-        rig.check("SETRANGE k 6 redis", ":11\r\n");
-        rig.check("SETRANGE k 12 !", ":13\r\n");
-        rig.check("GET k", "$13\r\nhello-redis\0!\r\n");
-        rig.advance_ms(10).check("GET k", "$-1\r\n");
-        rig.check("SETRANGE k 3 x", ":4\r\n");
-        rig.check("GET k", "$4\r\n\0\0\0x\r\n");
-    }
+    an_empty_value_changes_nothing: "
+        SETRANGE k 100 '' => :0
+        GET k => $-1
+        SET k abc => +OK
+        SETRANGE k 9223372036854775807 '' => :3
+        GET k => 'abc'
+    "
 
-    #[test]
-    fn an_empty_value_changes_nothing() {
-        let mut rig = Rig::new();
-        rig.check("SETRANGE k 100 \"\"", ":0\r\n");
-        rig.check("GET k", "$-1\r\n");
-        rig.check("SET k abc", "+OK\r\n");
-        rig.check("SETRANGE k 9223372036854775807 \"\"", ":3\r\n");
-        rig.check("GET k", "$3\r\nabc\r\n");
-    }
-
-    #[test]
-    fn offsets_have_limits() {
-        let mut rig = Rig::new();
-        rig.check("SETRANGE k -1 \"\"", "-ERR offset is out of range\r\n");
-        rig.check(
-            "SETRANGE k x v",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        for offset in ["536870912", "9223372036854775807"] {
-            rig.check(
-                &format!("SETRANGE k {offset} v"),
-                "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n",
-            );
-        }
-        rig.check("GET k", "$-1\r\n");
-    }
+    offsets_have_limits: "
+        SETRANGE k -1 '' => -ERR offset is out of range
+        SETRANGE k x v => -ERR value is not an integer or out of range
+        SETRANGE k 536870912 v => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        SETRANGE k 9223372036854775807 v => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        GET k => $-1
+    "
 }

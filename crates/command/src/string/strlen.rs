@@ -17,16 +17,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_bytes() {
-        let mut rig = Rig::new();
-        rig.check("STRLEN k", ":0\r\n");
-        rig.check("SET k \u{e9}a", "+OK\r\n");
-        rig.check("STRLEN k", ":3\r\n");
-        rig.check("SET k \"\"", "+OK\r\n");
-        rig.check("STRLEN k", ":0\r\n");
-    }
+crate::testing::transcripts! {
+    counts_bytes: "
+        STRLEN k => :0
+        SET k éa => +OK
+        STRLEN k => :3
+        SET k '' => +OK
+        STRLEN k => :0
+    "
 }

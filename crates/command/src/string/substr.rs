@@ -10,14 +10,10 @@ command! {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn answers_as_getrange_does() {
-        let mut rig = Rig::new();
-        rig.check("SET k hello", "+OK\r\n");
-        rig.check("SUBSTR k 1 -2", "$3\r\nell\r\n");
-        rig.check("SUBSTR none 1 -2", "$0\r\n\r\n");
-    }
+crate::testing::transcripts! {
+    answers_as_getrange_does: "
+        SET k hello => +OK
+        SUBSTR k 1 -2 => 'ell'
+        SUBSTR none 1 -2 => ''
+    "
 }

@@ -28,33 +28,28 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    all_or_nothing_is_added: "
+        BAG.ADD k 1 2.5 -3 => +OK
+        BAG.ADD k 7 x => -ERR value is not a valid float
+        BAG.ADD k 7 inf => -ERR value is NaN or Infinity
+        BAG.COUNT k => :3
+        TYPE k => +bag
+        object|encoding encoding k => 'exact'
+    "
 
-    #[test]
-    fn all_or_nothing_is_added() {
-        let mut rig = Rig::new();
-        rig.check("BAG.ADD k 1 2.5 -3", "+OK\r\n");
-        rig.check("BAG.ADD k 7 x", "-ERR value is not a valid float\r\n");
-        rig.check("BAG.ADD k 7 inf", "-ERR value is NaN or Infinity\r\n");
-        rig.check("BAG.COUNT k", ":3\r\n");
-        rig.check("TYPE k", "+bag\r\n");
-        rig.check("object|encoding encoding k", "$5\r\nexact\r\n");
-    }
-
-    #[test]
-    fn other_types_are_refused() {
-        let mut rig = Rig::new();
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("SET s v", "+OK\r\n");
-        for command in [
-            "ADD s 1", "COUNT s", "SUM s", "MEAN s", "MIN s", "MAX s", "STATS s",
-        ] {
-            rig.check(&format!("BAG.{command}"), wrong);
-        }
-        rig.check("GET s", "$1\r\nv\r\n");
-        rig.check("BAG.ADD k 1", "+OK\r\n");
-        rig.check("INCR k", wrong);
-        rig.check("UID.NEXT k", wrong);
-    }
+    other_types_are_refused: "
+        SET s v => +OK
+        BAG.ADD s 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BAG.COUNT s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BAG.SUM s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BAG.MEAN s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BAG.MIN s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BAG.MAX s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BAG.STATS s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET s => 'v'
+        BAG.ADD k 1 => +OK
+        INCR k => -WRONGTYPE Operation against a key holding the wrong kind of value
+        UID.NEXT k => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

@@ -15,15 +15,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn duplicates_count() {
-        let mut rig = Rig::new();
-        rig.check("BAG.COUNT k", ":0\r\n");
-        rig.check("BAG.ADD k 1 1", "+OK\r\n");
-        rig.check("BAG.ADD k 1", "+OK\r\n");
-        rig.check("BAG.COUNT k", ":3\r\n");
-    }
+crate::testing::transcripts! {
+    duplicates_count: "
+        BAG.COUNT k => :0
+        BAG.ADD k 1 1 => +OK
+        BAG.ADD k 1 => +OK
+        BAG.COUNT k => :3
+    "
 }

@@ -16,17 +16,13 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn of_the_exact_sum() {
-        let mut rig = Rig::new();
-        rig.check("BAG.MEAN k", "$-1\r\n");
-        rig.check("BAG.ADD k 1 2", "+OK\r\n");
-        rig.check("BAG.MEAN k", "$3\r\n1.5\r\n");
-        rig.check("BAG.ADD l 1.7e308 1.7e308", "+OK\r\n");
-        rig.check("BAG.SUM l", "$3\r\ninf\r\n");
-        rig.check("BAG.MEAN l", "$8\r\n1.7e+308\r\n");
-    }
+crate::testing::transcripts! {
+    of_the_exact_sum: "
+        BAG.MEAN k => $-1
+        BAG.ADD k 1 2 => +OK
+        BAG.MEAN k => '1.5'
+        BAG.ADD l 1.7e308 1.7e308 => +OK
+        BAG.SUM l => 'inf'
+        BAG.MEAN l => '1.7e+308'
+    "
 }

@@ -15,14 +15,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn of_all_that_was_added() {
-        let mut rig = Rig::new();
-        rig.check("BAG.MIN k", "$-1\r\n");
-        rig.check("BAG.ADD k 3 -1.5 2", "+OK\r\n");
-        rig.check("BAG.MIN k", "$4\r\n-1.5\r\n");
-    }
+crate::testing::transcripts! {
+    of_all_that_was_added: "
+        BAG.MIN k => $-1
+        BAG.ADD k 3 -1.5 2 => +OK
+        BAG.MIN k => '-1.5'
+    "
 }

@@ -31,22 +31,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn all_at_once() {
-        let mut rig = Rig::new();
-        rig.check(
-            "BAG.STATS k",
-            "*10\r\n$5\r\ncount\r\n:0\r\n$3\r\nsum\r\n$1\r\n0\r\n$4\r\nmean\r\n$-1\r\n\
-             $3\r\nmin\r\n$-1\r\n$3\r\nmax\r\n$-1\r\n",
-        );
-        rig.check("BAG.ADD k 1 4", "+OK\r\n");
-        rig.resp3().check(
-            "BAG.STATS k",
-            "%5\r\n$5\r\ncount\r\n:2\r\n$3\r\nsum\r\n,5\r\n$4\r\nmean\r\n,2.5\r\n\
-             $3\r\nmin\r\n,1\r\n$3\r\nmax\r\n,4\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    all_at_once: "
+        BAG.STATS k => *10 'count' :0 'sum' '0' 'mean' $-1 'min' $-1 'max' $-1
+        BAG.ADD k 1 4 => +OK
+        resp3: BAG.STATS k => %5 'count' :2 'sum' ,5 'mean' ,2.5 'min' ,1 'max' ,4
+    "
 }

@@ -15,18 +15,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn does_not_depend_on_the_order() {
-        let mut rig = Rig::new();
-        rig.check("BAG.SUM k", "$1\r\n0\r\n");
-        rig.check("BAG.ADD k 1e300 1 -1e300", "+OK\r\n");
-        rig.check("BAG.ADD l 1e300 -1e300", "+OK\r\n");
-        rig.check("BAG.ADD l 1", "+OK\r\n");
-        rig.check("BAG.SUM k", "$1\r\n1\r\n");
-        rig.check("BAG.SUM l", "$1\r\n1\r\n");
-        rig.resp3().check("BAG.SUM l", ",1\r\n");
-    }
+crate::testing::transcripts! {
+    does_not_depend_on_the_order: "
+        BAG.SUM k => '0'
+        BAG.ADD k 1e300 1 -1e300 => +OK
+        BAG.ADD l 1e300 -1e300 => +OK
+        BAG.ADD l 1 => +OK
+        BAG.SUM k => '1'
+        BAG.SUM l => '1'
+        resp3: BAG.SUM l => ,1
+    "
 }

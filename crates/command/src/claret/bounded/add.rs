@@ -20,22 +20,18 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn only_within_the_bounds() {
-        let mut rig = Rig::new();
-        rig.check("BCOUNT.ADD k 1", "-ERR no such key\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("BCOUNT.SET k 2 MAX 3", "+OK\r\n");
-        rig.check("BCOUNT.ADD k -3", ":0\r\n");
-        rig.check("BCOUNT.ADD k -2", ":1\r\n");
-        rig.check("BCOUNT.ADD k -1", ":0\r\n");
-        rig.check("BCOUNT.ADD k 4", ":0\r\n");
-        rig.check("BCOUNT.ADD k 3", ":1\r\n");
-        rig.check("BCOUNT.ADD k 0", ":1\r\n");
-        rig.check("BCOUNT.ADD k 9223372036854775807", ":0\r\n");
-        rig.check("BCOUNT.GET k", ":3\r\n");
-    }
+crate::testing::transcripts! {
+    only_within_the_bounds: "
+        BCOUNT.ADD k 1 => -ERR no such key
+        EXISTS k => :0
+        BCOUNT.SET k 2 MAX 3 => +OK
+        BCOUNT.ADD k -3 => :0
+        BCOUNT.ADD k -2 => :1
+        BCOUNT.ADD k -1 => :0
+        BCOUNT.ADD k 4 => :0
+        BCOUNT.ADD k 3 => :1
+        BCOUNT.ADD k 0 => :1
+        BCOUNT.ADD k 9223372036854775807 => :0
+        BCOUNT.GET k => :3
+    "
 }

@@ -24,14 +24,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn null_where_there_is_none() {
-        let mut rig = Rig::new();
-        rig.check("BCOUNT.BOUNDS k", "*-1\r\n");
-        rig.check("BCOUNT.SET k 2 MAX 4", "+OK\r\n");
-        rig.check("BCOUNT.BOUNDS k", "*2\r\n:0\r\n:4\r\n");
-    }
+crate::testing::transcripts! {
+    null_where_there_is_none: "
+        BCOUNT.BOUNDS k => *-1
+        BCOUNT.SET k 2 MAX 4 => +OK
+        BCOUNT.BOUNDS k => *2 :0 :4
+    "
 }

@@ -21,18 +21,14 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn the_new_value_or_null() {
-        let mut rig = Rig::new();
-        rig.check("BCOUNT.INCRBY k 1", "-ERR no such key\r\n");
-        rig.check("BCOUNT.SET k 2 MIN -1 MAX 3", "+OK\r\n");
-        rig.check("BCOUNT.INCRBY k -3", ":-1\r\n");
-        rig.check("BCOUNT.INCRBY k -1", "$-1\r\n");
-        rig.check("BCOUNT.INCRBY k 4", ":3\r\n");
-        rig.check("BCOUNT.INCRBY k 1", "$-1\r\n");
-        rig.check("BCOUNT.GET k", ":3\r\n");
-    }
+crate::testing::transcripts! {
+    the_new_value_or_null: "
+        BCOUNT.INCRBY k 1 => -ERR no such key
+        BCOUNT.SET k 2 MIN -1 MAX 3 => +OK
+        BCOUNT.INCRBY k -3 => :-1
+        BCOUNT.INCRBY k -1 => $-1
+        BCOUNT.INCRBY k 4 => :3
+        BCOUNT.INCRBY k 1 => $-1
+        BCOUNT.GET k => :3
+    "
 }

@@ -43,44 +43,33 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    bounds_stay_where_none_are_given: "
+        BCOUNT.SET k 5 => +OK
+        BCOUNT.BOUNDS k => *2 :0 :9223372036854775807
+        BCOUNT.SET k 5 max 10 min -1 => +OK
+        BCOUNT.SET k 10 => +OK
+        BCOUNT.BOUNDS k => *2 :-1 :10
+        BCOUNT.SET k 11 => -ERR value is out of bounds
+        BCOUNT.SET k 11 MAX 11 => +OK
+        BCOUNT.GET k => :11
+        TYPE k => +bcount
+        object|encoding encoding k => 'int'
+    "
 
-    #[test]
-    fn bounds_stay_where_none_are_given() {
-        let mut rig = Rig::new();
-        rig.check("BCOUNT.SET k 5", "+OK\r\n");
-        rig.check("BCOUNT.BOUNDS k", "*2\r\n:0\r\n:9223372036854775807\r\n");
-        rig.check("BCOUNT.SET k 5 max 10 min -1", "+OK\r\n");
-        rig.check("BCOUNT.SET k 10", "+OK\r\n");
-        rig.check("BCOUNT.BOUNDS k", "*2\r\n:-1\r\n:10\r\n");
-        rig.check("BCOUNT.SET k 11", "-ERR value is out of bounds\r\n");
-        rig.check("BCOUNT.SET k 11 MAX 11", "+OK\r\n");
-        rig.check("BCOUNT.GET k", ":11\r\n");
-        rig.check("TYPE k", "+bcount\r\n");
-        rig.check("object|encoding encoding k", "$3\r\nint\r\n");
-    }
-
-    #[test]
-    fn wrong_arguments_and_types() {
-        let mut rig = Rig::new();
-        rig.check("BCOUNT.SET k -1", "-ERR value is out of bounds\r\n");
-        rig.check(
-            "BCOUNT.SET k 1 MIN 5 MAX 2",
-            "-ERR value is out of bounds\r\n",
-        );
-        rig.check("BCOUNT.SET k 1 MIN", "-ERR syntax error\r\n");
-        rig.check("BCOUNT.SET k 1 MIN 0 MIN 0", "-ERR syntax error\r\n");
-        rig.check(
-            "BCOUNT.SET k x",
-            "-ERR value is not an integer or out of range\r\n",
-        );
-        rig.check("EXISTS k", ":0\r\n");
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("SET s v", "+OK\r\n");
-        for command in ["SET s 1", "ADD s 1", "INCRBY s 1", "GET s", "BOUNDS s"] {
-            rig.check(&format!("BCOUNT.{command}"), wrong);
-        }
-        rig.check("GET s", "$1\r\nv\r\n");
-    }
+    wrong_arguments_and_types: "
+        BCOUNT.SET k -1 => -ERR value is out of bounds
+        BCOUNT.SET k 1 MIN 5 MAX 2 => -ERR value is out of bounds
+        BCOUNT.SET k 1 MIN => -ERR syntax error
+        BCOUNT.SET k 1 MIN 0 MIN 0 => -ERR syntax error
+        BCOUNT.SET k x => -ERR value is not an integer or out of range
+        EXISTS k => :0
+        SET s v => +OK
+        BCOUNT.SET s 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BCOUNT.ADD s 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BCOUNT.INCRBY s 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BCOUNT.GET s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        BCOUNT.BOUNDS s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET s => 'v'
+    "
 }

@@ -38,57 +38,40 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    keeps_the_highest_and_the_greatest_scores: "
+        RANK.ADD k 2 5 a 3 b 4 c => +OK
+        RANK.RANGE k 0 -1 => *2 'a' 'c'
+        RANK.ADD k 2 1 a 9 b => +OK
+        RANK.RANGE k 0 -1 => *2 'b' 'a'
+        RANK.SCORE k a => '5'
+        TYPE k => +ranking
+        object|encoding encoding k => 'listpack'
+    "
 
-    #[test]
-    fn keeps_the_highest_and_the_greatest_scores() {
-        let mut rig = Rig::new();
-        rig.check("RANK.ADD k 2 5 a 3 b 4 c", "+OK\r\n");
-        rig.check("RANK.RANGE k 0 -1", "*2\r\n$1\r\na\r\n$1\r\nc\r\n");
-        rig.check("RANK.ADD k 2 1 a 9 b", "+OK\r\n");
-        rig.check("RANK.RANGE k 0 -1", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
-        rig.check("RANK.SCORE k a", "$1\r\n5\r\n");
-        rig.check("TYPE k", "+ranking\r\n");
-        rig.check("object|encoding encoding k", "$8\r\nlistpack\r\n");
-    }
+    the_least_k_holds: "
+        RANK.ADD k 5 1 a 2 b 3 c => +OK
+        RANK.ADD k 2 0 d => +OK
+        RANK.LEN k => :2
+        RANK.ADD k 5 4 d => +OK
+        RANK.RANGE k 0 -1 => *2 'd' 'c'
+    "
 
-    #[test]
-    fn the_least_k_holds() {
-        let mut rig = Rig::new();
-        rig.check("RANK.ADD k 5 1 a 2 b 3 c", "+OK\r\n");
-        rig.check("RANK.ADD k 2 0 d", "+OK\r\n");
-        rig.check("RANK.LEN k", ":2\r\n");
-        rig.check("RANK.ADD k 5 4 d", "+OK\r\n");
-        rig.check("RANK.RANGE k 0 -1", "*2\r\n$1\r\nd\r\n$1\r\nc\r\n");
-    }
-
-    #[test]
-    fn wrong_arguments_and_types() {
-        let mut rig = Rig::new();
-        let k = "-ERR k must be between 1 and 16384\r\n";
-        rig.check("RANK.ADD k 0 1 a", k);
-        rig.check("RANK.ADD k 16385 1 a", k);
-        rig.check("RANK.ADD k 2 1 a 2", "-ERR syntax error\r\n");
-        rig.check(
-            "RANK.ADD k 2 1 a nan b",
-            "-ERR value is not a valid float\r\n",
-        );
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("RANK.ADD k 2 inf a", "+OK\r\n");
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("SET s v", "+OK\r\n");
-        for command in [
-            "ADD s 1 1 a",
-            "MAX s",
-            "RANGE s 0 1",
-            "SCORE s a",
-            "POSITION s a",
-            "LEN s",
-        ] {
-            rig.check(&format!("RANK.{command}"), wrong);
-        }
-        rig.check("GET s", "$1\r\nv\r\n");
-        rig.check("BAG.ADD k 1", wrong);
-    }
+    wrong_arguments_and_types: "
+        RANK.ADD k 0 1 a => -ERR k must be between 1 and 16384
+        RANK.ADD k 16385 1 a => -ERR k must be between 1 and 16384
+        RANK.ADD k 2 1 a 2 => -ERR syntax error
+        RANK.ADD k 2 1 a nan b => -ERR value is not a valid float
+        EXISTS k => :0
+        RANK.ADD k 2 inf a => +OK
+        SET s v => +OK
+        RANK.ADD s 1 1 a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        RANK.MAX s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        RANK.RANGE s 0 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        RANK.SCORE s a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        RANK.POSITION s a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        RANK.LEN s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET s => 'v'
+        BAG.ADD k 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

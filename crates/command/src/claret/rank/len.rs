@@ -14,14 +14,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn never_above_k() {
-        let mut rig = Rig::new();
-        rig.check("RANK.LEN k", ":0\r\n");
-        rig.check("RANK.ADD k 2 1 a 2 b 3 c", "+OK\r\n");
-        rig.check("RANK.LEN k", ":2\r\n");
-    }
+crate::testing::transcripts! {
+    never_above_k: "
+        RANK.LEN k => :0
+        RANK.ADD k 2 1 a 2 b 3 c => +OK
+        RANK.LEN k => :2
+    "
 }

@@ -21,15 +21,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn member_and_score() {
-        let mut rig = Rig::new();
-        rig.check("RANK.MAX k", "*-1\r\n");
-        rig.check("RANK.ADD k 3 1 a 2.5 b", "+OK\r\n");
-        rig.check("RANK.MAX k", "*2\r\n$1\r\nb\r\n$3\r\n2.5\r\n");
-        rig.resp3().check("RANK.MAX k", "*2\r\n$1\r\nb\r\n,2.5\r\n");
-    }
+crate::testing::transcripts! {
+    member_and_score: "
+        RANK.MAX k => *-1
+        RANK.ADD k 3 1 a 2.5 b => +OK
+        RANK.MAX k => *2 'b' '2.5'
+        resp3: RANK.MAX k => *2 'b' ,2.5
+    "
 }

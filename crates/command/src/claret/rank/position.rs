@@ -17,16 +17,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn counts_from_the_highest() {
-        let mut rig = Rig::new();
-        rig.check("RANK.POSITION k a", "$-1\r\n");
-        rig.check("RANK.ADD k 5 1 a 2 b", "+OK\r\n");
-        rig.check("RANK.POSITION k a", ":1\r\n");
-        rig.check("RANK.POSITION k b", ":0\r\n");
-        rig.check("RANK.POSITION k c", "$-1\r\n");
-    }
+crate::testing::transcripts! {
+    counts_from_the_highest: "
+        RANK.POSITION k a => $-1
+        RANK.ADD k 5 1 a 2 b => +OK
+        RANK.POSITION k a => :1
+        RANK.POSITION k b => :0
+        RANK.POSITION k c => $-1
+    "
 }

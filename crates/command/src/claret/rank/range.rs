@@ -46,25 +46,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn from_the_highest() {
-        let mut rig = Rig::new();
-        rig.check("RANK.RANGE k 0 -1", "*0\r\n");
-        rig.check("RANK.ADD k 9 1 a 2 b 3 c 3 d", "+OK\r\n");
-        rig.check("RANK.RANGE k 0 1", "*2\r\n$1\r\nd\r\n$1\r\nc\r\n");
-        rig.check("RANK.RANGE k -1 -1", "*1\r\n$1\r\na\r\n");
-        rig.check("RANK.RANGE k 2 1", "*0\r\n");
-        rig.check(
-            "RANK.RANGE k 3 99 withscores",
-            "*2\r\n$1\r\na\r\n$1\r\n1\r\n",
-        );
-        rig.check("RANK.RANGE k 0 1 x", "-ERR syntax error\r\n");
-        rig.resp3().check(
-            "RANK.RANGE k 3 3 WITHSCORES",
-            "*1\r\n*2\r\n$1\r\na\r\n,1\r\n",
-        );
-    }
+crate::testing::transcripts! {
+    from_the_highest: "
+        RANK.RANGE k 0 -1 => *0
+        RANK.ADD k 9 1 a 2 b 3 c 3 d => +OK
+        RANK.RANGE k 0 1 => *2 'd' 'c'
+        RANK.RANGE k -1 -1 => *1 'a'
+        RANK.RANGE k 2 1 => *0
+        RANK.RANGE k 3 99 withscores => *2 'a' '1'
+        RANK.RANGE k 0 1 x => -ERR syntax error
+        resp3: RANK.RANGE k 3 3 WITHSCORES => *1 *2 'a' ,1
+    "
 }

@@ -17,15 +17,11 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn null_of_others() {
-        let mut rig = Rig::new();
-        rig.check("RANK.SCORE k a", "$-1\r\n");
-        rig.check("RANK.ADD k 1 1 a 2 b", "+OK\r\n");
-        rig.check("RANK.SCORE k a", "$-1\r\n");
-        rig.check("RANK.SCORE k b", "$1\r\n2\r\n");
-    }
+crate::testing::transcripts! {
+    null_of_others: "
+        RANK.SCORE k a => $-1
+        RANK.ADD k 1 1 a 2 b => +OK
+        RANK.SCORE k a => $-1
+        RANK.SCORE k b => '2'
+    "
 }

@@ -42,35 +42,27 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
+crate::testing::transcripts! {
+    no_identifier_comes_twice: "
+        UID.NEXT k => :0
+        UID.NEXT k => :1
+        UID.NEXT k COUNT 3 => *3 :2 :3 :4
+        UID.NEXT k count 1 => *1 :5
+        UID.PEEK k => :6
+        TYPE k => +uid
+        object|encoding encoding k => 'int'
+    "
 
-    #[test]
-    fn no_identifier_comes_twice() {
-        let mut rig = Rig::new();
-        rig.check("UID.NEXT k", ":0\r\n");
-        rig.check("UID.NEXT k", ":1\r\n");
-        rig.check("UID.NEXT k COUNT 3", "*3\r\n:2\r\n:3\r\n:4\r\n");
-        rig.check("UID.NEXT k count 1", "*1\r\n:5\r\n");
-        rig.check("UID.PEEK k", ":6\r\n");
-        rig.check("TYPE k", "+uid\r\n");
-        rig.check("object|encoding encoding k", "$3\r\nint\r\n");
-    }
-
-    #[test]
-    fn wrong_arguments_and_types() {
-        let mut rig = Rig::new();
-        let count = "-ERR COUNT must be between 1 and 100000\r\n";
-        rig.check("UID.NEXT k COUNT 0", count);
-        rig.check("UID.NEXT k COUNT 100001", count);
-        rig.check("UID.NEXT k COUNT", "-ERR syntax error\r\n");
-        rig.check("UID.NEXT k MANY 2", "-ERR syntax error\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-        rig.check("SET s v", "+OK\r\n");
-        rig.check("UID.NEXT s", wrong);
-        rig.check("UID.PEEK s", wrong);
-        rig.check("UID.NEXT k", ":0\r\n");
-        rig.check("GET k", wrong);
-    }
+    wrong_arguments_and_types: "
+        UID.NEXT k COUNT 0 => -ERR COUNT must be between 1 and 100000
+        UID.NEXT k COUNT 100001 => -ERR COUNT must be between 1 and 100000
+        UID.NEXT k COUNT => -ERR syntax error
+        UID.NEXT k MANY 2 => -ERR syntax error
+        EXISTS k => :0
+        SET s v => +OK
+        UID.NEXT s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        UID.PEEK s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        UID.NEXT k => :0
+        GET k => -WRONGTYPE Operation against a key holding the wrong kind of value
+    "
 }

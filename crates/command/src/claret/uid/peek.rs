@@ -20,16 +20,12 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Rig;
-
-    #[test]
-    fn takes_none() {
-        let mut rig = Rig::new();
-        rig.check("UID.PEEK k", ":0\r\n");
-        rig.check("EXISTS k", ":0\r\n");
-        rig.check("UID.NEXT k COUNT 2", "*2\r\n:0\r\n:1\r\n");
-        rig.check("UID.PEEK k", ":2\r\n");
-        rig.check("UID.PEEK k", ":2\r\n");
-    }
+crate::testing::transcripts! {
+    takes_none: "
+        UID.PEEK k => :0
+        EXISTS k => :0
+        UID.NEXT k COUNT 2 => *2 :0 :1
+        UID.PEEK k => :2
+        UID.PEEK k => :2
+    "
 }

@@ -25,19 +25,19 @@ const NOT_TRACKED: &str = "ERR An LFU maxmemory policy is selected, idle time no
     some time to adjust.";
 
 #[cfg(test)]
+crate::testing::transcripts! {
+    seconds_since_the_last_access: "
+        object|idletime idletime k => $-1
+        SET k v => +OK
+        after 5500 ms: object|idletime idletime k => :5
+        GET k => 'v'
+        object|idletime idletime k => :0
+    "
+}
+
+#[cfg(test)]
 mod tests {
     use crate::testing::Rig;
-
-    #[test]
-    fn seconds_since_the_last_access() {
-        let mut rig = Rig::new();
-        rig.check("object|idletime idletime k", "$-1\r\n");
-        rig.check("SET k v", "+OK\r\n");
-        rig.advance_ms(5_500)
-            .check("object|idletime idletime k", ":5\r\n");
-        rig.check("GET k", "$1\r\nv\r\n");
-        rig.check("object|idletime idletime k", ":0\r\n");
-    }
 
     #[test]
     fn not_with_frequencies() {
@@ -47,8 +47,8 @@ mod tests {
             ..rig.shard.policy()
         };
         rig.shard.set_policy(lfu);
-        rig.check("object|idletime idletime k", "$-1\r\n");
-        rig.check("SET k v", "+OK\r\n");
+        rig.check("object|idletime idletime k", "$-1");
+        rig.check("SET k v", "+OK");
         let reply = rig.run(&[b"object|idletime", b"idletime", b"k"]);
         assert!(
             reply.starts_with(b"-ERR An LFU maxmemory policy is selected, idle time not tracked.")

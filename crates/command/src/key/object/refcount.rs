@@ -27,9 +27,9 @@ mod tests {
     #[test]
     fn each_key_has_its_own_value() {
         let mut rig = Rig::new();
-        rig.check("object|refcount refcount k", "$-1\r\n");
+        rig.check("object|refcount refcount k", "$-1");
         rig.run(&[b"SET", b"k", &[b'x'; 100_000]]);
-        rig.check("COPY k l", ":1\r\n");
-        rig.check("object|refcount refcount k", ":1\r\n");
+        rig.check("COPY k l", ":1");
+        rig.check("object|refcount refcount k", ":1");
     }
 }
