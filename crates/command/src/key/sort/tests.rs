@@ -18,35 +18,12 @@ fn numbers_end_at_a_zero_byte() {
 }
 
 #[test]
-fn by_number_or_bytes_in_either_direction() {
-    let mut rig = Rig::new();
-    rig.check("SORT k", "*0\r\n");
-    rig.check("RPUSH k 10 9 -1.5 1e1", ":4\r\n");
-    let ascending = "*4\r\n$4\r\n-1.5\r\n$1\r\n9\r\n$2\r\n10\r\n$3\r\n1e1\r\n";
-    rig.check("SORT k", ascending);
-    rig.check("SORT_RO k asc", ascending);
-    rig.check("SORT k DESC LIMIT 0 2", "*2\r\n$3\r\n1e1\r\n$2\r\n10\r\n");
-    rig.check("SORT k ALPHA LIMIT 1 2", "*2\r\n$2\r\n10\r\n$3\r\n1e1\r\n");
-    rig.check("SORT k LIMIT 4 2", "*0\r\n");
-    rig.check("SORT k LIMIT -5 1", "*1\r\n$4\r\n-1.5\r\n");
-    rig.check("SORT k LIMIT 3 -1", "*1\r\n$3\r\n1e1\r\n");
-    rig.check("RPUSH k x", ":5\r\n");
-    rig.check(
-        "SORT k",
-        "-ERR One or more scores can't be converted into double\r\n",
-    );
-}
-
-#[test]
 fn as_it_is_or_elements_again() {
     let mut rig = Rig::new();
-    rig.check("RPUSH k 2 1", ":2\r\n");
-    rig.check("SORT k BY nosort", "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
-    rig.check("SORT k BY nosort DESC LIMIT 0 1", "*1\r\n$1\r\n1\r\n");
-    rig.check(
-        "SORT k GET # GET x",
-        "*4\r\n$1\r\n1\r\n$-1\r\n$1\r\n2\r\n$-1\r\n",
-    );
+    rig.check("RPUSH k 2 1", ":2");
+    rig.check("SORT k BY nosort", "*2 '2' '1'");
+    rig.check("SORT k BY nosort DESC LIMIT 0 1", "*1 '1'");
+    rig.check("SORT k GET # GET x", "*4 '1' $-1 '2' $-1");
     let mut scores = Builder::new(rig.shard.tuning());
     scores.set(b"a", 2.0);
     scores.set(b"b", 1.0);
@@ -57,52 +34,19 @@ fn as_it_is_or_elements_again() {
     };
     let key = rig.shard.key(b"z");
     rig.shard.insert_entry(0, key, entry, rig.now);
-    rig.check("SORT z BY nosort", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
-    rig.check("SORT z BY nosort DESC LIMIT 0 1", "*1\r\n$1\r\na\r\n");
-    rig.check("SORT z ALPHA", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
-}
-
-#[test]
-fn stores_a_list_in_place_of_anything() {
-    let mut rig = Rig::new();
-    rig.check("SADD s 3 1 2", ":3\r\n");
-    rig.check("SET d old PX 10", "+OK\r\n");
-    rig.check("SORT s STORE d", ":3\r\n");
-    rig.check("LRANGE d 0 -1", "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n");
-    rig.check("PTTL d", ":-1\r\n");
-    rig.check("SORT s GET # GET x STORE s", ":6\r\n");
-    rig.check("LRANGE s 0 1", "*2\r\n$1\r\n1\r\n$0\r\n\r\n");
-    rig.check("SORT none STORE d", ":0\r\n");
-    rig.check("EXISTS d", ":0\r\n");
-}
-
-#[test]
-fn refusals() {
-    let mut rig = Rig::new();
-    let syntax = "-ERR syntax error\r\n";
-    rig.check("SET v 1", "+OK\r\n");
-    rig.check(
-        "SORT v",
-        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-    );
-    rig.check("SORT k LIMIT 1", syntax);
-    rig.check("SORT k STORE", syntax);
-    rig.check("SORT k UP", syntax);
-    rig.check("SORT_RO k STORE d", syntax);
-    rig.check(
-        "SORT k LIMIT x 1",
-        "-ERR value is not an integer or out of range\r\n",
-    );
+    rig.check("SORT z BY nosort", "*2 'b' 'a'");
+    rig.check("SORT z BY nosort DESC LIMIT 0 1", "*1 'a'");
+    rig.check("SORT z ALPHA", "*2 'a' 'b'");
 }
 
 /// A list, its weights out of order, objects and hashes.
 fn with_weights() -> Rig {
     let mut rig = Rig::new();
-    rig.check("RPUSH k 1 2 3 4", ":4\r\n");
-    rig.check("MSET w_1 30 w_2 -1 w_3 2e1 o_1 one o_3 three", "+OK\r\n");
-    rig.check("HSET h_1 w 1 name eins", ":2\r\n");
-    rig.check("HSET h_2 w 9", ":1\r\n");
-    rig.check("HSET h_4 w 5 name vier", ":2\r\n");
+    rig.check("RPUSH k 1 2 3 4", ":4");
+    rig.check("MSET w_1 30 w_2 -1 w_3 2e1 o_1 one o_3 three", "+OK");
+    rig.check("HSET h_1 w 1 name eins", ":2");
+    rig.check("HSET h_2 w 9", ":1");
+    rig.check("HSET h_4 w 5 name vier", ":2");
     rig
 }
 
@@ -131,12 +75,12 @@ fn by_the_values_of_other_keys() {
     // Of two patterns the last counts; of one that names no key it is enough.
     rig.check("SORT k BY h_*->w BY w_*", &bulks(&["2", "4", "3", "1"]));
     rig.check("SORT k BY none BY w_*", &bulks(&["1", "2", "3", "4"]));
-    rig.check("SET w_4 x", "+OK\r\n");
+    rig.check("SET w_4 x", "+OK");
     let error = "-ERR One or more scores can't be converted into double\r\n";
     rig.check("SORT k BY w_*", error);
     rig.check("SORT k BY w_* STORE d", error);
     rig.check("SORT k BY w_* ALPHA", &bulks(&["2", "3", "1", "4"]));
-    rig.check("SORT none BY w_*", "*0\r\n");
+    rig.check("SORT none BY w_*", "*0");
 }
 
 #[test]
@@ -157,11 +101,11 @@ fn values_of_other_keys() {
         "SORT k BY nosort GET o_*",
         &bulks(&["one", "-", "three", "-"]),
     );
-    rig.check("HSET h_1-> a 1", ":1\r\n");
-    rig.check("SET o_1-> arrow", "+OK\r\n");
+    rig.check("HSET h_1-> a 1", ":1");
+    rig.check("SET o_1-> arrow", "+OK");
     rig.check("SORT k GET o_*-> LIMIT 0 1", &bulks(&["arrow"]));
     // What is gone is missing.
-    rig.check("PEXPIRE o_1 10", ":1\r\n");
+    rig.check("PEXPIRE o_1 10", ":1");
     rig.advance_ms(10);
     rig.check("SORT k GET o_* LIMIT 0 1", &bulks(&["-"]));
 }
@@ -169,13 +113,13 @@ fn values_of_other_keys() {
 #[test]
 fn values_of_other_keys_are_stored() {
     let mut rig = with_weights();
-    rig.check("SORT k BY w_* GET o_* STORE d", ":4\r\n");
+    rig.check("SORT k BY w_* GET o_* STORE d", ":4");
     rig.check("LRANGE d 0 -1", &bulks(&["", "", "three", "one"]));
     // The destination may be one of them.
-    rig.check("SORT k BY nosort GET o_* STORE o_3", ":4\r\n");
+    rig.check("SORT k BY nosort GET o_* STORE o_3", ":4");
     rig.check("LRANGE o_3 0 -1", &bulks(&["one", "", "three", ""]));
-    rig.check("SADD s 2 1", ":2\r\n");
-    rig.check("SORT s BY nosort GET w_* STORE d", ":2\r\n");
+    rig.check("SADD s 2 1", ":2");
+    rig.check("SORT s BY nosort GET w_* STORE d", ":2");
     rig.check("LRANGE d 0 -1", &bulks(&["30", "-1"]));
 }
 
@@ -204,4 +148,42 @@ fn tells_which_other_keys_it_reads() {
     assert_eq!(others("SORT k STORE a*").len(), 0);
     assert_eq!(others("SORT o_1 BY w_*").len(), 0);
     assert_eq!(others("SORT none BY w_*").len(), 0);
+}
+
+crate::testing::transcripts! {
+    by_number_or_bytes_in_either_direction: "
+        SORT k => *0
+        RPUSH k 10 9 -1.5 1e1 => :4
+        SORT k => *4 '-1.5' '9' '10' '1e1'
+        SORT_RO k asc => *4 '-1.5' '9' '10' '1e1'
+        SORT k DESC LIMIT 0 2 => *2 '1e1' '10'
+        SORT k ALPHA LIMIT 1 2 => *2 '10' '1e1'
+        SORT k LIMIT 4 2 => *0
+        SORT k LIMIT -5 1 => *1 '-1.5'
+        SORT k LIMIT 3 -1 => *1 '1e1'
+        RPUSH k x => :5
+        SORT k => -ERR One or more scores can't be converted into double
+    "
+
+    stores_a_list_in_place_of_anything: "
+        SADD s 3 1 2 => :3
+        SET d old PX 10 => +OK
+        SORT s STORE d => :3
+        LRANGE d 0 -1 => *3 '1' '2' '3'
+        PTTL d => :-1
+        SORT s GET # GET x STORE s => :6
+        LRANGE s 0 1 => *2 '1' ''
+        SORT none STORE d => :0
+        EXISTS d => :0
+    "
+
+    refusals: "
+        SET v 1 => +OK
+        SORT v => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SORT k LIMIT 1 => -ERR syntax error
+        SORT k STORE => -ERR syntax error
+        SORT k UP => -ERR syntax error
+        SORT_RO k STORE d => -ERR syntax error
+        SORT k LIMIT x 1 => -ERR value is not an integer or out of range
+    "
 }
