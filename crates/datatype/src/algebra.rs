@@ -111,15 +111,35 @@ pub type Condition<T> = for<'a, 's> fn(
     <T as Algebra>::View<'s>,
 ) -> bool;
 
+/// An operation; `operations!` declares those of a type.
+pub trait Operation: Copy + Debug {
+    type Kind: Kind;
+    fn kind(&self) -> Self::Kind;
+    /// See [`Kind::is_read`].
+    fn is_read(&self) -> bool {
+        self.kind().is_read()
+    }
+}
+
+/// The operations of a type, without their arguments.
+pub trait Kind: Copy + Eq + Debug + 'static {
+    /// Every kind, with the operation as documentation writes it.
+    const ALL: &'static [(Self, &'static str)];
+    fn phase(self) -> Phase;
+    /// Whether the operation never changes anything.
+    fn is_read(self) -> bool {
+        self.phase() == Phase::Read
+    }
+}
+
 /// A data type's operations and their algebra.
 pub trait Algebra: 'static {
     /// Owned.
     type State: Clone + Debug + Send + Sync;
     /// To be read.
     type View<'a>: Copy;
-    type Op<'a>: Copy + Debug;
-    /// The operations, without their arguments.
-    type Kind: Copy + Eq + Debug;
+    type Op<'a>: Operation<Kind = Self::Kind>;
+    type Kind: Kind;
     /// Everything that a client may learn from an operation, errors included.
     /// Equal replies say the same: where order promises nothing, as among the
     /// members of a set, equality must not see it.
@@ -130,13 +150,10 @@ pub trait Algebra: 'static {
     /// What the type is for, and what about its algebra is worth knowing: the
     /// beginning of its page.
     const ABOUT: &'static str;
-    /// Every kind, with the operation as documentation writes it.
-    const KINDS: &'static [(Self::Kind, &'static str)];
 
     /// The state of a key that is not there.
     fn empty() -> Self::State;
     fn view(state: &Self::State) -> Self::View<'_>;
-    fn kind(op: &Self::Op<'_>) -> Self::Kind;
 
     /// What the operation answers; changes nothing.
     fn execute(view: Self::View<'_>, op: &Self::Op<'_>) -> Self::Reply;
@@ -146,9 +163,6 @@ pub trait Algebra: 'static {
 
     /// Both in one pass.
     fn apply(state: &mut Self::State, op: &Self::Op<'_>, tuning: &Tuning) -> Applied<Self::Reply>;
-
-    /// Whether the operation never changes anything.
-    fn is_read(kind: Self::Kind) -> bool;
 
     /// Pairs of kinds that are not listed are independent if both are reads,
     /// and never otherwise.
@@ -175,7 +189,9 @@ pub trait Algebra: 'static {
     const BEYOND_PAIRS: Option<&'static str> = None;
 
     /// Operations of one phase are let in together [Claret §4.2].
-    fn phase(op: &Self::Op<'_>) -> Phase;
+    fn phase(op: &Self::Op<'_>) -> Phase {
+        op.kind().phase()
+    }
 
     /// One operation that stands for both, where there is one [Claret §4.3];
     /// [`Algebra::share`] makes both replies of its reply.
@@ -187,7 +203,10 @@ pub trait Algebra: 'static {
         pending: &Self::Op<'_>,
         new: &Self::Op<'_>,
         combined: &Self::Reply,
-    ) -> (Self::Reply, Self::Reply);
+    ) -> (Self::Reply, Self::Reply) {
+        let _ = (pending, new);
+        (combined.clone(), combined.clone())
+    }
 
     /// Whether the combined operation, answering this, did what both would
     /// have done. If not, it must have changed nothing, and both are run by
@@ -317,7 +336,7 @@ pub fn independent<'a, T: Algebra + ?Sized>(
     b: &Held<T::Op<'a>>,
     view: T::View<'_>,
 ) -> bool {
-    let (kind_a, kind_b) = (T::kind(&a.op), T::kind(&b.op));
+    let (kind_a, kind_b) = (a.op.kind(), b.op.kind());
     for rule in T::rules() {
         let (first, second) = if rule.pair == (kind_a, kind_b) {
             (a, b)
@@ -332,5 +351,5 @@ pub fn independent<'a, T: Algebra + ?Sized>(
             When::If { holds, .. } => holds(first, second, view),
         };
     }
-    T::is_read(kind_a) && T::is_read(kind_b)
+    kind_a.is_read() && kind_b.is_read()
 }

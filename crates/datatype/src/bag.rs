@@ -9,8 +9,8 @@
 
 pub mod exact;
 
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Phase, Rule, Tuning, When};
-use crate::declared::packed_alone;
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Rule, Tuning, When};
+use crate::declared::{operations, packed_alone, rules};
 use exact::Exact;
 use rufous_base::rng::Rng;
 
@@ -18,28 +18,19 @@ use rufous_base::rng::Rng;
 #[derive(Debug)]
 pub struct Bag;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
-    /// A finite number, zero without a sign.
-    Add(f64),
-    Count,
-    Sum,
-    Mean,
-    Min,
-    Max,
-    /// All of these.
-    Stats,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Add,
-    Count,
-    Sum,
-    Mean,
-    Min,
-    Max,
-    Stats,
+operations! {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub enum Op {
+        /// A finite number, zero without a sign.
+        Add(f64) = Add "add(x)",
+        Count = Read "count(): int",
+        Sum = Read "sum(): number",
+        Mean = Read "mean(): number",
+        Min = Read "min(): number",
+        Max = Read "max(): number",
+        /// All of these.
+        Stats = Read "stats(): all of these",
+    }
 }
 
 /// All that is known of a bag.
@@ -160,63 +151,25 @@ fn part(op: &Op, of: &Reply) -> Reply {
     }
 }
 
-static RULES: [Rule<Bag>; 7] = [
-    Rule {
-        pair: (Kind::Add, Kind::Add),
-        when: When::Always,
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Count),
-        when: When::If {
-            text: "the count is not wanted",
-            holds: |_, read, _| !read.wanted,
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Sum),
-        when: When::If {
-            text: "x = 0, or the sum is not wanted",
-            holds: |add, read, _| add.op == Op::Add(0.0) || !read.wanted,
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Mean),
-        when: When::If {
-            text: "x is the mean of S, not rounded, or the mean is not wanted",
-            holds: |add, read, view| match (add.op, Parts::of(view).mean()) {
-                (Op::Add(x), Some((mean, true))) => x == mean || !read.wanted,
-                _ => !read.wanted,
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Min),
-        when: When::If {
-            text: "x ≥ min(S), or the minimum is not wanted",
-            holds: |add, read, view| match add.op {
-                Op::Add(x) => x >= Parts::of(view).min || !read.wanted,
-                _ => false,
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Max),
-        when: When::If {
-            text: "x ≤ max(S), or the maximum is not wanted",
-            holds: |add, read, view| match add.op {
-                Op::Add(x) => x <= Parts::of(view).max || !read.wanted,
-                _ => false,
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Stats),
-        when: When::If {
-            text: "they are not wanted",
-            holds: |_, read, _| !read.wanted,
-        },
-    },
-];
+rules! {
+    static RULES of Bag:
+        Add, Add: When::Always;
+        Add, Count: "the count is not wanted", |_, read, _| !read.wanted;
+        Add, Sum: "x = 0, or the sum is not wanted", |add, read, _| add.op == Op::Add(0.0) || !read.wanted;
+        Add, Mean: "x is the mean of S, not rounded, or the mean is not wanted", |add, read, view| match (add.op, Parts::of(view).mean()) {
+            (Op::Add(x), Some((mean, true))) => x == mean || !read.wanted,
+            _ => !read.wanted,
+        };
+        Add, Min: "x ≥ min(S), or the minimum is not wanted", |add, read, view| match add.op {
+            Op::Add(x) => x >= Parts::of(view).min || !read.wanted,
+            _ => false,
+        };
+        Add, Max: "x ≤ max(S), or the maximum is not wanted", |add, read, view| match add.op {
+            Op::Add(x) => x <= Parts::of(view).max || !read.wanted,
+            _ => false,
+        };
+        Add, Stats: "they are not wanted", |_, read, _| !read.wanted;
+}
 
 impl Algebra for Bag {
     type State = Vec<u8>;
@@ -229,15 +182,6 @@ impl Algebra for Bag {
     const ABOUT: &'static str = "Numbers are added, and only their count, sum, mean, minimum and \
         maximum can be asked for; nothing else is kept. The sum has no rounding in it until it is \
         read, and so adds are independent of adds, whatever is added.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Add, "add(x)"),
-        (Kind::Count, "count(): int"),
-        (Kind::Sum, "sum(): number"),
-        (Kind::Mean, "mean(): number"),
-        (Kind::Min, "min(): number"),
-        (Kind::Max, "max(): number"),
-        (Kind::Stats, "stats(): all of these"),
-    ];
 
     fn empty() -> Vec<u8> {
         Vec::new()
@@ -245,18 +189,6 @@ impl Algebra for Bag {
 
     fn view(state: &Vec<u8>) -> &[u8] {
         state
-    }
-
-    fn kind(op: &Op) -> Kind {
-        match op {
-            Op::Add(_) => Kind::Add,
-            Op::Count => Kind::Count,
-            Op::Sum => Kind::Sum,
-            Op::Mean => Kind::Mean,
-            Op::Min => Kind::Min,
-            Op::Max => Kind::Max,
-            Op::Stats => Kind::Stats,
-        }
     }
 
     fn execute(view: &[u8], op: &Op) -> Reply {
@@ -283,19 +215,8 @@ impl Algebra for Bag {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        kind != Kind::Add
-    }
-
     fn rules() -> &'static [Rule<Self>] {
-        &RULES
-    }
-
-    fn phase(op: &Op) -> Phase {
-        match op {
-            Op::Add(_) => Phase::Add,
-            _ => Phase::Read,
-        }
+        RULES
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

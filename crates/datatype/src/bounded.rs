@@ -12,7 +12,7 @@
 mod tests;
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
-use crate::declared::packed_alone;
+use crate::declared::{operations, packed_alone, rules};
 use rufous_base::rng::Rng;
 
 /// See the module's description.
@@ -58,25 +58,18 @@ impl Counter {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// A counter that is sound, in place of whatever is there.
-    Set(Counter),
-    /// Answers whether it is accepted.
-    Add(i64),
-    /// The same, but answers the new value.
-    Incr(i64),
-    Get,
-    Bounds,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Set,
-    Add,
-    Incr,
-    Get,
-    Bounds,
+operations! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Op {
+        /// A counter that is sound, in place of whatever is there.
+        Set(Counter) = Alone "set(x, bounds)",
+        /// Answers whether it is accepted.
+        Add(i64) = Add "add(x): bool",
+        /// The same, but answers the new value.
+        Incr(i64) = Alone "incr(x): int",
+        Get = Read "get(): int",
+        Bounds = Read "bounds(): int, int",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,56 +167,29 @@ const MOVES: When<Bounded> = When::If {
     holds: |one, other, view| fits(&[one, other], Counter::read(view)),
 };
 
-const fn rule(one: Kind, other: Kind, when: When<Bounded>) -> Rule<Bounded> {
-    Rule {
-        pair: (one, other),
-        when,
-    }
+rules! {
+    static RULES of Bounded:
+        Set, Set: "x = y", |one, other, _| one.op == other.op;
+        Set, Add: When::Never;
+        Set, Incr: When::Never;
+        Set, Get: "x is the value in S, or the value is not wanted", |set, get, view| match (set.op, Counter::read(view)) {
+            (Op::Set(x), Some(counter)) => x.value == counter.value || !get.wanted,
+            _ => !get.wanted,
+        };
+        Set, Bounds: "the bounds are those in S, or they are not wanted", |set, read, view| match (set.op, Counter::read(view)) {
+            (Op::Set(x), Some(counter)) => {
+                (x.min, x.max) == (counter.min, counter.max) || !read.wanted
+            }
+            _ => !read.wanted,
+        };
+        Add, Add: ESCROW;
+        Incr, Add: ESCROW;
+        Incr, Incr: ESCROW;
+        Incr, Get: MOVES;
+        Add, Get: MOVES;
+        Incr, Bounds: When::Always;
+        Add, Bounds: When::Always;
 }
-
-static RULES: [Rule<Bounded>; 12] = [
-    rule(
-        Kind::Set,
-        Kind::Set,
-        When::If {
-            text: "x = y",
-            holds: |one, other, _| one.op == other.op,
-        },
-    ),
-    rule(Kind::Set, Kind::Add, When::Never),
-    rule(Kind::Set, Kind::Incr, When::Never),
-    rule(
-        Kind::Set,
-        Kind::Get,
-        When::If {
-            text: "x is the value in S, or the value is not wanted",
-            holds: |set, get, view| match (set.op, Counter::read(view)) {
-                (Op::Set(x), Some(counter)) => x.value == counter.value || !get.wanted,
-                _ => !get.wanted,
-            },
-        },
-    ),
-    rule(
-        Kind::Set,
-        Kind::Bounds,
-        When::If {
-            text: "the bounds are those in S, or they are not wanted",
-            holds: |set, read, view| match (set.op, Counter::read(view)) {
-                (Op::Set(x), Some(counter)) => {
-                    (x.min, x.max) == (counter.min, counter.max) || !read.wanted
-                }
-                _ => !read.wanted,
-            },
-        },
-    ),
-    rule(Kind::Add, Kind::Add, ESCROW),
-    rule(Kind::Incr, Kind::Add, ESCROW),
-    rule(Kind::Incr, Kind::Incr, ESCROW),
-    rule(Kind::Incr, Kind::Get, MOVES),
-    rule(Kind::Add, Kind::Get, MOVES),
-    rule(Kind::Incr, Kind::Bounds, When::Always),
-    rule(Kind::Add, Kind::Bounds, When::Always),
-];
 
 impl Algebra for Bounded {
     type State = Vec<u8>;
@@ -237,13 +203,6 @@ impl Algebra for Bounded {
         it leave them is refused and changes nothing. Adds that only tell whether they were \
         accepted are independent while there is enough for all of them, which is what stock, \
         seats and quotas are counted for; the new value would show the order.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Set, "set(x, bounds)"),
-        (Kind::Add, "add(x): bool"),
-        (Kind::Incr, "incr(x): int"),
-        (Kind::Get, "get(): int"),
-        (Kind::Bounds, "bounds(): int, int"),
-    ];
 
     fn empty() -> Vec<u8> {
         Vec::new()
@@ -251,16 +210,6 @@ impl Algebra for Bounded {
 
     fn view(state: &Vec<u8>) -> &[u8] {
         state
-    }
-
-    fn kind(op: &Op) -> Kind {
-        match op {
-            Op::Set(_) => Kind::Set,
-            Op::Add(_) => Kind::Add,
-            Op::Incr(_) => Kind::Incr,
-            Op::Get => Kind::Get,
-            Op::Bounds => Kind::Bounds,
-        }
     }
 
     fn execute(view: &[u8], op: &Op) -> Reply {
@@ -298,12 +247,8 @@ impl Algebra for Bounded {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        matches!(kind, Kind::Get | Kind::Bounds)
-    }
-
     fn rules() -> &'static [Rule<Self>] {
-        &RULES
+        RULES
     }
 
     fn admits<'a>(held: &[Held<Self::Op<'a>>], new: &Held<Self::Op<'a>>, view: &[u8]) -> bool {

@@ -1,16 +1,68 @@
 //! Declarations that several types have in common, as items of their `impl`s: how states of one form are
 //! kept, and the one operation of types that merge.
 
-/// Operations of a type that replicas merge.
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// `delta` is an encoded state.
-    Merge { delta: &'a [u8] },
+/// Declares the operations of a type as an enum `Op`, and their kinds as an enum `Kind`. A row is a variant, its
+/// phase and the operation as documentation writes it.
+macro_rules! operations {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum Op $(<$life:lifetime>)? {
+            $($(#[$doc:meta])* $name:ident $({ $($field:ident: $of:ty),+ })? $(($($arg:ty),+))? = $phase:ident $text:literal),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        $vis enum Op $(<$life>)? {
+            $($(#[$doc])* $name $({ $($field: $of),+ })? $(($($arg),+))?,)+
+        }
+
+        impl $(<$life>)? $crate::algebra::Operation for Op $(<$life>)? {
+            type Kind = Kind;
+
+            #[inline]
+            fn kind(&self) -> Kind {
+                match self {
+                    $(Op::$name { .. } => Kind::$name,)+
+                }
+            }
+        }
+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum Kind {
+            $($name,)+
+        }
+
+        impl $crate::algebra::Kind for Kind {
+            const ALL: &'static [(Kind, &'static str)] = &[$((Kind::$name, $text)),+];
+
+            #[inline]
+            fn phase(self) -> $crate::algebra::Phase {
+                match self {
+                    $(Kind::$name => $crate::algebra::Phase::$phase,)+
+                }
+            }
+        }
+    };
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Merge,
+/// Declares rules, each for a pair of kinds: what holds, or text and condition.
+macro_rules! rules {
+    ($vis:vis static $name:ident of $ty:ty: $($one:ident, $other:ident: $when:expr $(, $holds:expr)?;)+) => {
+        $vis static $name: &[Rule<$ty>] = &[$(Rule {
+            pair: (Kind::$one, Kind::$other),
+            when: rules!(@ $when $(, $holds)?),
+        }),+];
+    };
+    (@ $when:expr) => { $when };
+    (@ $text:expr, $holds:expr) => { When::If { text: $text, holds: $holds } };
+}
+
+operations! {
+    /// Operations of a type that replicas merge.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Op<'a> {
+        /// `delta` is an encoded state.
+        Merge { delta: &'a [u8] } = Add "merge(x)",
+    }
 }
 
 /// Items of [`crate::algebra::Algebra`]: a merge is the one operation and answers nothing.
@@ -20,31 +72,13 @@ macro_rules! merge_alone {
         type Kind = Kind;
         type Reply = ();
 
-        const KINDS: &'static [(Kind, &'static str)] = &[(Kind::Merge, "merge(x)")];
-
-        fn kind(_: &Op<'_>) -> Kind {
-            Kind::Merge
-        }
-
         fn execute(_: Self::View<'_>, _: &Op<'_>) {}
-
-        fn is_read(_: Kind) -> bool {
-            false
-        }
 
         fn rules() -> &'static [Rule<Self>] {
             &[Rule {
                 pair: (Kind::Merge, Kind::Merge),
                 when: When::Always,
             }]
-        }
-
-        fn phase(_: &Op<'_>) -> Phase {
-            Phase::Add
-        }
-
-        fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
-            ((), ())
         }
     };
 }
@@ -176,4 +210,6 @@ macro_rules! in_table {
     };
 }
 
-pub(crate) use {in_table, merge_alone, merge_coded, packed_alone, packed_or_large};
+pub(crate) use {
+    in_table, merge_alone, merge_coded, operations, packed_alone, packed_or_large, rules,
+};

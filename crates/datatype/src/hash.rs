@@ -6,8 +6,8 @@
 mod combining;
 mod independence;
 
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, independent};
-use crate::declared::in_table;
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Rule, Tuning, independent};
+use crate::declared::{in_table, operations};
 use crate::float::LongDouble;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_hash};
@@ -23,58 +23,26 @@ pub struct Hash;
 pub type State = Table<2>;
 pub type View<'a> = table::View<'a, 2>;
 
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// Answers whether the field is new.
-    Set {
-        field: &'a [u8],
-        value: &'a [u8],
-    },
-    /// Likewise, and changes nothing if it is not.
-    SetNew {
-        field: &'a [u8],
-        value: &'a [u8],
-    },
-    /// Answers whether the field was there.
-    Delete {
-        field: &'a [u8],
-    },
-    /// Answers the sum; a field that is not there counts as 0.
-    Increment {
-        field: &'a [u8],
-        by: i64,
-    },
-    /// Likewise. `by` is a finite number as text: what is read of it depends
-    /// on no rounding that happened before.
-    IncrementFloat {
-        field: &'a [u8],
-        by: &'a [u8],
-    },
-    Get {
-        field: &'a [u8],
-    },
-    Exists {
-        field: &'a [u8],
-    },
-    StrLen {
-        field: &'a [u8],
-    },
-    Length,
-    All,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Set,
-    SetNew,
-    Delete,
-    Increment,
-    IncrementFloat,
-    Get,
-    Exists,
-    StrLen,
-    Length,
-    All,
+operations! {
+    #[derive(Clone, Copy, Debug)]
+    pub enum Op<'a> {
+        /// Answers whether the field is new.
+        Set { field: &'a [u8], value: &'a [u8] } = Add "set(x, v): bool",
+        /// Likewise, and changes nothing if it is not.
+        SetNew { field: &'a [u8], value: &'a [u8] } = Add "setnew(x, v): bool",
+        /// Answers whether the field was there.
+        Delete { field: &'a [u8] } = Remove "delete(x): bool",
+        /// Answers the sum; a field that is not there counts as 0.
+        Increment { field: &'a [u8], by: i64 } = Add "increment(x, n): int",
+        /// Likewise. `by` is a finite number as text: what is read of it depends
+        /// on no rounding that happened before.
+        IncrementFloat { field: &'a [u8], by: &'a [u8] } = Add "incrementfloat(x, r): float",
+        Get { field: &'a [u8] } = Read "get(x): value",
+        Exists { field: &'a [u8] } = Read "exists(x): bool",
+        StrLen { field: &'a [u8] } = Read "strlen(x): int",
+        Length = Read "length(): int",
+        All = Read "all(): pairs",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,18 +128,6 @@ impl Algebra for Hash {
         increments of one field never do either, as long as nobody wants to know the sum and it \
         stays within 64 bits. Sums of floating-point numbers are rounded and so depend on their \
         order.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Set, "set(x, v): bool"),
-        (Kind::SetNew, "setnew(x, v): bool"),
-        (Kind::Delete, "delete(x): bool"),
-        (Kind::Increment, "increment(x, n): int"),
-        (Kind::IncrementFloat, "incrementfloat(x, r): float"),
-        (Kind::Get, "get(x): value"),
-        (Kind::Exists, "exists(x): bool"),
-        (Kind::StrLen, "strlen(x): int"),
-        (Kind::Length, "length(): int"),
-        (Kind::All, "all(): pairs"),
-    ];
 
     fn empty() -> State {
         Table::default()
@@ -179,21 +135,6 @@ impl Algebra for Hash {
 
     fn view(state: &State) -> View<'_> {
         state.view()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::Set { .. } => Kind::Set,
-            Op::SetNew { .. } => Kind::SetNew,
-            Op::Delete { .. } => Kind::Delete,
-            Op::Increment { .. } => Kind::Increment,
-            Op::IncrementFloat { .. } => Kind::IncrementFloat,
-            Op::Get { .. } => Kind::Get,
-            Op::Exists { .. } => Kind::Exists,
-            Op::StrLen { .. } => Kind::StrLen,
-            Op::Length => Kind::Length,
-            Op::All => Kind::All,
-        }
     }
 
     fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
@@ -254,15 +195,8 @@ impl Algebra for Hash {
         Applied { reply, changed }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        matches!(
-            kind,
-            Kind::Get | Kind::Exists | Kind::StrLen | Kind::Length | Kind::All
-        )
-    }
-
     fn rules() -> &'static [Rule<Self>] {
-        &independence::RULES
+        independence::RULES
     }
 
     fn admits<'a>(held: &[Held<Self::Op<'a>>], new: &Held<Self::Op<'a>>, view: View<'_>) -> bool {
@@ -274,17 +208,6 @@ impl Algebra for Hash {
         "Increments of one field are admitted only as far as the field stays within 64 bits \
          whichever of them come first.",
     );
-
-    fn phase(op: &Op<'_>) -> Phase {
-        match op {
-            Op::Set { .. }
-            | Op::SetNew { .. }
-            | Op::Increment { .. }
-            | Op::IncrementFloat { .. } => Phase::Add,
-            Op::Delete { .. } => Phase::Remove,
-            _ => Phase::Read,
-        }
-    }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         combining::combine(pending, new)

@@ -21,7 +21,8 @@ mod tests;
 
 pub use state::{Iter, IterBack, State, View, places};
 
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Rule, Tuning};
+use crate::declared::operations;
 use crate::pack::{self, Pack};
 use counted::Counted;
 use rufous_base::rng::Rng;
@@ -30,53 +31,34 @@ use rufous_base::rng::Rng;
 #[derive(Debug)]
 pub struct List;
 
-/// Indices are as in Redis: negative ones count from the end, -1 is the last.
+operations! {
+    /// Indices are as in Redis: negative ones count from the end, -1 is the last.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Op<'a> {
+        PushFront { element: &'a [u8] } = Add "pushFront(x): length",
+        PushBack { element: &'a [u8] } = Add "pushBack(x): length",
+        /// Takes this many elements, or all if there are fewer.
+        PopFront { count: u64 } = Remove "popFront(count): elements",
+        PopBack { count: u64 } = Remove "popBack(count): elements",
+        Set { index: i64, element: &'a [u8] } = Add "set(index, x)",
+        /// Puts an element beside the first one that is equal to the pivot.
+        Insert { side: Side, pivot: &'a [u8], element: &'a [u8] } = Alone "insert(before or after pivot, x): length",
+        /// Removes the first `count` elements that are equal to this one; the last ones if negative, all if 0.
+        Remove { count: i64, element: &'a [u8] } = Remove "remove(count, x): int",
+        /// Keeps these and no others.
+        Trim { start: i64, stop: i64 } = Remove "trim(start, stop)",
+        Index { index: i64 } = Read "index(i): element",
+        Range { start: i64, stop: i64 } = Read "range(start, stop): elements",
+        Length = Read "length(): int",
+        Position(Search<'a>) = Read "position(x, rank, count, most): indices",
+    }
+}
+
+/// Of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op<'a> {
-    PushFront {
-        element: &'a [u8],
-    },
-    PushBack {
-        element: &'a [u8],
-    },
-    /// Takes this many elements, or all if there are fewer.
-    PopFront {
-        count: u64,
-    },
-    PopBack {
-        count: u64,
-    },
-    Set {
-        index: i64,
-        element: &'a [u8],
-    },
-    InsertBefore {
-        pivot: &'a [u8],
-        element: &'a [u8],
-    },
-    InsertAfter {
-        pivot: &'a [u8],
-        element: &'a [u8],
-    },
-    /// Removes the first `count` elements that are equal to this one; the last ones if negative, all if 0.
-    Remove {
-        count: i64,
-        element: &'a [u8],
-    },
-    /// Keeps these and no others.
-    Trim {
-        start: i64,
-        stop: i64,
-    },
-    Index {
-        index: i64,
-    },
-    Range {
-        start: i64,
-        stop: i64,
-    },
-    Length,
-    Position(Search<'a>),
+pub enum Side {
+    Before,
+    After,
 }
 
 /// Where an element is.
@@ -89,22 +71,6 @@ pub struct Search<'a> {
     pub count: u64,
     /// How many elements are looked at; 0: all.
     pub most: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    PushFront,
-    PushBack,
-    PopFront,
-    PopBack,
-    Set,
-    Insert,
-    Remove,
-    Trim,
-    Index,
-    Range,
-    Length,
-    Position,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,12 +154,12 @@ fn change(state: &mut State, op: &Op<'_>, tuning: &Tuning) -> bool {
             let place = state.view().place(index);
             return place.is_some_and(|place| state.replace(place, element, tuning));
         }
-        Op::InsertBefore { pivot, element } => match state.view().place_of(pivot) {
-            Some(place) => state.insert(place, element, tuning),
-            None => return false,
-        },
-        Op::InsertAfter { pivot, element } => match state.view().place_of(pivot) {
-            Some(place) => state.insert(place + 1, element, tuning),
+        Op::Insert {
+            side,
+            pivot,
+            element,
+        } => match state.view().place_of(pivot) {
+            Some(place) => state.insert(place + usize::from(side == Side::After), element, tuning),
             None => return false,
         },
         Op::Remove { count, element } => {
@@ -222,20 +188,6 @@ impl Algebra for List {
         Whoever asks how long a list is makes everything wait that changes it, and pushes answer that; \
         of pushes whose replies nobody wants, those at opposite ends are independent, and a queue's \
         two ends are independent of each other while there is enough between them.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::PushFront, "pushFront(x): length"),
-        (Kind::PushBack, "pushBack(x): length"),
-        (Kind::PopFront, "popFront(count): elements"),
-        (Kind::PopBack, "popBack(count): elements"),
-        (Kind::Set, "set(index, x)"),
-        (Kind::Insert, "insert(before or after pivot, x): length"),
-        (Kind::Remove, "remove(count, x): int"),
-        (Kind::Trim, "trim(start, stop)"),
-        (Kind::Index, "index(i): element"),
-        (Kind::Range, "range(start, stop): elements"),
-        (Kind::Length, "length(): int"),
-        (Kind::Position, "position(x, rank, count, most): indices"),
-    ];
 
     fn empty() -> State {
         State::Packed(Vec::new())
@@ -244,23 +196,6 @@ impl Algebra for List {
     #[inline]
     fn view(state: &State) -> View<'_> {
         state.view()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::PushFront { .. } => Kind::PushFront,
-            Op::PushBack { .. } => Kind::PushBack,
-            Op::PopFront { .. } => Kind::PopFront,
-            Op::PopBack { .. } => Kind::PopBack,
-            Op::Set { .. } => Kind::Set,
-            Op::InsertBefore { .. } | Op::InsertAfter { .. } => Kind::Insert,
-            Op::Remove { .. } => Kind::Remove,
-            Op::Trim { .. } => Kind::Trim,
-            Op::Index { .. } => Kind::Index,
-            Op::Range { .. } => Kind::Range,
-            Op::Length => Kind::Length,
-            Op::Position(_) => Kind::Position,
-        }
     }
 
     fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
@@ -280,13 +215,11 @@ impl Algebra for List {
                 None if view.is_empty() => Reply::Missing,
                 None => Reply::OutOfRange,
             },
-            Op::InsertBefore { pivot, .. } | Op::InsertAfter { pivot, .. } => {
-                match view.place_of(pivot) {
-                    Some(_) => Reply::Length(view.len() + 1),
-                    None if view.is_empty() => Reply::Missing,
-                    None => Reply::NoPivot,
-                }
-            }
+            Op::Insert { pivot, .. } => match view.place_of(pivot) {
+                Some(_) => Reply::Length(view.len() + 1),
+                None if view.is_empty() => Reply::Missing,
+                None => Reply::NoPivot,
+            },
             Op::Remove { count, element } => Reply::Removed(view.removed(count, element).len()),
             Op::Trim { .. } => Reply::Done,
             Op::Index { index } => Reply::Element(view.at(index).map(Box::from)),
@@ -317,13 +250,6 @@ impl Algebra for List {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        matches!(
-            kind,
-            Kind::Index | Kind::Range | Kind::Length | Kind::Position
-        )
-    }
-
     fn rules() -> &'static [Rule<Self>] {
         rules::RULES
     }
@@ -339,15 +265,6 @@ impl Algebra for List {
          reply of, an index that the list never has, an element to look for that it never has, a trim \
          that always keeps all, anything of an empty list to which nothing is pushed.",
     );
-
-    fn phase(op: &Op<'_>) -> Phase {
-        match Self::kind(op) {
-            Kind::PushFront | Kind::PushBack | Kind::Set => Phase::Add,
-            Kind::PopFront | Kind::PopBack | Kind::Remove | Kind::Trim => Phase::Remove,
-            Kind::Insert => Phase::Alone,
-            Kind::Index | Kind::Range | Kind::Length | Kind::Position => Phase::Read,
-        }
-    }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         sharing::combine(pending, new)

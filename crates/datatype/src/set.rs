@@ -4,8 +4,8 @@
 //! too: an add whose reply says whether the member was new depends on other adds
 //! of it, and no longer does once the member is present.
 
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When};
-use crate::declared::in_table;
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Rule, Tuning, When};
+use crate::declared::{in_table, operations, rules};
 use crate::integer::is_canonical_integer;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_set};
@@ -20,31 +20,18 @@ pub struct Set;
 pub type State = Table<1>;
 pub type View<'a> = table::View<'a, 1>;
 
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// Answers whether the member is new.
-    Add {
-        member: &'a [u8],
-    },
-    /// Answers whether the member was there. What takes out any member
-    /// chooses one first.
-    Remove {
-        member: &'a [u8],
-    },
-    Contains {
-        member: &'a [u8],
-    },
-    Size,
-    Members,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Add,
-    Remove,
-    Contains,
-    Size,
-    Members,
+operations! {
+    #[derive(Clone, Copy, Debug)]
+    pub enum Op<'a> {
+        /// Answers whether the member is new.
+        Add { member: &'a [u8] } = Add "add(x): bool",
+        /// Answers whether the member was there. What takes out any member
+        /// chooses one first.
+        Remove { member: &'a [u8] } = Remove "remove(x): bool",
+        Contains { member: &'a [u8] } = Read "contains(x): bool",
+        Size = Read "size(): int",
+        Members = Read "members(): set",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,56 +89,18 @@ fn quiet(a: &Held<Op<'_>>, b: &Held<Op<'_>>) -> bool {
     !a.wanted && !b.wanted
 }
 
-const fn rule(a: Kind, b: Kind, when: When<Set>) -> Rule<Set> {
-    Rule { pair: (a, b), when }
+rules! {
+    static RULES of Set:
+        Add, Add: "x ≠ y, or x ∈ S, or neither reply is wanted", |a, b, view| apart(a, b) || present(a, view) || quiet(a, b);
+        Remove, Remove: "x ≠ y, or x ∉ S, or neither reply is wanted", |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b);
+        Remove, Add: "x ≠ y", |a, b, _| apart(a, b);
+        Contains, Add: "x ≠ y, or y ∈ S, or contains(x) is not wanted", |a, b, view| apart(a, b) || present(b, view) || !a.wanted;
+        Contains, Remove: "x ≠ y, or y ∉ S, or contains(x) is not wanted", |a, b, view| apart(a, b) || !present(b, view) || !a.wanted;
+        Size, Add: ADDS_NOTHING;
+        Size, Remove: REMOVES_NOTHING;
+        Members, Add: ADDS_NOTHING;
+        Members, Remove: REMOVES_NOTHING;
 }
-
-static RULES: [Rule<Set>; 9] = [
-    rule(
-        Kind::Add,
-        Kind::Add,
-        When::If {
-            text: "x ≠ y, or x ∈ S, or neither reply is wanted",
-            holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b),
-        },
-    ),
-    rule(
-        Kind::Remove,
-        Kind::Remove,
-        When::If {
-            text: "x ≠ y, or x ∉ S, or neither reply is wanted",
-            holds: |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b),
-        },
-    ),
-    rule(
-        Kind::Remove,
-        Kind::Add,
-        When::If {
-            text: "x ≠ y",
-            holds: |a, b, _| apart(a, b),
-        },
-    ),
-    rule(
-        Kind::Contains,
-        Kind::Add,
-        When::If {
-            text: "x ≠ y, or y ∈ S, or contains(x) is not wanted",
-            holds: |a, b, view| apart(a, b) || present(b, view) || !a.wanted,
-        },
-    ),
-    rule(
-        Kind::Contains,
-        Kind::Remove,
-        When::If {
-            text: "x ≠ y, or y ∉ S, or contains(x) is not wanted",
-            holds: |a, b, view| apart(a, b) || !present(b, view) || !a.wanted,
-        },
-    ),
-    rule(Kind::Size, Kind::Add, ADDS_NOTHING),
-    rule(Kind::Size, Kind::Remove, REMOVES_NOTHING),
-    rule(Kind::Members, Kind::Add, ADDS_NOTHING),
-    rule(Kind::Members, Kind::Remove, REMOVES_NOTHING),
-];
 
 const ADDS_NOTHING: When<Set> = When::If {
     text: "y ∈ S, or the read is not wanted",
@@ -174,13 +123,6 @@ impl Algebra for Set {
     const ABOUT: &'static str = "Members without order, each once. Adds of different members \
         never meet, and neither do adds of the same member whose replies nobody needs, or once it \
         is there. States merge to their union; a removal is none of that lattice.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Add, "add(x): bool"),
-        (Kind::Remove, "remove(x): bool"),
-        (Kind::Contains, "contains(x): bool"),
-        (Kind::Size, "size(): int"),
-        (Kind::Members, "members(): set"),
-    ];
     const MERGE: Option<Merge<Self>> = Some(merge);
 
     fn empty() -> State {
@@ -189,16 +131,6 @@ impl Algebra for Set {
 
     fn view(state: &State) -> View<'_> {
         state.view()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::Add { .. } => Kind::Add,
-            Op::Remove { .. } => Kind::Remove,
-            Op::Contains { .. } => Kind::Contains,
-            Op::Size => Kind::Size,
-            Op::Members => Kind::Members,
-        }
     }
 
     fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
@@ -241,20 +173,8 @@ impl Algebra for Set {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        matches!(kind, Kind::Contains | Kind::Size | Kind::Members)
-    }
-
     fn rules() -> &'static [Rule<Self>] {
-        &RULES
-    }
-
-    fn phase(op: &Op<'_>) -> Phase {
-        match op {
-            Op::Add { .. } => Phase::Add,
-            Op::Remove { .. } => Phase::Remove,
-            Op::Contains { .. } | Op::Size | Op::Members => Phase::Read,
-        }
+        RULES
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

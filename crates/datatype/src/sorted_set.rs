@@ -31,7 +31,8 @@ pub use view::View;
 pub(crate) use score::kept_score;
 pub(crate) use view::{find_packed, packed_elements};
 
-use crate::algebra::{Algebra, Applied, Phase, Rule, Tuning};
+use crate::algebra::{Algebra, Applied, Operation, Rule, Tuning};
+use crate::declared::operations;
 use rufous_base::rng::Rng;
 use step::Step;
 
@@ -52,65 +53,25 @@ pub struct Only {
     pub less: bool,
 }
 
-/// Scores are never NaN: the constructor of an operation ensures that.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op<'a> {
-    Add {
-        member: &'a [u8],
-        score: f64,
-        only: Only,
-    },
-    Increment {
-        member: &'a [u8],
-        by: f64,
-        only: Only,
-    },
-    Remove {
-        member: &'a [u8],
-    },
-    RemoveRange {
-        zone: Zone<'a>,
-    },
-    Score {
-        member: &'a [u8],
-    },
-    /// How many come before a member, or after it.
-    Rank {
-        member: &'a [u8],
-        from_top: bool,
-    },
-    Length,
-    Count {
-        zone: Zone<'a>,
-    },
-    Range {
-        zone: Zone<'a>,
-    },
-    /// By position, both ends included; negative positions count from the end.
-    Slice {
-        start: i64,
-        stop: i64,
-    },
-    /// All members from `low` to below `high`, or to the end, by their bytes alone.
-    Lex {
-        low: &'a [u8],
-        high: Option<&'a [u8]>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Add,
-    Increment,
-    Remove,
-    RemoveRange,
-    Score,
-    Rank,
-    Length,
-    Count,
-    Range,
-    Slice,
-    Lex,
+operations! {
+    /// Scores are never NaN: the constructor of an operation ensures that.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub enum Op<'a> {
+        Add { member: &'a [u8], score: f64, only: Only } = Add "add(x, score, conditions): outcome",
+        Increment { member: &'a [u8], by: f64, only: Only } = Add "increment(x, by, conditions): score",
+        Remove { member: &'a [u8] } = Remove "remove(x): bool",
+        RemoveRange { zone: Zone<'a> } = Remove "remove_range(zone): int",
+        Score { member: &'a [u8] } = Read "score(x): score",
+        /// How many come before a member, or after it.
+        Rank { member: &'a [u8], from_top: bool } = Read "rank(x, end): int",
+        Length = Read "length(): int",
+        Count { zone: Zone<'a> } = Read "count(zone): int",
+        Range { zone: Zone<'a> } = Read "range(zone): elements",
+        /// By position, both ends included; negative positions count from the end.
+        Slice { start: i64, stop: i64 } = Read "slice(start, stop): elements",
+        /// All members from `low` to below `high`, or to the end, by their bytes alone.
+        Lex { low: &'a [u8], high: Option<&'a [u8]> } = Read "lex(low, high): elements",
+    }
 }
 
 /// What became of a member that was to be added.
@@ -152,19 +113,6 @@ impl Algebra for SortedSet {
         queues by time, indexes. Changes of different members are independent of each other, and \
         reads of a part are independent of all changes elsewhere: who shows the ten best waits for \
         nobody who plays below them.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Add, "add(x, score, conditions): outcome"),
-        (Kind::Increment, "increment(x, by, conditions): score"),
-        (Kind::Remove, "remove(x): bool"),
-        (Kind::RemoveRange, "remove_range(zone): int"),
-        (Kind::Score, "score(x): score"),
-        (Kind::Rank, "rank(x, end): int"),
-        (Kind::Length, "length(): int"),
-        (Kind::Count, "count(zone): int"),
-        (Kind::Range, "range(zone): elements"),
-        (Kind::Slice, "slice(start, stop): elements"),
-        (Kind::Lex, "lex(low, high): elements"),
-    ];
 
     fn empty() -> State {
         State::default()
@@ -173,22 +121,6 @@ impl Algebra for SortedSet {
     #[inline]
     fn view(state: &State) -> View<'_> {
         state.view()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::Add { .. } => Kind::Add,
-            Op::Increment { .. } => Kind::Increment,
-            Op::Remove { .. } => Kind::Remove,
-            Op::RemoveRange { .. } => Kind::RemoveRange,
-            Op::Score { .. } => Kind::Score,
-            Op::Rank { .. } => Kind::Rank,
-            Op::Length => Kind::Length,
-            Op::Count { .. } => Kind::Count,
-            Op::Range { .. } => Kind::Range,
-            Op::Slice { .. } => Kind::Slice,
-            Op::Lex { .. } => Kind::Lex,
-        }
     }
 
     fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
@@ -223,7 +155,7 @@ impl Algebra for SortedSet {
     }
 
     fn commit(state: &mut State, op: &Op<'_>, tuning: &Tuning) {
-        if Self::is_read(Self::kind(op)) {
+        if op.is_read() {
             return;
         }
         Self::apply(state, op, tuning);
@@ -249,23 +181,8 @@ impl Algebra for SortedSet {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        !matches!(
-            kind,
-            Kind::Add | Kind::Increment | Kind::Remove | Kind::RemoveRange
-        )
-    }
-
     fn rules() -> &'static [Rule<Self>] {
         &rules::RULES
-    }
-
-    fn phase(op: &Op<'_>) -> Phase {
-        match op {
-            Op::Add { .. } | Op::Increment { .. } => Phase::Add,
-            Op::Remove { .. } | Op::RemoveRange { .. } => Phase::Remove,
-            _ => Phase::Read,
-        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

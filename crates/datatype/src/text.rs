@@ -12,8 +12,9 @@ mod act;
 mod combining;
 mod independence;
 
-use crate::algebra::{Algebra, Applied, Held, Phase, Rule, Tuning};
+use crate::algebra::{Algebra, Applied, Held, Rule, Tuning};
 use crate::bits::{bitcount, getbit};
+use crate::declared::operations;
 use crate::range::{check_string_len, setrange_offset, string_range};
 use crate::{DEFAULT_MAX_BULK_LEN, ValueError, float, integer};
 use rufous_base::rng::Rng;
@@ -22,70 +23,30 @@ use rufous_base::rng::Rng;
 #[derive(Debug)]
 pub struct Text;
 
-/// An operation on a string. Arguments are parsed: a bit's offset lies within
-/// the longest string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op<'a> {
-    Get,
-    StrLen,
-    /// Both ends inclusive; negative ones count from the end.
-    GetRange {
-        start: i64,
-        end: i64,
-    },
-    GetBit {
-        offset: u64,
-    },
-    BitCount,
-    Set {
-        value: &'a [u8],
-    },
-    /// Sets, and replies with the previous value.
-    GetSet {
-        value: &'a [u8],
-    },
-    Delete,
-    GetDel,
-    /// Sets what is missing.
-    SetNx {
-        value: &'a [u8],
-    },
-    SetRange {
-        offset: i64,
-        value: &'a [u8],
-    },
-    SetBit {
-        offset: u64,
-        bit: bool,
-    },
-    Append {
-        value: &'a [u8],
-    },
-    Incr {
-        by: i64,
-    },
-    IncrFloat {
-        by: &'a [u8],
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Get,
-    StrLen,
-    GetRange,
-    GetBit,
-    BitCount,
-    Set,
-    GetSet,
-    Delete,
-    GetDel,
-    SetNx,
-    SetRange,
-    SetBit,
-    Append,
-    Incr,
-    IncrFloat,
+operations! {
+    /// An operation on a string. Arguments are parsed: a bit's offset lies within
+    /// the longest string.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Op<'a> {
+        Get = Read "get(): bytes",
+        StrLen = Read "strlen(): int",
+        /// Both ends inclusive; negative ones count from the end.
+        GetRange { start: i64, end: i64 } = Read "getrange(x): bytes",
+        GetBit { offset: u64 } = Read "getbit(x): bit",
+        BitCount = Read "bitcount(): int",
+        Set { value: &'a [u8] } = Alone "set(x): void",
+        /// Sets, and replies with the previous value.
+        GetSet { value: &'a [u8] } = Alone "getset(x): bytes",
+        Delete = Remove "delete(): bool",
+        GetDel = Remove "getdel(): bytes",
+        /// Sets what is missing.
+        SetNx { value: &'a [u8] } = Alone "setnx(x): bool",
+        SetRange { offset: i64, value: &'a [u8] } = Add "setrange(x): length",
+        SetBit { offset: u64, bit: bool } = Add "setbit(x): bit",
+        Append { value: &'a [u8] } = Alone "append(x): length",
+        Incr { by: i64 } = Add "incr(x): int",
+        IncrFloat { by: &'a [u8] } = Alone "incrbyfloat(x): bytes",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -117,23 +78,6 @@ impl Algebra for Text {
         are a number, and bits. Parts that do not touch are independent, and so are counts whose \
         replies nobody wants. The table leaves out one case that holds for every pair: operations \
         that change nothing in S are independent.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Get, "get(): bytes"),
-        (Kind::StrLen, "strlen(): int"),
-        (Kind::GetRange, "getrange(x): bytes"),
-        (Kind::GetBit, "getbit(x): bit"),
-        (Kind::BitCount, "bitcount(): int"),
-        (Kind::Set, "set(x): void"),
-        (Kind::GetSet, "getset(x): bytes"),
-        (Kind::Delete, "delete(): bool"),
-        (Kind::GetDel, "getdel(): bytes"),
-        (Kind::SetNx, "setnx(x): bool"),
-        (Kind::SetRange, "setrange(x): length"),
-        (Kind::SetBit, "setbit(x): bit"),
-        (Kind::Append, "append(x): length"),
-        (Kind::Incr, "incr(x): int"),
-        (Kind::IncrFloat, "incrbyfloat(x): bytes"),
-    ];
     const BEYOND_PAIRS: Option<&'static str> = Some(
         "Counts are looked at all together: those that fit must fit in every order, near the \
         limits of 64 bits, and those that do not fit must not fit in any. All that is appended \
@@ -146,26 +90,6 @@ impl Algebra for Text {
 
     fn view(state: &Option<Vec<u8>>) -> View<'_> {
         state.as_deref()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::Get => Kind::Get,
-            Op::StrLen => Kind::StrLen,
-            Op::GetRange { .. } => Kind::GetRange,
-            Op::GetBit { .. } => Kind::GetBit,
-            Op::BitCount => Kind::BitCount,
-            Op::Set { .. } => Kind::Set,
-            Op::GetSet { .. } => Kind::GetSet,
-            Op::Delete => Kind::Delete,
-            Op::GetDel => Kind::GetDel,
-            Op::SetNx { .. } => Kind::SetNx,
-            Op::SetRange { .. } => Kind::SetRange,
-            Op::SetBit { .. } => Kind::SetBit,
-            Op::Append { .. } => Kind::Append,
-            Op::Incr { .. } => Kind::Incr,
-            Op::IncrFloat { .. } => Kind::IncrFloat,
-        }
     }
 
     fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
@@ -214,27 +138,12 @@ impl Algebra for Text {
         Applied { reply, changed }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        use Kind::*;
-        matches!(kind, Get | StrLen | GetRange | GetBit | BitCount)
-    }
-
     fn rules() -> &'static [Rule<Self>] {
         independence::rules()
     }
 
     fn admits<'a>(held: &[Held<Op<'a>>], new: &Held<Op<'a>>, view: View<'_>) -> bool {
         independence::admits(held, new, view)
-    }
-
-    fn phase(op: &Op<'_>) -> Phase {
-        use Kind::*;
-        match Self::kind(op) {
-            Get | StrLen | GetRange | GetBit | BitCount => Phase::Read,
-            SetRange | SetBit | Incr => Phase::Add,
-            Delete | GetDel => Phase::Remove,
-            Set | GetSet | SetNx | Append | IncrFloat => Phase::Alone,
-        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

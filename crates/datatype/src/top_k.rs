@@ -14,7 +14,8 @@
 mod rules;
 mod stored;
 
-use crate::algebra::{Algebra, Applied, Held, Merge, Phase, Rule, Tuning, independent};
+use crate::algebra::{Algebra, Applied, Held, Merge, Rule, Tuning, independent};
+use crate::declared::operations;
 use crate::sorted_set::{self, Cut, Only, SortedSet, Zone};
 use rufous_base::rng::Rng;
 use std::ops::Range;
@@ -47,33 +48,18 @@ pub struct Add<'a> {
     pub member: &'a [u8],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op<'a> {
-    Add(Add<'a>),
-    Max,
-    /// By rank, both ends included; negative ranks count from the lowest.
-    Range {
-        start: i64,
-        stop: i64,
-    },
-    Score {
-        member: &'a [u8],
-    },
-    /// How many rank higher.
-    Position {
-        member: &'a [u8],
-    },
-    Length,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Add,
-    Max,
-    Range,
-    Score,
-    Position,
-    Length,
+operations! {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub enum Op<'a> {
+        Add(Add<'a>) = Add "add(x, score, k)",
+        Max = Read "max(): element",
+        /// By rank, both ends included; negative ranks count from the lowest.
+        Range { start: i64, stop: i64 } = Read "range(start, stop): elements",
+        Score { member: &'a [u8] } = Read "score(x): score",
+        /// How many rank higher.
+        Position { member: &'a [u8] } = Read "position(x): int",
+        Length = Read "length(): int",
+    }
 }
 
 /// A member and its score.
@@ -231,14 +217,6 @@ impl Algebra for TopK {
         an add tells nothing of the ranking, and so adds are independent of adds, whatever is \
         added; reads are independent of adds that do not reach what they show. The least k ever \
         given holds.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Add, "add(x, score, k)"),
-        (Kind::Max, "max(): element"),
-        (Kind::Range, "range(start, stop): elements"),
-        (Kind::Score, "score(x): score"),
-        (Kind::Position, "position(x): int"),
-        (Kind::Length, "length(): int"),
-    ];
 
     fn empty() -> State {
         State::default()
@@ -246,17 +224,6 @@ impl Algebra for TopK {
 
     fn view(state: &State) -> View<'_> {
         state.view()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::Add(_) => Kind::Add,
-            Op::Max => Kind::Max,
-            Op::Range { .. } => Kind::Range,
-            Op::Score { .. } => Kind::Score,
-            Op::Position { .. } => Kind::Position,
-            Op::Length => Kind::Length,
-        }
     }
 
     fn execute(view: View<'_>, op: &Op<'_>) -> Reply {
@@ -293,12 +260,8 @@ impl Algebra for TopK {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        kind != Kind::Add
-    }
-
     fn rules() -> &'static [Rule<Self>] {
-        &rules::RULES
+        rules::RULES
     }
 
     fn admits<'a>(held: &[Held<Self::Op<'a>>], new: &Held<Self::Op<'a>>, view: View<'_>) -> bool {
@@ -310,13 +273,6 @@ impl Algebra for TopK {
         "a member whose score somebody wants must have room below it for all that may come to \
          rank above it.",
     );
-
-    fn phase(op: &Op<'_>) -> Phase {
-        match op {
-            Op::Add(_) => Phase::Add,
-            _ => Phase::Read,
-        }
-    }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         match (*pending, *new) {

@@ -5,27 +5,23 @@
 //!
 //! State: every number from this one on is free, little endian.
 
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
-use crate::declared::packed_alone;
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Rule, Tuning, When};
+use crate::declared::{operations, packed_alone, rules};
 use rufous_base::rng::Rng;
 
 /// See the module's description.
 #[derive(Debug)]
 pub struct Uid;
 
-#[derive(Clone, Copy, Debug)]
-pub enum Op {
-    /// Takes an identifier. The executor chooses one that is neither
-    /// taken nor held: [`free`] returns one.
-    Next { id: u64 },
-    /// From where on none is taken.
-    Peek,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Next,
-    Peek,
+operations! {
+    #[derive(Clone, Copy, Debug)]
+    pub enum Op {
+        /// Takes an identifier. The executor chooses one that is neither
+        /// taken nor held: [`free`] returns one.
+        Next { id: u64 } = Add "next(): id",
+        /// From where on none is taken.
+        Peek = Read "peek(): int",
+    }
 }
 
 /// An identifier that is neither taken nor held.
@@ -41,6 +37,15 @@ fn read(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |&b| u64::from_le_bytes(b))
 }
 
+rules! {
+    static RULES of Uid:
+        Next, Next: When::Always;
+        Next, Peek: "x < S, or peek() is not wanted", |next, peek, view| match next.op {
+            Op::Next { id } => id < read(view) || !peek.wanted,
+            Op::Peek => true,
+        };
+}
+
 impl Algebra for Uid {
     type State = Vec<u8>;
     type View<'a> = &'a [u8];
@@ -51,8 +56,6 @@ impl Algebra for Uid {
     const NAME: &'static str = "unique identifiers";
     const ABOUT: &'static str = "Identifiers that are never given out twice and come in no \
         promised order. A counter would have to answer in sequence; here nobody waits for anybody.";
-    const KINDS: &'static [(Kind, &'static str)] =
-        &[(Kind::Next, "next(): id"), (Kind::Peek, "peek(): int")];
 
     fn empty() -> Vec<u8> {
         Vec::new()
@@ -60,13 +63,6 @@ impl Algebra for Uid {
 
     fn view(state: &Vec<u8>) -> &[u8] {
         state
-    }
-
-    fn kind(op: &Op) -> Kind {
-        match op {
-            Op::Next { .. } => Kind::Next,
-            Op::Peek => Kind::Peek,
-        }
     }
 
     fn execute(view: &[u8], op: &Op) -> u64 {
@@ -94,35 +90,8 @@ impl Algebra for Uid {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        kind == Kind::Peek
-    }
-
     fn rules() -> &'static [Rule<Self>] {
-        static RULES: [Rule<Uid>; 2] = [
-            Rule {
-                pair: (Kind::Next, Kind::Next),
-                when: When::Always,
-            },
-            Rule {
-                pair: (Kind::Next, Kind::Peek),
-                when: When::If {
-                    text: "x < S, or peek() is not wanted",
-                    holds: |next, peek, view| match next.op {
-                        Op::Next { id } => id < read(view) || !peek.wanted,
-                        Op::Peek => true,
-                    },
-                },
-            },
-        ];
-        &RULES
-    }
-
-    fn phase(op: &Op) -> Phase {
-        match op {
-            Op::Next { .. } => Phase::Add,
-            Op::Peek => Phase::Read,
-        }
+        RULES
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
@@ -130,10 +99,6 @@ impl Algebra for Uid {
             (Op::Peek, Op::Peek) => Some(Op::Peek),
             _ => None,
         }
-    }
-
-    fn share(_: &Op, _: &Op, combined: &u64) -> (u64, u64) {
-        (*combined, *combined)
     }
 
     fn sample_state(rng: &mut Rng) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use crate::options::is;
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
-use rufous_datatype::list::{List, Op, Reply as Answer};
+use rufous_datatype::list::{List, Op, Reply as Answer, Side};
 use rufous_kernel::shard::Editor;
 
 command! {
@@ -16,10 +16,15 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (pivot, element) = (args.get(3), args.get(4));
-    let op = match args.get(2) {
-        word if is(word, "BEFORE") => Op::InsertBefore { pivot, element },
-        word if is(word, "AFTER") => Op::InsertAfter { pivot, element },
+    let side = match args.get(2) {
+        word if is(word, "BEFORE") => Side::Before,
+        word if is(word, "AFTER") => Side::After,
         _ => return Err(Failure::SYNTAX),
+    };
+    let op = Op::Insert {
+        side,
+        pivot,
+        element,
     };
     let key = ctx.first_key(args.get(1));
     let change = |editor: &mut Editor<'_, List>| editor.apply(&op);

@@ -6,6 +6,7 @@ mod tests;
 
 use super::check::recognition::{Draws, Pair, Recognition, Share, recognise};
 use super::{Algebra, Phase, When};
+use crate::algebra::Kind;
 use crate::object::{Registered, Visitor, visit_types};
 use crate::text::Text;
 use std::fmt::Write;
@@ -55,7 +56,7 @@ impl Pages {
             self.index,
             "| [{}]({file}) | {redis_name} | {} | {} | {} | {} | {} |",
             T::NAME,
-            T::KINDS.len(),
+            <T::Kind>::ALL.len(),
             percent(pairs.independent, pairs.sampled),
             percent(pairs.recognised, pairs.independent),
             percent(found.triples.independent, found.triples.sampled),
@@ -119,12 +120,8 @@ fn page<T: Algebra>(redis_name: &str, found: &Recognition) -> String {
         wrapped(T::ABOUT),
     );
     text.push_str("\n## Operations\n\n| operation | | phase |\n|---|---|---|\n");
-    for ((kind, name), phases) in T::KINDS.iter().zip(&found.phases) {
-        let what = if T::is_read(*kind) {
-            "reads"
-        } else {
-            "changes"
-        };
+    for ((kind, name), phases) in <T::Kind>::ALL.iter().zip(&found.phases) {
+        let what = if kind.is_read() { "reads" } else { "changes" };
         let phases: Vec<&str> = phases.iter().map(phase).collect();
         let _ = writeln!(text, "| `{name}` | {what} | {} |", phases.join(", "));
     }
@@ -199,8 +196,8 @@ pub struct Row {
 
 impl Row {
     pub fn of<T: Algebra>(pair: &Pair) -> Row {
-        let (first, second) = (&T::KINDS[pair.first], &T::KINDS[pair.second]);
-        let reads = T::is_read(first.0) && T::is_read(second.0);
+        let (first, second) = (&<T::Kind>::ALL[pair.first], &<T::Kind>::ALL[pair.second]);
+        let reads = first.0.is_read() && second.0.is_read();
         let rule = T::rules()
             .iter()
             .find(|rule| rule.pair == (first.0, second.0) || rule.pair == (second.0, first.0));
@@ -252,8 +249,8 @@ fn combining<T: Algebra>(pairs: &[Pair]) -> String {
         let _ = writeln!(
             rows,
             "| `{}` | `{}` | {} |",
-            first_part(T::KINDS[pair.first].1),
-            of_the_other(first_part(T::KINDS[pair.second].1)),
+            first_part(<T::Kind>::ALL[pair.first].1),
+            of_the_other(first_part(<T::Kind>::ALL[pair.second].1)),
             percent(pair.combine, pair.share.sampled)
         );
     }

@@ -8,6 +8,7 @@
 
 use super::{Hash, Kind, Op, View, field, float_sum, sum};
 use crate::algebra::{Held, Rule, When};
+use crate::declared::rules;
 use crate::integer::parse_i64;
 
 type HeldOp<'a> = Held<Op<'a>>;
@@ -109,10 +110,6 @@ pub(super) fn sums_fit(held: &[HeldOp<'_>], new: &HeldOp<'_>, view: View<'_>) ->
     all().all(|held| keeps(held, view)) || fits(all(), start)
 }
 
-const fn rule(a: Kind, b: Kind, when: When<Hash>) -> Rule<Hash> {
-    Rule { pair: (a, b), when }
-}
-
 const APART: When<Hash> = When::If {
     text: "x ≠ y",
     holds: |a, b, _| apart(a, b),
@@ -158,86 +155,51 @@ const ALL_KEPT: When<Hash> = When::If {
     holds: |read, update, view| keeps(update, view) || !read.wanted,
 };
 
-pub(super) static RULES: [Rule<Hash>; 40] = [
-    rule(
-        Kind::Set,
-        Kind::Set,
-        When::If {
-            text: "x ≠ y, or the values are the same and: x ∈ S, or neither reply is wanted",
-            holds: |a, b, view| {
-                apart(a, b) || same_value(a, b) && (present(a, view) || quiet(a, b))
-            },
-        },
-    ),
-    rule(
-        Kind::SetNew,
-        Kind::Set,
-        When::If {
-            text: "x ≠ y, or x ∈ S, or neither reply is wanted",
-            // A set decides, whether it comes first or last.
-            holds: |a, b, view| apart(a, b) || present(a, view) || quiet(a, b),
-        },
-    ),
-    rule(Kind::SetNew, Kind::SetNew, NEW_OR_SAME),
-    rule(Kind::Delete, Kind::Set, APART),
-    rule(Kind::Delete, Kind::SetNew, APART),
-    rule(
-        Kind::Delete,
-        Kind::Delete,
-        When::If {
-            text: "x ≠ y, or x ∉ S, or neither reply is wanted",
-            holds: |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b),
-        },
-    ),
-    rule(Kind::Increment, Kind::Set, APART_OR_KEPT),
-    rule(Kind::Increment, Kind::SetNew, APART_OR_THERE),
-    rule(Kind::Increment, Kind::Delete, APART),
-    rule(
-        Kind::Increment,
-        Kind::Increment,
-        When::If {
-            text: "x ≠ y, or neither changes anything, or S[x] fits 64 bits in either order and \
-                   no wanted sum is changed by the other",
-            holds: |a, b, view| {
-                apart(a, b) || keeps(a, view) && keeps(b, view) || sums_commute(a, b, view)
-            },
-        },
-    ),
-    rule(Kind::IncrementFloat, Kind::Set, APART_OR_KEPT),
-    rule(Kind::IncrementFloat, Kind::SetNew, APART_OR_THERE),
-    rule(Kind::IncrementFloat, Kind::Delete, APART),
-    rule(Kind::IncrementFloat, Kind::Increment, APART_OR_KEPT),
-    rule(Kind::IncrementFloat, Kind::IncrementFloat, APART_OR_KEPT),
-    rule(Kind::Get, Kind::Set, READS_UNCHANGED),
-    rule(Kind::Get, Kind::SetNew, READS_UNCHANGED),
-    rule(Kind::Get, Kind::Delete, READS_UNCHANGED),
-    rule(Kind::Get, Kind::Increment, READS_UNCHANGED),
-    rule(Kind::Get, Kind::IncrementFloat, READS_UNCHANGED),
-    rule(Kind::Exists, Kind::Set, EXISTS_ANYWAY),
-    rule(Kind::Exists, Kind::SetNew, EXISTS_ANYWAY),
-    rule(Kind::Exists, Kind::Delete, READS_UNCHANGED),
-    rule(Kind::Exists, Kind::Increment, EXISTS_ANYWAY),
-    rule(Kind::Exists, Kind::IncrementFloat, EXISTS_ANYWAY),
-    rule(Kind::StrLen, Kind::Set, AS_LONG),
-    rule(Kind::StrLen, Kind::SetNew, AS_LONG),
-    rule(Kind::StrLen, Kind::Delete, AS_LONG),
-    rule(Kind::StrLen, Kind::Increment, READS_UNCHANGED),
-    rule(Kind::StrLen, Kind::IncrementFloat, READS_UNCHANGED),
-    rule(Kind::Length, Kind::Set, AS_MANY),
-    rule(Kind::Length, Kind::SetNew, AS_MANY),
-    rule(
-        Kind::Length,
-        Kind::Delete,
-        When::If {
-            text: "y ∉ S, or length() is not wanted",
-            holds: |read, update, view| !present(update, view) || !read.wanted,
-        },
-    ),
-    rule(Kind::Length, Kind::Increment, AS_MANY),
-    rule(Kind::Length, Kind::IncrementFloat, AS_MANY),
-    rule(Kind::All, Kind::Set, ALL_KEPT),
-    rule(Kind::All, Kind::SetNew, ALL_KEPT),
-    rule(Kind::All, Kind::Delete, ALL_KEPT),
-    rule(Kind::All, Kind::Increment, ALL_KEPT),
-    rule(Kind::All, Kind::IncrementFloat, ALL_KEPT),
-];
+rules! {
+    pub(super) static RULES of Hash:
+        Set, Set: "x ≠ y, or the values are the same and: x ∈ S, or neither reply is wanted", |a, b, view| {
+            apart(a, b) || same_value(a, b) && (present(a, view) || quiet(a, b))
+        };
+        // A set decides, whether it comes first or last.
+        SetNew, Set: "x ≠ y, or x ∈ S, or neither reply is wanted", |a, b, view| apart(a, b) || present(a, view) || quiet(a, b);
+        SetNew, SetNew: NEW_OR_SAME;
+        Delete, Set: APART;
+        Delete, SetNew: APART;
+        Delete, Delete: "x ≠ y, or x ∉ S, or neither reply is wanted", |a, b, view| apart(a, b) || !present(a, view) || quiet(a, b);
+        Increment, Set: APART_OR_KEPT;
+        Increment, SetNew: APART_OR_THERE;
+        Increment, Delete: APART;
+        Increment, Increment: "x ≠ y, or neither changes anything, or S[x] fits 64 bits in either order and no wanted sum is changed by the other", |a, b, view| {
+            apart(a, b) || keeps(a, view) && keeps(b, view) || sums_commute(a, b, view)
+        };
+        IncrementFloat, Set: APART_OR_KEPT;
+        IncrementFloat, SetNew: APART_OR_THERE;
+        IncrementFloat, Delete: APART;
+        IncrementFloat, Increment: APART_OR_KEPT;
+        IncrementFloat, IncrementFloat: APART_OR_KEPT;
+        Get, Set: READS_UNCHANGED;
+        Get, SetNew: READS_UNCHANGED;
+        Get, Delete: READS_UNCHANGED;
+        Get, Increment: READS_UNCHANGED;
+        Get, IncrementFloat: READS_UNCHANGED;
+        Exists, Set: EXISTS_ANYWAY;
+        Exists, SetNew: EXISTS_ANYWAY;
+        Exists, Delete: READS_UNCHANGED;
+        Exists, Increment: EXISTS_ANYWAY;
+        Exists, IncrementFloat: EXISTS_ANYWAY;
+        StrLen, Set: AS_LONG;
+        StrLen, SetNew: AS_LONG;
+        StrLen, Delete: AS_LONG;
+        StrLen, Increment: READS_UNCHANGED;
+        StrLen, IncrementFloat: READS_UNCHANGED;
+        Length, Set: AS_MANY;
+        Length, SetNew: AS_MANY;
+        Length, Delete: "y ∉ S, or length() is not wanted", |read, update, view| !present(update, view) || !read.wanted;
+        Length, Increment: AS_MANY;
+        Length, IncrementFloat: AS_MANY;
+        All, Set: ALL_KEPT;
+        All, SetNew: ALL_KEPT;
+        All, Delete: ALL_KEPT;
+        All, Increment: ALL_KEPT;
+        All, IncrementFloat: ALL_KEPT;
+}

@@ -1,7 +1,7 @@
 //! A list and what a group of operations does to it: what the rules look at.
 
-use super::{List, Op, View};
-use crate::algebra::{Algebra, Held};
+use super::{Op, Side, View};
+use crate::algebra::{Held, Operation};
 
 pub(super) type Has<'a> = Held<Op<'a>>;
 
@@ -47,7 +47,7 @@ impl<'a, 's> Around<'a, 's> {
             Op::PopFront { count } => self.front = self.front.saturating_add(count),
             Op::PopBack { count } => self.back = self.back.saturating_add(count),
             Op::PushFront { .. } | Op::PushBack { .. } => self.pushes += 1,
-            Op::InsertBefore { .. } | Op::InsertAfter { .. } => self.inserts += 1,
+            Op::Insert { .. } => self.inserts += 1,
             Op::Remove { element, .. } => self.removes.push(element),
             Op::Trim { start, stop } => self.trims.push((start, stop)),
             _ => {}
@@ -55,8 +55,7 @@ impl<'a, 's> Around<'a, 's> {
         if let Op::PushFront { element }
         | Op::PushBack { element }
         | Op::Set { element, .. }
-        | Op::InsertBefore { element, .. }
-        | Op::InsertAfter { element, .. } = *op
+        | Op::Insert { element, .. } = *op
         {
             self.puts.push(element);
         }
@@ -76,9 +75,7 @@ impl<'a, 's> Around<'a, 's> {
             Op::Index { index } => self.is_beyond(index),
             Op::Range { start, stop } => self.is_nothing(start, stop),
             Op::Set { index, .. } => self.is_beyond(index) && answers_same,
-            Op::InsertBefore { pivot, .. } | Op::InsertAfter { pivot, .. } => {
-                self.most_of(pivot) == Some(0) && answers_same
-            }
+            Op::Insert { pivot, .. } => self.most_of(pivot) == Some(0) && answers_same,
             Op::Remove { element, .. } => self.most_of(element) == Some(0),
             Op::Trim { start, stop } => self.keeps_all(start, stop),
             Op::Position(search) => {
@@ -219,23 +216,21 @@ pub(super) fn element<'a>(op: &Op<'a>) -> &'a [u8] {
         Op::PushFront { element }
         | Op::PushBack { element }
         | Op::Set { element, .. }
-        | Op::InsertBefore { element, .. }
-        | Op::InsertAfter { element, .. }
+        | Op::Insert { element, .. }
         | Op::Remove { element, .. } => element,
         Op::Position(search) => search.element,
         _ => b"",
     }
 }
 
-/// Pivot, and whether the element goes before it.
-pub(super) fn pivot<'a>(op: &Op<'a>) -> (&'a [u8], bool) {
+/// Pivot, and the side of it that the element goes to.
+pub(super) fn pivot<'a>(op: &Op<'a>) -> (&'a [u8], Side) {
     match *op {
-        Op::InsertBefore { pivot, .. } => (pivot, true),
-        Op::InsertAfter { pivot, .. } => (pivot, false),
-        _ => (b"", true),
+        Op::Insert { side, pivot, .. } => (pivot, side),
+        _ => (b"", Side::Before),
     }
 }
 
 pub(super) fn is_read(op: &Op<'_>) -> bool {
-    List::is_read(List::kind(op))
+    op.is_read()
 }

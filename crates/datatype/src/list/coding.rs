@@ -1,7 +1,7 @@
 //! Encoding of operations for logs and replicas: a byte for the kind, numbers with seven bits per byte, elements as
 //! in a [pack](crate::pack).
 
-use super::Op;
+use super::{Op, Side};
 use crate::pack::{self, Pack};
 
 const PUSH_FRONT: u8 = 0;
@@ -35,12 +35,16 @@ pub(super) fn encode(op: &Op<'_>, out: &mut Vec<u8>) {
             element(out, SET, e);
             signed(index, out);
         }
-        Op::InsertBefore { pivot, element: e } => {
-            element(out, INSERT_BEFORE, pivot);
-            pack::push(out, e);
-        }
-        Op::InsertAfter { pivot, element: e } => {
-            element(out, INSERT_AFTER, pivot);
+        Op::Insert {
+            side,
+            pivot,
+            element: e,
+        } => {
+            let tag = match side {
+                Side::Before => INSERT_BEFORE,
+                Side::After => INSERT_AFTER,
+            };
+            element(out, tag, pivot);
             pack::push(out, e);
         }
         Op::Remove { count, element: e } => {
@@ -77,11 +81,8 @@ pub(super) fn decode<'a>(from: &mut &'a [u8]) -> Option<Op<'a>> {
             let index = take_signed(from)?;
             Op::Set { index, element }
         }
-        INSERT_BEFORE => Op::InsertBefore {
-            pivot: entry(from)?,
-            element: entry(from)?,
-        },
-        INSERT_AFTER => Op::InsertAfter {
+        INSERT_BEFORE | INSERT_AFTER => Op::Insert {
+            side: [Side::Before, Side::After][usize::from(tag == INSERT_AFTER)],
             pivot: entry(from)?,
             element: entry(from)?,
         },

@@ -7,7 +7,7 @@
 
 use super::around::{Around, Has, LOOK, Span, element, is_read, pivot, span};
 use super::{Kind, List, Op, View};
-use crate::algebra::{Algebra, Rule, When};
+use crate::algebra::{Operation, Rule, When};
 
 type Holds = for<'a, 's> fn(&Has<'a>, &Has<'a>, &Around<'a, 's>) -> bool;
 
@@ -15,7 +15,7 @@ type Holds = for<'a, 's> fn(&Has<'a>, &Has<'a>, &Around<'a, 's>) -> bool;
 fn wants_length(held: &Has<'_>) -> bool {
     held.wanted
         && matches!(
-            List::kind(&held.op),
+            held.op.kind(),
             Kind::PushFront | Kind::PushBack | Kind::Insert | Kind::Length
         )
 }
@@ -147,7 +147,7 @@ fn independent<'a>(a: &Has<'a>, b: &Has<'a>, around: &Around<'_, '_>) -> bool {
     if around.is_idle(a, b) {
         return true;
     }
-    let (x, y) = (List::kind(&a.op), List::kind(&b.op));
+    let (x, y) = (a.op.kind(), b.op.kind());
     for &(first, second, holds) in TABLE {
         if (first, second) == (x, y) {
             return holds(a, b, around);
@@ -264,10 +264,10 @@ fn insert_and_pop(insert: &Has<'_>, _: &Has<'_>, s: &Around<'_, '_>) -> bool {
 }
 
 fn inserts(a: &Has<'_>, b: &Has<'_>, s: &Around<'_, '_>) -> bool {
-    let ((p, before_p), (q, before_q)) = (pivot(&a.op), pivot(&b.op));
+    let ((p, side_p), (q, side_q)) = (pivot(&a.op), pivot(&b.op));
     let (x, y) = (element(&a.op), element(&b.op));
     let apart = match p == q {
-        true if before_p == before_q => x == y,
+        true if side_p == side_q => x == y,
         _ => x != q && y != p,
     };
     (apart && unmeasured(a, b, s))

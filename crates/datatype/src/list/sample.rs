@@ -1,6 +1,6 @@
 //! Lists and operations that the algebra is tried with.
 
-use super::{Op, Search, State};
+use super::{Op, Search, Side, State};
 use crate::pack::{self, Pack};
 use rufous_base::rng::Rng;
 
@@ -28,11 +28,8 @@ pub(super) fn op(rng: &mut Rng) -> Op<'static> {
             index: index(rng),
             element,
         },
-        7 => Op::InsertBefore {
-            pivot: some(rng),
-            element,
-        },
-        8 => Op::InsertAfter {
+        at @ (7 | 8) => Op::Insert {
+            side: [Side::Before, Side::After][at as usize - 7],
             pivot: some(rng),
             element,
         },

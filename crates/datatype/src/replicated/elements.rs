@@ -42,7 +42,8 @@ use parts::Parts;
 use state::PlainState;
 
 use super::{Expiry, MakeWay, Past, Replicas, Writer};
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Rule, Tuning, When};
+use crate::declared::operations;
 use crate::pack::{self, Pack};
 use crate::table;
 use rufous_base::rng::Rng;
@@ -55,12 +56,14 @@ use std::sync::LazyLock;
 #[derive(Debug)]
 pub struct Elements<E>(PhantomData<E>);
 
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// `delta` is an encoded value of the element.
-    Merge { name: &'a [u8], delta: &'a [u8] },
-    /// An encoded [`Deadlines`].
-    Expire { deadline: &'a [u8] },
+operations! {
+    #[derive(Clone, Copy, Debug)]
+    pub enum Op<'a> {
+        /// `delta` is an encoded value of the element.
+        Merge { name: &'a [u8], delta: &'a [u8] } = Add "merge(x, delta)",
+        /// An encoded [`Deadlines`].
+        Expire { deadline: &'a [u8] } = Add "expire(deadline)",
+    }
 }
 
 impl<'a> Op<'a> {
@@ -81,12 +84,6 @@ impl<'a> Op<'a> {
         E::Value::decode(delta).map_err(|_| Corrupt)?;
         Ok(Op::Merge { name: first, delta })
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Merge,
-    Expire,
 }
 
 /// Appends the operation that merges a delta into an element.
@@ -212,10 +209,6 @@ impl<E: Element> Algebra for Elements<E> {
 
     const NAME: &'static str = E::NAME;
     const ABOUT: &'static str = E::ABOUT;
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Merge, "merge(x, delta)"),
-        (Kind::Expire, "expire(deadline)"),
-    ];
     const MERGE: Option<Merge<Self>> = Some(Self::merge);
 
     fn empty() -> Self::State {
@@ -225,13 +218,6 @@ impl<E: Element> Algebra for Elements<E> {
     #[inline]
     fn view(state: &Self::State) -> Self::View<'_> {
         state.view()
-    }
-
-    fn kind(op: &Op<'_>) -> Kind {
-        match op {
-            Op::Merge { .. } => Kind::Merge,
-            Op::Expire { .. } => Kind::Expire,
-        }
     }
 
     fn execute(_: Self::View<'_>, _: &Op<'_>) {}
@@ -245,10 +231,6 @@ impl<E: Element> Algebra for Elements<E> {
     fn apply(state: &mut Self::State, op: &Op<'_>, tuning: &Tuning) -> Applied<()> {
         let changed = state.change::<E, _>(|inner| run::<E>(inner, op, tuning));
         Applied { reply: (), changed }
-    }
-
-    fn is_read(_: Kind) -> bool {
-        false
     }
 
     fn rules() -> &'static [Rule<Self>] {
@@ -267,16 +249,8 @@ impl<E: Element> Algebra for Elements<E> {
         }
     }
 
-    fn phase(_: &Op<'_>) -> Phase {
-        Phase::Add
-    }
-
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         (pending.parts() == new.parts()).then_some(*new)
-    }
-
-    fn share(_: &Op<'_>, _: &Op<'_>, (): &()) -> ((), ()) {
-        ((), ())
     }
 
     fn sample_state(rng: &mut Rng) -> Self::State {

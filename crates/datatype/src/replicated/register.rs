@@ -29,7 +29,7 @@ pub(super) use write::add_float;
 pub use write::{delete, expire, expire_at, increment, increment_float, set};
 
 use super::{Expiry, Forgotten, MakeWay, Replicas};
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Rule, Tuning, When};
 pub use crate::declared::{Kind, Op};
 use crate::declared::{merge_alone, merge_coded, packed_or_large};
 use crate::integer::is_canonical_integer;

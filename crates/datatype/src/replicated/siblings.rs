@@ -8,9 +8,7 @@
 mod tests;
 
 use super::{Expiry, Forgotten, Replicas, Writer};
-use crate::algebra::{
-    Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Phase, Rule, Tuning, When,
-};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, MAX_PACKED, Merge, Rule, Tuning, When};
 pub use crate::declared::{Kind, Op};
 use crate::declared::{merge_alone, merge_coded, packed_or_large};
 use crate::{ValueError, integer, pack, table};

@@ -24,7 +24,7 @@ mod tests;
 pub use state::{Large, State, View};
 
 use super::{Expiry, Forgotten, MakeWay, Past, Replicas, Writer};
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Phase, Rule, Tuning, When};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Rule, Tuning, When};
 pub use crate::declared::{Kind, Op};
 use crate::declared::{merge_alone, merge_coded, packed_or_large};
 use crate::hll::{Observation, Registers};

@@ -6,10 +6,10 @@
 
 use super::act::{Act, act};
 use super::{Op, Reply, Text, View};
-use crate::algebra::Algebra;
+use crate::algebra::{Algebra, Operation};
 
 fn is_read(op: &Op<'_>) -> bool {
-    Text::is_read(Text::kind(op))
+    op.is_read()
 }
 
 /// What the operation leaves, if that does not depend on the previous value.

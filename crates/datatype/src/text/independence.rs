@@ -8,7 +8,7 @@
 
 use super::act::{Act, Patch, act};
 use super::{Kind, Op, Text, View, len};
-use crate::algebra::{Algebra, Held, Rule, When};
+use crate::algebra::{self, Algebra, Held, Rule, When};
 use crate::range::{check_string_len, string_range};
 use crate::{DEFAULT_MAX_BULK_LEN, integer};
 use std::sync::OnceLock;
@@ -231,7 +231,7 @@ fn appended_fits<'o, 'a: 'o>(
         || check_string_len(len(view), appended.sum(), DEFAULT_MAX_BULK_LEN).is_ok()
 }
 
-/// Kinds that have their conditions in common, in the order of `KINDS`.
+/// Kinds that have their conditions in common, in the order of `Kind::ALL`.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Read,
@@ -293,8 +293,8 @@ pub(super) fn rules() -> &'static [Rule<Text>] {
     static RULES: OnceLock<Vec<Rule<Text>>> = OnceLock::new();
     RULES.get_or_init(|| {
         let mut rules = Vec::new();
-        for (at, (a, _)) in Text::KINDS.iter().enumerate() {
-            for (b, _) in &Text::KINDS[..=at] {
+        for (at, (a, _)) in <Kind as algebra::Kind>::ALL.iter().enumerate() {
+            for (b, _) in &<Kind as algebra::Kind>::ALL[..=at] {
                 rules.extend(text(*a, *b).map(|text| Rule::<Text> {
                     pair: (*a, *b),
                     when: When::If::<Text> { text, holds: pair },

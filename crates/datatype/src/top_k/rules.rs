@@ -7,78 +7,43 @@
 
 use super::{Add, Kind, Op, TopK, View, is_below};
 use crate::algebra::{Held, Rule, When};
+use crate::declared::rules;
 
-pub(super) static RULES: [Rule<TopK>; 6] = [
-    Rule {
-        pair: (Kind::Add, Kind::Add),
-        when: When::Always,
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Max),
-        when: When::If {
-            text: "x ranks no higher than the first of S, or the maximum is not wanted",
-            holds: |add, read, view| {
-                unseen(add, read, |add| {
-                    view.at(0)
-                        .is_some_and(|top| !is_below(top, (add.member, add.score)))
-                })
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Range),
-        when: When::If {
-            text: "x ranks below all that is shown, or is above it already and stays there, and \
-                   neither k nor the length of S moves its ends; or the range is not wanted",
-            holds: |add, read, view| {
-                unseen(add, read, |add| match read.op {
-                    Op::Range { start, stop } => misses_range(add, start, stop, view),
-                    _ => false,
-                })
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Score),
-        when: When::If {
-            text: "x ≠ y, and y is not in S or has room below it; or x = y has that score or more \
-                   in S; or the score is not wanted",
-            holds: |add, read, view| {
-                unseen(add, read, |add| match read.op {
-                    Op::Score { member } if member == add.member => keeps(add, view),
-                    Op::Score { member } => view.position(member).is_none_or(|at| {
-                        at + usize::from(pushes(add, at, view)) < limit(add, view)
-                    }),
-                    _ => false,
-                })
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Position),
-        when: When::If {
-            text: "x ≠ y, and y is not in S or x does not come to rank above it; or x = y has that \
-                   score or more in S; or the position is not wanted",
-            holds: |add, read, view| {
-                unseen(add, read, |add| match read.op {
-                    Op::Position { member } if member == add.member => keeps(add, view),
-                    Op::Position { member } => view
-                        .position(member)
-                        .is_none_or(|at| !pushes(add, at, view) && at < limit(add, view)),
-                    _ => false,
-                })
-            },
-        },
-    },
-    Rule {
-        pair: (Kind::Add, Kind::Length),
-        when: When::If {
-            text: "S is full or x is in S, and k is not less than its length; or the length \
-                   is not wanted",
-            holds: |add, read, view| unseen(add, read, |add| keeps_length(add, view)),
-        },
-    },
-];
+rules! {
+    pub(super) static RULES of TopK:
+        Add, Add: When::Always;
+        Add, Max: "x ranks no higher than the first of S, or the maximum is not wanted", |add, read, view| {
+            unseen(add, read, |add| {
+                view.at(0)
+                    .is_some_and(|top| !is_below(top, (add.member, add.score)))
+            })
+        };
+        Add, Range: "x ranks below all that is shown, or is above it already and stays there, and neither k nor the length of S moves its ends; or the range is not wanted", |add, read, view| {
+            unseen(add, read, |add| match read.op {
+                Op::Range { start, stop } => misses_range(add, start, stop, view),
+                _ => false,
+            })
+        };
+        Add, Score: "x ≠ y, and y is not in S or has room below it; or x = y has that score or more in S; or the score is not wanted", |add, read, view| {
+            unseen(add, read, |add| match read.op {
+                Op::Score { member } if member == add.member => keeps(add, view),
+                Op::Score { member } => view.position(member).is_none_or(|at| {
+                    at + usize::from(pushes(add, at, view)) < limit(add, view)
+                }),
+                _ => false,
+            })
+        };
+        Add, Position: "x ≠ y, and y is not in S or x does not come to rank above it; or x = y has that score or more in S; or the position is not wanted", |add, read, view| {
+            unseen(add, read, |add| match read.op {
+                Op::Position { member } if member == add.member => keeps(add, view),
+                Op::Position { member } => view
+                    .position(member)
+                    .is_none_or(|at| !pushes(add, at, view) && at < limit(add, view)),
+                _ => false,
+            })
+        };
+        Add, Length: "S is full or x is in S, and k is not less than its length; or the length is not wanted", |add, read, view| unseen(add, read, |add| keeps_length(add, view));
+}
 
 fn unseen(add: &Held<Op<'_>>, read: &Held<Op<'_>>, misses: impl FnOnce(&Add<'_>) -> bool) -> bool {
     match &add.op {

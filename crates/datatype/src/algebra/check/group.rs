@@ -5,7 +5,7 @@
 //! independent without it.
 
 use super::{Lines, canonical, shown};
-use crate::algebra::{Algebra, Held, Tuning, independent};
+use crate::algebra::{Algebra, Held, Kind, Operation, Tuning, independent};
 use rufous_base::rng::Rng;
 
 const MOST: u64 = 5;
@@ -57,7 +57,7 @@ fn sample<T: Algebra>(
     rng: &mut Rng,
 ) -> Result<Vec<Held<T::Op<'static>>>, String> {
     let size = 2 + rng.below(MOST - 1) as usize;
-    let mut kinds: Vec<T::Kind> = T::KINDS.iter().map(|(kind, _)| *kind).collect();
+    let mut kinds: Vec<T::Kind> = <T::Kind>::ALL.iter().map(|(kind, _)| *kind).collect();
     if rng.below(2) == 0 {
         let few = [(); 2].map(|()| kinds[rng.below(kinds.len() as u64) as usize]);
         kinds = few[..1 + rng.below(2) as usize].to_vec();
@@ -87,7 +87,7 @@ fn sample_of<T: Algebra>(kinds: &[T::Kind], rng: &mut Rng) -> Held<T::Op<'static
     const TRIES: usize = 100;
     let mut held = sample_held::<T>(rng);
     for _ in 0..TRIES {
-        if kinds.contains(&T::kind(&held.op)) {
+        if kinds.contains(&held.op.kind()) {
             break;
         }
         held = sample_held::<T>(rng);

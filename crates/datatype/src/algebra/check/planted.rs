@@ -3,7 +3,7 @@
 
 use super::shelf::{Kind, Op, Reply, Shelf, State, View, rules, set};
 use super::{TEST_ROUNDS, data_type};
-use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning};
+use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Rule, Tuning};
 use rufous_base::rng::Rng;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +89,6 @@ impl<M: Mistake> Algebra for Planted<M> {
 
     const NAME: &'static str = "planted";
     const ABOUT: &'static str = Shelf::ABOUT;
-    const KINDS: &'static [(Kind, &'static str)] = Shelf::KINDS;
     const MERGE: Option<Merge<Self>> =
         Some(|into, from, tuning| M::merge(&mut into.shelf, from.0, tuning));
 
@@ -98,9 +97,6 @@ impl<M: Mistake> Algebra for Planted<M> {
     }
     fn view(state: &Asked) -> Seen<'_> {
         (Shelf::view(&state.shelf), Some(&state.times))
-    }
-    fn kind(op: &Op) -> Kind {
-        Shelf::kind(op)
     }
     fn execute(view: Seen<'_>, op: &Op) -> Reply {
         M::execute(view.0, view.1, op)
@@ -111,17 +107,11 @@ impl<M: Mistake> Algebra for Planted<M> {
     fn apply(state: &mut Asked, op: &Op, tuning: &Tuning) -> Applied<Reply> {
         M::apply(&mut state.shelf, op, tuning)
     }
-    fn is_read(kind: Kind) -> bool {
-        Shelf::is_read(kind)
-    }
     fn rules() -> &'static [Rule<Self>] {
         const { &rules::<Self>(|a, b, view| M::documents(a, b, view.0)) }
     }
     fn admits(held: &[Held<Op>], new: &Held<Op>, view: Seen<'_>) -> bool {
         M::admits(held, new, view.0)
-    }
-    fn phase(op: &Op) -> Phase {
-        Shelf::phase(op)
     }
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         M::combine(pending, new)

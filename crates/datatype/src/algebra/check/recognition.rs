@@ -6,7 +6,7 @@
 //! found by running every order.
 
 use super::{group, sample_tuning};
-use crate::algebra::{Algebra, Held, Phase};
+use crate::algebra::{Algebra, Held, Kind, Operation, Phase};
 use rufous_base::rng::Rng;
 
 /// What is drawn.
@@ -83,10 +83,12 @@ const OF_EACH: usize = 500;
 
 pub fn recognise<T: Algebra>(draws: Draws) -> Recognition {
     let mut rng = Rng::new(draws.seed);
-    let mut pool: Vec<Vec<T::Op<'static>>> = vec![Vec::new(); T::KINDS.len()];
+    let mut pool: Vec<Vec<T::Op<'static>>> = vec![Vec::new(); <T::Kind>::ALL.len()];
     for _ in 0..POOL {
         let op = T::sample_op(&mut rng);
-        let kind = T::KINDS.iter().position(|(kind, _)| *kind == T::kind(&op));
+        let kind = <T::Kind>::ALL
+            .iter()
+            .position(|(kind, _)| *kind == op.kind());
         if let Some(ops) = kind.map(|kind| &mut pool[kind])
             && ops.len() < OF_EACH
         {

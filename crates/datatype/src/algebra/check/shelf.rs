@@ -4,9 +4,9 @@
 //! held, combining, merging.
 
 use crate::algebra::{
-    Algebra, Applied, Condition, Corrupt, DataType, Held, Merge, Phase, Rule, Tuning, When,
+    Algebra, Applied, Condition, Corrupt, DataType, Held, Merge, Rule, Tuning, When,
 };
-use crate::declared::packed_or_large;
+use crate::declared::{operations, packed_or_large};
 use rufous_base::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -26,20 +26,14 @@ pub(super) enum View<'a> {
     Large(&'a BTreeMap<u8, u32>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Op {
-    Put { thing: u8, number: u32 },
-    Take { thing: u8, number: u32 },
-    Count { thing: u8 },
-    Total,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Put,
-    Take,
-    Count,
-    Total,
+operations! {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(super) enum Op {
+        Put { thing: u8, number: u32 } = Add "put(x, n): void",
+        Take { thing: u8, number: u32 } = Remove "take(x, n): bool",
+        Count { thing: u8 } = Read "count(x): int",
+        Total = Read "total(): int",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -149,12 +143,6 @@ impl Algebra for Shelf {
 
     const NAME: &'static str = "shelf";
     const ABOUT: &'static str = "For tests.";
-    const KINDS: &'static [(Kind, &'static str)] = &[
-        (Kind::Put, "put(x, n): void"),
-        (Kind::Take, "take(x, n): bool"),
-        (Kind::Count, "count(x): int"),
-        (Kind::Total, "total(): int"),
-    ];
     const MERGE: Option<Merge<Self>> = Some(merge);
 
     fn empty() -> State {
@@ -165,15 +153,6 @@ impl Algebra for Shelf {
         match state {
             State::Packed(bytes) => View::Packed(bytes),
             State::Large(map) => View::Large(map),
-        }
-    }
-
-    fn kind(op: &Op) -> Kind {
-        match op {
-            Op::Put { .. } => Kind::Put,
-            Op::Take { .. } => Kind::Take,
-            Op::Count { .. } => Kind::Count,
-            Op::Total => Kind::Total,
         }
     }
 
@@ -211,10 +190,6 @@ impl Algebra for Shelf {
         }
     }
 
-    fn is_read(kind: Kind) -> bool {
-        matches!(kind, Kind::Count | Kind::Total)
-    }
-
     fn rules() -> &'static [Rule<Self>] {
         const { &rules::<Self>(|a, b, view| Self::admits(&[*a], b, view)) }
     }
@@ -222,14 +197,6 @@ impl Algebra for Shelf {
     fn admits(held: &[Held<Op>], new: &Held<Op>, view: View<'_>) -> bool {
         let group: Vec<Held<Op>> = held.iter().chain([new]).copied().collect();
         (0..THINGS as u8).all(|thing| admits_thing(&group, thing, view.count(thing)))
-    }
-
-    fn phase(op: &Op) -> Phase {
-        match op {
-            Op::Put { .. } => Phase::Add,
-            Op::Take { .. } => Phase::Remove,
-            Op::Count { .. } | Op::Total => Phase::Read,
-        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

@@ -2,7 +2,7 @@
 //! tables know it.
 
 use super::{Lines, canonical};
-use crate::algebra::{Algebra, Tuning};
+use crate::algebra::{Algebra, Kind, Operation, Tuning};
 use rufous_base::rng::Rng;
 
 /// How many operations are drawn to see whether every kind is among them.
@@ -58,7 +58,7 @@ pub(super) fn check<T: Algebra>(
             .add("afterwards", super::shown(&applied))
             .fail();
     }
-    if outcome.changed && T::is_read(T::kind(op)) {
+    if outcome.changed && op.is_read() {
         return lines("a read changes the state")
             .add("afterwards", super::shown(&applied))
             .fail();
@@ -68,8 +68,8 @@ pub(super) fn check<T: Algebra>(
 
 /// Kinds and rules name every kind once, and samples cover them.
 pub(super) fn tables<T: Algebra>(seed: u64) -> Result<(), String> {
-    for (at, (kind, _)) in T::KINDS.iter().enumerate() {
-        if T::KINDS[..at].iter().any(|(known, _)| known == kind) {
+    for (at, (kind, _)) in <T::Kind>::ALL.iter().enumerate() {
+        if <T::Kind>::ALL[..at].iter().any(|(known, _)| known == kind) {
             return Lines::new("KINDS names a kind twice")
                 .add("kind", format!("{kind:?}"))
                 .fail();
@@ -86,11 +86,11 @@ pub(super) fn tables<T: Algebra>(seed: u64) -> Result<(), String> {
         }
     }
     let mut rng = Rng::new(seed);
-    let mut missing: Vec<T::Kind> = T::KINDS.iter().map(|(kind, _)| *kind).collect();
+    let mut missing: Vec<T::Kind> = <T::Kind>::ALL.iter().map(|(kind, _)| *kind).collect();
     for _ in 0..DRAWS {
         let op = T::sample_op(&mut rng);
-        let kind = T::kind(&op);
-        if !T::KINDS.iter().any(|(known, _)| *known == kind) {
+        let kind = op.kind();
+        if !<T::Kind>::ALL.iter().any(|(known, _)| *known == kind) {
             return Lines::new("KINDS lacks a kind")
                 .add("kind", format!("{kind:?}"))
                 .fail();

@@ -1,7 +1,7 @@
 //! Types that the store keeps: shapes, encoded operations, chunks.
 
 use super::{Lines, MAX_PACKED, canonical, group, shown, tiny_tuning};
-use crate::algebra::{Corrupt, DataType, Tuning};
+use crate::algebra::{Corrupt, DataType, Operation, Tuning};
 use rufous_base::rng::Rng;
 
 /// More chunks than any sampled state has, by far.
@@ -241,7 +241,7 @@ fn encodings<T: DataType>(state: &T::State, rng: &mut Rng) -> Result<(), String>
     let (tuning, mut bytes, mut expected) = (Tuning::default(), Vec::new(), state.clone());
     for _ in 0..4 {
         let op = T::sample_op(rng);
-        if T::is_read(T::kind(&op)) {
+        if op.is_read() {
             continue;
         }
         let start = bytes.len();
